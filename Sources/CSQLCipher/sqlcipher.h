@@ -1,0 +1,30 @@
+// The C boundary of the encrypted build.
+
+#ifndef SEALEDDB_SQLCIPHER_H
+#define SEALEDDB_SQLCIPHER_H
+
+// Makes sqlite3.h declare sqlite3_key_v2 and sqlite3_rekey_v2.
+#define SQLITE_HAS_CODEC 1
+#include <sqlite3.h>
+
+// SQLCipher's own version is not in its public header; 4.5.0 is the first release on SQLite 3.36.0.
+#if SQLITE_VERSION_NUMBER < 3036000
+#error "SealedDB needs SQLCipher 4.5 or later, and this libsqlcipher-dev is older (Debian 12 ships 3.4.1). \
+Run scripts/setup of SealedDB, or: apt-get install -t bookworm-backports libsqlcipher-dev"
+#endif
+
+#include "../CSQLiteShims/shims.h"
+
+static const int sealeddb_has_codec = 1;
+
+static inline int sealeddb_key(sqlite3 *db, const void *key, int count) {
+    return sqlite3_key_v2(db, "main", key, count);
+}
+
+static inline int sealeddb_rekey(sqlite3 *db, const void *key, int count) {
+    return sqlite3_rekey_v2(db, "main", key, count);
+}
+
+static inline const void *sealeddb_address_of_key(void) { return (const void *)&sqlite3_key_v2; }
+
+#endif

@@ -1,0 +1,28 @@
+// The C boundary of the plain build: the same names as the encrypted one, without a codec behind them.
+
+#ifndef SEALEDDB_SQLITE_H
+#define SEALEDDB_SQLITE_H
+
+#include <sqlite3.h>
+
+#if SQLITE_VERSION_NUMBER < 3036000
+#error "SealedDB needs SQLite 3.36 or later. Run scripts/setup of SealedDB, or: apt-get install libsqlite3-dev"
+#endif
+
+#include "../CSQLiteShims/shims.h"
+
+static const int sealeddb_has_codec = 0;
+
+static inline int sealeddb_key(sqlite3 *db, const void *key, int count) {
+    (void)db; (void)key; (void)count;
+    return SQLITE_MISUSE;
+}
+
+static inline int sealeddb_rekey(sqlite3 *db, const void *key, int count) {
+    (void)db; (void)key; (void)count;
+    return SQLITE_MISUSE;
+}
+
+static inline const void *sealeddb_address_of_key(void) { return 0; }
+
+#endif

@@ -1,0 +1,67 @@
+// What Swift cannot import from sqlite3.h (variadic functions, SQLITE_TRANSIENT, VFS method tables),
+// shared by both engines. Included after <sqlite3.h>.
+
+#ifndef SEALEDDB_SHIMS_H
+#define SEALEDDB_SHIMS_H
+
+static const char *const sealeddb_header_source_id = SQLITE_SOURCE_ID;
+
+static inline int sealeddb_bind_text(sqlite3_stmt *stmt, int index, const char *bytes, sqlite3_uint64 count) {
+    // A null pointer would bind NULL, and Swift's empty buffers have one.
+    return sqlite3_bind_text64(stmt, index, bytes ? bytes : "", count, SQLITE_TRANSIENT, SQLITE_UTF8);
+}
+
+static inline int sealeddb_bind_blob(sqlite3_stmt *stmt, int index, const void *bytes, sqlite3_uint64 count) {
+    if (count == 0) return sqlite3_bind_zeroblob(stmt, index, 0);
+    return sqlite3_bind_blob64(stmt, index, bytes, count, SQLITE_TRANSIENT);
+}
+
+static inline void sealeddb_result_text(sqlite3_context *context, const char *bytes, sqlite3_uint64 count) {
+    sqlite3_result_text64(context, bytes ? bytes : "", count, SQLITE_TRANSIENT, SQLITE_UTF8);
+}
+
+static inline void sealeddb_result_blob(sqlite3_context *context, const void *bytes, sqlite3_uint64 count) {
+    if (count == 0) sqlite3_result_zeroblob(context, 0);
+    else sqlite3_result_blob64(context, bytes, count, SQLITE_TRANSIENT);
+}
+
+// Byte offset of the token that the last error refers to, or -1.
+static inline int sealeddb_error_offset(sqlite3 *db) {
+#if SQLITE_VERSION_NUMBER >= 3038000
+    return sqlite3_error_offset(db);
+#else
+    (void)db;
+    return -1;
+#endif
+}
+
+// Takes effect only before SQLite's initialisation; SQLITE_MISUSE afterwards.
+static inline int sealeddb_disable_uri_filenames(void) { return sqlite3_config(SQLITE_CONFIG_URI, 0); }
+
+// The file of "main", read beneath the codec. Opening the file a second time would drop the process's POSIX
+// locks on it when that descriptor is closed.
+static inline int sealeddb_read_main_file(sqlite3 *db, void *buffer, int count, sqlite3_int64 offset) {
+    sqlite3_file *file = 0;
+    int rc = sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    if (rc != SQLITE_OK) return rc;
+    if (file == 0 || file->pMethods == 0) return SQLITE_NOTFOUND;
+    return file->pMethods->xRead(file, buffer, count, offset);
+}
+
+static inline int sealeddb_main_file_size(sqlite3 *db, sqlite3_int64 *size) {
+    sqlite3_file *file = 0;
+    int rc = sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    if (rc != SQLITE_OK) return rc;
+    if (file == 0 || file->pMethods == 0) return SQLITE_NOTFOUND;
+    return file->pMethods->xFileSize(file, size);
+}
+
+// 1 when the path of "main" no longer names the file that this connection has open.
+static inline int sealeddb_main_file_has_moved(sqlite3 *db, int *moved) {
+    return sqlite3_file_control(db, "main", SQLITE_FCNTL_HAS_MOVED, moved);
+}
+
+static inline const void *sealeddb_address_of_open(void) { return (const void *)&sqlite3_open_v2; }
+static inline const void *sealeddb_address_of_prepare(void) { return (const void *)&sqlite3_prepare_v3; }
+
+#endif
