@@ -1,0 +1,29 @@
+// Linux calls that Swift cannot import: variadic, or hidden behind _GNU_SOURCE.
+
+#ifndef SEALEDDB_SYSTEM_H
+#define SEALEDDB_SYSTEM_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+// Base address of the shared object that holds the address, or NULL; the object's path is copied to `path`.
+const void *sealeddb_object_of(const void *address, char *path, size_t capacity);
+
+// Fills the buffer from the kernel's random generator. 0, or -1 with errno set.
+int sealeddb_random(void *buffer, size_t count);
+
+// Anonymous pages, locked (if the limits allow) and left out of core dumps. NULL when out of memory.
+void *sealeddb_secret_allocate(size_t count);
+
+// Wipes and unmaps.
+void sealeddb_secret_free(void *pages, size_t count);
+
+void sealeddb_wipe(void *bytes, size_t count);
+
+// No core dumps, and no reading of this process's memory by others of the same user. 0, or -1 with errno set.
+int sealeddb_forbid_dumps(void);
+
+// Copies owner, group, mode and extended attributes. 0, or -1 with errno set and `*step` naming the call.
+int sealeddb_copy_attributes(const char *from, int to, const char **step);
+
+#endif

@@ -1,0 +1,109 @@
+#define _GNU_SOURCE
+#include "CSealedDBSystem.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+const void *sealeddb_object_of(const void *address, char *path, size_t capacity) {
+    Dl_info info;
+    if (address == NULL || dladdr(address, &info) == 0) return NULL;
+    if (capacity > 0) {
+        strncpy(path, info.dli_fname ? info.dli_fname : "", capacity - 1);
+        path[capacity - 1] = 0;
+    }
+    return info.dli_fbase;
+}
+
+int sealeddb_random(void *buffer, size_t count) {
+    unsigned char *next = buffer;
+    while (count > 0) {
+        ssize_t got = getrandom(next, count, 0);
+        if (got < 0) {
+            if (errno == EINTR) continue;
+            return -1;
+        }
+        next += got;
+        count -= (size_t)got;
+    }
+    return 0;
+}
+
+static size_t whole_pages(size_t count) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (count + page - 1) / page * page;
+}
+
+void *sealeddb_secret_allocate(size_t count) {
+    size_t size = whole_pages(count ? count : 1);
+    void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) return NULL;
+    // Both are best effort: a low RLIMIT_MEMLOCK must not keep a service from starting.
+    int error = errno;
+    (void)mlock(pages, size);
+    (void)madvise(pages, size, MADV_DONTDUMP);
+    errno = error;
+    return pages;
+}
+
+void sealeddb_secret_free(void *pages, size_t count) {
+    size_t size = whole_pages(count ? count : 1);
+    explicit_bzero(pages, size);
+    munmap(pages, size);
+}
+
+void sealeddb_wipe(void *bytes, size_t count) { explicit_bzero(bytes, count); }
+
+int sealeddb_forbid_dumps(void) {
+    struct rlimit none = {0, 0};
+    if (setrlimit(RLIMIT_CORE, &none) != 0) return -1;
+    return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
+static int copy_extended_attributes(const char *from, int to) {
+    ssize_t length = listxattr(from, NULL, 0);
+    if (length < 0) return errno == ENOTSUP ? 0 : -1;
+    if (length == 0) return 0;
+    char *names = malloc((size_t)length);
+    if (names == NULL) return -1;
+    length = listxattr(from, names, (size_t)length);
+    int result = length < 0 ? -1 : 0;
+    for (char *name = names; result == 0 && name < names + length; name += strlen(name) + 1) {
+        ssize_t size = getxattr(from, name, NULL, 0);
+        if (size < 0) { result = -1; break; }
+        void *value = malloc(size > 0 ? (size_t)size : 1);
+        if (value == NULL) { result = -1; break; }
+        size = getxattr(from, name, value, (size_t)size);
+        if (size < 0 || fsetxattr(to, name, value, (size_t)size, 0) != 0) {
+            // The security module labels files by its own rules and may forbid a label to be set again.
+            char had[256];
+            ssize_t now = fgetxattr(to, name, had, sizeof had);
+            if (now < 0 || now != size || memcmp(had, value, (size_t)now) != 0) result = -1;
+        }
+        free(value);
+    }
+    free(names);
+    return result;
+}
+
+int sealeddb_copy_attributes(const char *from, int to, const char **step) {
+    struct stat original, copy;
+    *step = "stat";
+    if (stat(from, &original) != 0 || fstat(to, &copy) != 0) return -1;
+    *step = "fchown";
+    if ((original.st_uid != copy.st_uid || original.st_gid != copy.st_gid)
+        && fchown(to, original.st_uid, original.st_gid) != 0) return -1;
+    // After fchown, which clears the set-id bits, and before the attributes, whose ACL refines the mode.
+    *step = "fchmod";
+    if (fchmod(to, original.st_mode & 07777) != 0) return -1;
+    *step = "setxattr";
+    return copy_extended_attributes(from, to);
+}

@@ -1,0 +1,77 @@
+internal import SQLiteEngine
+
+extension Connection {
+    /// Runs one statement to its end, ignoring rows.
+    func run(_ sql: String) throws(DatabaseError) {
+        let statement = try prepare(sql)
+        defer { statement.finalize() }
+        while try statement.step() {}
+    }
+
+    /// The first column of the first row as text; `nil` for no row or NULL.
+    func text(_ sql: String) throws(DatabaseError) -> String? {
+        let statement = try prepare(sql)
+        defer { statement.finalize() }
+        return try statement.step() ? statement.text(at: 0) : nil
+    }
+
+    /// The first column of the first row as an integer; `nil` for no row or NULL.
+    func integer(_ sql: String) throws(DatabaseError) -> Int64? {
+        let statement = try prepare(sql)
+        defer { statement.finalize() }
+        guard try statement.step(), statement.type(at: 0) != .null else { return nil }
+        return statement.int64(at: 0)
+    }
+
+    /// The first column of all rows as text.
+    func texts(_ sql: String) throws(DatabaseError) -> [String] {
+        let statement = try prepare(sql)
+        defer { statement.finalize() }
+        var result: [String] = []
+        while try statement.step() { result.append(statement.text(at: 0) ?? "") }
+        return result
+    }
+
+    /// False while a transaction is open. https://www.sqlite.org/c3ref/get_autocommit.html
+    var isAutocommit: Bool { handle.map { sqlite3_get_autocommit($0) != 0 } ?? true }
+
+    /// https://www.sqlite.org/c3ref/busy_timeout.html
+    func setBusyTimeout(seconds: Double) {
+        guard let handle else { return }
+        let milliseconds = (seconds * 1000).rounded()
+        sqlite3_busy_timeout(handle, milliseconds.isNaN ? 0 : Int32(clamping: Int64(min(max(milliseconds, 0), 1e12))))
+    }
+
+    /// Size in bytes of the file of "main" as this connection has it open; 0 for a database in memory.
+    func mainFileSize() throws(DatabaseError) -> Int64 {
+        guard let handle else { throw .notOpen }
+        var size: sqlite3_int64 = 0
+        let code = sealeddb_main_file_size(handle, &size)
+        if code == SQLITE_NOTFOUND { return 0 }
+        try check(code)
+        return size
+    }
+
+    /// The first bytes of the file of "main", beneath any codec; shorter when the file is.
+    func mainFileHeader(count: Int = 16) throws(DatabaseError) -> [UInt8] {
+        guard let handle else { throw .notOpen }
+        let available = try Int(min(Int64(count), mainFileSize()))
+        guard available > 0 else { return [] }
+        var bytes = [UInt8](repeating: 0, count: available)
+        let code = bytes.withUnsafeMutableBytes {
+            sealeddb_read_main_file(handle, $0.baseAddress, Int32(available), 0)
+        }
+        if code != SQLITE_IOERR_SHORT_READ { try check(code) }
+        return bytes
+    }
+
+    /// Whether the path now names another file than the one that this connection has open.
+    func mainFileHasMoved() throws(DatabaseError) -> Bool {
+        guard let handle else { throw .notOpen }
+        var moved: Int32 = 0
+        let code = sealeddb_main_file_has_moved(handle, &moved)
+        if code == SQLITE_NOTFOUND { return false }
+        try check(code)
+        return moved != 0
+    }
+}

@@ -1,0 +1,233 @@
+import Foundation
+internal import SQLiteEngine
+import Synchronization
+
+/// Sole owner of a `sqlite3 *` and of the statements prepared on it.
+///
+/// Statements may be dropped by anybody on any thread. Each `sqlite3_stmt` is therefore claimed exactly once, under
+/// the lock of `registry`, by whoever finalises it: its last user or the closing connection.
+final class Connection {
+    enum Threading {
+        /// SQLite serialises the calls; any thread may finalise.
+        case serialized
+        /// The owner lets one thread in at a time, between ``enter()`` and ``leave()``.
+        case gated
+    }
+
+    private(set) var handle: OpaquePointer?
+    let threading: Threading
+    private let registry = Mutex(Registry())
+    /// The thread inside the gate, 0 for none.
+    private let visitor = Atomic<UInt>(0)
+
+    // The pointers are only handed from one owner to the next, under the lock.
+    private struct Registry: @unchecked Sendable {
+        var open: [ObjectIdentifier: Statement] = [:]
+        var orphans: [OpaquePointer] = []
+
+        /// Takes the pointer out of the statement; `nil` if somebody else did.
+        mutating func claim(_ statement: Statement) -> OpaquePointer? {
+            open[ObjectIdentifier(statement)] = nil
+            return statement.takePointer()
+        }
+    }
+
+    /// https://www.sqlite.org/c3ref/open.html
+    init(
+        path: String,
+        flags: Int32,
+        vfs: String? = nil,
+        threading: Threading = .serialized
+    ) throws(DatabaseError) {
+        Engine.start()
+        if flags & SQLITE_OPEN_URI != 0 {
+            throw DatabaseError(
+                extendedCode: SQLITE_MISUSE,
+                reason: .misuse,
+                message: "URI filenames are off, because a key could be passed in one. Pass a path without SQLITE_OPEN_URI."
+            )
+        }
+        if path.utf8.contains(0) {
+            throw DatabaseError(
+                extendedCode: SQLITE_CANTOPEN,
+                reason: .misuse,
+                message: "The path holds a NUL byte, at which the system would cut it off. Nothing was opened."
+            )
+        }
+        self.threading = threading
+        let mutex = threading == .serialized ? SQLITE_OPEN_FULLMUTEX : SQLITE_OPEN_NOMUTEX
+        let cleared = flags & ~(SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_NOMUTEX)
+        // Libraries built with SQLITE_USE_URI take "file:" for a URI whatever the flags say.
+        let literal = path.hasPrefix("file:") ? "./" + path : path
+        let code = sqlite3_open_v2(literal, &handle, cleared | mutex, vfs)
+        guard code == SQLITE_OK else {
+            let error = Connection.openError(handle, code: code, path: path)
+            sqlite3_close_v2(handle)
+            handle = nil
+            throw error
+        }
+        sqlite3_extended_result_codes(handle, 1)
+    }
+
+    deinit {
+        close()
+    }
+
+    private static func openError(_ handle: OpaquePointer?, code: Int32, path: String) -> DatabaseError {
+        let systemError = handle.map { sqlite3_system_errno($0) } ?? 0
+        var text = handle.map { String(cString: sqlite3_errmsg($0)) } ?? String(cString: sqlite3_errstr(code))
+        if systemError != 0 { text += " (\(String(cString: strerror(systemError))))" }
+        var isDirectory: ObjCBool = false
+        let exists = FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory)
+        let reason: DatabaseError.Reason
+        if isDirectory.boolValue {
+            reason = .notRegularFile
+            text += "; it is a directory"
+        } else if systemError == ENOENT || (code & 0xff == SQLITE_CANTOPEN && !exists) {
+            reason = .noSuchFile
+        } else if systemError == EACCES || systemError == EPERM {
+            reason = .noSuchFile
+        } else {
+            reason = .sqlite
+        }
+        return DatabaseError(extendedCode: code, reason: reason, message: "Cannot open \(path): \(text)")
+    }
+
+    // MARK: Gate
+
+    private static var currentThread: UInt { UInt(pthread_self()) }
+
+    /// Admits the calling thread; statements dropped elsewhere meanwhile are finalised here.
+    func enter() {
+        visitor.store(Connection.currentThread, ordering: .sequentiallyConsistent)
+        finalizeOrphans()
+    }
+
+    func leave() {
+        finalizeOrphans()
+        visitor.store(0, ordering: .sequentiallyConsistent)
+    }
+
+    private func finalizeOrphans() {
+        let orphans = registry.withLock { registry in
+            defer { registry.orphans = [] }
+            return PointerList(registry.orphans)
+        }
+        for pointer in orphans.pointers { sqlite3_finalize(pointer) }
+    }
+
+    private struct PointerList: @unchecked Sendable {
+        let pointers: [OpaquePointer]
+        init(_ pointers: [OpaquePointer]) { self.pointers = pointers }
+    }
+
+    // MARK: Statements
+
+    /// Prepares the first statement of `sql`. The statement's pointer is `nil` for empty or comment-only text.
+    /// https://www.sqlite.org/c3ref/prepare.html
+    func prepare(_ sql: String, isPersistent: Bool = false) throws(DatabaseError) -> Statement {
+        var text = sql
+        let (statement, consumed) = try text.withUTF8 { bytes throws(DatabaseError) in
+            try prepare(bytes, isPersistent: isPersistent)
+        }
+        statement.hasTail = text.utf8.dropFirst(consumed).contains { !$0.isSQLBlank }
+        return statement
+    }
+
+    /// Prepares the first statement of `sql` and tells how many bytes it takes.
+    func prepare(
+        _ sql: UnsafeBufferPointer<UInt8>,
+        isPersistent: Bool = false
+    ) throws(DatabaseError) -> (Statement, consumed: Int) {
+        guard let handle else { throw .notOpen }
+        guard sql.count <= Int32.max else {
+            throw DatabaseError(extendedCode: SQLITE_TOOBIG, message: "The statement is longer than 2 GiB.")
+        }
+        var pointer: OpaquePointer?
+        var tail: UnsafePointer<CChar>?
+        let flags: UInt32 = isPersistent ? UInt32(SQLITE_PREPARE_PERSISTENT) : 0
+        let start = sql.baseAddress.map { UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self) }
+        let code = start.map { sqlite3_prepare_v3(handle, $0, Int32(sql.count), flags, &pointer, &tail) } ?? SQLITE_OK
+        guard code == SQLITE_OK else {
+            throw error(sql: String(decoding: sql, as: UTF8.self))
+        }
+        let consumed = tail.flatMap { tail in start.map { tail - $0 } } ?? sql.count
+        let statement = Statement(pointer: pointer, connection: self)
+        if pointer != nil { registry.withLock { $0.open[ObjectIdentifier(statement)] = statement } }
+        return (statement, consumed)
+    }
+
+    /// Finalises the statement, now if this thread may, else when the owner of the gate comes by.
+    func finalize(_ statement: Statement) {
+        let mayTouch =
+            threading == .serialized || visitor.load(ordering: .sequentiallyConsistent) == Connection.currentThread
+        let claimed = registry.withLock { registry -> PointerList in
+            guard let pointer = registry.claim(statement) else { return PointerList([]) }
+            if mayTouch || handle == nil { return PointerList([pointer]) }
+            registry.orphans.append(pointer)
+            return PointerList([])
+        }
+        // Outside the lock: a function called by SQLite may drop a statement while it holds SQLite's own mutex.
+        for pointer in claimed.pointers { sqlite3_finalize(pointer) }
+    }
+
+    /// Finalises every statement and closes. Idempotent.
+    /// - Returns: false if SQLite still had something of this connection in use; it is then closed when that ends.
+    @discardableResult
+    func close() -> Bool {
+        guard let handle else { return true }
+        let claimed = registry.withLock { registry -> PointerList in
+            let statements = Array(registry.open.values)
+            let pointers = statements.compactMap { registry.claim($0) } + registry.orphans
+            registry.orphans = []
+            return PointerList(pointers)
+        }
+        for pointer in claimed.pointers { sqlite3_finalize(pointer) }
+        self.handle = nil
+        if sqlite3_close(handle) == SQLITE_OK { return true }
+        sqlite3_close_v2(handle)
+        return false
+    }
+
+    // MARK: Errors
+
+    /// The error that SQLite last reported on this connection.
+    func error(sql: String? = nil) -> DatabaseError {
+        guard let handle else { return .notOpen }
+        let offset = sealeddb_error_offset(handle)
+        return DatabaseError(
+            extendedCode: sqlite3_extended_errcode(handle),
+            message: String(cString: sqlite3_errmsg(handle)),
+            sql: sql,
+            offset: sql != nil && offset >= 0 ? Int(offset) : nil
+        )
+    }
+
+    func check(_ code: Int32, sql: String? = nil) throws(DatabaseError) {
+        guard code != SQLITE_OK else { return }
+        guard let handle, sqlite3_extended_errcode(handle) == code else {
+            throw DatabaseError(extendedCode: code, message: String(cString: sqlite3_errstr(code)), sql: sql)
+        }
+        throw error(sql: sql)
+    }
+}
+
+extension DatabaseError {
+    static var notOpen: DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_MISUSE,
+            reason: .misuse,
+            message: "The database is not open. Call open() first, and look at lastError() if that fails."
+        )
+    }
+}
+
+extension UInt8 {
+    /// White space and semicolons, which may follow a statement without being another one.
+    fileprivate var isSQLBlank: Bool {
+        switch self {
+        case UInt8(ascii: " "), UInt8(ascii: ";"), 0x09...0x0d: true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,137 @@
+import Foundation
+
+/// What went wrong, what state the data is in, and what to do about it.
+///
+/// As an `NSError` its domain is `FMDatabase` and its code is ``code``, as in FMDB. It never holds a bound value or
+/// a key. Result codes: <https://www.sqlite.org/rescode.html>.
+public struct DatabaseError: Error, Sendable, Hashable {
+    /// SQLite's primary result code, such as `SQLITE_BUSY`.
+    public let code: Int32
+    /// SQLite's extended result code, such as `SQLITE_CONSTRAINT_UNIQUE`; equal to ``code`` where there is none.
+    public let extendedCode: Int32
+    /// What SealedDB knows beyond SQLite's code.
+    public let reason: Reason
+    /// A sentence for people.
+    public let message: String
+    /// The statement that failed, with its placeholders; `nil` when the failure belongs to no statement.
+    public let sql: String?
+    /// Byte offset in ``sql`` of the token that the error refers to, where SQLite names one.
+    public let offset: Int?
+
+    /// Creates an error; the primary code is the low byte of the extended one.
+    public init(
+        extendedCode: Int32,
+        reason: Reason = .sqlite,
+        message: String,
+        sql: String? = nil,
+        offset: Int? = nil
+    ) {
+        self.code = extendedCode & 0xff
+        self.extendedCode = extendedCode
+        self.reason = reason == .sqlite ? Reason(primaryCode: extendedCode & 0xff) : reason
+        self.message = message
+        self.sql = sql
+        self.offset = offset
+    }
+
+    /// The error domain of FMDB, kept for code that compares it.
+    public static let errorDomain = "FMDatabase"
+
+    /// The same error, its message led by what was being done.
+    func adding(context: String) -> DatabaseError {
+        DatabaseError(
+            extendedCode: extendedCode,
+            reason: reason,
+            message: "\(context): \(message)",
+            sql: sql,
+            offset: offset
+        )
+    }
+}
+
+extension DatabaseError: CustomNSError {
+    public var errorCode: Int { Int(code) }
+    public var errorUserInfo: [String: Any] { [NSLocalizedDescriptionKey: message] }
+}
+
+extension DatabaseError: CustomStringConvertible {
+    public var description: String {
+        var text = "SQLite error \(extendedCode)"
+        if reason != .sqlite { text += " (\(reason))" }
+        text += ": \(message)"
+        if let sql { text += " - while executing `\(sql)`" }
+        return text
+    }
+}
+
+extension DatabaseError {
+    /// Tells apart what SQLite gives one code for, and names what has none. Later versions may add reasons, so a
+    /// `switch` needs a `default`.
+    public struct Reason: Hashable, Sendable, CustomStringConvertible {
+        public let description: String
+
+        private init(_ description: String) {
+            self.description = description
+        }
+
+        /// Nothing is known beyond SQLite's code.
+        public static let sqlite = Reason("sqlite")
+        /// The key does not open the store (or its first page is damaged, which looks the same).
+        public static let wrongKey = Reason("wrong key")
+        /// The store is encrypted and no key was given.
+        public static let keyRequired = Reason("key required")
+        /// A key was given, but the file is a plaintext SQLite database.
+        public static let plaintext = Reason("plaintext database")
+        /// The file cannot be a database of SQLite or SQLCipher.
+        public static let notADatabase = Reason("not a database")
+        /// Pages fail their authentication, or the structure is broken.
+        public static let damaged = Reason("damaged")
+        /// The key is empty, or not of its form.
+        public static let malformedKey = Reason("malformed key")
+        /// The key file may be read or replaced by others.
+        public static let unsafeKeyFile = Reason("unsafe key file")
+        /// There is no such file, or it cannot be read.
+        public static let noSuchFile = Reason("no such file")
+        /// The file exists already and is not overwritten.
+        public static let alreadyExists = Reason("already exists")
+        /// The file cannot be created.
+        public static let cannotCreate = Reason("cannot create")
+        /// Another connection or process is in the way; trying later may succeed.
+        public static let busy = Reason("busy")
+        /// The operating system reported a failure.
+        public static let ioError = Reason("I/O error")
+        /// The file system is full.
+        public static let noSpace = Reason("no space")
+        /// The store has further hard links, which a swap would leave behind with the old key.
+        public static let hardLinked = Reason("hard linked")
+        /// The path names a directory, device, socket or pipe.
+        public static let notRegularFile = Reason("not a regular file")
+        /// The new file could not get the owner, mode or attributes of the old one.
+        public static let ownershipNotKept = Reason("ownership not kept")
+        /// This build or engine cannot do it.
+        public static let unsupported = Reason("unsupported")
+        /// The SQLite library in this process is not the SQLCipher that this program was built for.
+        public static let wrongEngine = Reason("wrong engine")
+        /// The cipher settings are invalid, or the engine did not accept them.
+        public static let unusableSettings = Reason("unusable settings")
+        /// What was written did not verify, and was discarded.
+        public static let unverified = Reason("unverified")
+        /// The caller asked to stop.
+        public static let interrupted = Reason("interrupted")
+        /// The call is not allowed here: a programming error.
+        public static let misuse = Reason("misuse")
+
+        init(primaryCode: Int32) {
+            self =
+                switch primaryCode {
+                case SQLITE_BUSY, SQLITE_LOCKED: .busy
+                case SQLITE_CORRUPT: .damaged
+                case SQLITE_FULL: .noSpace
+                case SQLITE_IOERR: .ioError
+                case SQLITE_INTERRUPT: .interrupted
+                case SQLITE_MISUSE: .misuse
+                default: .sqlite
+                }
+        }
+    }
+}

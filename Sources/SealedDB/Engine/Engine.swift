@@ -1,0 +1,135 @@
+internal import CSealedDBSystem
+internal import SQLiteEngine
+
+/// What is true of the SQLite library in this process as a whole.
+enum Engine {
+    /// Whether this is the build with a codec.
+    static let isEncrypting = sealeddb_has_codec != 0
+
+    /// Done once, before the first connection.
+    static func start() {
+        _ = configured
+    }
+
+    private static let configured: Void = {
+        // Refused when another part of the process has used SQLite already; `Connection` then still keeps its own
+        // paths from being taken for URIs.
+        _ = sealeddb_disable_uri_filenames()
+        sqlite3_initialize()
+    }()
+
+    /// One condition that must hold before a key is given to the engine.
+    struct Check {
+        let name: String
+        let passed: Bool
+        let detail: String
+    }
+
+    /// The start-up checks, made once per process, before its first key. With libsqlite3 ahead of libsqlcipher,
+    /// `PRAGMA key` would do nothing, the file would be plaintext, and `sqlite3_key` would crash.
+    static let checks: [Check] = {
+        start()
+        guard isEncrypting else { return [] }
+        let hasCodec = sqlite3_compileoption_used("HAS_CODEC") != 0
+        let loaded = String(cString: sqlite3_sourceid())
+        let built = String(cString: sealeddb_header_source_id)
+        let objects = [
+            objectPath(sealeddb_address_of_open()),
+            objectPath(sealeddb_address_of_prepare()),
+            objectPath(sealeddb_address_of_key()),
+        ]
+        let isOneObject = objects[0] != nil && Set(objects).count == 1
+        var result = [
+            Check(
+                name: "codec",
+                passed: hasCodec,
+                detail: hasCodec ? "HAS_CODEC is compiled in" : "the loaded SQLite has no codec (HAS_CODEC)"
+            ),
+            Check(
+                name: "source",
+                passed: loaded == built,
+                detail: loaded == built ? loaded : "loaded \(loaded), built for \(built)"
+            ),
+            Check(
+                name: "object",
+                passed: isOneObject,
+                detail: isOneObject
+                    ? objects[0]! : "open, prepare and key come from \(objects.map { $0 ?? "?" }.joined(separator: ", "))"
+            ),
+        ]
+        // Only now: with the wrong library in front, sqlite3_key would crash.
+        if result.allSatisfy(\.passed) {
+            let version = keyedProbe()
+            result.append(
+                Check(
+                    name: "cipher_version",
+                    passed: version != nil,
+                    detail: version ?? "PRAGMA cipher_version has no answer"
+                )
+            )
+        } else {
+            result.append(Check(name: "cipher_version", passed: false, detail: "not asked"))
+        }
+        return result
+    }()
+
+    /// Throws unless all checks passed.
+    static func requireCodec() throws(DatabaseError) {
+        guard isEncrypting else {
+            throw DatabaseError(
+                extendedCode: SQLITE_MISUSE,
+                reason: .unsupported,
+                message: """
+                    This build of SealedDB has no encryption (trait PlainSQLite), so it takes no key. Nothing was \
+                    opened or written. Build with the trait SQLCipher, which is the default.
+                    """
+            )
+        }
+        let failed = checks.filter { !$0.passed }
+        guard !failed.isEmpty else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_MISUSE,
+            reason: .wrongEngine,
+            message: """
+                The SQLite library in this process is not the SQLCipher that this program was built for: \
+                \(failed.map { "\($0.name): \($0.detail)" }.joined(separator: "; ")). Keys are refused, because data \
+                would be written in plaintext. Nothing was opened or written. Keep libsqlite3 out of LD_PRELOAD and \
+                out of the link line, or rebuild against the installed libsqlcipher.
+                """
+        )
+    }
+
+    private static func objectPath(_ address: UnsafeRawPointer?) -> String? {
+        var path = [CChar](repeating: 0, count: 4096)
+        guard sealeddb_object_of(address, &path, path.count) != nil else { return nil }
+        return String(decoding: path.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+
+    /// Keys a database in memory, which starts SQLCipher, and silences its log: since 4.6 a wrong key prints three
+    /// lines to stderr. The setting is lost if made before the first key of the process, and stays afterwards.
+    private static func keyedProbe() -> String? {
+        var handle: OpaquePointer?
+        defer { sqlite3_close(handle) }
+        guard sqlite3_open_v2(":memory:", &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nil) == SQLITE_OK else {
+            return nil
+        }
+        let placeholder = [UInt8]("probe".utf8)
+        guard sealeddb_key(handle, placeholder, Int32(placeholder.count)) == SQLITE_OK else { return nil }
+        guard sqlite3_exec(handle, "PRAGMA cipher_log = off", nil, nil, nil) == SQLITE_OK else { return nil }
+        var statement: OpaquePointer?
+        defer { sqlite3_finalize(statement) }
+        guard sqlite3_prepare_v3(handle, "PRAGMA cipher_version", -1, 0, &statement, nil) == SQLITE_OK,
+            sqlite3_step(statement) == SQLITE_ROW
+        else { return nil }
+        return sqlite3_column_text(statement, 0).map { String(cString: $0) }
+    }
+
+    static var sqliteVersion: String { String(cString: sqlite3_libversion()) }
+    static var sqliteVersionNumber: Int32 { sqlite3_libversion_number() }
+    static var sourceID: String { String(cString: sqlite3_sourceid()) }
+    static var isThreadSafe: Bool { sqlite3_threadsafe() != 0 }
+
+    static var compileOptions: [String] {
+        (0...).lazy.map { sqlite3_compileoption_get($0) }.prefix { $0 != nil }.map { String(cString: $0!) }
+    }
+}

@@ -1,0 +1,172 @@
+import Foundation
+internal import SQLiteEngine
+
+/// Fundamental types of SQLite values, with SQLite's numbers. https://www.sqlite.org/c3ref/c_blob.html
+public enum SqliteValueType: Int32, Sendable {
+    case integer = 1
+    case float = 2
+    case text = 3
+    case blob = 4
+    case null = 5
+}
+
+/// One prepared statement. Its pointer is `nil` for text without a statement, and once it is finalised.
+///
+/// Used by one thread at a time, like its connection; dropped on any.
+final class Statement {
+    private(set) var pointer: OpaquePointer?
+    let connection: Connection
+    /// Whether text that is more than white space followed the statement.
+    var hasTail = false
+    /// True between a step that returned a row and the next step, reset or end.
+    private(set) var hasRow = false
+
+    init(pointer: OpaquePointer?, connection: Connection) {
+        self.pointer = pointer
+        self.connection = connection
+    }
+
+    /// For the connection alone, under its lock.
+    func takePointer() -> OpaquePointer? {
+        defer {
+            pointer = nil
+            hasRow = false
+        }
+        return pointer
+    }
+
+    func finalize() {
+        connection.finalize(self)
+    }
+
+    /// Advances by one row; false at the end. https://www.sqlite.org/c3ref/step.html
+    func step() throws(DatabaseError) -> Bool {
+        guard let pointer else { throw .statementClosed }
+        switch sqlite3_step(pointer) {
+        case SQLITE_ROW:
+            hasRow = true
+            return true
+        case SQLITE_DONE:
+            hasRow = false
+            return false
+        default:
+            hasRow = false
+            throw connection.error(sql: sql)
+        }
+    }
+
+    /// Makes the statement ready to run again, with its bindings kept. The result repeats the last step's error,
+    /// which was reported then.
+    func reset() {
+        hasRow = false
+        if let pointer { sqlite3_reset(pointer) }
+    }
+
+    func clearBindings() {
+        if let pointer { sqlite3_clear_bindings(pointer) }
+    }
+
+    var sql: String? { pointer.flatMap { sqlite3_sql($0) }.map { String(cString: $0) } }
+
+    /// Whether the statement leaves the database file as it is. https://www.sqlite.org/c3ref/stmt_readonly.html
+    var isReadOnly: Bool { pointer.map { sqlite3_stmt_readonly($0) != 0 } ?? true }
+
+    // MARK: Parameters
+
+    var parameterCount: Int32 { pointer.map { sqlite3_bind_parameter_count($0) } ?? 0 }
+
+    /// Name of a parameter with its prefix; `nil` for `?`. Indexes begin at 1.
+    func parameterName(at index: Int32) -> String? {
+        pointer.flatMap { sqlite3_bind_parameter_name($0, index) }.map { String(cString: $0) }
+    }
+
+    func bindNull(at index: Int32) throws(DatabaseError) {
+        try checked { sqlite3_bind_null($0, index) }
+    }
+
+    func bind(_ value: Int64, at index: Int32) throws(DatabaseError) {
+        try checked { sqlite3_bind_int64($0, index, value) }
+    }
+
+    func bind(_ value: Double, at index: Int32) throws(DatabaseError) {
+        try checked { sqlite3_bind_double($0, index, value) }
+    }
+
+    func bind(_ value: String, at index: Int32) throws(DatabaseError) {
+        var value = value
+        try value.withUTF8 { bytes throws(DatabaseError) in
+            let start = bytes.baseAddress.map { UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self) }
+            try checked { sealeddb_bind_text($0, index, start, UInt64(bytes.count)) }
+        }
+    }
+
+    func bind(_ bytes: UnsafeRawBufferPointer, at index: Int32) throws(DatabaseError) {
+        try checked { sealeddb_bind_blob($0, index, bytes.baseAddress, UInt64(bytes.count)) }
+    }
+
+    private func checked(_ call: (OpaquePointer) -> Int32) throws(DatabaseError) {
+        guard let pointer else { throw .statementClosed }
+        let code = call(pointer)
+        guard code == SQLITE_OK else { throw connection.error(sql: sql) }
+    }
+
+    // MARK: Columns. Without a row, and for a column that is not there, every value is NULL.
+
+    var columnCount: Int32 { pointer.map { sqlite3_column_count($0) } ?? 0 }
+
+    func columnName(at index: Int32) -> String? {
+        guard let pointer, index >= 0, index < sqlite3_column_count(pointer) else { return nil }
+        return sqlite3_column_name(pointer, index).map { String(cString: $0) }
+    }
+
+    /// The pointer if it stands on a row that has this column: SQLite would otherwise record an error.
+    private func row(_ index: Int32) -> OpaquePointer? {
+        guard let pointer, hasRow, index >= 0, index < sqlite3_data_count(pointer) else { return nil }
+        return pointer
+    }
+
+    func type(at index: Int32) -> SqliteValueType {
+        row(index).flatMap { SqliteValueType(rawValue: sqlite3_column_type($0, index)) } ?? .null
+    }
+
+    func int64(at index: Int32) -> Int64 {
+        row(index).map { sqlite3_column_int64($0, index) } ?? 0
+    }
+
+    func double(at index: Int32) -> Double {
+        row(index).map { sqlite3_column_double($0, index) } ?? 0
+    }
+
+    /// Text with its embedded NULs; `nil` for NULL and for invalid UTF-8.
+    func text(at index: Int32) -> String? {
+        guard let pointer = row(index), let start = sqlite3_column_text(pointer, index) else { return nil }
+        let bytes = UnsafeBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, index)))
+        return String(validating: bytes, as: UTF8.self)
+    }
+
+    /// Terminated text inside SQLite, valid until the next step, reset or conversion.
+    func textPointer(at index: Int32) -> UnsafePointer<UInt8>? {
+        row(index).flatMap { sqlite3_column_text($0, index) }
+    }
+
+    /// Calls `body` with the bytes of a blob or text inside SQLite; `nil` for NULL.
+    func withBytes<T>(at index: Int32, _ body: (UnsafeRawBufferPointer) throws -> T) rethrows -> T? {
+        guard let pointer = row(index), sqlite3_column_type(pointer, index) != SqliteValueType.null.rawValue else {
+            return nil
+        }
+        // An empty blob has a null pointer.
+        let start = sqlite3_column_blob(pointer, index)
+        let count = start == nil ? 0 : Int(sqlite3_column_bytes(pointer, index))
+        return try body(UnsafeRawBufferPointer(start: start, count: count))
+    }
+}
+
+extension DatabaseError {
+    static var statementClosed: DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_MISUSE,
+            reason: .misuse,
+            message: "The statement is closed or holds no SQL. Prepare it anew."
+        )
+    }
+}
