@@ -37,7 +37,8 @@ final class Connection {
         path: String,
         flags: Int32,
         vfs: String? = nil,
-        threading: Threading = .serialized
+        threading: Threading = .serialized,
+        allowsURI: Bool = false
     ) throws(DatabaseError) {
         Engine.start()
         if flags & SQLITE_OPEN_URI != 0 {
@@ -56,7 +57,7 @@ final class Connection {
         }
         self.threading = threading
         let mutex = threading == .serialized ? SQLITE_OPEN_FULLMUTEX : SQLITE_OPEN_NOMUTEX
-        let cleared = flags & ~(SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_NOMUTEX)
+        let cleared = flags & ~(SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_NOMUTEX) | (allowsURI ? SQLITE_OPEN_URI : 0)
         // Libraries built with SQLITE_USE_URI take "file:" for a URI whatever the flags say.
         let literal = path.hasPrefix("file:") ? "./" + path : path
         let code = sqlite3_open_v2(literal, &handle, cleared | mutex, vfs)
@@ -126,11 +127,11 @@ final class Connection {
     /// Prepares the first statement of `sql`. The statement's pointer is `nil` for empty or comment-only text.
     /// https://www.sqlite.org/c3ref/prepare.html
     func prepare(_ sql: String, isPersistent: Bool = false) throws(DatabaseError) -> Statement {
-        var text = sql
-        let (statement, consumed) = try text.withUTF8 { bytes throws(DatabaseError) in
+        let text = Array(sql.utf8)
+        let (statement, consumed) = try text.withUnsafeBufferPointer { bytes throws(DatabaseError) in
             try prepare(bytes, isPersistent: isPersistent)
         }
-        statement.hasTail = text.utf8.dropFirst(consumed).contains { !$0.isSQLBlank }
+        statement.hasTail = text.dropFirst(consumed).contains { !$0.isSQLBlank }
         return statement
     }
 

@@ -94,9 +94,11 @@ final class Statement {
 
     func bind(_ value: String, at index: Int32) throws(DatabaseError) {
         var value = value
-        try value.withUTF8 { bytes throws(DatabaseError) in
-            let start = bytes.baseAddress.map { UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self) }
-            try checked { sealeddb_bind_text($0, index, start, UInt64(bytes.count)) }
+        try checked { pointer in
+            value.withUTF8 { bytes in
+                let start = bytes.baseAddress.map { UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self) }
+                return sealeddb_bind_text(pointer, index, start, UInt64(bytes.count))
+            }
         }
     }
 

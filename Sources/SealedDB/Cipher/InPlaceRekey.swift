@@ -1,0 +1,50 @@
+internal import SQLiteEngine
+
+/// `sqlite3_rekey` made as safe as it can be, for those who have no room for a copy.
+///
+/// Its result is never believed: it says OK when it failed, and the connection on which it failed would corrupt the
+/// file at its next write. So it gets a connection of its own that is closed at once, and a fresh one tells which key
+/// the file has.
+struct InPlaceRekey {
+    var opening: StoreOpening
+    let newKey: Key
+
+    /// - Throws: ``DatabaseError``; its message says which key opens the store.
+    func run() throws(DatabaseError) {
+        guard newKey.form != .rawWithSalt else {
+            throw .malformedKey(
+                "Rekeying in place to a key with salt loses the store if it is interrupted. Use rotateKey(to:)."
+            )
+        }
+        let connection = try opening.open()
+        do {
+            // Whoever is in the way is found out here; sqlite3_rekey would not tell.
+            try connection.run("BEGIN EXCLUSIVE")
+        } catch {
+            connection.close()
+            throw error.adding(context: "The store is unchanged under the old key")
+        }
+        _ = try newKey.withKeySpec { spec in
+            sealeddb_rekey(connection.handle, spec.baseAddress, Int32(spec.count))
+        }
+        connection.close()
+
+        var fresh = opening
+        fresh.key = newKey
+        do {
+            let confirmed = try fresh.open()
+            defer { confirmed.close() }
+            // Until the log is in the file, the file alone still has the old key.
+            _ = try confirmed.integer("PRAGMA wal_checkpoint(TRUNCATE)")
+        } catch {
+            let isOldKey = (try? opening.open().close()) != nil
+            throw DatabaseError(
+                extendedCode: error.extendedCode,
+                reason: isOldKey ? .unverified : error.reason,
+                message: isOldKey
+                    ? "Rekeying failed. The store is whole under the old key. Look for a full disk or another user of it."
+                    : "After rekeying neither key opens the store. Keep both keys and the file, and restore a backup."
+            )
+        }
+    }
+}

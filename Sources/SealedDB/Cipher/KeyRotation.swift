@@ -1,0 +1,167 @@
+import Foundation
+internal import SQLiteEngine
+
+/// Gives a store a new key by copy, verify, swap.
+///
+/// A copy under the new key is made beside the store with SQLite's backup API, opened afresh and checked page by
+/// page, synced, and renamed over the store. Until the rename the old file is whole under the old key; from then on
+/// the new one is. `sqlite3_rekey` is not used: it reports success when it failed, and can lose the database.
+///
+/// Other processes may not have the store open: they are found by their locks, and the rotation ends with
+/// ``DatabaseError/Reason/busy`` before anything is written. A store in WAL mode is put into rollback-journal mode
+/// while it is copied; the new file has the mode that the old one had.
+/// Backups: <https://www.sqlite.org/backup.html>.
+public struct KeyRotation: Sendable {
+    /// Path of the store; a symbolic link is followed and kept.
+    public let path: String
+    private let oldKey: Key
+    private let newKey: Key
+    private let settings: CipherSettings
+    private let busyTimeout: Double
+
+    /// Describes a rotation; nothing is touched before ``plan()`` or ``run(progress:)``.
+    /// - Parameters:
+    ///   - cipherSettings: those that the store has, and keeps.
+    ///   - busyTimeout: seconds to wait for others to release the store.
+    public init(
+        path: String,
+        from oldKey: Key,
+        to newKey: Key,
+        cipherSettings: CipherSettings = .init(),
+        busyTimeout: Double = 0
+    ) {
+        self.path = path
+        self.oldKey = oldKey
+        self.newKey = newKey
+        self.settings = cipherSettings
+        self.busyTimeout = busyTimeout
+    }
+
+    /// What a rotation would do, and what it needs.
+    public struct Plan: Sendable, Codable, Hashable {
+        /// Symbolic links followed.
+        public let path: String
+        /// Bytes of the main file.
+        public let fileSize: Int64
+        public let pageCount: Int64
+        /// Bytes per page.
+        public let pageSize: Int
+        /// SQLite's name of the journal mode, such as `wal`.
+        public let journalMode: String
+        /// Bytes free on the file system.
+        public let freeSpace: Int64
+        /// Bytes that the copy takes, with a tenth to spare.
+        public let neededSpace: Int64
+    }
+
+    /// How far a rotation has come.
+    public struct Progress: Sendable, Hashable {
+        public enum Phase: String, Sendable, Codable {
+            case copy, verify, sync, swap
+        }
+
+        public let phase: Phase
+        /// Pages copied.
+        public let completedPages: Int64
+        /// Pages in all.
+        public let totalPages: Int64
+        /// Bytes per page.
+        public let pageSize: Int
+    }
+
+    /// What a finished rotation did.
+    public struct Report: Sendable, Codable, Hashable {
+        /// Symbolic links followed.
+        public let path: String
+        public let pageCount: Int64
+        /// Bytes per page.
+        public let pageSize: Int
+        /// Duration in seconds.
+        public let seconds: Double
+    }
+
+    /// Opens the store with the old key, and checks lock, space and permissions. Writes nothing.
+    /// - Throws: the ``DatabaseError`` that ``run(progress:)`` would throw before it writes.
+    public func plan() throws(DatabaseError) -> Plan {
+        let source = try lockedSource()
+        defer { source.connection.close() }
+        return source.plan
+    }
+
+    /// Rotates.
+    /// - Parameter progress: called after each step of the copy and at each phase; throwing stops the rotation, with
+    ///   ``DatabaseError/Reason/interrupted``, and leaves the store as it was. Not called after the swap.
+    /// - Throws: ``DatabaseError``. Unless its message says otherwise, the store is unchanged and opens with the old key.
+    public func run(progress: ((Progress) throws -> Void)? = nil) throws(DatabaseError) -> Report {
+        let start = DispatchTime.now().uptimeNanoseconds
+        let source = try lockedSource()
+        defer { source.connection.close() }
+        let plan = source.plan
+        let wasWAL = plan.journalMode == "wal"
+        do {
+            if wasWAL { try source.leaveWAL() }
+            try source.holdExclusively()
+        } catch {
+            if wasWAL { try? source.connection.run("PRAGMA journal_mode = WAL") }
+            throw error.adding(context: "The rotation did not begin, and the store is unchanged")
+        }
+        removeLeftovers(of: plan.path)
+        let copy = try StoreCopy(beside: plan.path)
+        do {
+            try copy.fill(
+                from: source.connection,
+                key: newKey,
+                settings: settings,
+                setsWAL: wasWAL,
+                plan: plan,
+                progress: progress
+            )
+            guard try !source.connection.mainFileHasMoved() else { throw KeyRotation.replaced }
+            try source.requireNoJournal()
+        } catch {
+            copy.discard()
+            if wasWAL {
+                try? source.connection.run("PRAGMA locking_mode = NORMAL")
+                try? source.connection.run("PRAGMA journal_mode = WAL")
+            }
+            throw error.adding(context: "The rotation failed, and the store is unchanged under the old key")
+        }
+        try copy.swapIn()
+        try confirm(plan)
+        let seconds = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
+        return Report(path: plan.path, pageCount: plan.pageCount, pageSize: plan.pageSize, seconds: seconds)
+    }
+
+    private func lockedSource() throws(DatabaseError) -> RotationSource {
+        guard oldKey != newKey else {
+            throw .malformedKey("The new key is the old one.")
+        }
+        return try RotationSource(path: path, key: oldKey, settings: settings, busyTimeout: busyTimeout)
+    }
+
+    /// What earlier rotations left when they were killed. Safe under the exclusive lock: no other is running.
+    private func removeLeftovers(of path: String) {
+        let directory = FileSystem.directory(of: path)
+        let prefix = StoreCopy.namePrefix(for: path)
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? [] where name.hasPrefix(prefix) {
+            unlink("\(directory)/\(name)")
+        }
+    }
+
+    private func confirm(_ plan: Plan) throws(DatabaseError) {
+        do {
+            try StoreOpening(path: plan.path, key: newKey, settings: settings, busyTimeout: 10).open().close()
+        } catch {
+            guard error.reason != .busy else { return }
+            throw error.adding(
+                context: "The store has the new key, which was verified before the swap, but could not be reopened"
+            )
+        }
+    }
+
+    static let replaced = DatabaseError(
+        extendedCode: SQLITE_BUSY,
+        reason: .busy,
+        message: "Somebody else replaced the file meanwhile. Try again."
+    )
+}

@@ -1,0 +1,99 @@
+import Foundation
+internal import SQLiteEngine
+
+/// The store that is to be copied: opened, examined, and kept from others until its connection closes.
+struct RotationSource {
+    let connection: Connection
+    let plan: KeyRotation.Plan
+
+    init(path: String, key: Key, settings: CipherSettings, busyTimeout: Double) throws(DatabaseError) {
+        guard let resolved = FileSystem.resolve(path) else {
+            throw .system("Cannot open \(path)", reason: .noSuchFile)
+        }
+        let status = try FileSystem.status(resolved)
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw DatabaseError(
+                extendedCode: SQLITE_CANTOPEN,
+                reason: .notRegularFile,
+                message: "\(resolved) is not a regular file. Nothing was changed."
+            )
+        }
+        guard status.st_nlink == 1 else {
+            throw DatabaseError(
+                extendedCode: SQLITE_CANTOPEN,
+                reason: .hardLinked,
+                message: """
+                    \(resolved) has \(status.st_nlink) hard links; the others would keep the old contents under the \
+                    old key. Nothing was changed. Remove them first.
+                    """
+            )
+        }
+        let opening = StoreOpening(path: resolved, key: key, settings: settings, busyTimeout: busyTimeout)
+        connection = try opening.open()
+        do {
+            // The lock is obtainable, hot journals are rolled back, and nobody swapped the file before it was taken.
+            try connection.run("BEGIN EXCLUSIVE")
+            try connection.run("ROLLBACK")
+            guard try !connection.mainFileHasMoved() else { throw KeyRotation.replaced }
+            let pageSize = Int(try connection.integer("PRAGMA page_size") ?? 0)
+            let pageCount = try connection.integer("PRAGMA page_count") ?? 0
+            let needed = pageCount * Int64(pageSize) / 10 * 11
+            plan = KeyRotation.Plan(
+                path: resolved,
+                fileSize: try connection.mainFileSize(),
+                pageCount: pageCount,
+                pageSize: pageSize,
+                journalMode: try connection.text("PRAGMA journal_mode") ?? "",
+                freeSpace: try FileSystem.freeSpace(at: FileSystem.directory(of: resolved)),
+                neededSpace: needed
+            )
+            guard access(FileSystem.directory(of: resolved), W_OK) == 0 else {
+                throw .system("The copy needs a place beside \(resolved)", reason: .cannotCreate)
+            }
+            guard plan.freeSpace >= needed else {
+                throw DatabaseError(
+                    extendedCode: SQLITE_FULL,
+                    reason: .noSpace,
+                    message: "The copy needs \(needed) bytes, and \(plan.freeSpace) are free. The store is unchanged."
+                )
+            }
+        } catch {
+            connection.close()
+            throw error
+        }
+    }
+
+    /// WAL to rollback journal: needs the file to itself, so it also finds idle connections.
+    func leaveWAL() throws(DatabaseError) {
+        let mode = try connection.text("PRAGMA journal_mode = DELETE")
+        guard mode == "delete" else {
+            throw DatabaseError(
+                extendedCode: SQLITE_BUSY,
+                reason: .busy,
+                message: "Another connection has the store open. Close it, and try again."
+            )
+        }
+    }
+
+    /// Takes the exclusive lock and keeps it, without a transaction, in which a backup could not read.
+    ///
+    /// No journal is opened for it: one would be deleted by name when this connection closes, and by then the name
+    /// may be that of the new store's journal.
+    func holdExclusively() throws(DatabaseError) {
+        try connection.run("PRAGMA locking_mode = EXCLUSIVE")
+        try connection.run("BEGIN EXCLUSIVE")
+        try connection.run("COMMIT")
+        guard try connection.text("PRAGMA journal_mode") != "wal" else { throw KeyRotation.replaced }
+        guard try !connection.mainFileHasMoved() else { throw KeyRotation.replaced }
+    }
+
+    /// A journal of the old file would be taken for one of the new. Under the exclusive lock none is hot.
+    func requireNoJournal() throws(DatabaseError) {
+        for suffix in ["-journal", "-wal", "-shm"] {
+            let sibling = plan.path + suffix
+            guard unlink(sibling) == 0 || errno == ENOENT else {
+                throw .system("Cannot remove \(sibling)", reason: .ioError)
+            }
+        }
+    }
+}

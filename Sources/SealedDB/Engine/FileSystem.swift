@@ -1,0 +1,99 @@
+import Foundation
+internal import CSealedDBSystem
+
+/// The calls that make a new file durable and like the old one.
+enum FileSystem {
+    /// Absolute path with symbolic links followed; `nil` with `errno` if there is no such file.
+    static func resolve(_ path: String) -> String? {
+        guard let resolved = realpath(path, nil) else { return nil }
+        defer { free(resolved) }
+        return String(cString: resolved)
+    }
+
+    static func directory(of path: String) -> String {
+        let directory = (path as NSString).deletingLastPathComponent
+        return directory.isEmpty ? "." : directory
+    }
+
+    /// A failed fsync is never repeated: the kernel may have dropped the pages.
+    static func synchronize(_ path: String, flags: Int32 = O_RDONLY) throws(DatabaseError) {
+        let descriptor = open(path, flags | O_CLOEXEC)
+        guard descriptor >= 0 else { throw .system("Cannot open \(path) to sync it", reason: .ioError) }
+        defer { close(descriptor) }
+        guard fsync(descriptor) == 0 else { throw .system("Cannot sync \(path) to disk", reason: .ioError) }
+    }
+
+    static func synchronizeDirectory(of path: String) throws(DatabaseError) {
+        try synchronize(directory(of: path), flags: O_RDONLY | O_DIRECTORY)
+    }
+
+    /// Creates an empty file for the owner alone; an existing one is an error.
+    static func createExclusively(_ path: String) throws(DatabaseError) {
+        let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else {
+            let number = errno
+            throw .system(
+                "Cannot create \(path)",
+                reason: number == EEXIST ? .alreadyExists : .cannotCreate,
+                number: number
+            )
+        }
+        close(descriptor)
+    }
+
+    /// Gives `copy` the owner, mode and extended attributes of `original`.
+    static func copyAttributes(from original: String, to copy: String) throws(DatabaseError) {
+        let descriptor = open(copy, O_RDWR | O_NOFOLLOW | O_CLOEXEC)
+        guard descriptor >= 0 else { throw .system("Cannot open \(copy)", reason: .ioError) }
+        defer { close(descriptor) }
+        var step: UnsafePointer<CChar>?
+        guard sealeddb_copy_attributes(original, descriptor, &step) == 0 else {
+            let number = errno
+            let name = step.map { String(cString: $0) } ?? "?"
+            throw .system(
+                "The new file cannot get the owner, mode and attributes of \(original) (\(name))",
+                reason: .ownershipNotKept,
+                number: number
+            )
+        }
+    }
+
+    static func freeSpace(at path: String) throws(DatabaseError) -> Int64 {
+        var status = statvfs()
+        guard statvfs(path, &status) == 0 else { throw .system("Cannot examine \(path)", reason: .ioError) }
+        return Int64(clamping: UInt64(status.f_bavail) * UInt64(status.f_frsize))
+    }
+
+    static func status(_ path: String) throws(DatabaseError) -> stat {
+        var status = stat()
+        guard stat(path, &status) == 0 else {
+            throw .system("Cannot examine \(path)", reason: .noSuchFile)
+        }
+        return status
+    }
+
+    static func exists(_ path: String) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0
+    }
+
+    static func randomName() throws(DatabaseError) -> String {
+        var bytes = [UInt8](repeating: 0, count: 8)
+        guard sealeddb_random(&bytes, bytes.count) == 0 else {
+            throw .system("No random bytes for a file name", reason: .ioError)
+        }
+        return bytes.map { String($0, radix: 16) }.joined()
+    }
+}
+
+extension DatabaseError {
+    /// A failed system call, told by `errno`.
+    static func system(_ message: String, reason: Reason, number: Int32 = errno) -> DatabaseError {
+        let reason = number == ENOSPC || number == EDQUOT ? Reason.noSpace : reason
+        return DatabaseError(
+            extendedCode: reason == .noSpace ? SQLITE_FULL : SQLITE_IOERR,
+            reason: reason,
+            message: "\(message): \(String(cString: strerror(number)))."
+        )
+    }
+}

@@ -1,0 +1,36 @@
+/// Hex digits of secrets, read and written in place.
+enum Hexadecimal {
+    static func value(of digit: UInt8) -> UInt8? {
+        switch digit {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): digit - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
+
+    static func encode(_ bytes: UnsafeRawBufferPointer, to target: UnsafeMutableRawBufferPointer) {
+        for (position, byte) in bytes.enumerated() {
+            for (digit, value) in [byte >> 4, byte & 15].enumerated() {
+                target[position * 2 + digit] = value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+            }
+        }
+    }
+
+    static func decode(_ digits: UnsafeRawBufferPointer) throws(DatabaseError) -> SecretBytes {
+        try SecretBytes(capacity: digits.count / 2) { target throws(DatabaseError) in
+            for position in target.indices {
+                guard let high = value(of: digits[position * 2]), let low = value(of: digits[position * 2 + 1]) else {
+                    throw .malformedKey("The key holds a character that is not a hex digit.")
+                }
+                target[position] = high << 4 | low
+            }
+            return target.count
+        }
+    }
+
+    /// For what is not secret, such as salts.
+    static func string(_ bytes: some Sequence<UInt8>) -> String {
+        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+}
