@@ -1,0 +1,56 @@
+import Foundation
+import Testing
+
+/// A rotation killed at a sample of its system calls; scripts/kill-sweep takes all of them. After each kill the store
+/// opens with exactly one of the two keys, is sound and holds every row.
+@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+struct RotationKillTests {
+    @Test(arguments: ["delete", "wal"])
+    func killedAtSystemCalls(journalMode: String) throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore(journalMode: journalMode)
+        try sandbox.makeKey("new")
+        let original = try sandbox.contents("db")
+
+        func rotate(_ strace: [String]) throws -> Outcome {
+            try sandbox.run(
+                ["strace", "-f", "-qq"] + strace
+                    + [Tool.sealdb, "rotate", "db", "--key-file", "key", "--new-key-file", "new"]
+            )
+        }
+
+        #expect(try rotate(["-o", "trace"]).status == 0)
+        let total = String(decoding: try sandbox.contents("trace"), as: UTF8.self).split(separator: "\n").count
+        try #require(total > 100)
+
+        // The program's start is long and harmless, the last third holds copy and swap.
+        let early = stride(from: 1, to: total * 2 / 3, by: max(1, total / 15))
+        let late = stride(from: total * 2 / 3, through: total, by: max(1, total / 90))
+        var survivors = ["key": 0, "new": 0]
+        var kills = 0
+        for call in Array(early) + Array(late) {
+            for name in try sandbox.names() where name != "key" && name != "new" {
+                try FileManager.default.removeItem(atPath: sandbox.path(name))
+            }
+            try sandbox.write("db", original)
+            let outcome = try rotate(["-o", "/dev/null", "-e", "inject=all:signal=KILL:when=\(call)"])
+            if outcome.status != 0 { kills += 1 }
+            let keys = try ["key", "new"].filter { key in
+                let verified = try sandbox.sealdb("verify", "db", "--key-file", key)
+                guard verified.status == 0 else {
+                    #expect(verified.status == 77, "call \(call), \(key): \(verified.output)\(verified.error)")
+                    return false
+                }
+                let census = try sandbox.census(keyFile: key)
+                #expect(census.output == Sandbox.wholeStore, "call \(call), \(key): \(census.error)")
+                return true
+            }
+            #expect(keys.count == 1, "after a kill at call \(call) of \(total) the store opens with \(keys)")
+            for key in keys { survivors[key, default: 0] += 1 }
+            if outcome.status == 0 { #expect(keys == ["new"]) }
+        }
+        // Otherwise the sample missed the swap, and proves little.
+        #expect(kills > 30)
+        #expect(survivors["key", default: 0] > 0 && survivors["new", default: 0] > 0, "\(survivors)")
+    }
+}
