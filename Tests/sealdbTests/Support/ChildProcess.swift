@@ -41,6 +41,11 @@ struct ChildProcess {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
+        // The threads that tests run on block signals, and a child would inherit that.
+        var noSignals = sigset_t()
+        sigemptyset(&noSignals)
+        posix_spawnattr_setsigmask(&attributes, &noSignals)
+        var flags = Int16(POSIX_SPAWN_SETSIGMASK)
         switch streams {
         case .files(let input, let output, let error):
             posix_spawn_file_actions_addopen(&actions, 0, input, O_RDONLY, 0)
@@ -48,11 +53,12 @@ struct ChildProcess {
             posix_spawn_file_actions_addopen(&actions, 2, error, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
         case .terminal(let path):
             // The first terminal that a session leader opens becomes its controlling one.
-            posix_spawnattr_setflags(&attributes, ChildProcess.startsSession)
+            flags |= ChildProcess.startsSession
             posix_spawn_file_actions_addopen(&actions, 0, path, O_RDWR, 0)
             posix_spawn_file_actions_adddup2(&actions, 0, 1)
             posix_spawn_file_actions_adddup2(&actions, 0, 2)
         }
+        posix_spawnattr_setflags(&attributes, flags)
         var variables = ProcessInfo.processInfo.environment
         for (name, value) in environment { variables[name] = value }
         // env changes the directory, because the spawn action that would is not visible to Swift.

@@ -10,7 +10,7 @@ final class Sandbox {
     private let files = FileManager.default
 
     init() throws {
-        var template = Array((NSTemporaryDirectory() + "/sealdb-test-XXXXXX").utf8CString)
+        var template = Array((NSTemporaryDirectory() + "sealdb-test-XXXXXX").utf8CString)
         guard mkdtemp(&template) != nil else { throw ChildProcess.Failure(message: "no temporary directory") }
         root = String(decoding: template.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
         directory = root + "/work"
