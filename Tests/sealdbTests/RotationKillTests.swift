@@ -5,6 +5,22 @@ import Testing
 /// opens with exactly one of the two keys, is sound and holds every row.
 @Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
 struct RotationKillTests {
+    /// One system call of a run: its name, and how many of that name came up to it. That is how strace counts.
+    private struct KillPoint {
+        let call: String
+        let count: Int
+    }
+
+    private func killPoints(in trace: String) -> [KillPoint] {
+        var counts: [String: Int] = [:]
+        return trace.split(separator: "\n").compactMap { line in
+            guard let match = line.firstMatch(of: /^\d+ +(\w+)\(/) else { return nil }
+            let call = String(match.1)
+            counts[call, default: 0] += 1
+            return KillPoint(call: call, count: counts[call, default: 0])
+        }
+    }
+
     @Test(arguments: ["delete", "wal"])
     func killedAtSystemCalls(journalMode: String) throws {
         let sandbox = try Sandbox()
@@ -20,32 +36,32 @@ struct RotationKillTests {
         }
 
         #expect(try rotate(["-o", "trace"]).status == 0)
-        let total = String(decoding: try sandbox.contents("trace"), as: UTF8.self).split(separator: "\n").count
-        try #require(total > 100)
+        let points = killPoints(in: String(decoding: try sandbox.contents("trace"), as: UTF8.self))
+        try #require(points.count > 100)
 
-        // The program's start is long and harmless, the last third holds copy and swap.
-        let early = stride(from: 1, to: total * 2 / 3, by: max(1, total / 15))
-        let late = stride(from: total * 2 / 3, through: total, by: max(1, total / 90))
+        // The program's start is long and harmless; what follows its last third is copy and swap.
+        let early = stride(from: 0, to: points.count * 2 / 3, by: max(1, points.count / 15))
+        let late = stride(from: points.count * 2 / 3, to: points.count, by: max(1, points.count / 90))
         var survivors = ["key": 0, "new": 0]
         var kills = 0
-        for call in Array(early) + Array(late) {
+        for point in (Array(early) + Array(late)).map({ points[$0] }) {
             for name in try sandbox.names() where name != "key" && name != "new" {
                 try FileManager.default.removeItem(atPath: sandbox.path(name))
             }
             try sandbox.write("db", original)
-            let outcome = try rotate(["-o", "/dev/null", "-e", "inject=all:signal=KILL:when=\(call)"])
+            let outcome = try rotate(["-o", "/dev/null", "-e", "inject=\(point.call):signal=KILL:when=\(point.count)"])
             if outcome.status != 0 { kills += 1 }
             let keys = try ["key", "new"].filter { key in
                 let verified = try sandbox.sealdb("verify", "db", "--key-file", key)
                 guard verified.status == 0 else {
-                    #expect(verified.status == 77, "call \(call), \(key): \(verified.output)\(verified.error)")
+                    #expect(verified.status == 77, "\(point), \(key): \(verified.output)\(verified.error)")
                     return false
                 }
                 let census = try sandbox.census(keyFile: key)
-                #expect(census.output == Sandbox.wholeStore, "call \(call), \(key): \(census.error)")
+                #expect(census.output == Sandbox.wholeStore, "\(point), \(key): \(census.error)")
                 return true
             }
-            #expect(keys.count == 1, "after a kill at call \(call) of \(total) the store opens with \(keys)")
+            #expect(keys.count == 1, "after a kill at \(point) the store opens with \(keys)")
             for key in keys { survivors[key, default: 0] += 1 }
             if outcome.status == 0 { #expect(keys == ["new"]) }
         }
