@@ -5,6 +5,10 @@ import Testing
 /// opens with exactly one of the two keys, is sound and holds every row.
 @Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
 struct RotationKillTests {
+    private static let decisiveCalls: Set<String> = [
+        "rename", "renameat", "renameat2", "unlink", "unlinkat", "link", "linkat", "fsync", "fdatasync", "ftruncate",
+    ]
+
     /// One system call of a run: its name, and how many of that name came up to it. That is how strace counts.
     private struct KillPoint {
         let call: String
@@ -39,12 +43,13 @@ struct RotationKillTests {
         let points = killPoints(in: String(decoding: try sandbox.contents("trace"), as: UTF8.self))
         try #require(points.count > 100)
 
-        // The program's start is long and harmless; what follows its last third is copy and swap.
-        let early = stride(from: 0, to: points.count * 2 / 3, by: max(1, points.count / 15))
-        let late = stride(from: points.count * 2 / 3, to: points.count, by: max(1, points.count / 90))
+        // A sample of everything, and all that changes directories or makes them last.
+        let sample = points.indices.filter { index in
+            index.isMultiple(of: max(1, points.count / 25)) || Self.decisiveCalls.contains(points[index].call)
+        }
         var survivors = ["key": 0, "new": 0]
         var kills = 0
-        for point in (Array(early) + Array(late)).map({ points[$0] }) {
+        for point in sample.map({ points[$0] }) {
             for name in try sandbox.names() where name != "key" && name != "new" {
                 try FileManager.default.removeItem(atPath: sandbox.path(name))
             }
