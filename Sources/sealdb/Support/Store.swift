@@ -33,7 +33,13 @@ enum Store {
 
     /// Opens a store for reading alone.
     static func openReadOnly(_ path: String, key: Key, lockWait: Double) throws -> Database {
-        try open(path, key: key, lockWait: lockWait, isReadOnly: true)
+        do {
+            return try open(path, key: key, lockWait: lockWait, isReadOnly: true)
+        } catch let error as DatabaseError where error.code == SQLITE_READONLY {
+            // A process was killed within a transaction. Only a connection that may write can undo that.
+            try open(path, key: key, lockWait: lockWait).close()
+            return try open(path, key: key, lockWait: lockWait, isReadOnly: true)
+        }
     }
 
     /// Fails early, before a key is asked for. `create` makes sure again.
