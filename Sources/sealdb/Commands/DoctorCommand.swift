@@ -1,0 +1,64 @@
+import ArgumentParser
+import SealedDB
+
+struct DoctorCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "doctor",
+        abstract: "Check this installation: versions, the cipher, limits.",
+        discussion: """
+            Makes the checks that also precede every use of a key: that the SQLite library in the process is the \
+            SQLCipher that sealdb was built for. Exit 78 if one fails.
+
+              sealdb doctor
+            """
+    )
+
+    @Flag(help: "Print one JSON object.")
+    var json = false
+
+    func run() throws {
+        let engine = EngineInfo.current()
+        let output = StandardOutput()
+        if json {
+            try output.writeJSON(engine)
+        } else {
+            try output.write(FieldList(rows(engine)).text)
+        }
+        try output.flush()
+        let failed = engine.checks.filter { !$0.passed }
+        guard failed.isEmpty else {
+            throw Failure(
+                .configuration,
+                "Failed: \(failed.map(\.name).joined(separator: ", ")). Keys are refused until this is mended. Keep "
+                    + "libsqlite3 out of LD_PRELOAD, or build sealdb against the installed libsqlcipher."
+            )
+        }
+    }
+
+    private func rows(_ engine: EngineInfo) -> [(String, String)] {
+        var rows = [
+            ("sealdb", EngineInfo.version),
+            ("SQLite", "\(engine.sqliteVersion) (\(engine.sourceID))"),
+        ]
+        if engine.isEncrypting {
+            rows.append(("SQLCipher", engine.cipherVersion ?? "no answer"))
+            let provider = [engine.cipherProvider, engine.cipherProviderVersion].compactMap(\.self)
+            rows.append(("provider", provider.isEmpty ? "no answer" : provider.joined(separator: ", ")))
+        } else {
+            rows.append(("SQLCipher", "none: this build has no encryption (trait PlainSQLite)"))
+        }
+        rows.append(("compiled with", engine.compileOptions.joined(separator: " ")))
+        for check in engine.checks {
+            rows.append(("check", "\(check.passed ? "ok" : "FAILED"), \(check.name): \(check.detail)"))
+        }
+        rows.append(("memory lock", memoryLock(engine.memoryLockLimit)))
+        return rows
+    }
+
+    private func memoryLock(_ limit: Int64?) -> String {
+        guard let limit else { return "unlimited" }
+        // What SQLCipher's private heap and a handful of keys take.
+        let isScarce = limit < 64 * 1024
+        return ByteText.size(limit) + (isScarce ? ": keys may be swapped out; raise it with ulimit -l" : "")
+    }
+}

@@ -1,0 +1,46 @@
+import ArgumentParser
+import SealedDB
+
+struct EncryptCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "encrypt",
+        abstract: "Copy a plaintext SQLite database into a new encrypted store.",
+        discussion: """
+            The plaintext database stays as it is; removing it is up to you. The store must not exist yet (exit 73). \
+            A file that is not a plaintext SQLite database is refused (exit 65).
+
+              sealdb encrypt old.sqlite app.db --key-file app.key
+            """
+    )
+
+    @Argument(help: "The plaintext database.", completion: .file())
+    var plain: String
+
+    @Argument(help: "The store to make.", completion: .file())
+    var store: String
+
+    @OptionGroup(title: "Key")
+    var keyOptions: KeyOptions
+
+    @OptionGroup
+    var progressOptions: ProgressOptions
+
+    func validate() throws {
+        try keyOptions.choice.validate(isRequired: true)
+    }
+
+    func run() throws {
+        let plain = try Store.literalPath(plain)
+        let path = try Store.literalPath(store)
+        try Store.requireAbsent(path)
+        let encryption = StoreEncryption(
+            plaintextPath: plain,
+            path: path,
+            key: try keyOptions.keyForNewStore(store)
+        )
+        let report = try progressOptions.watchingSignals { try encryption.run(progress: $0) }
+        let output = StandardOutput()
+        try output.write("\(TerminalText.escaped(store)): encrypted \(report.pageCount) pages\n")
+        try output.flush()
+    }
+}

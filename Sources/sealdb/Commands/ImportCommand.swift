@@ -1,0 +1,84 @@
+import ArgumentParser
+import SealedDB
+
+struct ImportCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "import",
+        abstract: "Fill a new table from a CSV or TSV file.",
+        discussion: """
+            The first row names the columns. Everything happens in one transaction: if a row is bad, the error names \
+            its line (exit 65) and the store is as it was. The text must be UTF-8.
+
+            A column of which every value is a whole number becomes INTEGER, one of numbers becomes REAL, with empty \
+            fields as NULL. All others become TEXT, with empty fields as empty texts; so do those whose values would \
+            not survive being numbers, such as 007 or 1.10. Types are found by reading the file twice, so standard \
+            input and pipes give TEXT.
+
+            CSV follows RFC 4180. TSV has no quotes but the escapes \\t \\n \\r \\\\, and \\N for NULL. "sealdb query" \
+            writes both in the form that is read here.
+
+              sealdb import app.db people people.csv --key-file app.key
+              dpkg-query -W -f '${Package}\\t${Version}\\n' | sealdb import app.db p - --format tsv --key-file app.key
+            """
+    )
+
+    @Argument(help: "The store.", completion: .file())
+    var store: String
+
+    @Argument(help: "The table to make.")
+    var table: String
+
+    @Argument(help: "The file to read, or - for standard input.", completion: .file())
+    var file: String
+
+    @Option(help: "csv or tsv. Without it, the extensions .tsv and .tab mean tsv, all else csv.")
+    var format: DelimitedFormat?
+
+    @Flag(help: "Make every column TEXT.")
+    var text = false
+
+    @Flag(help: "Add rows to the table if it exists. Its columns are matched by name; others get their defaults.")
+    var append = false
+
+    @OptionGroup(title: "Key")
+    var keyOptions: KeyOptions
+
+    @OptionGroup
+    var lockOptions: LockOptions
+
+    @OptionGroup
+    var progressOptions: ProgressOptions
+
+    func validate() throws {
+        try keyOptions.choice.validate(isRequired: true)
+        if table.isEmpty { throw ValidationError("The name of the table is empty.") }
+        if file == "-" && keyOptions.passphraseFd == 0 {
+            throw ValidationError("Standard input cannot give both the passphrase and the rows.")
+        }
+    }
+
+    func run() throws {
+        // Before the key is asked for, so that a typing error costs no passphrase.
+        let input = try InputFile(path: file)
+        let database = try Store.open(store, key: try keyOptions.key(of: store), lockWait: lockOptions.lockWait)
+        defer { database.close() }
+        let progress = progressOptions.reporter()
+        SignalWatch.start()
+        let importer = Importer(
+            input: input,
+            format: format ?? DelimitedFormat(path: file),
+            table: table,
+            appends: append,
+            guessesTypes: !text,
+            progress: progress
+        )
+        let count: Int
+        do {
+            defer { progress.finish() }
+            count = try importer.run(on: database)
+        }
+        let output = StandardOutput()
+        try output.write("\(TerminalText.escaped(table)): \(count) row\(count == 1 ? "" : "s") imported\n")
+        try output.flush()
+    }
+}

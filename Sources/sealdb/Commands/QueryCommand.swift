@@ -1,0 +1,66 @@
+import ArgumentParser
+import SealedDB
+
+struct QueryCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "query",
+        abstract: "Run one statement that reads, and print its rows.",
+        discussion: """
+            Opens the store read-only and refuses a statement that writes (exit 64). Each ? in the SQL takes one \
+            parameter. A parameter that is a number in its plain form, such as 40 or -1.5, is bound as a number, \
+            everything else as text: 007, 1.10 and NULL are texts. Parameters that begin with a dash go last, after --.
+
+              sealdb query app.db 'SELECT * FROM people WHERE age > ?' 40 --key-file app.key --format csv
+
+            NULL is empty in table, csv and tsv (where an empty text is "" in csv), and null in json. A blob is \
+            X'…' in hex, in json a string in base64. In json, a column name that occurs again becomes name:1. \
+            In a table, control characters are shown escaped.
+            """
+    )
+
+    @Argument(help: "The store.", completion: .file())
+    var store: String
+
+    @Argument(help: "One SQL statement.")
+    var sql: String
+
+    @Argument(help: "Values for the statement's parameters, in order.")
+    var parameters: [String] = []
+
+    @Option(help: "table, csv, tsv or json.")
+    var format = ResultFormat.table
+
+    @OptionGroup(title: "Key")
+    var keyOptions: KeyOptions
+
+    @OptionGroup
+    var lockOptions: LockOptions
+
+    func validate() throws {
+        try keyOptions.choice.validate(isRequired: true)
+    }
+
+    func run() throws {
+        try BoundStatement.requireOne(SQLScript(sql))
+        let database = try Store.openReadOnly(
+            store,
+            key: try keyOptions.key(of: store),
+            lockWait: lockOptions.lockWait
+        )
+        defer { database.close() }
+        let rows = try BoundStatement.start(sql, parameters: parameters, on: database)
+        defer { rows.close() }
+        guard rows.isReadOnlyStatement else {
+            throw Failure(.usage, "The statement writes, and query only reads. Nothing was changed. Use: sealdb exec")
+        }
+        let output = StandardOutput()
+        let writer = format.writer(to: output)
+        let columns = 0..<rows.columnCount
+        try writer.begin(columns: columns.map { rows.columnName(for: $0) ?? "" })
+        while try rows.nextWithError() {
+            try writer.write(columns.map { Cell(rows, column: $0) })
+        }
+        try writer.end()
+        try output.flush()
+    }
+}

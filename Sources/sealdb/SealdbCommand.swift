@@ -1,0 +1,71 @@
+import ArgumentParser
+import CSealedDBSystem
+import Foundation
+import SealedDB
+
+@main
+struct SealdbCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sealdb",
+        abstract: "Encrypted SQLite stores: create, fill, query, verify them, and change their keys.",
+        discussion: """
+            A store is a SQLCipher 4 file; the stock sqlcipher shell opens it with the same key. A key comes from a \
+            file, a file descriptor or a prompt, never from the command line or the environment.
+
+              sealdb keygen app.key
+              sealdb create app.db --key-file app.key
+              sealdb import app.db people people.csv --key-file app.key
+              sealdb query app.db 'SELECT * FROM people WHERE age > ?' 40 --key-file app.key
+              sealdb rotate app.db --key-file app.key --new-key-file new.key
+
+            Results go to standard output, messages and progress to standard error.
+
+            EXIT STATUS
+              0   done
+              64  usage: wrong arguments or options
+              65  data: damaged, malformed, not a store, bad CSV, or SQL that the database rejects
+              66  no input: the store, key file or input file is missing or unreadable
+              70  software: an internal error; the store is unchanged
+              73  the output exists already, or cannot be created
+              74  input or output failed, or no space is left
+              75  busy: another process has the store locked; try again later
+              77  wrong key, or the store needs a key
+              78  configuration: unsafe key file, wrong library, unsupported in this build
+              130, 143  stopped by SIGINT or SIGTERM
+            """,
+        subcommands: [
+            KeygenCommand.self, CreateCommand.self, EncryptCommand.self, ImportCommand.self, QueryCommand.self,
+            ExecCommand.self, InfoCommand.self, VerifyCommand.self, RotateCommand.self, DoctorCommand.self,
+        ]
+    )
+
+    // Not the parser's own version text, which would start the engine for every command.
+    @Flag(name: .long, help: "Print the versions of sealdb, SQLite and SQLCipher.")
+    var version = false
+
+    func run() throws {
+        guard version else { throw CleanExit.helpRequest(self) }
+        let engine = EngineInfo.current()
+        let output = StandardOutput()
+        try output.write("sealdb \(EngineInfo.version)\nSQLite \(engine.sqliteVersion)\n")
+        try output.write("SQLCipher \(engine.cipherVersion ?? "none (plain build)")\n")
+        try output.flush()
+    }
+
+    static func main() {
+        // Keys must not reach a core dump, nor another process of the same user.
+        _ = sealeddb_forbid_dumps()
+        // No file made here, or by SQLite for us, is for others.
+        umask(0o077)
+        // A reader that went away is reported by write(2) instead, after transactions have ended.
+        signal(SIGPIPE, SIG_IGN)
+        // So is a file that grows past a limit.
+        signal(SIGXFSZ, SIG_IGN)
+        do {
+            var command = try parseAsRoot()
+            try command.run()
+        } catch {
+            ErrorReport.exit(with: error)
+        }
+    }
+}

@@ -1,0 +1,23 @@
+import SealedDB
+
+enum BoundStatement {
+    static func requireOne(_ script: SQLScript) throws(Failure) {
+        try script.refuseKeyStatements()
+        switch script.statements.count {
+        case 0: throw Failure(.usage, "The SQL holds no statement.")
+        case 1: return
+        default: throw Failure(.usage, "The SQL holds several statements, where one is expected.")
+        }
+    }
+
+    /// Prepares the statement and binds the words of the command line to it.
+    static func start(_ sql: String, parameters: [String], on database: Database) throws -> ResultSet {
+        do {
+            return try database.executeQuery(sql, values: parameters.map { NumberForm($0.utf8).bindable(text: $0) })
+        } catch {
+            // The number of parameters is wrong.
+            let isUsage = error.reason == .misuse || error.code == SQLITE_RANGE
+            throw isUsage ? Failure(.usage, error.message) : error
+        }
+    }
+}

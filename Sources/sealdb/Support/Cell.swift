@@ -1,0 +1,67 @@
+import ArgumentParser
+import Foundation
+import SealedDB
+
+/// One value of a result.
+enum Cell {
+    case null
+    case integer(Int64)
+    case real(Double)
+    case text(String)
+    /// Text that is not valid UTF-8, which SQLite permits.
+    case brokenText(Data)
+    case blob(Data)
+
+    init(_ rows: ResultSet, column: Int32) {
+        switch rows.type(forColumnIndex: column) {
+        case .null: self = .null
+        case .integer: self = .integer(rows.longLongInt(forColumnIndex: column))
+        case .float: self = .real(rows.double(forColumnIndex: column))
+        case .text:
+            if let text = rows.string(forColumnIndex: column) {
+                self = .text(text)
+            } else {
+                self = .brokenText(rows.data(forColumnIndex: column) ?? Data())
+            }
+        case .blob: self = .blob(rows.data(forColumnIndex: column) ?? Data())
+        }
+    }
+
+    var isNumber: Bool {
+        switch self {
+        case .integer, .real: true
+        default: false
+        }
+    }
+
+    /// The spelling outside JSON; `nil` for NULL. Blobs are spelled as SQL spells them.
+    var plainText: String? {
+        switch self {
+        case .null: nil
+        case .integer(let value): String(value)
+        case .real(let value): value.isFinite ? "\(value)" : value < 0 ? "-Inf" : "Inf"
+        case .text(let text): text
+        case .brokenText(let bytes): String(decoding: bytes, as: UTF8.self)
+        case .blob(let bytes): "X'\(bytes.map { String(format: "%02X", $0) }.joined())'"
+        }
+    }
+}
+
+enum ResultFormat: String, ExpressibleByArgument, CaseIterable {
+    case table, csv, tsv, json
+
+    func writer(to output: StandardOutput) -> any ResultWriter {
+        switch self {
+        case .table: TableWriter(output: output)
+        case .csv: DelimitedWriter(output: output, format: .csv)
+        case .tsv: DelimitedWriter(output: output, format: .tsv)
+        case .json: JSONWriter(output: output)
+        }
+    }
+}
+
+protocol ResultWriter: AnyObject {
+    func begin(columns: [String]) throws
+    func write(_ row: [Cell]) throws
+    func end() throws
+}

@@ -1,0 +1,205 @@
+import ArgumentParser
+
+enum DelimitedFormat: String, ExpressibleByArgument, CaseIterable {
+    /// RFC 4180.
+    case csv
+    /// Tabs without quoting; backslash escapes for tab, line feed, carriage return and backslash, `\N` for NULL.
+    case tsv
+
+    /// By the file name's extension.
+    init(path: String) {
+        let name = path.lowercased()
+        self = name.hasSuffix(".tsv") || name.hasSuffix(".tab") ? .tsv : .csv
+    }
+}
+
+/// Reads CSV or TSV record by record, in constant memory, and knows the line of everything it refuses.
+struct DelimitedReader {
+    private(set) var record = DelimitedRecord()
+    private let format: DelimitedFormat
+    private let fill: (inout [UInt8]) throws -> Int
+    private var buffer: [UInt8]
+    private var index = 0
+    private var limit = 0
+    private var line = 1
+    private var isAtStart = true
+
+    private static let byteOrderMark: [UInt8] = [0xef, 0xbb, 0xbf]
+    private static let quote = UInt8(ascii: "\"")
+    private static let backslash = UInt8(ascii: "\\")
+    private static let lineFeed = UInt8(ascii: "\n")
+    private static let carriageReturn = UInt8(ascii: "\r")
+    /// SQLite's own limit for a row. Without one, a quote that is never closed would take all memory.
+    private static let maximumRecordSize = 1_000_000_000
+
+    /// - Parameter fill: writes the next bytes to the front of a buffer and returns how many; 0 at the end.
+    init(format: DelimitedFormat, bufferSize: Int = 256 * 1024, fill: @escaping (inout [UInt8]) throws -> Int) {
+        self.format = format
+        self.fill = fill
+        buffer = [UInt8](repeating: 0, count: max(bufferSize, DelimitedReader.byteOrderMark.count))
+    }
+
+    init(format: DelimitedFormat, file: InputFile) {
+        self.init(format: format) { try file.read(into: &$0) }
+    }
+
+    /// Reads the next record into ``record``; false at the end.
+    mutating func next() throws -> Bool {
+        if isAtStart { try skipByteOrderMark() }
+        record.begin(line: line)
+        return try format == .csv ? nextQuoted() : nextEscaped()
+    }
+
+    // MARK: CSV
+
+    private enum QuotedState { case fieldStart, bare, quoted, closed, carriageReturn }
+
+    private mutating func nextQuoted() throws -> Bool {
+        var state = QuotedState.fieldStart
+        var quoteLine = line
+        while let byte = try nextByte() {
+            switch (state, byte) {
+            case (.quoted, DelimitedReader.quote):
+                state = .closed
+            case (.quoted, _):
+                if byte == DelimitedReader.lineFeed { line += 1 }
+                record.append(byte)
+                if record.bytes.count > DelimitedReader.maximumRecordSize {
+                    throw DelimitedError(line: quoteLine, reason: "the field that is quoted here exceeds 1 GB")
+                }
+            case (.closed, DelimitedReader.quote):
+                record.append(byte)
+                state = .quoted
+            case (.fieldStart, DelimitedReader.quote):
+                state = .quoted
+                quoteLine = line
+            case (.carriageReturn, let byte) where byte != DelimitedReader.lineFeed:
+                throw failure("a carriage return without a line feed")
+            case (_, DelimitedReader.lineFeed):
+                record.endField()
+                line += 1
+                return true
+            case (_, UInt8(ascii: ",")):
+                record.endField()
+                state = .fieldStart
+            case (_, DelimitedReader.carriageReturn):
+                state = .carriageReturn
+            case (.closed, _):
+                throw failure("text after the closing quote of field \(record.fieldCount + 1)")
+            case (.bare, DelimitedReader.quote):
+                throw failure("a quote inside field \(record.fieldCount + 1), which does not begin with one")
+            default:
+                state = .bare
+                record.append(byte)
+                try checkSize()
+            }
+        }
+        switch state {
+        case .quoted:
+            throw DelimitedError(line: quoteLine, reason: "the quote opened here is never closed")
+        case .carriageReturn:
+            throw failure("a carriage return without a line feed")
+        case .fieldStart where record.fieldCount == 0:
+            return false
+        default:
+            record.endField()
+            return true
+        }
+    }
+
+    // MARK: TSV
+
+    private mutating func nextEscaped() throws -> Bool {
+        var isEscape = false
+        var endsInCarriageReturn = false
+        var isNullMark = false
+        var isEmpty = true
+        while let byte = try nextByte() {
+            isEmpty = false
+            if isEscape {
+                isEscape = false
+                let decoded: UInt8? =
+                    switch byte {
+                    case UInt8(ascii: "t"): UInt8(ascii: "\t")
+                    case UInt8(ascii: "n"): DelimitedReader.lineFeed
+                    case UInt8(ascii: "r"): DelimitedReader.carriageReturn
+                    case DelimitedReader.backslash: DelimitedReader.backslash
+                    default: nil
+                    }
+                if let decoded {
+                    record.append(decoded)
+                    endsInCarriageReturn = false
+                    continue
+                }
+                // Many programs write backslashes and know of no escapes.
+                isNullMark = byte == UInt8(ascii: "N") && record.openFieldCount == 0
+                record.append(DelimitedReader.backslash)
+            }
+            switch byte {
+            case DelimitedReader.lineFeed:
+                if endsInCarriageReturn { record.removeLast() }
+                endEscapedField(isNullMark)
+                line += 1
+                return true
+            case UInt8(ascii: "\t"):
+                endEscapedField(isNullMark)
+                isNullMark = false
+            case DelimitedReader.backslash:
+                isEscape = true
+            default:
+                record.append(byte)
+                try checkSize()
+            }
+            endsInCarriageReturn = byte == DelimitedReader.carriageReturn
+        }
+        if isEmpty { return false }
+        if isEscape { record.append(DelimitedReader.backslash) }
+        endEscapedField(isNullMark)
+        return true
+    }
+
+    private mutating func endEscapedField(_ isNullMark: Bool) {
+        if isNullMark && record.openFieldCount == 2 {
+            record.endNullField()
+        } else {
+            record.endField()
+        }
+    }
+
+    // MARK: Bytes
+
+    private mutating func nextByte() throws -> UInt8? {
+        if index == limit {
+            limit = try fill(&buffer)
+            index = 0
+            if limit == 0 { return nil }
+        }
+        let byte = buffer[index]
+        index += 1
+        if byte == 0 { throw failure("a NUL byte; is this text in UTF-8?") }
+        return byte
+    }
+
+    private mutating func skipByteOrderMark() throws {
+        isAtStart = false
+        var start: [UInt8] = []
+        while start.count < DelimitedReader.byteOrderMark.count {
+            let count = try fill(&buffer)
+            if count == 0 { break }
+            start.append(contentsOf: buffer[..<count])
+        }
+        if start.starts(with: DelimitedReader.byteOrderMark) { start.removeFirst(DelimitedReader.byteOrderMark.count) }
+        if start.count > buffer.count { buffer = start } else { buffer.replaceSubrange(..<start.count, with: start) }
+        limit = start.count
+    }
+
+    private func failure(_ reason: String) -> DelimitedError {
+        DelimitedError(line: line, reason: reason)
+    }
+
+    private func checkSize() throws(DelimitedError) {
+        if record.bytes.count > DelimitedReader.maximumRecordSize {
+            throw DelimitedError(line: record.line, reason: "the record exceeds 1 GB")
+        }
+    }
+}

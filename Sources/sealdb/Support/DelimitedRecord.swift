@@ -1,0 +1,81 @@
+/// Why delimited text cannot be read, and on which line, counted from 1.
+struct DelimitedError: Error, Equatable {
+    let line: Int
+    let reason: String
+}
+
+/// One record: its fields' bytes one after the other, and where each ends. Reused for the next, to save allocations.
+struct DelimitedRecord {
+    /// Line on which the record begins.
+    var line = 1
+    private(set) var bytes: [UInt8] = []
+    private var ends: [Int] = []
+    private var nulls: Set<Int> = []
+
+    var fieldCount: Int { ends.count }
+
+    /// Bytes of the field that is being read.
+    var openFieldCount: Int { bytes.count - (ends.last ?? 0) }
+
+    var isBlankLine: Bool { ends.count == 1 && bytes.isEmpty }
+
+    func bytes(at index: Int) -> ArraySlice<UInt8> {
+        bytes[(index == 0 ? 0 : ends[index - 1])..<ends[index]]
+    }
+
+    /// Whether the field is the mark that PostgreSQL writes for NULL.
+    func isNull(at index: Int) -> Bool { !nulls.isEmpty && nulls.contains(index) }
+
+    func text(at index: Int) throws(DelimitedError) -> String {
+        let field = bytes(at: index)
+        if let text = field.withUnsafeBufferPointer({ String(validating: $0, as: UTF8.self) }) { return text }
+        throw DelimitedError(
+            line: line + newlines(before: ends[index] - field.count + field.validPrefixCount),
+            reason: "field \(index + 1) is not valid UTF-8"
+        )
+    }
+
+    /// Checks all fields without keeping their text.
+    func validateText() throws(DelimitedError) {
+        guard bytes.contains(where: { $0 >= 0x80 }) else { return }
+        for index in ends.indices { _ = try text(at: index) }
+    }
+
+    private func newlines(before index: Int) -> Int {
+        bytes[..<index].count { $0 == UInt8(ascii: "\n") }
+    }
+
+    // MARK: Filling
+
+    mutating func begin(line: Int) {
+        self.line = line
+        bytes.removeAll(keepingCapacity: true)
+        ends.removeAll(keepingCapacity: true)
+        nulls.removeAll(keepingCapacity: true)
+    }
+
+    mutating func append(_ byte: UInt8) { bytes.append(byte) }
+
+    mutating func append(_ more: some Collection<UInt8>) { bytes.append(contentsOf: more) }
+
+    mutating func removeLast() { bytes.removeLast() }
+
+    mutating func endField() { ends.append(bytes.count) }
+
+    mutating func endNullField() {
+        bytes.removeLast(openFieldCount)
+        nulls.insert(ends.count)
+        ends.append(bytes.count)
+    }
+}
+
+extension Collection<UInt8> {
+    /// How many bytes from the start are whole, valid UTF-8 sequences.
+    fileprivate var validPrefixCount: Int {
+        var decoder = UTF8()
+        var iterator = makeIterator()
+        var count = 0
+        while case .scalarValue(let scalar) = decoder.decode(&iterator) { count += UTF8.width(scalar) }
+        return count
+    }
+}

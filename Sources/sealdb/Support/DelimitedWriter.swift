@@ -1,0 +1,62 @@
+import Foundation
+
+/// CSV or TSV with a header row, as the import reads it.
+final class DelimitedWriter: ResultWriter {
+    private let output: StandardOutput
+    private let format: DelimitedFormat
+
+    init(output: StandardOutput, format: DelimitedFormat) {
+        self.output = output
+        self.format = format
+    }
+
+    func begin(columns: [String]) throws {
+        try write(columns.map { Cell.text($0) })
+    }
+
+    func write(_ row: [Cell]) throws {
+        for (column, cell) in row.enumerated() {
+            if column > 0 { try output.write(format == .csv ? "," : "\t") }
+            switch cell {
+            case .null: break
+            case .integer, .real, .blob: try output.write(cell.plainText ?? "")
+            case .text(let text): try writeText(text.utf8)
+            case .brokenText(let bytes): try writeText(bytes)
+            }
+        }
+        try output.write("\n")
+    }
+
+    func end() {}
+
+    private func writeText(_ bytes: some Collection<UInt8>) throws {
+        switch format {
+        case .csv: try writeQuoted(bytes)
+        case .tsv: try writeEscaped(bytes)
+        }
+    }
+
+    private func writeQuoted(_ bytes: some Collection<UInt8>) throws {
+        let quote = UInt8(ascii: "\"")
+        let needsQuotes = bytes.contains { [quote, UInt8(ascii: ","), 0x0a, 0x0d].contains($0) }
+        // An empty text is quoted, which tells it from NULL.
+        guard needsQuotes || bytes.isEmpty else { return try output.write(bytes) }
+        try output.write("\"")
+        try output.write(bytes.flatMap { $0 == quote ? [quote, quote] : [$0] })
+        try output.write("\"")
+    }
+
+    private func writeEscaped(_ bytes: some Collection<UInt8>) throws {
+        try output.write(
+            bytes.flatMap { byte -> [UInt8] in
+                switch byte {
+                case 0x09: Array("\\t".utf8)
+                case 0x0a: Array("\\n".utf8)
+                case 0x0d: Array("\\r".utf8)
+                case UInt8(ascii: "\\"): Array("\\\\".utf8)
+                default: [byte]
+                }
+            }
+        )
+    }
+}

@@ -1,0 +1,23 @@
+import SealedDB
+
+enum Engine {
+    /// Refuses before a key is read, asked for, or a file is made.
+    static func requireEncryption() throws(Failure) {
+        let engine = EngineInfo.current()
+        guard engine.isEncrypting else {
+            throw Failure(
+                .configuration,
+                "This build of sealdb has no encryption (trait PlainSQLite), so it takes no key. Nothing was done."
+            )
+        }
+        let failed = engine.checks.filter { !$0.passed }
+        guard failed.isEmpty else {
+            throw Failure(
+                .configuration,
+                "The SQLite library in this process is not the SQLCipher that sealdb was built for "
+                    + "(\(failed.map { "\($0.name): \($0.detail)" }.joined(separator: "; "))). Keys are refused, "
+                    + "because data would be written in plaintext. Nothing was done. See: sealdb doctor"
+            )
+        }
+    }
+}

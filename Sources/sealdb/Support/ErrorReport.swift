@@ -1,0 +1,65 @@
+import ArgumentParser
+import Foundation
+import SealedDB
+
+/// Turns errors into one message on standard error and an exit code.
+enum ErrorReport {
+    static func exit(with error: any Error) -> Never {
+        switch error {
+        case let failure as Failure:
+            StandardError.message(failure.message)
+            Foundation.exit(failure.status.rawValue)
+        case let error as DatabaseError:
+            StandardError.message(error.message)
+            Foundation.exit(status(of: error))
+        default:
+            exitWithParserError(error)
+        }
+    }
+
+    /// Help requests and usage errors, which argument-parser words.
+    private static func exitWithParserError(_ error: any Error) -> Never {
+        let code = SealdbCommand.exitCode(for: error)
+        var text = SealdbCommand.fullMessage(for: error)
+        if code.isSuccess {
+            let output = StandardOutput()
+            do {
+                try output.write(text + "\n")
+                try output.flush()
+            } catch {
+                Foundation.exit(ExitStatus.inputOutput.rawValue)
+            }
+        } else if !text.isEmpty {
+            if text.hasPrefix("Error: ") { text.removeFirst("Error: ".count) }
+            StandardError.message(text)
+        }
+        Foundation.exit(code.rawValue)
+    }
+
+    private static let statuses: [DatabaseError.Reason: ExitStatus] = [
+        .wrongKey: .wrongKey, .keyRequired: .wrongKey,
+        .plaintext: .data, .notADatabase: .data, .damaged: .data, .malformedKey: .data, .notRegularFile: .data,
+        .noSuchFile: .noInput,
+        .alreadyExists: .cannotCreate, .cannotCreate: .cannotCreate,
+        .ioError: .inputOutput, .noSpace: .inputOutput,
+        .busy: .busy,
+        .unsafeKeyFile: .configuration, .hardLinked: .configuration, .ownershipNotKept: .configuration,
+        .unsupported: .configuration, .wrongEngine: .configuration, .unusableSettings: .configuration,
+        .unverified: .software, .misuse: .software,
+    ]
+
+    static func status(of error: DatabaseError) -> Int32 {
+        if error.reason == .interrupted { return SignalWatch.exitStatus ?? 130 }
+        return (statuses[error.reason] ?? statusOfCode(error.code)).rawValue
+    }
+
+    /// For errors of which only SQLite's code is known: mostly SQL that the database rejects.
+    private static func statusOfCode(_ code: Int32) -> ExitStatus {
+        switch code {
+        case SQLITE_CANTOPEN: .noInput
+        case SQLITE_READONLY, SQLITE_PERM, SQLITE_PROTOCOL, SQLITE_NOLFS: .inputOutput
+        case SQLITE_INTERNAL, SQLITE_NOMEM, SQLITE_NOTFOUND: .software
+        default: .data
+        }
+    }
+}

@@ -1,0 +1,23 @@
+/// The exit codes of sysexits.h, as this tool uses them.
+enum ExitStatus: Int32 {
+    case usage = 64
+    case data = 65
+    case noInput = 66
+    case software = 70
+    case cannotCreate = 73
+    case inputOutput = 74
+    case busy = 75
+    case wrongKey = 77
+    case configuration = 78
+}
+
+/// An error of this tool, with the sentence for people and the code for scripts.
+struct Failure: Error {
+    let status: ExitStatus
+    let message: String
+
+    init(_ status: ExitStatus, _ message: String) {
+        self.status = status
+        self.message = message
+    }
+}

@@ -1,0 +1,232 @@
+import Foundation
+import SealedDB
+
+/// Fills one table from delimited text, in one transaction: all of it or nothing.
+struct Importer {
+    let input: InputFile
+    let format: DelimitedFormat
+    let table: String
+    /// Whether rows may be added to a table that exists.
+    let appends: Bool
+    /// Whether columns get their types from a first pass over the data.
+    let guessesTypes: Bool
+    let progress: ProgressReporter
+
+    private struct Column {
+        let name: String
+        let type: ColumnType
+    }
+
+    /// - Returns: the number of rows.
+    func run(on database: Database) throws -> Int {
+        do {
+            return try importRows(database)
+        } catch let error as DelimitedError {
+            throw Failure(.data, "\(input.name), line \(error.line): \(error.reason). Nothing was imported.")
+        }
+    }
+
+    private func importRows(_ database: Database) throws -> Int {
+        if try exists(in: database) && !appends { throw tableExists }
+        var header: [String] = []
+        var guesses: [ColumnGuess] = []
+        if guessesTypes && input.isRegular && !appends {
+            // Finds what is wrong with the file before the store is locked.
+            (header, guesses) = try survey()
+            try input.rewind()
+        }
+        var reader = DelimitedReader(format: format, file: input)
+        let names = try readHeader(&reader)
+        if header.isEmpty {
+            guesses = names.map { _ in ColumnGuess() }
+        } else if names != header {
+            throw Failure(.inputOutput, "\(input.name) changed while it was read. Nothing was imported.")
+        }
+        return try database.inTransaction {
+            let columns =
+                try exists(in: database)
+                ? try existingColumns(names, in: database)
+                : try createTable(zip(names, guesses).map { Column(name: $0, type: $1.type) }, in: database)
+            return try insert(&reader, columns: columns, into: database)
+        }
+    }
+
+    // MARK: Reading
+
+    /// The first pass: the header, and what type each column can have.
+    private func survey() throws -> ([String], [ColumnGuess]) {
+        var reader = DelimitedReader(format: format, file: input)
+        let names = try readHeader(&reader)
+        var guesses = names.map { _ in ColumnGuess() }
+        while try nextRow(&reader, fieldCount: names.count, phase: "read") {
+            try reader.record.validateText()
+            for index in names.indices { guesses[index].observe(reader.record.bytes(at: index)) }
+        }
+        return (names, guesses)
+    }
+
+    private func readHeader(_ reader: inout DelimitedReader) throws -> [String] {
+        guard try reader.next() else {
+            throw DelimitedError(line: 1, reason: "the file is empty, without even a header row")
+        }
+        var names: [String] = []
+        var seen: Set<String> = []
+        for index in 0..<reader.record.fieldCount {
+            let name = try reader.record.text(at: index)
+            if name.isEmpty {
+                throw DelimitedError(line: reader.record.line, reason: "column \(index + 1) of the header has no name")
+            }
+            // As SQLite compares names: without regard to the case of ASCII letters.
+            guard seen.insert(String(decoding: name.utf8.map(\.asciiLowercased), as: UTF8.self)).inserted else {
+                throw DelimitedError(
+                    line: reader.record.line,
+                    reason: "column \(index + 1) of the header has the name of one before it"
+                )
+            }
+            names.append(name)
+        }
+        if names.count > Importer.maximumColumnCount {
+            throw DelimitedError(
+                line: reader.record.line,
+                reason: "the header has \(names.count) columns, but SQLite takes \(Importer.maximumColumnCount)"
+            )
+        }
+        return names
+    }
+
+    /// SQLITE_MAX_COLUMN as compiled in by default. https://www.sqlite.org/limits.html
+    private static let maximumColumnCount = 2000
+
+    private func nextRow(_ reader: inout DelimitedReader, fieldCount: Int, phase: String) throws -> Bool {
+        if SignalWatch.wasInterrupted {
+            throw DatabaseError(
+                extendedCode: SQLITE_INTERRUPT,
+                reason: .interrupted,
+                message: "Interrupted. Nothing was imported."
+            )
+        }
+        guard try reader.next() else { return false }
+        progress.update(phase: phase, completed: input.position, total: input.size)
+        let found = reader.record.fieldCount
+        guard found == fieldCount else {
+            let expectation = "expected \(fieldCount) field\(fieldCount == 1 ? "" : "s"), found \(found)"
+            throw DelimitedError(
+                line: reader.record.line,
+                reason: reader.record.isBlankLine ? "\(expectation): the line is blank" : expectation
+            )
+        }
+        return true
+    }
+
+    // MARK: Writing
+
+    private func exists(in database: Database) throws -> Bool {
+        let rows = try database.executeQuery(
+            "SELECT 1 FROM sqlite_master WHERE type IN ('table', 'view') AND name = ? COLLATE NOCASE",
+            values: [table]
+        )
+        defer { rows.close() }
+        return try rows.nextWithError()
+    }
+
+    private var tableExists: Failure {
+        Failure(
+            .cannotCreate,
+            "The table \(table) exists already. Nothing was imported. Give --append to add rows to it."
+        )
+    }
+
+    private func createTable(_ columns: [Column], in database: Database) throws -> [Column] {
+        let definitions = columns.map { "\($0.name.quotedIdentifier) \($0.type.rawValue)" }
+        try database.executeUpdate(
+            "CREATE TABLE \(table.quotedIdentifier) (\(definitions.joined(separator: ", ")))",
+            values: nil
+        )
+        return columns
+    }
+
+    /// The header's columns, with the kinds that the table has declared for them.
+    private func existingColumns(_ names: [String], in database: Database) throws -> [Column] {
+        guard appends else { throw tableExists }
+        var declared: [(name: String, type: ColumnType)] = []
+        let rows = try database.executeQuery("PRAGMA table_info(\(table.quotedIdentifier))", values: nil)
+        defer { rows.close() }
+        while try rows.nextWithError() {
+            declared.append(
+                (rows.string(forColumnIndex: 1) ?? "", ColumnType(declared: rows.string(forColumnIndex: 2) ?? ""))
+            )
+        }
+        return try names.map { name in
+            let lowercased = name.utf8.map(\.asciiLowercased)
+            guard let match = declared.first(where: { $0.name.utf8.map(\.asciiLowercased) == lowercased }) else {
+                throw DelimitedError(line: 1, reason: "the table \(table) has no column \(name)")
+            }
+            return Column(name: match.name, type: match.type)
+        }
+    }
+
+    private func insert(_ reader: inout DelimitedReader, columns: [Column], into database: Database) throws -> Int {
+        let names = columns.map(\.name.quotedIdentifier).joined(separator: ", ")
+        let placeholders = Array(repeating: "?", count: columns.count).joined(separator: ", ")
+        let statement = try database.prepare(
+            "INSERT INTO \(table.quotedIdentifier) (\(names)) VALUES (\(placeholders))"
+        )
+        defer { statement.close() }
+        var values = [Any](repeating: NSNull(), count: columns.count)
+        var count = 0
+        while try nextRow(&reader, fieldCount: columns.count, phase: "import") {
+            for (index, column) in columns.enumerated() {
+                values[index] = try value(of: reader.record, at: index, type: column.type)
+            }
+            guard statement.bind(with: values) else { throw database.lastError() }
+            do {
+                try statement.stepWithError()
+            } catch {
+                throw located(error, line: reader.record.line)
+            }
+            count += 1
+        }
+        return count
+    }
+
+    /// Errors that one row's values cause are told with its line.
+    private func located(_ error: DatabaseError, line: Int) -> any Error {
+        switch error.code {
+        case SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_TOOBIG: DelimitedError(line: line, reason: error.message)
+        default: error
+        }
+    }
+
+    private func value(of record: DelimitedRecord, at index: Int, type: ColumnType) throws -> Any {
+        if record.isNull(at: index) { return NSNull() }
+        let text = try record.text(at: index)
+        if type == .text { return text }
+        return text.isEmpty ? NSNull() : NumberForm(record.bytes(at: index)).bindable(text: text)
+    }
+}
+
+extension ColumnType {
+    /// What SQLite makes of a declared type. https://www.sqlite.org/datatype3.html#determination_of_column_affinity
+    fileprivate init(declared: String) {
+        let type = declared.uppercased()
+        self =
+            if type.contains("INT") {
+                .integer
+            } else if type.isEmpty || ["CHAR", "CLOB", "TEXT", "BLOB"].contains(where: { type.contains($0) }) {
+                .text
+            } else {
+                .real
+            }
+    }
+}
+
+extension String {
+    /// As a name in SQL.
+    var quotedIdentifier: String { "\"\(replacingOccurrences(of: "\"", with: "\"\""))\"" }
+}
+
+extension UInt8 {
+    fileprivate var asciiLowercased: UInt8 {
+        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(self) ? self | 0x20 : self
+    }
+}

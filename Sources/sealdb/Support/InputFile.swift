@@ -1,0 +1,57 @@
+import Foundation
+
+/// A file or standard input, read once from the start to the end, or again if it is a regular file.
+final class InputFile {
+    /// As the user named it.
+    let name: String
+    let isRegular: Bool
+    /// 0 when it is not known.
+    let size: Int64
+    private(set) var position: Int64 = 0
+    private let descriptor: Int32
+
+    /// - Parameter path: "-" for standard input.
+    init(path: String) throws(Failure) {
+        name = path == "-" ? "standard input" : path
+        descriptor = path == "-" ? dup(STDIN_FILENO) : Foundation.open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            throw Failure(.noInput, "Cannot read \(name): \(String(cString: strerror(errno))).")
+        }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else {
+            throw Failure(.inputOutput, "Cannot read \(name): \(String(cString: strerror(errno))).")
+        }
+        if status.st_mode & S_IFMT == S_IFDIR {
+            throw Failure(.noInput, "Cannot read \(name): it is a directory.")
+        }
+        // Of standard input somebody may have read a part.
+        isRegular = status.st_mode & S_IFMT == S_IFREG && path != "-"
+        size = isRegular ? Int64(status.st_size) : 0
+    }
+
+    deinit {
+        if descriptor >= 0 { close(descriptor) }
+    }
+
+    /// Fills the buffer as far as one read does.
+    /// - Returns: the number of bytes, 0 at the end.
+    func read(into buffer: inout [UInt8]) throws(Failure) -> Int {
+        while true {
+            let count = buffer.withUnsafeMutableBytes { Foundation.read(descriptor, $0.baseAddress, $0.count) }
+            if count >= 0 {
+                position += Int64(count)
+                return count
+            }
+            guard errno == EINTR else {
+                throw Failure(.inputOutput, "Cannot read \(name): \(String(cString: strerror(errno))).")
+            }
+        }
+    }
+
+    func rewind() throws(Failure) {
+        guard lseek(descriptor, 0, SEEK_SET) == 0 else {
+            throw Failure(.inputOutput, "Cannot read \(name) again: \(String(cString: strerror(errno))).")
+        }
+        position = 0
+    }
+}

@@ -1,0 +1,77 @@
+import Foundation
+
+/// An array of objects, one on each line, written as the rows come.
+final class JSONWriter: ResultWriter {
+    private let output: StandardOutput
+    /// The members' names, encoded and with their colons.
+    private var names: [String] = []
+    private var isFirst = true
+
+    init(output: StandardOutput) {
+        self.output = output
+    }
+
+    func begin(columns: [String]) throws {
+        names = JSONWriter.unique(columns).map { JSONWriter.string($0) + ":" }
+        try output.write("[")
+    }
+
+    func write(_ row: [Cell]) throws {
+        try output.write(isFirst ? "\n{" : ",\n{")
+        isFirst = false
+        for (column, cell) in row.enumerated() {
+            if column > 0 { try output.write(",") }
+            try output.write(names[column])
+            try output.write(JSONWriter.value(cell))
+        }
+        try output.write("}")
+    }
+
+    func end() throws {
+        try output.write(isFirst ? "]\n" : "\n]\n")
+    }
+
+    /// An object cannot have a name twice: the second `id` becomes `id:1`, as in SQLite's shell.
+    static func unique(_ columns: [String]) -> [String] {
+        var used = Set<String>()
+        return columns.map { column in
+            var name = column
+            var number = 0
+            while used.contains(name) {
+                number += 1
+                name = "\(column):\(number)"
+            }
+            used.insert(name)
+            return name
+        }
+    }
+
+    private static func value(_ cell: Cell) -> String {
+        switch cell {
+        case .null: "null"
+        case .integer(let value): String(value)
+        // JSON has no infinity.
+        case .real(let value): value.isFinite ? "\(value)" : "null"
+        case .text(let text): string(text)
+        case .brokenText(let bytes): string(String(decoding: bytes, as: UTF8.self))
+        case .blob(let bytes): "\"\(bytes.base64EncodedString())\""
+        }
+    }
+
+    private static func string(_ text: String) -> String {
+        var result = "\""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\"": result += "\\\""
+            case "\\": result += "\\\\"
+            case "\n": result += "\\n"
+            case "\r": result += "\\r"
+            case "\t": result += "\\t"
+            // The controls beyond ASCII need no escape in JSON, but a terminal obeys them.
+            case "\0"..<" ", "\u{7f}"..<"\u{a0}": result += String(format: "\\u%04x", scalar.value)
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result + "\""
+    }
+}

@@ -1,0 +1,90 @@
+import Foundation
+
+/// Buffered standard output whose failures are noticed: a full disk must not look like a result.
+final class StandardOutput {
+    static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
+
+    private var buffer: [UInt8] = []
+    private let capacity = 64 * 1024
+
+    func write(_ text: String) throws(Failure) {
+        buffer.append(contentsOf: text.utf8)
+        if buffer.count >= capacity { try flush() }
+    }
+
+    func write(_ bytes: some Collection<UInt8>) throws(Failure) {
+        buffer.append(contentsOf: bytes)
+        if buffer.count >= capacity { try flush() }
+    }
+
+    func flush() throws(Failure) {
+        defer { buffer.removeAll(keepingCapacity: true) }
+        var rest = buffer[...]
+        while !rest.isEmpty {
+            let written = rest.withUnsafeBytes { Foundation.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+            if written >= 0 {
+                rest = rest.dropFirst(written)
+            } else if errno == EPIPE {
+                // The reader has seen enough: end as any other tool in a pipe would.
+                signal(SIGPIPE, SIG_DFL)
+                raise(SIGPIPE)
+            } else if errno != EINTR {
+                throw Failure(.inputOutput, "Cannot write the result: \(String(cString: strerror(errno))).")
+            }
+        }
+    }
+
+    /// Writes one value as one line of JSON.
+    func writeJSON(_ value: some Encodable) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        try write(try encoder.encode(value))
+        try write("\n")
+    }
+}
+
+/// Unbuffered standard error, for people. Failures to write there are nobody's loss.
+enum StandardError {
+    static var isTerminal: Bool { isatty(STDERR_FILENO) == 1 }
+
+    static func message(_ text: String) {
+        write("sealdb: \(TerminalText.escaped(text, keepingNewlines: true))\n")
+    }
+
+    static func write(_ text: String) {
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let written = rest.withUnsafeBytes { Foundation.write(STDERR_FILENO, $0.baseAddress, $0.count) }
+            if written < 0 && errno == EINTR { continue }
+            guard written > 0 else { return }
+            rest = rest.dropFirst(written)
+        }
+    }
+}
+
+/// Text from data or file names, made safe to show: it must not drive the terminal.
+enum TerminalText {
+    static func escaped(_ text: String, keepingNewlines: Bool = false) -> String {
+        guard text.unicodeScalars.contains(where: isUnsafe) else { return text }
+        var result = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\n" where keepingNewlines: result += "\n"
+            case "\n": result += "\\n"
+            case "\t": result += "\\t"
+            case "\r": result += "\\r"
+            case _ where isUnsafe(scalar): result += "\\u{" + String(scalar.value, radix: 16) + "}"
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
+    }
+
+    /// C0 and C1 controls, and the marks that reorder a line.
+    private static func isUnsafe(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0..<0x20, 0x7f..<0xa0, 0x202a...0x202e, 0x2028...0x2029, 0x2066...0x2069: true
+        default: false
+        }
+    }
+}

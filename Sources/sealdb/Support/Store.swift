@@ -1,0 +1,75 @@
+import ArgumentParser
+import Foundation
+import SealedDB
+
+struct LockOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("Wait so long for a store that another process has locked.", valueName: "seconds"))
+    var lockWait = 2.0
+
+    func validate() throws {
+        guard lockWait >= 0, lockWait <= 86_400 else {
+            throw ValidationError("--lock-wait takes seconds, from 0 to 86400.")
+        }
+    }
+}
+
+enum Store {
+    /// SQLite gives "" and names that begin with a colon another meaning than a file's name.
+    static func literalPath(_ path: String) throws(Failure) -> String {
+        if path.isEmpty { throw Failure(.usage, "The name of the store is empty.") }
+        return path.hasPrefix(":") ? "./" + path : path
+    }
+
+    /// Opens a store that exists; a wrong key fails here.
+    static func open(_ path: String, key: Key, lockWait: Double, isReadOnly: Bool = false) throws -> Database {
+        var configuration = Configuration(key: key)
+        configuration.createsFile = false
+        configuration.isReadOnly = isReadOnly
+        configuration.busyTimeout = lockWait
+        let database = Database(path: try literalPath(path), configuration: configuration)
+        try database.openVerified()
+        return database
+    }
+
+    /// Opens a store for reading alone.
+    static func openReadOnly(_ path: String, key: Key, lockWait: Double) throws -> Database {
+        do {
+            return try open(path, key: key, lockWait: lockWait, isReadOnly: true)
+        } catch let error as DatabaseError where error.code == SQLITE_READONLY {
+            // A process was killed within a transaction. Only a connection that may write can undo that.
+            try open(path, key: key, lockWait: lockWait).close()
+            return try open(path, key: key, lockWait: lockWait, isReadOnly: true)
+        }
+    }
+
+    /// Fails early, before a key is asked for. `create` makes sure again.
+    static func requireAbsent(_ path: String) throws(Failure) {
+        var status = stat()
+        if lstat(path, &status) == 0 {
+            throw Failure(.cannotCreate, "\(path) exists already. Nothing was done.")
+        }
+    }
+
+    /// Makes an encrypted file of one page, and opens it again to see that the key works.
+    static func create(_ path: String, key: Key) throws {
+        // Exclusively, so that a file made meanwhile by somebody else is never taken for ours.
+        let descriptor = Foundation.open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else {
+            throw Failure(.cannotCreate, "Cannot create \(path): \(String(cString: strerror(errno))).")
+        }
+        close(descriptor)
+        do {
+            let database = try open(path, key: key, lockWait: 0)
+            // Any write makes SQLite lay down the first page.
+            try database.executeUpdate("PRAGMA user_version = 0", values: nil)
+            database.close()
+            try open(path, key: key, lockWait: 0, isReadOnly: true).close()
+            guard try StoreInfo.inspect(path: path, key: nil).kind == .encrypted else {
+                throw Failure(.software, "The new file is not encrypted. It was removed.")
+            }
+        } catch {
+            for suffix in ["", "-journal", "-wal", "-shm"] { unlink(path + suffix) }
+            throw error
+        }
+    }
+}

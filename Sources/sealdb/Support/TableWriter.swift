@@ -1,0 +1,64 @@
+import Foundation
+
+/// Aligned columns. Their widths come from the first rows, and the rest is written as it comes, so that a result of
+/// any size needs little memory.
+final class TableWriter: ResultWriter {
+    private let output: StandardOutput
+    private let sampleSize = 1000
+    /// A single long value should not push everything else off the screen.
+    private let maximumWidth = 60
+    private var columns: [String] = []
+    private var sample: [[Cell]]? = []
+    private var widths: [Int] = []
+    private var alignsRight: [Bool] = []
+
+    init(output: StandardOutput) {
+        self.output = output
+    }
+
+    func begin(columns: [String]) {
+        self.columns = columns.map { TerminalText.escaped($0) }
+    }
+
+    func write(_ row: [Cell]) throws {
+        guard sample != nil else { return try writeLine(row) }
+        sample?.append(row)
+        if sample?.count == sampleSize { try writeSample() }
+    }
+
+    func end() throws {
+        if sample != nil { try writeSample() }
+    }
+
+    private func writeSample() throws {
+        let rows = sample ?? []
+        sample = nil
+        widths = columns.indices.map { column in
+            let widest = rows.map { text(of: $0[column]).count }.max() ?? 0
+            return max(columns[column].count, min(widest, maximumWidth))
+        }
+        alignsRight = columns.indices.map { column in
+            let values = rows.map { $0[column] }.filter { $0.plainText != nil }
+            return !values.isEmpty && values.allSatisfy(\.isNumber)
+        }
+        try writeLine(columns.map { Cell.text($0) })
+        try output.write(widths.map { String(repeating: "-", count: $0) }.joined(separator: "  ") + "\n")
+        for row in rows { try writeLine(row) }
+    }
+
+    private func text(of cell: Cell) -> String {
+        TerminalText.escaped(cell.plainText ?? "")
+    }
+
+    private func writeLine(_ row: [Cell]) throws {
+        var line = ""
+        for (column, cell) in row.enumerated() {
+            let text = text(of: cell)
+            let padding = String(repeating: " ", count: max(0, widths[column] - text.count))
+            if column > 0 { line += "  " }
+            line += alignsRight[column] ? padding + text : text + padding
+        }
+        while line.last == " " { line.removeLast() }
+        try output.write(line + "\n")
+    }
+}

@@ -1,0 +1,23 @@
+import Foundation
+import SealedDB
+import Testing
+
+@Suite struct DoctorTests {
+    @Test func reportsVersionsChecksAndLimits() throws {
+        let sandbox = try Sandbox()
+        let outcome = try sandbox.succeed("doctor")
+        let engine = EngineInfo.current()
+        #expect(outcome.output.contains(engine.sqliteVersion))
+        #expect(outcome.output.contains("memory lock:"))
+        for check in engine.checks { #expect(outcome.output.contains("ok, \(check.name)")) }
+        #expect(outcome.error.isEmpty)
+    }
+
+    @Test func json() throws {
+        let sandbox = try Sandbox()
+        let report = try JSONDecoder().decode(EngineInfo.self, from: try sandbox.succeed("doctor", "--json").outputData)
+        #expect(report.isEncrypting == isEncrypting)
+        #expect(report.sqliteVersion == EngineInfo.current().sqliteVersion)
+        #expect(report.checks.allSatisfy { $0.passed })
+    }
+}

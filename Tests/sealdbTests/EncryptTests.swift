@@ -1,0 +1,93 @@
+import Foundation
+import Testing
+
+@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+struct EncryptTests {
+    private func makePlain(_ sandbox: Sandbox, sql: String? = nil) throws {
+        let sql = sql ?? "PRAGMA user_version = 7; CREATE TABLE t (a); INSERT INTO t VALUES ('known plaintext'), (2);"
+        #expect(try sandbox.run(["sqlite3", "plain"], input: sql).status == 0)
+    }
+
+    @Test func copiesIntoANewStore() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeKey()
+        try makePlain(sandbox)
+        let before = try sandbox.contents("plain")
+        try sandbox.succeed("encrypt", "plain", "db", "--key-file", "key")
+        #expect(try sandbox.contents("plain") == before)
+        #expect(try sandbox.names() == ["db", "key", "plain"])
+        #expect(try sandbox.mode("db") == 0o600)
+        #expect(try sandbox.contents("db").range(of: Data("known plaintext".utf8)) == nil)
+        let rows = try sandbox.succeed("query", "db", "SELECT a FROM t", "--key-file", "key", "--format", "csv")
+        #expect(rows.output == "a\nknown plaintext\n2\n")
+        #expect(
+            try sandbox.succeed("query", "db", "PRAGMA user_version", "--key-file", "key", "--format", "csv").lines.last
+                == "7"
+        )
+        try sandbox.succeed("verify", "db", "--key-file", "key")
+    }
+
+    @Test func takesRowsThatAreStillInTheWriteAheadLog() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeKey()
+        // The connection that holds the log is killed, so that nothing moves it into the file.
+        let sql = "PRAGMA journal_mode = wal; CREATE TABLE t (a); INSERT INTO t VALUES (5);\n.shell kill -9 $PPID\n"
+        _ = try sandbox.run(["sqlite3", "plain"], input: sql)
+        #expect(sandbox.exists("plain-wal"))
+        try sandbox.succeed("encrypt", "plain", "db", "--key-file", "key")
+        #expect(try sandbox.succeed("query", "db", "SELECT a FROM t", "--key-file", "key").lines.last == "5")
+    }
+
+    @Test func neverOverwrites() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeKey()
+        try makePlain(sandbox)
+        try sandbox.write("db", "precious")
+        try sandbox.fail(73, "encrypt", "plain", "db", "--key-file", "key")
+        #expect(try sandbox.contents("db") == Data("precious".utf8))
+        try sandbox.fail(73, "encrypt", "plain", "no/such/directory/db", "--key-file", "key")
+    }
+
+    @Test func sourceThatIsMissingOrNotPlaintext() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        try sandbox.fail(66, "encrypt", "absent", "new", "--key-file", "key")
+        try sandbox.fail(65, "encrypt", "db", "new", "--key-file", "key")
+        try sandbox.write("garbage", String(repeating: "no database ", count: 1000))
+        try sandbox.fail(65, "encrypt", "garbage", "new", "--key-file", "key")
+        #expect(try sandbox.names() == ["db", "garbage", "key"])
+    }
+
+    @Test func damagedSource() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeKey()
+        try makePlain(sandbox, sql: "CREATE TABLE t (a); INSERT INTO t VALUES (hex(zeroblob(20000)));")
+        try sandbox.overwrite("plain", at: 4096, with: [UInt8](repeating: 0x55, count: 4096))
+        try sandbox.fail(65, "encrypt", "plain", "db", "--key-file", "key")
+        #expect(try sandbox.names() == ["key", "plain"])
+    }
+
+    @Test func lockedSource() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeKey()
+        try makePlain(sandbox)
+        // The shell holds the lock while it runs sealdb.
+        let outcome = try sandbox.run(
+            ["sqlite3", "plain"],
+            input: "BEGIN EXCLUSIVE;\n.shell '\(Tool.sealdb)' encrypt plain db --key-file key; echo status $?\n"
+        )
+        #expect(outcome.lines.last == "status 75", "\(outcome.error)")
+        #expect(try sandbox.names() == ["key", "plain"].sorted())
+    }
+
+    @Test func leavesNothingWhenTheDiskIsFull() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeKey()
+        try makePlain(sandbox, sql: "CREATE TABLE t (a); INSERT INTO t VALUES (hex(zeroblob(100000)));")
+        let outcome = try sandbox.run(
+            ["prlimit", "--fsize=65536", Tool.sealdb, "encrypt", "plain", "db", "--key-file", "key"]
+        )
+        #expect(outcome.status == 74, "\(outcome.error)")
+        #expect(try sandbox.names() == ["key", "plain"])
+    }
+}

@@ -1,0 +1,113 @@
+import Foundation
+import Testing
+
+@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+struct ExecTests {
+    @Test func printsTheNumberOfChangedRows() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        func exec(_ sql: String, _ parameters: String...) throws -> String {
+            let outcome = try sandbox.run([Tool.sealdb, "exec", "db", sql] + parameters + ["--key-file", "key"])
+            #expect(outcome.status == 0 && outcome.error.isEmpty, "\(outcome.error)")
+            return outcome.output
+        }
+        #expect(try exec("UPDATE people SET name = upper(name) WHERE id <= ?", "10") == "10\n")
+        #expect(try exec("DELETE FROM people WHERE id = 999") == "0\n")
+        #expect(try exec("CREATE TABLE t (a)") == "0\n")
+        #expect(try exec("INSERT INTO t VALUES (?), (?)", "x", "2") == "2\n")
+        #expect(try exec("INSERT INTO t VALUES (1); UPDATE t SET a = 5; SELECT 1; DELETE FROM t;") == "7\n")
+        #expect(try exec("SELECT count(*) FROM people") == "0\n")
+        #expect(try exec("INSERT INTO t VALUES (1) RETURNING a") == "1\n")
+        #expect(try exec("CREATE VIRTUAL TABLE s USING fts5(a); INSERT INTO s SELECT name FROM people") == "50\n")
+    }
+
+    @Test func severalStatementsAreOneTransaction() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        let sql = "CREATE TABLE t (a); DELETE FROM people; INSERT INTO absent VALUES (1)"
+        try sandbox.fail(65, "exec", "db", sql, "--key-file", "key")
+        #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)
+        try sandbox.fail(65, "query", "db", "SELECT * FROM t", "--key-file", "key")
+    }
+
+    @Test func triggersAreOneStatement() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        let sql = """
+            CREATE TABLE log (id);
+            CREATE TRIGGER t AFTER DELETE ON people BEGIN INSERT INTO log VALUES (old.id); DELETE FROM log WHERE id = 2; END;
+            DELETE FROM people WHERE id <= 3;
+            """
+        #expect(try sandbox.succeed("exec", "db", sql, "--key-file", "key").output == "3\n")
+        let log = try sandbox.succeed("query", "db", "SELECT id FROM log", "--format", "csv", "--key-file", "key")
+        #expect(log.output == "id\n1\n3\n")
+    }
+
+    @Test func ownTransactions() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        try sandbox.succeed("exec", "db", "BEGIN; UPDATE people SET name = 'x'; COMMIT", "--key-file", "key")
+        let open = try sandbox.fail(65, "exec", "db", "BEGIN; DELETE FROM people", "--key-file", "key")
+        #expect(open.error.contains("rolled back"))
+        #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)
+        try sandbox.succeed("exec", "db", "VACUUM", "--key-file", "key")
+        try sandbox.succeed("exec", "db", "PRAGMA journal_mode = wal", "--key-file", "key")
+        try sandbox.succeed("exec", "db", "PRAGMA user_version = 12", "--key-file", "key")
+        let version = try sandbox.succeed("query", "db", "PRAGMA user_version", "--key-file", "key")
+        #expect(version.lines.last == "          12")
+        #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)
+    }
+
+    @Test func rejectedSQL() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        let before = try sandbox.contents("db")
+        for sql in [
+            "INSER INTO people VALUES (1)", "INSERT INTO absent VALUES (1)", "INSERT INTO people (id) VALUES (1)",
+            "INSERT INTO people (id) VALUES ('not a number')",
+        ] {
+            try sandbox.fail(65, "exec", "db", sql, "--key-file", "key")
+        }
+        try sandbox.fail(64, "exec", "db", "", "--key-file", "key")
+        try sandbox.fail(64, "exec", "db", "DELETE FROM people WHERE id = ?", "--key-file", "key")
+        try sandbox.fail(64, "exec", "db", "DELETE FROM people; SELECT ?", "1", "--key-file", "key")
+        #expect(try sandbox.contents("db") == before)
+    }
+
+    @Test func neverCreatesAStore() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeKey()
+        try sandbox.fail(66, "exec", "absent", "CREATE TABLE t (a)", "--key-file", "key")
+        #expect(try sandbox.names() == ["key"])
+    }
+
+    @Test func plaintextDatabase() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeKey()
+        #expect(try sandbox.run(["sqlite3", "plain"], input: "CREATE TABLE t (a);").status == 0)
+        let before = try sandbox.contents("plain")
+        try sandbox.fail(65, "exec", "plain", "INSERT INTO t VALUES (1)", "--key-file", "key")
+        #expect(try sandbox.contents("plain") == before)
+    }
+
+    @Test func lockedStore() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        let other = try sandbox.connection()
+        try other.executeUpdate("BEGIN IMMEDIATE", values: nil)
+        try sandbox.fail(75, "exec", "db", "DELETE FROM people", "--key-file", "key", "--lock-wait", "0")
+        other.close()
+        #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)
+    }
+
+    @Test func fullDisk() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        let outcome = try sandbox.run([
+            "prlimit", "--fsize=200000", Tool.sealdb, "exec", "db", "UPDATE people SET bio = hex(zeroblob(10000))",
+            "--key-file", "key",
+        ])
+        #expect(outcome.status == 74, "\(outcome.error)")
+        #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)
+    }
+}

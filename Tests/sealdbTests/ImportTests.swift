@@ -1,0 +1,154 @@
+import Foundation
+import Testing
+
+@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+struct ImportTests {
+    private func makeEmptyStore() throws -> Sandbox {
+        let sandbox = try Sandbox()
+        try sandbox.makeKey()
+        try sandbox.succeed("create", "db", "--key-file", "key")
+        return sandbox
+    }
+
+    private func query(_ sandbox: Sandbox, _ sql: String, format: String = "csv") throws -> String {
+        try sandbox.succeed("query", "db", sql, "--key-file", "key", "--format", format).output
+    }
+
+    @Test func typesFollowTheData() throws {
+        let sandbox = try makeEmptyStore()
+        try sandbox.write(
+            "rows.csv",
+            """
+            id,size,score,code,version,note,empty
+            1,900,1.5,007,1.10,"a ""quoted"", long
+            note",
+            2,,2,08,1.2,,
+            """
+        )
+        let outcome = try sandbox.succeed("import", "db", "rows", "rows.csv", "--key-file", "key")
+        #expect(outcome.output == "rows: 2 rows imported\n")
+        #expect(outcome.error.isEmpty)
+        #expect(
+            try query(sandbox, "SELECT type FROM pragma_table_info('rows')")
+                == "type\nINTEGER\nINTEGER\nREAL\nTEXT\nTEXT\nTEXT\nTEXT\n"
+        )
+        #expect(
+            try query(sandbox, "SELECT * FROM rows")
+                == """
+                id,size,score,code,version,note,empty
+                1,900,1.5,007,1.10,"a ""quoted"", long
+                note",""
+                2,,2.0,08,1.2,"",""
+
+                """
+        )
+        #expect(try query(sandbox, "SELECT count(*) AS n FROM rows WHERE size IS NULL") == "n\n1\n")
+    }
+
+    @Test func everythingAsText() throws {
+        let sandbox = try makeEmptyStore()
+        try sandbox.write("rows.csv", "n\n1\n")
+        try sandbox.succeed("import", "db", "rows", "rows.csv", "--text", "--key-file", "key")
+        #expect(try query(sandbox, "SELECT typeof(n) AS t FROM rows") == "t\ntext\n")
+    }
+
+    @Test func tabsByExtensionAndByOption() throws {
+        let sandbox = try makeEmptyStore()
+        let text = "name\tpath\nq\"uote\tC:\\\\x\\ty\nnothing\t\\N\n"
+        try sandbox.write("rows.tsv", text)
+        try sandbox.write("rows.txt", text)
+        try sandbox.succeed("import", "db", "a", "rows.tsv", "--key-file", "key")
+        try sandbox.succeed("import", "db", "b", "rows.txt", "--format", "tsv", "--key-file", "key")
+        let rows = #"[{"name":"q\"uote","path":"C:\\x\ty"},{"name":"nothing","path":null}]"#
+        for table in ["a", "b"] {
+            #expect(try query(sandbox, "SELECT * FROM \(table)", format: "json").replacing("\n", with: "") == rows)
+        }
+    }
+
+    @Test func standardInputIsText() throws {
+        let sandbox = try makeEmptyStore()
+        try sandbox.succeed("import", "db", "rows", "-", "--key-file", "key", input: "n\r\n1\r\n2")
+        #expect(try query(sandbox, "SELECT n, typeof(n) AS t FROM rows") == "n,t\n1,text\n2,text\n")
+    }
+
+    @Test func headerAlone() throws {
+        let sandbox = try makeEmptyStore()
+        try sandbox.write("rows.csv", "a,b\n")
+        #expect(
+            try sandbox.succeed("import", "db", "rows", "rows.csv", "--key-file", "key").output
+                == "rows: 0 rows imported\n"
+        )
+        #expect(try query(sandbox, "SELECT * FROM rows") == "a,b\n")
+    }
+
+    @Test func namesNeedNoCare() throws {
+        let sandbox = try makeEmptyStore()
+        try sandbox.write("rows.csv", "select,\"a \"\"b\"\"\",été;--\n1,2,3\n")
+        let table = "t\"; DROP TABLE x; --"
+        try sandbox.succeed("import", "db", table, "rows.csv", "--key-file", "key")
+        #expect(
+            try query(sandbox, "SELECT * FROM \"t\"\"; DROP TABLE x; --\"") == "select,\"a \"\"b\"\"\",été;--\n1,2,3\n"
+        )
+    }
+
+    @Test(arguments: ["csv", "tsv"])
+    func roundTrip(format: String) throws {
+        let sandbox = try makeEmptyStore()
+        let text = "line 1\nline 2, \"quoted\"\ttab\\backslash\r\n é日本 "
+        try sandbox.succeed("exec", "db", "CREATE TABLE a (i INTEGER, r REAL, t TEXT)", "--key-file", "key")
+        try sandbox.succeed("exec", "db", "INSERT INTO a VALUES (-7, ?, ?)", "0.1", text, "--key-file", "key")
+        try sandbox.succeed("exec", "db", "INSERT INTO a VALUES (2, 1e300, '')", "--key-file", "key")
+        let first = try query(sandbox, "SELECT * FROM a", format: format)
+        try sandbox.write("rows.\(format)", first)
+        try sandbox.succeed("import", "db", "b", "rows.\(format)", "--key-file", "key")
+        #expect(try query(sandbox, "SELECT * FROM b", format: format) == first)
+        #expect(try query(sandbox, "SELECT count(*) AS n FROM a JOIN b USING (t)") == "n\n2\n")
+    }
+
+    @Test func appends() throws {
+        let sandbox = try makeEmptyStore()
+        try sandbox.succeed(
+            "exec",
+            "db",
+            "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT, size INT, extra DEFAULT 'x')",
+            "--key-file",
+            "key"
+        )
+        try sandbox.write("rows.csv", "NAME,size\n007,\n,12\n")
+        try sandbox.succeed("import", "db", "t", "rows.csv", "--append", "--key-file", "key")
+        try sandbox.succeed("import", "db", "t", "rows.csv", "--append", "--key-file", "key")
+        #expect(
+            try query(sandbox, "SELECT * FROM t")
+                == "id,name,size,extra\n1,007,,x\n2,\"\",12,x\n3,007,,x\n4,\"\",12,x\n"
+        )
+        try sandbox.succeed("import", "db", "fresh", "rows.csv", "--append", "--key-file", "key")
+    }
+
+    @Test func progressOnRequest() throws {
+        let sandbox = try makeEmptyStore()
+        try sandbox.write("rows.csv", "a\n" + String(repeating: "x\n", count: 1000))
+        let outcome = try sandbox.succeed(
+            "import",
+            "db",
+            "rows",
+            "rows.csv",
+            "--progress",
+            "always",
+            "--key-file",
+            "key"
+        )
+        #expect(outcome.output == "rows: 1000 rows imported\n")
+        #expect(outcome.error.contains("import  100%"))
+        #expect(!outcome.error.contains("\r") && !outcome.error.contains("\u{1b}"))
+    }
+
+    @Test func noPlaintextInTheFile() throws {
+        let sandbox = try makeEmptyStore()
+        try sandbox.write("rows.csv", "secret_column\n" + String(repeating: "known plaintext\n", count: 2000))
+        try sandbox.succeed("import", "db", "secret_table", "rows.csv", "--key-file", "key")
+        let contents = try sandbox.contents("db")
+        for text in ["known plaintext", "secret_column", "secret_table", "CREATE TABLE", "SQLite format"] {
+            #expect(contents.range(of: Data(text.utf8)) == nil)
+        }
+    }
+}

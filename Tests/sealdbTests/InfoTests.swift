@@ -1,0 +1,75 @@
+import Foundation
+import Testing
+
+@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+struct InfoTests {
+    private func json(_ outcome: Outcome) throws -> [String: Any] {
+        try #require(try JSONSerialization.jsonObject(with: outcome.outputData) as? [String: Any])
+    }
+
+    @Test func withoutAKey() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        let before = try sandbox.contents("db")
+        let info = try json(try sandbox.succeed("info", "db", "--json"))
+        #expect(info["kind"] as? String == "encrypted")
+        #expect(info["fileSize"] as? Int == before.count)
+        #expect(info["salt"] as? String == before.prefix(16).map { String(format: "%02x", $0) }.joined())
+        #expect(info["details"] == nil)
+        let text = try sandbox.succeed("info", "db").output
+        #expect(text.contains("encrypted") && text.contains("\(before.count) bytes"))
+        #expect(try sandbox.contents("db") == before)
+    }
+
+    @Test func withTheKey() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        try sandbox.succeed("exec", "db", "PRAGMA user_version = 12", "--key-file", "key")
+        let before = try sandbox.contents("db")
+        let info = try json(try sandbox.succeed("info", "db", "--json", "--key-file", "key"))
+        let details = try #require(info["details"] as? [String: Any])
+        #expect(details["userVersion"] as? Int == 12)
+        #expect(details["pageSize"] as? Int == 4096)
+        #expect(details["pageCount"] as? Int == before.count / 4096)
+        #expect(details["tableCount"] as? Int == 1)
+        #expect((details["journalMode"] as? String)?.lowercased() == "delete")
+        let text = try sandbox.succeed("info", "db", "--key-file", "key").output
+        #expect(text.contains("user version:") && text.contains("12"))
+        #expect(try sandbox.contents("db") == before)
+    }
+
+    @Test func otherFiles() throws {
+        let sandbox = try Sandbox()
+        #expect(try sandbox.run(["sqlite3", "plain"], input: "CREATE TABLE t (a);").status == 0)
+        try sandbox.write("garbage", "not a database")
+        try sandbox.write("empty", "")
+        func kind(_ name: String) throws -> String? {
+            try json(try sandbox.succeed("info", name, "--json"))["kind"] as? String
+        }
+        #expect(try kind("plain") == "plaintext")
+        #expect(try kind("garbage") == "notADatabase")
+        #expect(try kind("empty") == "emptyFile")
+        #expect(try kind(".") == "directory")
+    }
+
+    @Test func siblings() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore(journalMode: "wal")
+        let other = try sandbox.connection()
+        try other.executeUpdate("DELETE FROM people WHERE id = 1", values: nil)
+        let info = try json(try sandbox.succeed("info", "db", "--json"))
+        #expect((info["siblings"] as? [String])?.contains { $0.hasSuffix("-wal") } == true)
+        other.close()
+    }
+
+    @Test func failures() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        try sandbox.makeKey("other")
+        try sandbox.fail(66, "info", "absent")
+        try sandbox.fail(77, "info", "db", "--key-file", "other")
+        #expect(!sandbox.exists("absent"))
+        #expect(try sandbox.run(["sqlite3", "plain"], input: "CREATE TABLE t (a);").status == 0)
+        try sandbox.fail(65, "info", "plain", "--key-file", "other")
+    }
+}

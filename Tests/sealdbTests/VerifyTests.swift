@@ -1,0 +1,92 @@
+import Foundation
+import Testing
+
+@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+struct VerifyTests {
+    private struct Report: Decodable {
+        let pageCount: Int
+        let damagedPages: [Int]
+        let structureProblems: [String]
+        let isSound: Bool
+    }
+
+    private func verify(_ sandbox: Sandbox) throws -> (Outcome, Report) {
+        let outcome = try sandbox.sealdb("verify", "db", "--json", "--key-file", "key")
+        return (outcome, try JSONDecoder().decode(Report.self, from: outcome.outputData))
+    }
+
+    @Test(arguments: ["delete", "wal"])
+    func soundStore(journalMode: String) throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore(journalMode: journalMode)
+        let outcome = try sandbox.succeed("verify", "db", "--key-file", "key")
+        #expect(outcome.output.hasPrefix("db: sound, "))
+        #expect(outcome.error.isEmpty)
+        let (json, report) = try verify(sandbox)
+        #expect(json.status == 0)
+        #expect(report.isSound && report.damagedPages.isEmpty && report.structureProblems.isEmpty)
+        #expect(report.pageCount > 3)
+    }
+
+    @Test func damagedPageIsNamed() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        try sandbox.overwrite("db", at: 2 * 4096, with: [UInt8](repeating: 0xa5, count: 64))
+        let outcome = try sandbox.sealdb("verify", "db", "--key-file", "key")
+        #expect(outcome.status == 65)
+        #expect(outcome.lines.contains("page 3: damaged"), "\(outcome.output)")
+        #expect(outcome.error.hasPrefix("sealdb: db is damaged"))
+        let (json, report) = try verify(sandbox)
+        #expect(json.status == 65)
+        #expect(report.damagedPages == [3])
+        #expect(!report.isSound)
+    }
+
+    @Test func everySingleBitCounts() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        let intact = try sandbox.contents("db")
+        for (page, offset) in [(2, 0), (2, 4095), (3, 2000), (4, 4016)] {
+            try sandbox.write("db", intact)
+            let index = (page - 1) * 4096 + offset
+            try sandbox.overwrite("db", at: UInt64(index), with: [intact[index] ^ 1])
+            let (outcome, report) = try verify(sandbox)
+            #expect(outcome.status == 65)
+            #expect(report.damagedPages == [page])
+        }
+        try sandbox.write("db", intact)
+        try sandbox.succeed("verify", "db", "--key-file", "key")
+    }
+
+    @Test func truncatedFile() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        let intact = try sandbox.contents("db")
+        // At the edge of a page, within one, and within the first.
+        for size in [intact.count - 4096, intact.count - 100, 4096] {
+            try sandbox.write("db", intact.prefix(size))
+            let outcome = try sandbox.sealdb("verify", "db", "--key-file", "key")
+            #expect(outcome.status == 65, "\(size): \(outcome.output)\(outcome.error)")
+        }
+        try sandbox.write("db", intact.prefix(100))
+        try sandbox.fail(65, "verify", "db", "--key-file", "key")
+    }
+
+    @Test func otherFiles() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeKey()
+        try sandbox.fail(66, "verify", "absent", "--key-file", "key")
+        #expect(try sandbox.run(["sqlite3", "plain"], input: "CREATE TABLE t (a);").status == 0)
+        try sandbox.fail(65, "verify", "plain", "--key-file", "key")
+        #expect(try sandbox.names() == ["key", "plain"])
+    }
+
+    @Test func lockedStore() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        let other = try sandbox.connection()
+        try other.executeUpdate("BEGIN EXCLUSIVE", values: nil)
+        try sandbox.fail(75, "verify", "db", "--key-file", "key")
+        other.close()
+    }
+}
