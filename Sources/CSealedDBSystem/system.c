@@ -68,6 +68,12 @@ int sealeddb_forbid_dumps(void) {
     return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
+long long sealeddb_memory_lock_limit(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return -1;
+    return (long long)limit.rlim_cur;
+}
+
 static int copy_extended_attributes(const char *from, int to) {
     ssize_t length = listxattr(from, NULL, 0);
     if (length < 0) return errno == ENOTSUP ? 0 : -1;

@@ -23,6 +23,9 @@ void sealeddb_wipe(void *bytes, size_t count);
 // No core dumps, and no reading of this process's memory by others of the same user. 0, or -1 with errno set.
 int sealeddb_forbid_dumps(void);
 
+// Bytes that may be locked in memory; -1 for no limit.
+long long sealeddb_memory_lock_limit(void);
+
 // Copies owner, group, mode and extended attributes. 0, or -1 with errno set and `*step` naming the call.
 int sealeddb_copy_attributes(const char *from, int to, const char **step);
 

@@ -1,4 +1,4 @@
-import Foundation
+internal import CSealedDBSystem
 
 /// The engine in this process, and whether it may be trusted with keys.
 public struct EngineInfo: Sendable, Codable, Hashable {
@@ -30,8 +30,7 @@ public struct EngineInfo: Sendable, Codable, Hashable {
         let isTrusted = Engine.isEncrypting && checks.allSatisfy(\.passed)
         let connection = isTrusted ? try? StoreOpening(path: nil, key: .random()).open() : nil
         defer { connection?.close() }
-        var limit = rlimit()
-        getrlimit(__rlimit_resource_t(RLIMIT_MEMLOCK.rawValue), &limit)
+        let limit = sealeddb_memory_lock_limit()
         return EngineInfo(
             isEncrypting: Engine.isEncrypting,
             sqliteVersion: Engine.sqliteVersion,
@@ -41,7 +40,7 @@ public struct EngineInfo: Sendable, Codable, Hashable {
             cipherProviderVersion: (try? connection?.text("PRAGMA cipher_provider_version")) ?? nil,
             compileOptions: Engine.compileOptions,
             checks: checks,
-            memoryLockLimit: limit.rlim_cur == .max ? nil : Int64(clamping: limit.rlim_cur)
+            memoryLockLimit: limit < 0 ? nil : limit
         )
     }
 }

@@ -17,7 +17,7 @@ struct InPlaceRekey {
             )
         }
         let connection = try opening.open()
-        do {
+        do throws(DatabaseError) {
             // Whoever is in the way is found out here; sqlite3_rekey would not tell.
             try connection.run("BEGIN EXCLUSIVE")
         } catch {
@@ -31,7 +31,7 @@ struct InPlaceRekey {
 
         var fresh = opening
         fresh.key = newKey
-        do {
+        do throws(DatabaseError) {
             let confirmed = try fresh.open()
             defer { confirmed.close() }
             // Until the log is in the file, the file alone still has the old key.

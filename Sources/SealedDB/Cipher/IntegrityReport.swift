@@ -36,7 +36,7 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
         }
         let opening = StoreOpening(path: resolved, key: key, settings: cipherSettings, busyTimeout: busyTimeout)
         let connection: Connection
-        do {
+        do throws(DatabaseError) {
             connection = try opening.open()
         } catch {
             guard error.reason == .wrongKey, let key,
@@ -92,7 +92,7 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
                 }
             }
         }
-        do {
+        do throws(DatabaseError) {
             // Beyond 4 GiB SQLCipher before 4.17 calls every page damaged; the full check reads them instead.
             let pragma = isBeyondCheck ? "integrity_check" : "quick_check"
             problems += try connection.texts("PRAGMA \(pragma)").filter { $0 != "ok" }

@@ -98,7 +98,7 @@ public struct KeyRotation: Sendable {
         defer { source.connection.close() }
         let plan = source.plan
         let wasWAL = plan.journalMode == "wal"
-        do {
+        do throws(DatabaseError) {
             if wasWAL { try source.leaveWAL() }
             try source.holdExclusively()
         } catch {
@@ -107,7 +107,7 @@ public struct KeyRotation: Sendable {
         }
         removeLeftovers(of: plan.path)
         let copy = try StoreCopy(beside: plan.path)
-        do {
+        do throws(DatabaseError) {
             try copy.fill(
                 from: source.connection,
                 key: newKey,
@@ -149,7 +149,7 @@ public struct KeyRotation: Sendable {
     }
 
     private func confirm(_ plan: Plan) throws(DatabaseError) {
-        do {
+        do throws(DatabaseError) {
             try StoreOpening(path: plan.path, key: newKey, settings: settings, busyTimeout: 10).open().close()
         } catch {
             guard error.reason != .busy else { return }

@@ -30,7 +30,7 @@ struct RotationSource {
         }
         let opening = StoreOpening(path: resolved, key: key, settings: settings, busyTimeout: busyTimeout)
         connection = try opening.open()
-        do {
+        do throws(DatabaseError) {
             // The lock is obtainable, hot journals are rolled back, and nobody swapped the file before it was taken.
             try connection.run("BEGIN EXCLUSIVE")
             try connection.run("ROLLBACK")

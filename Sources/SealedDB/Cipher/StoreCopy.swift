@@ -17,7 +17,7 @@ struct StoreCopy {
         path = "\(FileSystem.directory(of: target))/\(name)"
         try FileSystem.createExclusively(path)
         guard takesAttributes else { return }
-        do {
+        do throws(DatabaseError) {
             try FileSystem.copyAttributes(from: target, to: path)
         } catch {
             unlink(path)
@@ -88,17 +88,7 @@ struct StoreCopy {
         guard let backup = sqlite3_backup_init(connection.handle, "main", source.handle, "main") else {
             throw connection.error()
         }
-        var code = SQLITE_OK
-        do {
-            defer { sqlite3_backup_finish(backup) }
-            repeat {
-                code = sqlite3_backup_step(backup, 256)
-                let total = Int64(sqlite3_backup_pagecount(backup))
-                if code == SQLITE_OK || code == SQLITE_DONE {
-                    try report(.copy, total - Int64(sqlite3_backup_remaining(backup)))
-                }
-            } while code == SQLITE_OK
-        }
+        let code = try step(backup, report: report)
         guard code == SQLITE_DONE else {
             throw DatabaseError(extendedCode: code, message: "Copying stopped: \(String(cString: sqlite3_errstr(code))).")
         }
@@ -108,6 +98,18 @@ struct StoreCopy {
             }
         }
         guard connection.close() else { throw unverified("it could not be closed") }
+    }
+
+    /// Copies to the end, and finishes the backup whatever happens.
+    private func step(_ backup: OpaquePointer, report: Report) throws(DatabaseError) -> Int32 {
+        defer { sqlite3_backup_finish(backup) }
+        while true {
+            let code = sqlite3_backup_step(backup, 256)
+            guard code == SQLITE_OK || code == SQLITE_DONE else { return code }
+            let total = Int64(sqlite3_backup_pagecount(backup))
+            try report(.copy, total - Int64(sqlite3_backup_remaining(backup)))
+            if code == SQLITE_DONE { return code }
+        }
     }
 
     private func verify(key: Key, settings: CipherSettings, plan: KeyRotation.Plan) throws(DatabaseError) {
@@ -140,7 +142,7 @@ struct StoreCopy {
             discard()
             throw .system("The swap failed, and the store is unchanged", reason: .ioError, number: number)
         }
-        do {
+        do throws(DatabaseError) {
             try FileSystem.synchronizeDirectory(of: target)
         } catch {
             throw error.adding(

@@ -58,7 +58,7 @@ public struct StoreEncryption: Sendable {
             neededSpace: 0
         )
         let copy = try StoreCopy(beside: path, takesAttributes: false)
-        do {
+        do throws(DatabaseError) {
             try copy.fill(from: source, key: key, settings: .init(), setsWAL: false, plan: plan, progress: progress)
         } catch {
             copy.discard()

@@ -22,7 +22,7 @@ struct StoreOpening {
         }
         let connection = try Connection(path: path ?? ":memory:", flags: flags, vfs: vfs, threading: threading)
         connection.enter()
-        do {
+        do throws(DatabaseError) {
             connection.setBusyTimeout(seconds: busyTimeout)
             if let key { try unlock(connection, with: key) }
         } catch {
@@ -50,7 +50,7 @@ struct StoreOpening {
         }
         try applyKey(key, to: connection)
         try connection.run("PRAGMA temp_store = MEMORY")
-        do {
+        do throws(DatabaseError) {
             _ = try connection.integer("SELECT count(*) FROM sqlite_schema")
         } catch {
             throw try StoreHeader.diagnose(error, header: header, connection: connection, name: name)

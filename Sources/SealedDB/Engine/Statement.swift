@@ -102,8 +102,11 @@ final class Statement {
         }
     }
 
-    func bind(_ bytes: UnsafeRawBufferPointer, at index: Int32) throws(DatabaseError) {
-        try checked { sealeddb_bind_blob($0, index, bytes.baseAddress, UInt64(bytes.count)) }
+    /// As a blob; empty bytes are an empty blob, not NULL.
+    func bind(_ bytes: some ContiguousBytes, at index: Int32) throws(DatabaseError) {
+        try checked { pointer in
+            bytes.withUnsafeBytes { sealeddb_bind_blob(pointer, index, $0.baseAddress, UInt64($0.count)) }
+        }
     }
 
     private func checked(_ call: (OpaquePointer) -> Int32) throws(DatabaseError) {

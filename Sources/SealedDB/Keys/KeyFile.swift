@@ -17,7 +17,7 @@ public enum KeyFile {
                 number: number
             )
         }
-        do {
+        do throws(DatabaseError) {
             defer { Glibc.close(descriptor) }
             try key.withHexadecimalLine { line throws(DatabaseError) in
                 guard fchmod(descriptor, 0o600) == 0, write(descriptor, line.baseAddress, line.count) == line.count,

@@ -13,7 +13,7 @@ final class SecretBytes: @unchecked Sendable {
         guard let pages = sealeddb_secret_allocate(capacity) else {
             throw DatabaseError(extendedCode: SQLITE_NOMEM, message: "No memory for a key. Nothing was changed.")
         }
-        do {
+        do throws(DatabaseError) {
             count = try fill(UnsafeMutableRawBufferPointer(start: pages, count: capacity))
         } catch {
             sealeddb_secret_free(pages, capacity)

@@ -53,14 +53,12 @@ extension Statement {
         case let value as Bool: try bind(value ? 1 : 0 as Int64, at: index)
         case let value as Int64: try bind(value, at: index)
         case let value as Int32: try bind(Int64(value), at: index)
-        case let value as Data:
-            try value.withUnsafeBytes { bytes throws(DatabaseError) in try bind(bytes, at: index) }
+        case let value as Data: try bind(value, at: index)
         case is NSNull: try bindNull(at: index)
         case let value as Date: try bind(date: value, at: index, dateFormat: dateFormat)
         case let value as any FixedWidthInteger: try bind(integer: value, at: index)
         case let value as Float: try bind(Double(value), at: index)
-        case let value as [UInt8]:
-            try value.withUnsafeBytes { bytes throws(DatabaseError) in try bind(bytes, at: index) }
+        case let value as [UInt8]: try bind(value, at: index)
         case let value as Decimal: try bind(value.description, at: index)
         case let value as any StringProtocol: try bind(String(value), at: index)
         case let value as UUID: try bind(value.uuidString, at: index)
@@ -110,7 +108,7 @@ extension Statement {
             extendedCode: SQLITE_MISMATCH,
             reason: .misuse,
             message: """
-                A value of type \(type(of: value)) cannot be bound to parameter \(index). Nothing was executed. \
+                A value of type \(Swift.type(of: value)) cannot be bound to parameter \(index). Nothing was executed. \
                 Convert it to a number, String, Data or Date; for a list write one placeholder for each element.
                 """,
             sql: sql

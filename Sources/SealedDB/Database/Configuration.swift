@@ -1,0 +1,45 @@
+public import Logging
+
+/// How connections are opened, and opened again.
+public struct Configuration: Sendable {
+    /// The key; `nil` for a database in the clear.
+    public var key: Key?
+    /// How the store is encrypted, if not by SQLCipher 4's defaults.
+    public var cipherSettings = CipherSettings()
+    /// Seconds to wait for a lock. Default 2, as in FMDB. https://www.sqlite.org/c3ref/busy_timeout.html
+    public var busyTimeout: Double = 2
+    /// Size of the page cache in KiB. `nil` keeps SQLite's 2 MB; a ``DatabaseQueue`` then takes 32 MiB, because a page
+    /// read again is a page decrypted again. https://www.sqlite.org/pragma.html#pragma_cache_size
+    public var cacheSize: Int?
+    /// `nil` leaves the file's mode; a ``DatabaseQueue`` then takes WAL. https://www.sqlite.org/pragma.html#pragma_journal_mode
+    public var journalMode: JournalMode?
+    /// `nil` keeps the engine's default, which is FULL. https://www.sqlite.org/pragma.html#pragma_synchronous
+    public var synchronous: Synchronous?
+    /// Opens without the right to write. Default false.
+    public var isReadOnly = false
+    /// Creates a file that does not exist. Default true.
+    public var createsFile = true
+    /// Called with each connection once it is open and its key has been proved right; throwing fails the opening.
+    public var prepare: (@Sendable (Database) throws -> Void)?
+    /// Where failures are logged, without statements, values or keys. Default `nil`: nowhere.
+    public var logger: Logger?
+
+    public init(key: Key? = nil) {
+        self.key = key
+    }
+
+    /// Names of SQLite's journal modes.
+    public enum JournalMode: String, Sendable, CaseIterable {
+        case delete, truncate, persist, memory, wal, off
+    }
+
+    /// When SQLite waits for the disk.
+    public enum Synchronous: String, Sendable, CaseIterable {
+        case off, normal, full, extra
+    }
+
+    var flags: Int32 {
+        if isReadOnly { return SQLITE_OPEN_READONLY }
+        return SQLITE_OPEN_READWRITE | (createsFile ? SQLITE_OPEN_CREATE : 0)
+    }
+}

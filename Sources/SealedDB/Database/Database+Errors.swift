@@ -1,0 +1,54 @@
+import Foundation
+
+extension Database {
+    /// The message of the last failure; "not an error" if the last call succeeded.
+    public func lastErrorMessage() -> String { recordedError?.message ?? "not an error" }
+
+    /// SQLite's primary code of the last failure; 0 if the last call succeeded.
+    public func lastErrorCode() -> Int32 { recordedError?.code ?? SQLITE_OK }
+
+    /// SQLite's extended code of the last failure; 0 if the last call succeeded.
+    public func lastExtendedErrorCode() -> Int32 { recordedError?.extendedCode ?? SQLITE_OK }
+
+    /// Whether the last call failed.
+    public func hadError() -> Bool { recordedError != nil }
+
+    /// The last failure as a ``DatabaseError``; one with code 0 if the last call succeeded.
+    public func lastError() -> any Error {
+        recordedError ?? DatabaseError(extendedCode: SQLITE_OK, message: "not an error")
+    }
+
+    /// Runs a call of the throwing kind, and remembers its outcome.
+    func recording<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
+        do throws(DatabaseError) {
+            let result = try body()
+            recordedError = nil
+            return result
+        } catch {
+            let error = clarified(error)
+            recordedError = error
+            configuration.logger?.error(
+                "database error",
+                metadata: ["code": "\(error.extendedCode)", "reason": "\(error.reason)"]
+            )
+            throw error
+        }
+    }
+
+    /// Runs a call of the kind that answers with a Bool, and remembers its outcome.
+    func succeeds(_ body: () throws(DatabaseError) -> Void) -> Bool {
+        (try? recording(body)) != nil
+    }
+
+    private func clarified(_ error: DatabaseError) -> DatabaseError {
+        guard error.code == SQLITE_NOTADB, error.reason == .sqlite, configuration.key == nil, let connection,
+            let header = try? connection.mainFileHeader()
+        else { return error }
+        return StoreHeader.diagnoseWithoutKey(error, header: header)
+    }
+
+    func openConnection() throws(DatabaseError) -> Connection {
+        guard let connection else { throw .notOpen }
+        return connection
+    }
+}

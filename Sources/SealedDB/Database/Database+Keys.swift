@@ -1,0 +1,148 @@
+public import Foundation
+
+extension Database {
+    /// Gives the database its key, as FMDB does: after ``open()``, before anything else.
+    ///
+    /// The connection is opened anew with the key, which is proved right. If that fails the database is **closed**, so
+    /// that nothing can be written in plaintext by a caller who does not look at the result. `x'…'` with 64 or 96 hex
+    /// digits is a raw key, as in FMDB; prefer a ``Configuration`` with a ``Key``.
+    /// - Returns: false for a wrong or malformed key; see ``lastError()``.
+    @discardableResult
+    public func setKey(_ key: String) -> Bool {
+        succeeds { () throws(DatabaseError) in try apply(keyText(key)) }
+    }
+
+    /// As ``setKey(_:)``, with the bytes of the passphrase.
+    @discardableResult
+    public func setKeyWith(_ keyData: Data) -> Bool {
+        succeeds { () throws(DatabaseError) in try apply(keyBytes(keyData)) }
+    }
+
+    private func keyText(_ text: String) -> Result<Key, DatabaseError> {
+        keyBytes(Data(text.utf8))
+    }
+
+    private func keyBytes(_ data: Data) -> Result<Key, DatabaseError> {
+        data.withUnsafeBytes { bytes in
+            Result { () throws(DatabaseError) in try Key.interpreting(bytes) }
+        }
+    }
+
+    private func apply(_ key: Result<Key, DatabaseError>) throws(DatabaseError) {
+        _ = try openConnection()
+        do throws(DatabaseError) {
+            guard !isInTransaction else {
+                throw DatabaseError(
+                    extendedCode: SQLITE_MISUSE,
+                    reason: .misuse,
+                    message: "A key is set right after opening, not within a transaction. It was rolled back."
+                )
+            }
+            let key = try key.get()
+            close()
+            configuration.key = key
+            try reopen()
+        } catch {
+            close()
+            configuration.key = nil
+            throw error.adding(context: "The database was closed, so that nothing is written in plaintext")
+        }
+    }
+
+    // MARK: Changing the key
+
+    /// Changes the key in place, as FMDB does, by SQLCipher's rekey; the result is what a fresh connection finds.
+    ///
+    /// For those who have no disk space for a copy: ``rotateKey(to:progress:)`` is as fast and safer. Open result sets
+    /// end. An open transaction is an error.
+    /// - Returns: false on failure; see ``lastError()``, which says which key the store has.
+    @discardableResult
+    public func rekey(_ key: String) -> Bool {
+        succeeds { () throws(DatabaseError) in try rekey(inPlace: keyText(key).get()) }
+    }
+
+    /// As ``rekey(_:)``, with the bytes of the passphrase.
+    @discardableResult
+    public func rekey(with keyData: Data) -> Bool {
+        succeeds { () throws(DatabaseError) in try rekey(inPlace: keyBytes(keyData).get()) }
+    }
+
+    private func rekey(inPlace newKey: Key) throws(DatabaseError) {
+        let (_, _) = try changeableKey()
+        let opening = opening(flags: SQLITE_OPEN_READWRITE, vfs: openedVFS)
+        try changeKey(to: newKey) { () throws(DatabaseError) in
+            try InPlaceRekey(opening: opening, newKey: newKey).run()
+        }
+    }
+
+    /// Changes the key by copy, verify, swap: see ``KeyRotation``. The database stays open, with the new key.
+    ///
+    /// Open result sets end. An open transaction is an error.
+    /// - Parameter progress: called after each step; throwing stops the rotation and leaves the store as it was.
+    /// - Throws: ``DatabaseError``; unless its message says otherwise, the store is unchanged and open with the old key.
+    @discardableResult
+    public func rotateKey(
+        to newKey: Key,
+        progress: ((KeyRotation.Progress) throws -> Void)? = nil
+    ) throws(DatabaseError) -> KeyRotation.Report {
+        try recording { () throws(DatabaseError) in
+            let (path, oldKey) = try changeableKey()
+            let rotation = KeyRotation(
+                path: path,
+                from: oldKey,
+                to: newKey,
+                cipherSettings: configuration.cipherSettings,
+                busyTimeout: configuration.busyTimeout
+            )
+            return try changeKey(to: newKey) { () throws(DatabaseError) in try rotation.run(progress: progress) }
+        }
+    }
+
+    private func changeableKey() throws(DatabaseError) -> (path: String, key: Key) {
+        _ = try openConnection()
+        guard let key = configuration.key, let path = databasePath, !path.isEmpty, path != ":memory:" else {
+            throw DatabaseError(
+                extendedCode: SQLITE_MISUSE,
+                reason: .misuse,
+                message: "Only an encrypted file has a key to change. To encrypt a plaintext file use StoreEncryption."
+            )
+        }
+        guard !isInTransaction else {
+            throw DatabaseError(
+                extendedCode: SQLITE_MISUSE,
+                reason: .misuse,
+                message: "The key cannot change within a transaction. Commit or roll back first. Nothing was changed."
+            )
+        }
+        return (path, key)
+    }
+
+    /// Closes, changes, and opens with the key that the store then has.
+    private func changeKey<T>(
+        to newKey: Key,
+        _ change: () throws(DatabaseError) -> T
+    ) throws(DatabaseError) -> T {
+        close()
+        let result: T
+        do throws(DatabaseError) {
+            result = try change()
+        } catch {
+            do throws(DatabaseError) {
+                try reopen()
+            } catch {
+                // The swap may have happened although a later step failed.
+                let oldKey = configuration.key
+                configuration.key = newKey
+                if (try? reopen()) == nil { configuration.key = oldKey }
+            }
+            throw error
+        }
+        configuration.key = newKey
+        do throws(DatabaseError) {
+            try reopen()
+        } catch {
+            throw error.adding(context: "The store has the new key, but could not be reopened")
+        }
+        return result
+    }
+}

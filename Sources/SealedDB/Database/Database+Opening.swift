@@ -1,0 +1,109 @@
+import Foundation
+
+extension Database {
+    /// Opens to read and write, creating the file; with a key in the configuration the key is proved right.
+    ///
+    /// Without a key the file is not read, as in FMDB, so that ``setKey(_:)`` may follow.
+    /// - Returns: false on failure; see ``lastError()``. True if it is open already.
+    @discardableResult
+    public func open() -> Bool {
+        open(withFlags: configuration.flags)
+    }
+
+    /// Opens with `SQLITE_OPEN_…` flags. https://www.sqlite.org/c3ref/open.html
+    @discardableResult
+    public func open(withFlags flags: Int32) -> Bool {
+        open(withFlags: flags, vfs: nil)
+    }
+
+    /// Opens with `SQLITE_OPEN_…` flags through a named VFS. https://www.sqlite.org/vfs.html
+    @discardableResult
+    public func open(withFlags flags: Int32, vfs vfsName: String?) -> Bool {
+        guard !isOpen else { return true }
+        return succeeds { () throws(DatabaseError) in try openConnection(flags: flags, vfs: vfsName) }
+    }
+
+    /// Opens as ``open()``, and throws the reason of a failure.
+    /// - Throws: ``DatabaseError``, with the reasons ``DatabaseError/Reason/wrongKey``,
+    ///   ``DatabaseError/Reason/plaintext``, ``DatabaseError/Reason/wrongEngine`` and others. The file is unchanged.
+    public func openVerified() throws(DatabaseError) {
+        guard !isOpen else { return }
+        try recording { () throws(DatabaseError) in try openConnection(flags: configuration.flags, vfs: nil) }
+    }
+
+    /// Closes; idempotent. Open result sets end, an open transaction is rolled back.
+    /// - Returns: false if SQLite was still using the connection, which is then closed when that ends.
+    @discardableResult
+    public func close() -> Bool {
+        guard let connection else { return true }
+        closeOpenResultSets()
+        self.connection = nil
+        return connection.close()
+    }
+
+    func opening(flags: Int32, vfs: String?) -> StoreOpening {
+        StoreOpening(
+            path: databasePath,
+            key: configuration.key,
+            settings: configuration.cipherSettings,
+            flags: flags,
+            vfs: vfs,
+            busyTimeout: configuration.busyTimeout,
+            threading: threading
+        )
+    }
+
+    /// Opens again as the last time.
+    func reopen() throws(DatabaseError) {
+        guard !isOpen else { return }
+        try openConnection(flags: openedFlags ?? configuration.flags, vfs: openedVFS)
+    }
+
+    private func openConnection(flags: Int32, vfs: String?) throws(DatabaseError) {
+        let connection = try opening(flags: flags, vfs: vfs).open()
+        self.connection = connection
+        connection.enter()
+        do throws(DatabaseError) {
+            try configure(connection, flags: flags)
+        } catch {
+            self.connection = nil
+            connection.close()
+            throw error
+        }
+        openedFlags = flags
+        openedVFS = vfs
+    }
+
+    private func configure(_ connection: Connection, flags: Int32) throws(DatabaseError) {
+        if let kibibytes = configuration.cacheSize { try connection.run("PRAGMA cache_size = \(-abs(kibibytes))") }
+        let isFile = databasePath.map { !$0.isEmpty && $0 != ":memory:" } ?? false
+        if let mode = configuration.journalMode, isFile, flags & SQLITE_OPEN_READONLY == 0 {
+            let effective = try connection.text("PRAGMA journal_mode = \(mode.rawValue)")
+            guard effective == mode.rawValue else {
+                throw DatabaseError(
+                    extendedCode: SQLITE_BUSY,
+                    reason: .busy,
+                    message: """
+                        The journal mode is \(effective ?? "unknown") and could not be made \(mode.rawValue): another \
+                        connection is using the database. It is unchanged; try again.
+                        """
+                )
+            }
+        }
+        if let synchronous = configuration.synchronous {
+            try connection.run("PRAGMA synchronous = \(synchronous.rawValue)")
+        }
+        for function in functions { try function.register(on: connection) }
+        guard let prepare = configuration.prepare else { return }
+        do {
+            try prepare(self)
+        } catch let error as DatabaseError {
+            throw error
+        } catch {
+            throw DatabaseError(
+                extendedCode: SQLITE_ABORT,
+                message: "The configuration's prepare closure failed, so the database was closed: \(error)"
+            )
+        }
+    }
+}

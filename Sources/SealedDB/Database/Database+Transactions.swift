@@ -1,0 +1,123 @@
+public import Foundation
+
+extension Database {
+    /// Begins an EXCLUSIVE transaction, as FMDB does. https://www.sqlite.org/lang_transaction.html
+    /// - Returns: false on failure, also within a transaction; see ``lastError()``.
+    @discardableResult
+    public func beginTransaction() -> Bool { begin(.exclusive) }
+
+    /// Begins a transaction that takes locks as it needs them.
+    @discardableResult
+    public func beginDeferredTransaction() -> Bool { begin(.deferred) }
+
+    /// Begins a transaction that may write at once.
+    @discardableResult
+    public func beginImmediateTransaction() -> Bool { begin(.immediate) }
+
+    /// Begins a transaction that keeps others out (in WAL mode: other writers).
+    @discardableResult
+    public func beginExclusiveTransaction() -> Bool { begin(.exclusive) }
+
+    /// Makes the transaction's changes permanent. False on failure; the transaction may then still be open.
+    @discardableResult
+    public func commit() -> Bool {
+        succeeds { () throws(DatabaseError) in try openConnection().run("COMMIT") }
+    }
+
+    /// Takes the transaction's changes back.
+    @discardableResult
+    public func rollback() -> Bool {
+        succeeds { () throws(DatabaseError) in try openConnection().run("ROLLBACK") }
+    }
+
+    /// Whether a transaction is open, asked of SQLite itself. https://www.sqlite.org/c3ref/get_autocommit.html
+    public var isInTransaction: Bool { connection.map { !$0.isAutocommit } ?? false }
+
+    /// Runs the block in an IMMEDIATE transaction, commits, and returns its result; a thrown error rolls back.
+    /// - Throws: the block's error, or a ``DatabaseError`` if BEGIN or COMMIT failed; all changes are then undone.
+    public func inTransaction<T>(_ block: () throws -> T) throws -> T {
+        try inTransaction(.immediate, block)
+    }
+
+    enum TransactionKind: String {
+        case deferred = "DEFERRED"
+        case immediate = "IMMEDIATE"
+        case exclusive = "EXCLUSIVE"
+    }
+
+    func begin(_ kind: TransactionKind) -> Bool {
+        succeeds { () throws(DatabaseError) in try openConnection().run("BEGIN \(kind.rawValue)") }
+    }
+
+    func inTransaction<T>(_ kind: TransactionKind, _ block: () throws -> T) throws -> T {
+        try recording { () throws(DatabaseError) in try openConnection().run("BEGIN \(kind.rawValue)") }
+        do {
+            let result = try block()
+            try recording { () throws(DatabaseError) in try openConnection().run("COMMIT") }
+            return result
+        } catch {
+            // SQLite may have rolled back by itself, and the block may have closed the database.
+            if isInTransaction { try? connection?.run("ROLLBACK") }
+            throw error
+        }
+    }
+
+    /// FMDB's form: rolled back if the block sets the flag.
+    func inTransaction(
+        _ kind: TransactionKind,
+        flagged block: (UnsafeMutablePointer<ObjCBool>) -> Void
+    ) -> (any Error)? {
+        struct RolledBack: Error {}
+        do {
+            try inTransaction(kind) {
+                var flag: ObjCBool = false
+                block(&flag)
+                if flag.boolValue { throw RolledBack() }
+            }
+            return nil
+        } catch is RolledBack {
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    // MARK: Savepoints. https://www.sqlite.org/lang_savepoint.html
+
+    /// Starts a savepoint; they nest.
+    public func startSavePoint(withName name: String) throws(DatabaseError) {
+        try recording { () throws(DatabaseError) in try openConnection().run("SAVEPOINT \(quoted(name))") }
+    }
+
+    /// Ends a savepoint, keeping its changes.
+    public func releaseSavePoint(withName name: String) throws(DatabaseError) {
+        try recording { () throws(DatabaseError) in try openConnection().run("RELEASE SAVEPOINT \(quoted(name))") }
+    }
+
+    /// Takes the changes since the savepoint back; the savepoint stays.
+    public func rollbackToSavePoint(withName name: String) throws(DatabaseError) {
+        try recording { () throws(DatabaseError) in try openConnection().run("ROLLBACK TO \(quoted(name))") }
+    }
+
+    /// Runs the block in a savepoint of its own, which is rolled back if the block sets the flag.
+    /// - Returns: the error of starting or ending it, else `nil`; rolling back is not an error.
+    @discardableResult
+    public func inSavePoint(_ block: (UnsafeMutablePointer<ObjCBool>) -> Void) -> (any Error)? {
+        savepointCount += 1
+        let name = "sealeddb_\(savepointCount)"
+        do throws(DatabaseError) {
+            try startSavePoint(withName: name)
+            var flag: ObjCBool = false
+            block(&flag)
+            if flag.boolValue { try rollbackToSavePoint(withName: name) }
+            try releaseSavePoint(withName: name)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    private func quoted(_ name: String) -> String {
+        "'" + name.replacingOccurrences(of: "'", with: "''") + "'"
+    }
+}

@@ -1,0 +1,125 @@
+public import Foundation
+internal import SQLiteEngine
+
+/// One connection to a database: FMDB's `FMDatabase`.
+///
+/// Not Sendable: use it on one thread at a time, or use ``DatabaseQueue``. Its result sets may be dropped at any time
+/// on any thread. The calls that return `Bool` or an optional leave their error in ``lastError()``; the throwing ones
+/// throw it as well.
+public final class Database {
+    /// The path as given; `nil` in memory, empty for a temporary file.
+    public let databasePath: String?
+    /// How the connection is opened; ``setKey(_:)`` and ``rotateKey(to:progress:)`` change the key in it.
+    public internal(set) var configuration: Configuration
+
+    var connection: Connection?
+    let threading: Connection.Threading
+    /// The result sets that are in use, so that closing can end them.
+    var resultSets: [ObjectIdentifier: WeakResultSet] = [:]
+    /// Functions made with ``makeFunctionNamed(_:arguments:block:)``, which come back with every reopening.
+    var functions: [FunctionDefinition] = []
+    var recordedError: DatabaseError?
+    var openedFlags: Int32?
+    var openedVFS: String?
+    var dateFormat: DateFormatter?
+    var savepointCount = 0
+
+    struct WeakResultSet {
+        weak var resultSet: ResultSet?
+    }
+
+    /// A database in memory.
+    public convenience init() {
+        self.init(path: nil)
+    }
+
+    /// Remembers the path; nothing is opened before ``open()``.
+    /// - Parameter path: a file, created at opening if it does not exist; `""` for a temporary file that is deleted at
+    ///   closing; `nil` for a database in memory. Never a URI.
+    public convenience init(path: String?) {
+        self.init(path: path, configuration: Configuration())
+    }
+
+    /// Remembers the path of a file URL; `nil` means in memory.
+    public convenience init(url: URL?) {
+        self.init(path: url?.path)
+    }
+
+    /// Remembers path and configuration; nothing is opened before ``open()``.
+    public convenience init(path: String?, configuration: Configuration) {
+        self.init(path: path, configuration: configuration, threading: .serialized)
+    }
+
+    init(path: String?, configuration: Configuration, threading: Connection.Threading) {
+        self.databasePath = path
+        self.configuration = configuration
+        self.threading = threading
+    }
+
+    deinit {
+        connection?.close()
+    }
+
+    /// The path as a URL; `nil` in memory.
+    public var databaseURL: URL? { databasePath.map { URL(fileURLWithPath: $0) } }
+
+    /// True between a successful opening and ``close()``.
+    public var isOpen: Bool { connection != nil }
+
+    /// Version of the SQLite in this process, such as `3.46.1`.
+    public class func sqliteLibVersion() -> String { Engine.sqliteVersion }
+
+    /// The FMDB version whose API this is.
+    public class func fmdbUserVersion() -> String { "2.7.12" }
+
+    /// Whether SQLite was compiled to be used by several threads.
+    public class func isSQLiteThreadSafe() -> Bool { Engine.isThreadSafe }
+
+    /// Seconds to wait for a lock; 0 or less fails at once. Default 2.
+    /// https://www.sqlite.org/c3ref/busy_timeout.html
+    public var maxBusyRetryTimeInterval: TimeInterval {
+        get { configuration.busyTimeout }
+        set {
+            configuration.busyTimeout = newValue
+            connection?.setBusyTimeout(seconds: newValue)
+        }
+    }
+
+    /// Row id of the last row inserted on this connection; 0 if there was none or the database is closed.
+    /// https://www.sqlite.org/c3ref/last_insert_rowid.html
+    public var lastInsertRowId: Int64 {
+        connection?.handle.map { sqlite3_last_insert_rowid($0) } ?? 0
+    }
+
+    /// Rows changed by the last INSERT, UPDATE or DELETE. https://www.sqlite.org/c3ref/changes.html
+    public var changes: Int32 {
+        connection?.handle.map { sqlite3_changes($0) } ?? 0
+    }
+
+    /// Stops the running statement, which ends with `SQLITE_INTERRUPT`. Callable while it runs, from another thread.
+    /// https://www.sqlite.org/c3ref/interrupt.html
+    /// - Returns: false if the database is not open.
+    @discardableResult
+    public func interrupt() -> Bool {
+        guard let handle = connection?.handle else { return false }
+        sqlite3_interrupt(handle)
+        return true
+    }
+
+    /// Ends all result sets; their `next()` then returns false.
+    public func closeOpenResultSets() {
+        let open = resultSets.values.compactMap(\.resultSet)
+        resultSets = [:]
+        for resultSet in open { resultSet.close() }
+    }
+
+    /// Whether a result set of this database is in use.
+    public var hasOpenResultSets: Bool { resultSets.values.contains { $0.resultSet != nil } }
+}
+
+@available(*, unavailable, message: "A Database is used by one thread at a time. Share a DatabaseQueue instead.")
+extension Database: Sendable {}
+
+extension Database: Equatable {
+    public static func == (first: Database, second: Database) -> Bool { first === second }
+}
