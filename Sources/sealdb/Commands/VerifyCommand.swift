@@ -22,9 +22,6 @@ struct VerifyCommand: ParsableCommand {
     @Flag(help: "Print one JSON object.")
     var json = false
 
-    @OptionGroup
-    var progressOptions: ProgressOptions
-
     func validate() throws {
         try keyOptions.choice.validate(isRequired: true)
     }
@@ -32,9 +29,7 @@ struct VerifyCommand: ParsableCommand {
     func run() throws {
         let path = try Store.literalPath(store)
         let key = try keyOptions.key(of: store)
-        let report = try progressOptions.watchingSignals {
-            try IntegrityReport.verify(path: path, key: key, progress: $0)
-        }
+        let report = try IntegrityReport.verify(path: path, key: key)
         let output = StandardOutput()
         if json {
             try output.writeJSON(report)
