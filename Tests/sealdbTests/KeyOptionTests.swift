@@ -64,7 +64,7 @@ struct KeySourceTests {
         for option in ["--key-file", "--passphrase-file"] {
             try sandbox.fail(66, "create", "db", option, "absent")
         }
-        try sandbox.fail(66, "create", "db", "--key-file", ".")
+        try sandbox.fail(78, "create", "db", "--key-file", ".")
         #expect(try sandbox.names() == [])
     }
 

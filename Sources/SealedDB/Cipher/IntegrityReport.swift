@@ -16,7 +16,7 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
     public let structureProblems: [String]
 
     /// Whether nothing is wrong.
-    public var isSound: Bool { damagedPages.isEmpty && structureProblems.isEmpty }
+    public let isSound: Bool
 
     /// Checks every page's authentication code, the structure, and the size of the file, on a fresh connection.
     ///
@@ -97,7 +97,8 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
             let pragma = isBeyondCheck ? "integrity_check" : "quick_check"
             problems += try connection.texts("PRAGMA \(pragma)").filter { $0 != "ok" }
         } catch {
-            guard [SQLITE_CORRUPT, SQLITE_NOTADB].contains(error.code) else { throw error }
+            let isDamage = [SQLITE_CORRUPT, SQLITE_NOTADB].contains(error.code) || !damaged.isEmpty
+            guard isDamage else { throw error }
             problems.append(error.message)
         }
         // cipher_integrity_check does not notice missing pages.
@@ -110,7 +111,8 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
             pageSize: pageSize,
             pageCount: pageCount,
             damagedPages: damaged,
-            structureProblems: problems
+            structureProblems: problems,
+            isSound: damaged.isEmpty && problems.isEmpty
         )
     }
 }

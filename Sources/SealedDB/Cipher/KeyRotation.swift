@@ -136,7 +136,11 @@ public struct KeyRotation: Sendable {
         guard oldKey != newKey else {
             throw .malformedKey("The new key is the old one.")
         }
-        return try RotationSource(path: path, key: oldKey, settings: settings, busyTimeout: busyTimeout)
+        do throws(DatabaseError) {
+            return try RotationSource(path: path, key: oldKey, settings: settings, busyTimeout: busyTimeout)
+        } catch {
+            throw error.adding(context: "The rotation did not begin, and the store is unchanged")
+        }
     }
 
     /// What earlier rotations left when they were killed. Safe under the exclusive lock: no other is running.

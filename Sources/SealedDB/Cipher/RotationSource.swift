@@ -15,7 +15,7 @@ struct RotationSource {
             throw DatabaseError(
                 extendedCode: SQLITE_CANTOPEN,
                 reason: .notRegularFile,
-                message: "\(resolved) is not a regular file. Nothing was changed."
+                message: "\(resolved) is not a regular file."
             )
         }
         guard status.st_nlink == 1 else {
@@ -24,7 +24,7 @@ struct RotationSource {
                 reason: .hardLinked,
                 message: """
                     \(resolved) has \(status.st_nlink) hard links; the others would keep the old contents under the \
-                    old key. Nothing was changed. Remove them first.
+                    old key. Remove them first.
                     """
             )
         }
@@ -54,7 +54,7 @@ struct RotationSource {
                 throw DatabaseError(
                     extendedCode: SQLITE_FULL,
                     reason: .noSpace,
-                    message: "The copy needs \(needed) bytes, and \(plan.freeSpace) are free. The store is unchanged."
+                    message: "The copy needs \(needed) bytes, and \(plan.freeSpace) are free."
                 )
             }
         } catch {

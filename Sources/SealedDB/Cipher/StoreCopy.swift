@@ -7,7 +7,7 @@ struct StoreCopy {
     private let target: String
 
     static func namePrefix(for path: String) -> String {
-        ".\((path as NSString).lastPathComponent).sealdb-"
+        ".\(FileSystem.name(of: path)).sealdb-"
     }
 
     /// Creates the empty file, with the attributes of the store if there is one.

@@ -58,7 +58,7 @@ public struct StoreInfo: Sendable, Codable, Hashable {
         let kind = kind(header: header, size: size)
         var details: Details?
         if kind == .plaintext || key != nil, kind != .emptyFile {
-            var opening = StoreOpening(path: resolved, key: kind == .plaintext ? nil : key, flags: SQLITE_OPEN_READONLY)
+            var opening = StoreOpening(path: resolved, key: key, flags: SQLITE_OPEN_READONLY)
             opening.busyTimeout = 2
             details = try self.details(opening)
         }

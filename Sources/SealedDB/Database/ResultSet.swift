@@ -9,6 +9,8 @@ public final class ResultSet {
     public private(set) var parentDB: Database?
     /// The statement's text.
     public let query: String?
+    /// Whether the statement leaves the database as it is. https://www.sqlite.org/c3ref/stmt_readonly.html
+    public let isReadOnlyStatement: Bool
     let statement: Statement
     /// A set from `prepare(_:)` stays open at the end of its rows.
     private let isPrepared: Bool
@@ -16,6 +18,7 @@ public final class ResultSet {
 
     init(statement: Statement, database: Database, sql: String, isPrepared: Bool) {
         self.statement = statement
+        self.isReadOnlyStatement = statement.isReadOnly
         self.parentDB = database
         self.query = sql
         self.isPrepared = isPrepared
@@ -94,8 +97,6 @@ public final class ResultSet {
         return database.succeeds { () throws(DatabaseError) in try body(database) }
     }
 
-    /// Whether the statement leaves the database as it is. https://www.sqlite.org/c3ref/stmt_readonly.html
-    public var isReadOnlyStatement: Bool { statement.isReadOnly }
 }
 
 @available(*, unavailable, message: "A ResultSet belongs to the thread that uses its Database. Pass the values on.")
