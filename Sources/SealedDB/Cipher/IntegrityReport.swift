@@ -103,7 +103,8 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
         }
         // cipher_integrity_check does not notice missing pages.
         if pageCount * Int64(pageSize) > fileSize {
-            problems.append("the file has \(fileSize) bytes, but its \(pageCount) pages need \(pageCount * Int64(pageSize))")
+            let needed = pageCount * Int64(pageSize)
+            problems.append("the file has \(fileSize) bytes, but its \(pageCount) pages need \(needed)")
         }
         return IntegrityReport(
             path: path,

@@ -147,7 +147,8 @@ public struct KeyRotation: Sendable {
     private func removeLeftovers(of path: String) {
         let directory = FileSystem.directory(of: path)
         let prefix = StoreCopy.namePrefix(for: path)
-        for name in (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? [] where name.hasPrefix(prefix) {
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? [] where name.hasPrefix(prefix)
+        {
             unlink("\(directory)/\(name)")
         }
     }

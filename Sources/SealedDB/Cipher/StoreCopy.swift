@@ -90,7 +90,8 @@ struct StoreCopy {
         }
         let code = try step(backup, report: report)
         guard code == SQLITE_DONE else {
-            throw DatabaseError(extendedCode: code, message: "Copying stopped: \(String(cString: sqlite3_errstr(code))).")
+            let text = String(cString: sqlite3_errstr(code))
+            throw DatabaseError(extendedCode: code, message: "Copying stopped: \(text).")
         }
         if setsWAL {
             guard try connection.text("PRAGMA journal_mode = WAL") == "wal" else {

@@ -45,7 +45,7 @@ final class Connection {
             throw DatabaseError(
                 extendedCode: SQLITE_MISUSE,
                 reason: .misuse,
-                message: "URI filenames are off, because a key could be passed in one. Pass a path without SQLITE_OPEN_URI."
+                message: "URI filenames are off, because they can hold a key. Pass a path without SQLITE_OPEN_URI."
             )
         }
         if path.utf8.contains(0) {

@@ -54,7 +54,8 @@ enum Engine {
                 name: "object",
                 passed: isOneObject,
                 detail: isOneObject
-                    ? objects[0]! : "open, prepare and key come from \(objects.map { $0 ?? "?" }.joined(separator: ", "))"
+                    ? objects[0]!
+                    : "open, prepare and key come from \(objects.map { $0 ?? "?" }.joined(separator: ", "))"
             ),
         ]
         // Only now: with the wrong library in front, sqlite3_key would crash.

@@ -1,5 +1,5 @@
-import Foundation
 internal import CSealedDBSystem
+import Foundation
 
 /// The calls that make a new file durable and like the old one.
 enum FileSystem {

@@ -1,5 +1,5 @@
-import Foundation
 internal import CSealedDBSystem
+import Foundation
 
 /// A key of a store: a passphrase, from which SQLCipher derives the key proper, or that key itself.
 ///
@@ -123,7 +123,8 @@ public struct Key: Sendable {
     }
 
     /// Calls `body` with the key as hex digits and a newline; for raw keys alone.
-    func withHexadecimalLine<T>(_ body: (UnsafeRawBufferPointer) throws(DatabaseError) -> T) throws(DatabaseError) -> T {
+    func withHexadecimalLine<T>(_ body: (UnsafeRawBufferPointer) throws(DatabaseError) -> T) throws(DatabaseError) -> T
+    {
         let line = try SecretBytes(capacity: secret.count * 2 + 1) { target throws(DatabaseError) in
             Hexadecimal.encode(secret.bytes, to: target)
             target[target.count - 1] = UInt8(ascii: "\n")

@@ -1,5 +1,5 @@
-import Foundation
 internal import CSealedDBSystem
+import Foundation
 
 /// Bytes that must not get out: in locked pages (where the limits allow), left out of core dumps, wiped when freed.
 ///
