@@ -92,6 +92,7 @@ public struct KeyRotation: Sendable {
     /// - Parameter progress: called after each step of the copy and at each phase; throwing stops the rotation, with
     ///   ``DatabaseError/Reason/interrupted``, and leaves the store as it was. Not called after the swap.
     /// - Throws: ``DatabaseError``. Unless its message says otherwise, the store is unchanged and opens with the old key.
+    @discardableResult
     public func run(progress: ((Progress) throws -> Void)? = nil) throws(DatabaseError) -> Report {
         let start = DispatchTime.now().uptimeNanoseconds
         let source = try lockedSource()

@@ -20,6 +20,7 @@ public struct StoreEncryption: Sendable {
     /// - Parameter progress: as in ``KeyRotation/run(progress:)``.
     /// - Throws: ``DatabaseError``; no new file is left then. ``DatabaseError/Reason/alreadyExists`` if `path` exists,
     ///   ``DatabaseError/Reason/notADatabase`` if the source is not plaintext SQLite.
+    @discardableResult
     public func run(
         progress: ((KeyRotation.Progress) throws -> Void)? = nil
     ) throws(DatabaseError) -> KeyRotation.Report {

@@ -1,0 +1,88 @@
+import Foundation
+import SealedDB
+import Testing
+
+@Suite(.enabled(if: isEncrypting, "needs a codec"))
+struct StoreEncryptionTests {
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    private func makePlain(pageSize: Int) throws {
+        let plain = Database(path: directory.file("plain"))
+        plain.open()
+        #expect(
+            plain.executeStatements(
+                """
+                PRAGMA page_size = \(pageSize);
+                CREATE TABLE loose (a);
+                INSERT INTO loose (rowid, a) VALUES (5, 'secret row five'), (9, 'secret row nine');
+                CREATE TABLE counted (id INTEGER PRIMARY KEY AUTOINCREMENT, a);
+                INSERT INTO counted (a) VALUES (1), (2);
+                DELETE FROM counted WHERE id = 2;
+                CREATE VIEW v AS SELECT a FROM loose;
+                CREATE TRIGGER tr AFTER INSERT ON loose BEGIN SELECT 1; END;
+                CREATE VIRTUAL TABLE words USING fts5(w);
+                INSERT INTO words VALUES ('needle in hay');
+                PRAGMA user_version = 12;
+                PRAGMA application_id = 34;
+                """
+            ),
+            "\(plain.lastErrorMessage())"
+        )
+        plain.close()
+    }
+
+    @Test(arguments: [1024, 4096, 65536])
+    func everythingIsKept(pageSize: Int) throws {
+        try makePlain(pageSize: pageSize)
+        let before = try directory.bytes("plain")
+        // A passphrase with a NUL, which no URI could carry.
+        let key = try [UInt8]("pass\0word".utf8).withUnsafeBytes { try Key.passphrase($0) }
+        try StoreEncryption(plaintextPath: directory.file("plain"), path: directory.file("db"), key: key).run()
+        #expect(try directory.bytes("plain") == before)
+        #expect(directory.names == ["db", "plain"])
+        #expect(try directory.bytes("db").range(of: Data("secret row".utf8)) == nil)
+        let database = Database(path: directory.file("db"), configuration: Configuration(key: key))
+        try database.openVerified()
+        #expect(try database.integers("SELECT rowid FROM loose") == [5, 9])
+        #expect(try database.integers("SELECT seq FROM sqlite_sequence") == [2])
+        #expect(try database.integers("SELECT count(*) FROM v") == [2])
+        #expect(try database.integers("SELECT count(*) FROM words WHERE words MATCH 'needle'") == [1])
+        #expect(try database.integers("PRAGMA user_version") == [12])
+        #expect(try database.integers("PRAGMA application_id") == [34])
+        #expect(try database.integers("SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'") == [1])
+    }
+
+    @Test func refusalsLeaveNothing() throws {
+        try makePlain(pageSize: 4096)
+        func reason(_ source: String, _ target: String) throws -> DatabaseError.Reason? {
+            let encryption = StoreEncryption(
+                plaintextPath: directory.file(source),
+                path: directory.file(target),
+                key: try .testing(1)
+            )
+            do throws(DatabaseError) {
+                try encryption.run()
+                return nil
+            } catch {
+                return error.reason
+            }
+        }
+        #expect(try reason("plain", "plain") == .alreadyExists)
+        #expect(try reason("absent", "db") == .noSuchFile)
+        #expect(try reason("plain", "no/db") == .cannotCreate)
+        try Database.testing(directory.file("sealed")).fill(rows: 1)
+        #expect(try reason("sealed", "db") == .notADatabase)
+        struct Stop: Error {}
+        let encryption = StoreEncryption(
+            plaintextPath: directory.file("plain"),
+            path: directory.file("db"),
+            key: try .testing(1)
+        )
+        #expect(throws: DatabaseError.self) { try encryption.run { _ in throw Stop() } }
+        #expect(directory.names == ["plain", "sealed"])
+    }
+}

@@ -1,0 +1,28 @@
+import SealedDB
+import Testing
+
+struct EngineTests {
+    @Test func checksPass() {
+        let engine = EngineInfo.current()
+        #expect(engine.checks.filter { !$0.passed } == [])
+        #expect(engine.checks.isEmpty == !engine.isEncrypting)
+        #expect((engine.cipherVersion != nil) == engine.isEncrypting)
+        #expect(engine.sqliteVersion == Database.sqliteLibVersion())
+        #expect(Database.isSQLiteThreadSafe())
+        #expect(Database.fmdbUserVersion() == "2.7.12")
+    }
+
+    @Test(.enabled(if: !isEncrypting, "is about the plain build"))
+    func plainBuildRefusesKeys() throws {
+        let directory = try TemporaryDirectory()
+        let key = try Key.testing(1)
+        let path = directory.file("db")
+        let error = #expect(throws: DatabaseError.self) {
+            try Database(path: path, configuration: Configuration(key: key)).openVerified()
+        }
+        #expect(error?.reason == .unsupported)
+        #expect(throws: DatabaseError.self) { try DatabaseQueue(path: path, configuration: Configuration(key: key)) }
+        #expect(throws: DatabaseError.self) { try StoreEncryption(plaintextPath: path, path: path, key: key).run() }
+        #expect(directory.names == [])
+    }
+}

@@ -1,0 +1,63 @@
+import Foundation
+import SealedDB
+
+/// A directory of one test's own, removed with it.
+final class TemporaryDirectory {
+    let path: String
+
+    init() throws {
+        path = NSTemporaryDirectory() + "sealeddb-" + UUID().uuidString
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(atPath: path)
+    }
+
+    func file(_ name: String) -> String { path + "/" + name }
+
+    var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() }
+
+    func bytes(_ name: String) throws -> Data { try Data(contentsOf: URL(fileURLWithPath: file(name))) }
+}
+
+let isEncrypting = EngineInfo.current().isEncrypting
+
+extension Key {
+    /// A raw key of 32 equal bytes.
+    static func testing(_ byte: UInt8) throws -> Key {
+        try [UInt8](repeating: byte, count: 32).withUnsafeBytes { bytes in try Key.raw(bytes) }
+    }
+}
+
+extension Database {
+    /// An open encrypted store; a plain one in the plain build.
+    static func testing(_ path: String?, key byte: UInt8 = 1, journalMode: Configuration.JournalMode? = nil) throws
+        -> Database
+    {
+        var configuration = Configuration(key: isEncrypting ? try Key.testing(byte) : nil)
+        configuration.journalMode = journalMode
+        let database = Database(path: path, configuration: configuration)
+        try database.openVerified()
+        return database
+    }
+
+    func integers(_ sql: String) throws -> [Int] {
+        let rows = try executeQuery(sql, values: nil)
+        var result: [Int] = []
+        while try rows.nextWithError() { result.append(rows.long(forColumnIndex: 0)) }
+        return result
+    }
+
+    /// Table `t` with these many rows of some length.
+    func fill(rows: Int) throws {
+        try executeUpdate("CREATE TABLE IF NOT EXISTS t (id INTEGER PRIMARY KEY, body TEXT)", values: nil)
+        try executeUpdate(
+            """
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+            INSERT INTO t (body) SELECT 'secret row ' || i || hex(zeroblob(100)) FROM n
+            """,
+            values: [rows]
+        )
+    }
+}
