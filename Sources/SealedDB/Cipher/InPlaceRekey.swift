@@ -1,5 +1,3 @@
-internal import SQLiteEngine
-
 /// `sqlite3_rekey` made as safe as it can be, for those who have no room for a copy.
 ///
 /// Its result is never believed: it says OK when it failed, and the connection on which it failed would corrupt the
@@ -24,9 +22,7 @@ struct InPlaceRekey {
             connection.close()
             throw error.adding(context: "The store is unchanged under the old key")
         }
-        _ = try newKey.withKeySpec { spec in
-            sealeddb_rekey(connection.handle, spec.baseAddress, Int32(spec.count))
-        }
+        try newKey.withKeySpec { spec in connection.rekey(spec) }
         connection.close()
 
         var fresh = opening

@@ -1,5 +1,4 @@
 import Foundation
-internal import SQLiteEngine
 
 /// Gives a store a new key by copy, verify, swap.
 ///

@@ -1,5 +1,4 @@
 import Foundation
-internal import SQLiteEngine
 
 /// The store that is to be copied: opened, examined, and kept from others until its connection closes.
 struct RotationSource {

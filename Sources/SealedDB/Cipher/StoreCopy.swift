@@ -1,5 +1,4 @@
 import Foundation
-internal import SQLiteEngine
 
 /// A new file beside a store, which becomes the store once it is verified.
 struct StoreCopy {
@@ -85,14 +84,7 @@ struct StoreCopy {
         guard try connection.integer("PRAGMA page_size") == Int64(plan.pageSize) else {
             throw unverified("its pages would differ in size from the store's \(plan.pageSize)")
         }
-        guard let backup = sqlite3_backup_init(connection.handle, "main", source.handle, "main") else {
-            throw connection.error()
-        }
-        let code = try step(backup, report: report)
-        guard code == SQLITE_DONE else {
-            let text = String(cString: sqlite3_errstr(code))
-            throw DatabaseError(extendedCode: code, message: "Copying stopped: \(text).")
-        }
+        try copyAll(from: source, to: connection, report: report)
         if setsWAL {
             guard try connection.text("PRAGMA journal_mode = WAL") == "wal" else {
                 throw unverified("it could not be put into WAL mode")
@@ -101,15 +93,16 @@ struct StoreCopy {
         guard connection.close() else { throw unverified("it could not be closed") }
     }
 
-    /// Copies to the end, and finishes the backup whatever happens.
-    private func step(_ backup: OpaquePointer, report: Report) throws(DatabaseError) -> Int32 {
-        defer { sqlite3_backup_finish(backup) }
-        while true {
-            let code = sqlite3_backup_step(backup, 256)
-            guard code == SQLITE_OK || code == SQLITE_DONE else { return code }
-            let total = Int64(sqlite3_backup_pagecount(backup))
-            try report(.copy, total - Int64(sqlite3_backup_remaining(backup)))
-            if code == SQLITE_DONE { return code }
+    private func copyAll(
+        from source: Connection,
+        to target: Connection,
+        report: Report
+    ) throws(DatabaseError) {
+        let backup = try Backup(from: source, to: target)
+        var isUnfinished = true
+        while isUnfinished {
+            isUnfinished = try backup.step(pages: 256)
+            try report(.copy, backup.completedPages)
         }
     }
 

@@ -1,5 +1,4 @@
 import Foundation
-internal import SQLiteEngine
 
 /// Makes a new encrypted store from a plaintext SQLite database, which stays as it is.
 ///

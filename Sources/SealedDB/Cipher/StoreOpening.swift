@@ -1,6 +1,3 @@
-import Foundation
-internal import SQLiteEngine
-
 /// What it takes to open a connection to a store.
 struct StoreOpening {
     /// `nil` in memory, empty for a temporary file.
@@ -59,9 +56,7 @@ struct StoreOpening {
     }
 
     func applyKey(_ key: Key, to connection: Connection) throws(DatabaseError) {
-        let code = try key.withKeySpec { spec in
-            sealeddb_key(connection.handle, spec.baseAddress, Int32(spec.count))
-        }
+        let code = try key.withKeySpec { spec in connection.key(spec) }
         guard code == SQLITE_OK else {
             throw DatabaseError(
                 extendedCode: code,

@@ -1,5 +1,4 @@
 import Foundation
-internal import SQLiteEngine
 
 extension Database {
     // MARK: Updates

@@ -1,5 +1,4 @@
 public import Foundation
-internal import SQLiteEngine
 
 /// One connection to a database: FMDB's `FMDatabase`.
 ///
@@ -17,7 +16,7 @@ public final class Database {
     /// The result sets that are in use, so that closing can end them.
     var resultSets: [ObjectIdentifier: WeakResultSet] = [:]
     /// Functions made with ``makeFunctionNamed(_:arguments:block:)``, which come back with every reopening.
-    var functions: [FunctionDefinition] = []
+    var functions: [SQLFunction] = []
     var recordedError: DatabaseError?
     var openedFlags: Int32?
     var openedVFS: String?
@@ -87,22 +86,18 @@ public final class Database {
 
     /// Row id of the last row inserted on this connection; 0 if there was none or the database is closed.
     /// https://www.sqlite.org/c3ref/last_insert_rowid.html
-    public var lastInsertRowId: Int64 {
-        connection?.handle.map { sqlite3_last_insert_rowid($0) } ?? 0
-    }
+    public var lastInsertRowId: Int64 { connection?.lastInsertRowID ?? 0 }
 
     /// Rows changed by the last INSERT, UPDATE or DELETE. https://www.sqlite.org/c3ref/changes.html
-    public var changes: Int32 {
-        connection?.handle.map { sqlite3_changes($0) } ?? 0
-    }
+    public var changes: Int32 { connection?.changes ?? 0 }
 
     /// Stops the running statement, which ends with `SQLITE_INTERRUPT`. Callable while it runs, from another thread.
     /// https://www.sqlite.org/c3ref/interrupt.html
     /// - Returns: false if the database is not open.
     @discardableResult
     public func interrupt() -> Bool {
-        guard let handle = connection?.handle else { return false }
-        sqlite3_interrupt(handle)
+        guard let connection else { return false }
+        connection.interrupt()
         return true
     }
 

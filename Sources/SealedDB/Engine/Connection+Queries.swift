@@ -42,6 +42,14 @@ extension Connection {
         sqlite3_busy_timeout(handle, milliseconds.isNaN ? 0 : Int32(clamping: Int64(min(max(milliseconds, 0), 1e12))))
     }
 
+    var lastInsertRowID: Int64 { handle.map { sqlite3_last_insert_rowid($0) } ?? 0 }
+
+    var changes: Int32 { handle.map { sqlite3_changes($0) } ?? 0 }
+
+    func interrupt() {
+        if let handle { sqlite3_interrupt(handle) }
+    }
+
     /// Size in bytes of the file of "main" as this connection has it open; 0 for a database in memory.
     func mainFileSize() throws(DatabaseError) -> Int64 {
         guard let handle else { throw .notOpen }
