@@ -4,8 +4,9 @@ import Synchronization
 /// One connection that many threads share: FMDB's `FMDatabaseQueue`. Blocks run one at a time, in order of arrival, on
 /// the thread of the caller, who waits.
 ///
-/// Files are opened in WAL mode with a page cache of 32 MiB, unless the configuration says otherwise. The connection
-/// is opened again, with the same key, if it was closed. Result sets end with the block that made them.
+/// Files are opened in WAL mode with a page cache of 32 MiB, unless the configuration says otherwise; a new file without
+/// a key only from its second opening on, because `setKey(_:)` may follow in a block. The connection is opened again,
+/// with the same key, if it was closed. Result sets end with the block that made them.
 ///
 /// A call of the queue from within one of its own blocks could only wait for itself: it throws `SQLITE_MISUSE` where
 /// the call can throw, and traps with a message where it cannot.

@@ -75,6 +75,31 @@ extension Database {
     }
 
     private func configure(_ connection: Connection, flags: Int32) throws(DatabaseError) {
+        if try !mayBeKeyedLater(connection) { try applySettings(to: connection, flags: flags) }
+        for function in functions { try function.register(on: connection) }
+        guard let prepare = configuration.prepare else { return }
+        do {
+            try prepare(self)
+        } catch let error as DatabaseError {
+            throw error
+        } catch {
+            throw DatabaseError(
+                extendedCode: SQLITE_ABORT,
+                message: "The configuration's prepare closure failed, so the database was closed: \(error)"
+            )
+        }
+    }
+
+    /// A new or encrypted file, opened without a key: ``setKey(_:)`` may follow, and the settings come with it. They
+    /// would read the file, or make it a plaintext one.
+    private func mayBeKeyedLater(_ connection: Connection) throws(DatabaseError) -> Bool {
+        guard configuration.key == nil, Engine.isEncrypting, let path = databasePath, !path.isEmpty else {
+            return false
+        }
+        return try connection.mainFileHeader() != StoreHeader.plaintextMagic
+    }
+
+    private func applySettings(to connection: Connection, flags: Int32) throws(DatabaseError) {
         if let kibibytes = configuration.cacheSize { try connection.run("PRAGMA cache_size = \(-abs(kibibytes))") }
         let isFile = databasePath.map { !$0.isEmpty && $0 != ":memory:" } ?? false
         if let mode = configuration.journalMode, isFile, flags & SQLITE_OPEN_READONLY == 0 {
@@ -92,18 +117,6 @@ extension Database {
         }
         if let synchronous = configuration.synchronous {
             try connection.run("PRAGMA synchronous = \(synchronous.rawValue)")
-        }
-        for function in functions { try function.register(on: connection) }
-        guard let prepare = configuration.prepare else { return }
-        do {
-            try prepare(self)
-        } catch let error as DatabaseError {
-            throw error
-        } catch {
-            throw DatabaseError(
-                extendedCode: SQLITE_ABORT,
-                message: "The configuration's prepare closure failed, so the database was closed: \(error)"
-            )
         }
     }
 }

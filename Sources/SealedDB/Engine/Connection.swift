@@ -144,6 +144,7 @@ final class Connection {
         guard sql.count <= Int32.max else {
             throw DatabaseError(extendedCode: SQLITE_TOOBIG, message: "The statement is longer than 2 GiB.")
         }
+        if KeyStatement.isFirst(in: sql) { try Engine.requireCodec() }
         var pointer: OpaquePointer?
         var tail: UnsafePointer<CChar>?
         let flags: UInt32 = isPersistent ? UInt32(SQLITE_PREPARE_PERSISTENT) : 0
@@ -164,7 +165,7 @@ final class Connection {
             threading == .serialized || visitor.load(ordering: .sequentiallyConsistent) == Connection.currentThread
         let claimed = registry.withLock { registry -> PointerList in
             guard let pointer = registry.claim(statement) else { return PointerList([]) }
-            if mayTouch || handle == nil { return PointerList([pointer]) }
+            if mayTouch { return PointerList([pointer]) }
             registry.orphans.append(pointer)
             return PointerList([])
         }

@@ -49,6 +49,25 @@ struct DatabaseQueueTests {
         #expect(try queue.inDatabase { db in try db.integers("SELECT count(*) FROM t") } == [2])
     }
 
+    @Test(.enabled(if: isEncrypting, "needs a codec"), arguments: [false, true])
+    func keyGivenInABlockAsInFMDB(exists: Bool) throws {
+        if exists {
+            let database = Database(path: directory.file("db"))
+            database.open()
+            #expect(database.setKey("p"))
+            database.close()
+        }
+        let queue = try #require(FMDatabaseQueue(path: directory.file("db")))
+        queue.inDatabase { db in
+            #expect(db.setKey("p"))
+        }
+        try queue.inDatabase { db in try db.fill(rows: 3) }
+        queue.close()
+        #expect(try queue.inDatabase { db in try db.integers("SELECT count(*) FROM t") } == [3])
+        queue.close()
+        #expect(try StoreInfo.inspect(path: directory.file("db"), key: .passphrase("p")).details?.journalMode == "wal")
+    }
+
     @Test func failedReopeningIsReported() throws {
         let queue = try queue()
         queue.close()

@@ -176,6 +176,7 @@ struct DatabaseTests {
         configuration.cacheSize = 4096
         configuration.journalMode = .wal
         configuration.synchronous = .normal
+        configuration.key = isEncrypting ? try .testing(1) : nil
         let database = Database(path: directory.file("db"), configuration: configuration)
         try database.openVerified()
         #expect(try database.integers("PRAGMA cache_size") == [-4096])
