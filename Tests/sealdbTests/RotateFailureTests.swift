@@ -151,4 +151,40 @@ struct RotateFailureTests {
         #expect(outcome.error.contains("unchanged"))
         try checkUnchanged(sandbox)
     }
+
+    /// Fails or alters a system call of the rotation.
+    private func rotate(_ sandbox: Sandbox, injecting fault: String) throws -> Outcome {
+        let call = String(fault.prefix { $0 != ":" })
+        let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(call)", "-e", "inject=\(fault)"]
+        return try sandbox.run(strace + [Tool.sealdb] + rotate)
+    }
+
+    @Test(arguments: [
+        ("fsync:error=EIO:when=1", 74), ("fsync:error=EIO:when=2", 74), ("rename:error=EIO", 74),
+        ("fchmod:error=EPERM", 78),
+        // Blocks of 4096 bytes, and none of them free.
+        ("statfs:poke_exit=@arg2=00000000000000000010000000000000ff0000000000000000000000000000000000000000000000", 74),
+    ])
+    func failedCall(fault: String, status: Int32) throws {
+        for journalMode in ["delete", "wal"] {
+            let sandbox = try makeStoreAndNewKey(journalMode: journalMode)
+            let outcome = try rotate(sandbox, injecting: fault)
+            #expect(outcome.status == status, "\(outcome.status) \(outcome.error)")
+            #expect(outcome.error.contains("unchanged"), "\(outcome.error)")
+            try checkUnchanged(sandbox)
+            let info = try sandbox.succeed("info", "db", "--key-file", "key", "--json")
+            #expect(info.output.contains("\"journalMode\":\"\(journalMode)\""), "\(info.output)")
+        }
+    }
+
+    /// The only failure after the swap: the message must not claim that nothing changed.
+    @Test func directoryCannotBeSyncedAfterTheSwap() throws {
+        let sandbox = try makeStoreAndNewKey()
+        let outcome = try rotate(sandbox, injecting: "fsync:error=EIO:when=3")
+        #expect(outcome.status == 74)
+        #expect(outcome.error.contains("now has the new contents and key"))
+        #expect(!outcome.error.contains("unchanged"))
+        #expect(try sandbox.census(keyFile: "new").output == Sandbox.wholeStore)
+        #expect(try sandbox.census(keyFile: "key").status == 77)
+    }
 }

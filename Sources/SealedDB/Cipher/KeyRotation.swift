@@ -98,38 +98,49 @@ public struct KeyRotation: Sendable {
         defer { source.connection.close() }
         let plan = source.plan
         let wasWAL = plan.journalMode == "wal"
+        let copy: StoreCopy
         do throws(DatabaseError) {
-            if wasWAL { try source.leaveWAL() }
-            try source.holdExclusively()
+            copy = try verifiedCopy(of: source, setsWAL: wasWAL, progress: progress)
+            try copy.swapIn()
         } catch {
-            if wasWAL { try? source.connection.run("PRAGMA journal_mode = WAL") }
-            throw error.adding(context: "The rotation did not begin, and the store is unchanged")
-        }
-        removeLeftovers(of: plan.path)
-        let copy = try StoreCopy(beside: plan.path)
-        do throws(DatabaseError) {
-            try copy.fill(
-                from: source.connection,
-                key: newKey,
-                settings: settings,
-                setsWAL: wasWAL,
-                plan: plan,
-                progress: progress
-            )
-            guard try !source.connection.mainFileHasMoved() else { throw KeyRotation.replaced }
-            try source.requireNoJournal()
-        } catch {
-            copy.discard()
             if wasWAL {
                 try? source.connection.run("PRAGMA locking_mode = NORMAL")
                 try? source.connection.run("PRAGMA journal_mode = WAL")
             }
             throw error.adding(context: "The rotation failed, and the store is unchanged under the old key")
         }
-        try copy.swapIn()
+        try copy.synchronizeSwap()
         try confirm(plan)
         let seconds = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
         return Report(path: plan.path, pageCount: plan.pageCount, pageSize: plan.pageSize, seconds: seconds)
+    }
+
+    /// Locks the store and makes the copy that is to replace it; all that can fail without a trace.
+    private func verifiedCopy(
+        of source: RotationSource,
+        setsWAL: Bool,
+        progress: ((Progress) throws -> Void)?
+    ) throws(DatabaseError) -> StoreCopy {
+        if setsWAL { try source.leaveWAL() }
+        try source.holdExclusively()
+        removeLeftovers(of: source.plan.path)
+        let copy = try StoreCopy(beside: source.plan.path)
+        do throws(DatabaseError) {
+            try copy.fill(
+                from: source.connection,
+                key: newKey,
+                settings: settings,
+                setsWAL: setsWAL,
+                plan: source.plan,
+                progress: progress
+            )
+            guard try !source.connection.mainFileHasMoved() else { throw KeyRotation.replaced }
+            try source.requireNoJournal()
+            return copy
+        } catch {
+            copy.discard()
+            throw error
+        }
     }
 
     private func lockedSource() throws(DatabaseError) -> RotationSource {

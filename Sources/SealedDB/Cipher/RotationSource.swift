@@ -94,5 +94,7 @@ struct RotationSource {
                 throw .system("Cannot remove \(sibling)", reason: .ioError)
             }
         }
+        // Or a power failure could bring one back beside the new file.
+        try FileSystem.synchronizeDirectory(of: plan.path)
     }
 }

@@ -20,7 +20,7 @@ struct StoreCopy {
             try FileSystem.copyAttributes(from: target, to: path)
         } catch {
             unlink(path)
-            throw error.adding(context: "The store is unchanged")
+            throw error
         }
     }
 
@@ -129,13 +129,17 @@ struct StoreCopy {
         )
     }
 
-    /// The point of no return: renames over the store, and makes that durable.
+    /// The point of no return: renames over the store.
     func swapIn() throws(DatabaseError) {
         guard rename(path, target) == 0 else {
             let number = errno
             discard()
-            throw .system("The swap failed, and the store is unchanged", reason: .ioError, number: number)
+            throw .system("The copy could not take the store's place", reason: .ioError, number: number)
         }
+    }
+
+    /// Makes the swap durable.
+    func synchronizeSwap() throws(DatabaseError) {
         do throws(DatabaseError) {
             try FileSystem.synchronizeDirectory(of: target)
         } catch {
