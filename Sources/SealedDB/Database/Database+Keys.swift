@@ -19,7 +19,10 @@ extension Database {
     }
 
     private func keyText(_ text: String) -> Result<Key, DatabaseError> {
-        keyBytes(Data(text.utf8))
+        var text = text
+        return text.withUTF8 { bytes in
+            Result { () throws(DatabaseError) in try Key.interpreting(UnsafeRawBufferPointer(bytes)) }
+        }
     }
 
     private func keyBytes(_ data: Data) -> Result<Key, DatabaseError> {

@@ -150,17 +150,16 @@ extension Database {
             throw DatabaseError(
                 extendedCode: SQLITE_MISUSE,
                 reason: .misuse,
-                message: "The text holds no statement.",
-                sql: sql
+                message: "The text holds no statement."
             )
         }
         guard !statement.hasTail else {
-            statement.finalize()
+            defer { statement.finalize() }
             throw DatabaseError(
                 extendedCode: SQLITE_MISUSE,
                 reason: .misuse,
                 message: "The text holds more than one statement. Nothing was executed; use executeStatements.",
-                sql: sql
+                sql: statement.sql
             )
         }
         return statement

@@ -144,17 +144,20 @@ final class Connection {
         guard sql.count <= Int32.max else {
             throw DatabaseError(extendedCode: SQLITE_TOOBIG, message: "The statement is longer than 2 GiB.")
         }
-        if KeyStatement.isFirst(in: sql) { try Engine.requireCodec() }
+        let holdsKey = KeyStatement.occurs(in: sql)
+        if holdsKey { try Engine.requireCodec() }
         var pointer: OpaquePointer?
         var tail: UnsafePointer<CChar>?
         let flags: UInt32 = isPersistent ? UInt32(SQLITE_PREPARE_PERSISTENT) : 0
         let start = sql.baseAddress.map { UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self) }
         let code = start.map { sqlite3_prepare_v3(handle, $0, Int32(sql.count), flags, &pointer, &tail) } ?? SQLITE_OK
         guard code == SQLITE_OK else {
+            // Text and message could show the key.
+            if holdsKey { throw DatabaseError.statementWithKeyFailed(code: sqlite3_extended_errcode(handle)) }
             throw error(sql: String(decoding: sql, as: UTF8.self))
         }
         let consumed = tail.flatMap { tail in start.map { tail - $0 } } ?? sql.count
-        let statement = Statement(pointer: pointer, connection: self)
+        let statement = Statement(pointer: pointer, connection: self, holdsKey: holdsKey)
         if pointer != nil { registry.withLock { $0.open[ObjectIdentifier(statement)] = statement } }
         return (statement, consumed)
     }
@@ -215,6 +218,16 @@ final class Connection {
 }
 
 extension DatabaseError {
+    static func statementWithKeyFailed(code: Int32) -> DatabaseError {
+        DatabaseError(
+            extendedCode: code,
+            message: """
+                A statement that holds a key failed (\(String(cString: sqlite3_errstr(code)))). It is not shown, so that \
+                the key does not get out.
+                """
+        )
+    }
+
     static var notOpen: DatabaseError {
         DatabaseError(
             extendedCode: SQLITE_MISUSE,

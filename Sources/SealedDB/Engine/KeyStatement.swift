@@ -6,23 +6,43 @@ struct KeyStatement {
 
     private init(_ bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
 
-    /// Whether the first statement of the text is `ATTACH … KEY …`, or a pragma that sets a key.
-    static func isFirst(in sql: UnsafeBufferPointer<UInt8>) -> Bool {
+    /// Whether one of the text's statements is `ATTACH … KEY …`, or a pragma that sets a key.
+    static func occurs(in sql: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard mentionsKey(sql) else { return false }
         var scanner = KeyStatement(sql)
-        var word = scanner.nextToken()
-        // SQLCipher takes the key even where the pragma is only explained.
-        while word == "explain" || word == "query" || word == "plan" || word == ";" { word = scanner.nextToken() }
-        switch word {
-        case "attach":
-            while let token = scanner.nextToken(), token != ";" { if token == "key" { return true } }
-            return false
-        case "pragma":
-            var name = scanner.nextToken(unquoting: true)
-            if scanner.skipDot() { name = scanner.nextToken(unquoting: true) }
-            return ["key", "hexkey", "textkey", "rekey", "hexrekey", "textrekey"].contains(name)
-        default:
-            return false
+        while let first = scanner.nextToken() {
+            switch first {
+            // SQLCipher takes the key even where the pragma is only explained.
+            case ";", "explain", "query", "plan": continue
+            case "attach":
+                if scanner.skipStatement(lookingFor: "key") { return true }
+            case "pragma":
+                var name = scanner.nextToken(unquoting: true)
+                if scanner.skipDot() { name = scanner.nextToken(unquoting: true) }
+                if let name, pragmas.contains(name) { return true }
+                if name != ";" { _ = scanner.skipStatement() }
+            default: _ = scanner.skipStatement()
+            }
         }
+        return false
+    }
+
+    private static let pragmas: Set = ["key", "hexkey", "textkey", "rekey", "hexrekey", "textrekey"]
+
+    /// Most statements do not, and are then not looked at word by word.
+    private static func mentionsKey(_ sql: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard sql.count > 3 else { return false }
+        return (0..<sql.count - 2).contains { position in
+            sql[position] | 0x20 == UInt8(ascii: "k") && sql[position + 1] | 0x20 == UInt8(ascii: "e")
+                && sql[position + 2] | 0x20 == UInt8(ascii: "y")
+        }
+    }
+
+    /// Goes behind the next semicolon; tells whether the word came before it.
+    private mutating func skipStatement(lookingFor word: String? = nil) -> Bool {
+        var isFound = false
+        while let token = nextToken(), token != ";" { if token == word { isFound = true } }
+        return isFound
     }
 
     private mutating func skipBlanks() {

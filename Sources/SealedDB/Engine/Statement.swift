@@ -21,7 +21,11 @@ final class Statement {
     /// True between a step that returned a row and the next step, reset or end.
     private(set) var hasRow = false
 
-    init(pointer: OpaquePointer?, connection: Connection) {
+    /// Errors then leave the text out.
+    private let holdsKey: Bool
+
+    init(pointer: OpaquePointer?, connection: Connection, holdsKey: Bool) {
+        self.holdsKey = holdsKey
         self.pointer = pointer
         self.connection = connection
     }
@@ -66,7 +70,8 @@ final class Statement {
         if let pointer { sqlite3_clear_bindings(pointer) }
     }
 
-    var sql: String? { pointer.flatMap { sqlite3_sql($0) }.map { String(cString: $0) } }
+    /// The text, for errors; `nil` if it holds a key.
+    var sql: String? { holdsKey ? nil : pointer.flatMap { sqlite3_sql($0) }.map { String(cString: $0) } }
 
     /// Whether the statement leaves the database file as it is. https://www.sqlite.org/c3ref/stmt_readonly.html
     var isReadOnly: Bool { pointer.map { sqlite3_stmt_readonly($0) != 0 } ?? true }
