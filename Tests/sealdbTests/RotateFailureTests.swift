@@ -177,6 +177,16 @@ struct RotateFailureTests {
         }
     }
 
+    @Test(.enabled(if: geteuid() == 0, "only root can give a file away"))
+    func ownerCannotBeKept() throws {
+        let sandbox = try makeStoreAndNewKey()
+        #expect(chown(sandbox.path("db"), 65534, 65534) == 0)
+        let outcome = try rotate(sandbox, injecting: "fchown:error=EPERM")
+        #expect(outcome.status == 78, "\(outcome.error)")
+        #expect(outcome.error.contains("unchanged"))
+        try checkUnchanged(sandbox)
+    }
+
     /// The only failure after the swap: the message must not claim that nothing changed.
     @Test func directoryCannotBeSyncedAfterTheSwap() throws {
         let sandbox = try makeStoreAndNewKey()

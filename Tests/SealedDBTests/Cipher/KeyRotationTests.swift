@@ -66,6 +66,17 @@ struct KeyRotationTests {
         #expect(try ExtendedAttribute.value("user.sealeddb", of: directory.file("db")) == "kept")
     }
 
+    @Test(.enabled(if: geteuid() == 0, "only root can give a file away"))
+    func ownerSurvives() throws {
+        try makeStore(.delete)
+        #expect(chown(directory.file("db"), 65534, 65534) == 0)
+        try rotation().run()
+        var status = stat()
+        stat(directory.file("db"), &status)
+        #expect(status.st_uid == 65534)
+        #expect(status.st_gid == 65534)
+    }
+
     @Test func symbolicLinkIsFollowedAndKept() throws {
         try makeStore(.delete)
         symlink(directory.file("db"), directory.file("link"))

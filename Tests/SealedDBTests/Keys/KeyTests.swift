@@ -120,6 +120,13 @@ struct KeySourceTests {
         #expect(reason(.keyFile(directory.file("absent"))) == .noSuchFile)
     }
 
+    @Test(.enabled(if: geteuid() == 0, "only root can give a file away"))
+    func filesOfOthersAreRefused() throws {
+        let path = try write("foreign", String(repeating: "0A", count: 32).utf8)
+        #expect(chown(path, 65534, 65534) == 0)
+        #expect(reason(.keyFile(path)) == .unsafeKeyFile)
+    }
+
     @Test func passphrasesFromFileAndDescriptor() throws {
         let expected = try Key.passphrase("open sesame")
         let path = try write("p", "open sesame\n".utf8)
