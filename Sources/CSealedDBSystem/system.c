@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -72,6 +74,14 @@ long long sealeddb_memory_lock_limit(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return -1;
     return (long long)limit.rlim_cur;
+}
+
+int sealeddb_rename_exclusively(const char *from, const char *to) {
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
+    // Some network file systems cannot; there, a kill between the two calls leaves a second link.
+    if (errno != EINVAL) return -1;
+    if (link(from, to) != 0) return -1;
+    return unlink(from);
 }
 
 static int copy_extended_attributes(const char *from, int to) {

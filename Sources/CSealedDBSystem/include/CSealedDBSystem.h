@@ -26,6 +26,9 @@ int sealeddb_forbid_dumps(void);
 // Bytes that may be locked in memory; -1 for no limit.
 long long sealeddb_memory_lock_limit(void);
 
+// Renames unless there is a file of the new name. 0, or -1 with errno set (EEXIST).
+int sealeddb_rename_exclusively(const char *from, const char *to);
+
 // Copies owner, group, mode and extended attributes. 0, or -1 with errno set and `*step` naming the call.
 int sealeddb_copy_attributes(const char *from, int to, const char **step);
 

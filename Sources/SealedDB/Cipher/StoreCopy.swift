@@ -1,3 +1,4 @@
+internal import CSealedDBSystem
 import Foundation
 
 /// A new file beside a store, which becomes the store once it is verified.
@@ -154,7 +155,7 @@ struct StoreCopy {
 
     /// Puts the file in place only if there is no other.
     func moveIn() throws(DatabaseError) {
-        guard link(path, target) == 0 else {
+        guard sealeddb_rename_exclusively(path, target) == 0 else {
             let number = errno
             discard()
             throw .system(
@@ -163,7 +164,6 @@ struct StoreCopy {
                 number: number
             )
         }
-        unlink(path)
         try FileSystem.synchronizeDirectory(of: target)
     }
 }

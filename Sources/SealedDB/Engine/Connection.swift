@@ -126,10 +126,10 @@ final class Connection {
 
     /// Prepares the first statement of `sql`. The statement's pointer is `nil` for empty or comment-only text.
     /// https://www.sqlite.org/c3ref/prepare.html
-    func prepare(_ sql: String, isPersistent: Bool = false) throws(DatabaseError) -> Statement {
+    func prepare(_ sql: String) throws(DatabaseError) -> Statement {
         let text = Array(sql.utf8)
         let (statement, consumed) = try text.withUnsafeBufferPointer { bytes throws(DatabaseError) in
-            try prepare(bytes, isPersistent: isPersistent)
+            try prepare(bytes)
         }
         statement.hasTail = text.dropFirst(consumed).contains { !$0.isSQLBlank }
         return statement
@@ -137,8 +137,7 @@ final class Connection {
 
     /// Prepares the first statement of `sql` and tells how many bytes it takes.
     func prepare(
-        _ sql: UnsafeBufferPointer<UInt8>,
-        isPersistent: Bool = false
+        _ sql: UnsafeBufferPointer<UInt8>
     ) throws(DatabaseError) -> (Statement, consumed: Int) {
         guard let handle else { throw .notOpen }
         guard sql.count <= Int32.max else {
@@ -148,9 +147,8 @@ final class Connection {
         if holdsKey { try Engine.requireCodec() }
         var pointer: OpaquePointer?
         var tail: UnsafePointer<CChar>?
-        let flags: UInt32 = isPersistent ? UInt32(SQLITE_PREPARE_PERSISTENT) : 0
         let start = sql.baseAddress.map { UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self) }
-        let code = start.map { sqlite3_prepare_v3(handle, $0, Int32(sql.count), flags, &pointer, &tail) } ?? SQLITE_OK
+        let code = start.map { sqlite3_prepare_v3(handle, $0, Int32(sql.count), 0, &pointer, &tail) } ?? SQLITE_OK
         guard code == SQLITE_OK else {
             // Text and message could show the key.
             if holdsKey { throw DatabaseError.statementWithKeyFailed(code: sqlite3_extended_errcode(handle)) }
