@@ -112,7 +112,7 @@ extension Database {
 
     // MARK: Shared
 
-    private func update(
+    func update(
         _ sql: String,
         bind: (Statement) throws(DatabaseError) -> Void
     ) throws(DatabaseError) {
@@ -122,7 +122,7 @@ extension Database {
         while try statement.step() {}
     }
 
-    private func query(
+    func query(
         _ sql: String,
         isPrepared: Bool,
         bind: (Statement) throws(DatabaseError) -> Void
