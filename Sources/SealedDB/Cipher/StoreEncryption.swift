@@ -116,7 +116,7 @@ public struct StoreEncryption: Sendable {
         let absolute = target.hasPrefix("/") ? target : FileManager.default.currentDirectoryPath + "/" + target
         let escaped = absolute.addingPercentEncoding(withAllowedCharacters: allowed) ?? absolute
         let statement = try connection.prepare("VACUUM INTO ?")
-        defer { statement.finalize() }
+        defer { statement.close() }
         let uri = try key.withKeySpec { spec in
             "file:\(escaped)?key=" + String(decoding: spec, as: UTF8.self).replacingOccurrences(of: "'", with: "%27")
         }

@@ -15,6 +15,8 @@ public struct Configuration: Sendable {
     public var journalMode: JournalMode?
     /// `nil` keeps the engine's default, which is FULL. https://www.sqlite.org/pragma.html#pragma_synchronous
     public var synchronous: Synchronous?
+    /// How many prepared statements a connection keeps for their next use, by their text; 0 for none. Default 64.
+    public var statementCacheCapacity = 64
     /// Opens without the right to write. Default false.
     public var isReadOnly = false
     /// Creates a file that does not exist. Default true.

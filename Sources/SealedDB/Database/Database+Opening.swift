@@ -75,6 +75,7 @@ extension Database {
     }
 
     private func configure(_ connection: Connection, flags: Int32) throws(DatabaseError) {
+        connection.setCacheCapacity(configuration.statementCacheCapacity)
         if try !mayBeKeyedLater(connection) { try applySettings(to: connection, flags: flags) }
         for function in functions { try function.register(on: connection) }
         guard let prepare = configuration.prepare else { return }

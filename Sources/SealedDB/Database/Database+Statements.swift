@@ -97,7 +97,7 @@ extension Database {
                     try connection.prepare(UnsafeBufferPointer(rebasing: bytes[position...]))
                 }
                 position += max(consumed, 1)
-                defer { statement.finalize() }
+                defer { statement.close() }
                 guard statement.pointer != nil else { continue }
                 while try statement.step() {
                     guard let block, block(statement.textDictionary) != 0 else { continue }
@@ -117,7 +117,7 @@ extension Database {
         bind: (Statement) throws(DatabaseError) -> Void
     ) throws(DatabaseError) {
         let statement = try prepareOne(sql)
-        defer { statement.finalize() }
+        defer { statement.close() }
         try bind(statement)
         while try statement.step() {}
     }
@@ -132,7 +132,7 @@ extension Database {
             do throws(DatabaseError) {
                 try bind(statement)
             } catch {
-                statement.finalize()
+                statement.close()
                 throw error
             }
             let resultSet = ResultSet(statement: statement, database: self, sql: sql, isPrepared: isPrepared)
@@ -154,7 +154,7 @@ extension Database {
             )
         }
         guard !statement.hasTail else {
-            defer { statement.finalize() }
+            defer { statement.close() }
             throw DatabaseError(
                 extendedCode: SQLITE_MISUSE,
                 reason: .misuse,

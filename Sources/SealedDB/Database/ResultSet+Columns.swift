@@ -4,7 +4,7 @@ public import Foundation
 /// `nil`. Conversions are SQLite's: <https://www.sqlite.org/c3ref/column_blob.html>.
 extension ResultSet {
     /// Number of columns; 0 once the set is closed.
-    public var columnCount: Int32 { statement.columnCount }
+    public var columnCount: Int32 { prepared.columnCount }
 
     /// Index of a column by its name: the exact spelling first, then without regard to case. Of equal names the last
     /// counts. -1 if there is none.
@@ -13,13 +13,29 @@ extension ResultSet {
     }
 
     /// Name of a column as the statement gives it; `nil` if there is none of this index.
-    public func columnName(for columnIdx: Int32) -> String? { statement.columnName(at: columnIdx) }
+    public func columnName(for columnIdx: Int32) -> String? { prepared.columnName(at: columnIdx) }
 
-    func makeColumnIndexes() -> [String: Int32] {
+    /// Lower-cased names, as in FMDB, with the columns' indexes. Of equal names the last counts.
+    public var columnNameToIndexMap: [String: Int32] {
+        var map: [String: Int32] = [:]
+        for index in 0..<columnCount { map[prepared.columnName(at: index)?.lowercased() ?? ""] = index }
+        return map
+    }
+
+    /// Names in their spelling and lower-cased, found again if SQLite prepared the statement anew.
+    private var columnIndexes: [String: Int32] {
+        let reprepareCount = prepared.reprepareCount
+        if let cachedIndexes, cachedIndexes.reprepareCount == reprepareCount { return cachedIndexes.map }
+        let map = makeColumnIndexes()
+        cachedIndexes = (map, reprepareCount)
+        return map
+    }
+
+    private func makeColumnIndexes() -> [String: Int32] {
         var exact: [String: Int32] = [:]
         var folded: [String: Int32] = [:]
-        for index in 0..<statement.columnCount {
-            guard let name = statement.columnName(at: index) else { continue }
+        for index in 0..<prepared.columnCount {
+            guard let name = prepared.columnName(at: index) else { continue }
             exact[name] = index
             folded[name.lowercased()] = index
         }
@@ -28,67 +44,67 @@ extension ResultSet {
 
     /// The low 32 bits of the integer.
     public func int(forColumnIndex columnIdx: Int32) -> Int32 {
-        Int32(truncatingIfNeeded: statement.int64(at: columnIdx))
+        Int32(truncatingIfNeeded: prepared.int64(at: columnIdx))
     }
     public func int(forColumn columnName: String) -> Int32 { int(forColumnIndex: columnIndex(forName: columnName)) }
 
     public func long(forColumnIndex columnIdx: Int32) -> Int {
-        Int(truncatingIfNeeded: statement.int64(at: columnIdx))
+        Int(truncatingIfNeeded: prepared.int64(at: columnIdx))
     }
     public func long(forColumn columnName: String) -> Int { long(forColumnIndex: columnIndex(forName: columnName)) }
 
-    public func longLongInt(forColumnIndex columnIdx: Int32) -> Int64 { statement.int64(at: columnIdx) }
+    public func longLongInt(forColumnIndex columnIdx: Int32) -> Int64 { prepared.int64(at: columnIdx) }
     public func longLongInt(forColumn columnName: String) -> Int64 {
         longLongInt(forColumnIndex: columnIndex(forName: columnName))
     }
 
     /// The bits of the `Int64`, so that every `UInt64` comes back as it was bound.
     public func unsignedLongLongInt(forColumnIndex columnIdx: Int32) -> UInt64 {
-        UInt64(bitPattern: statement.int64(at: columnIdx))
+        UInt64(bitPattern: prepared.int64(at: columnIdx))
     }
     public func unsignedLongLongInt(forColumn columnName: String) -> UInt64 {
         unsignedLongLongInt(forColumnIndex: columnIndex(forName: columnName))
     }
 
     /// True for an integer other than 0.
-    public func bool(forColumnIndex columnIdx: Int32) -> Bool { statement.int64(at: columnIdx) != 0 }
+    public func bool(forColumnIndex columnIdx: Int32) -> Bool { prepared.int64(at: columnIdx) != 0 }
     public func bool(forColumn columnName: String) -> Bool { bool(forColumnIndex: columnIndex(forName: columnName)) }
 
-    public func double(forColumnIndex columnIdx: Int32) -> Double { statement.double(at: columnIdx) }
+    public func double(forColumnIndex columnIdx: Int32) -> Double { prepared.double(at: columnIdx) }
     public func double(forColumn columnName: String) -> Double {
         double(forColumnIndex: columnIndex(forName: columnName))
     }
 
     /// Text with its embedded NULs; `nil` for NULL and for invalid UTF-8.
-    public func string(forColumnIndex columnIdx: Int32) -> String? { statement.text(at: columnIdx) }
+    public func string(forColumnIndex columnIdx: Int32) -> String? { prepared.text(at: columnIdx) }
     public func string(forColumn columnName: String) -> String? {
         string(forColumnIndex: columnIndex(forName: columnName))
     }
 
     /// Seconds since 1970 as a date; with a date format, the text in that format.
     public func date(forColumnIndex columnIdx: Int32) -> Date? {
-        guard statement.type(at: columnIdx) != .null else { return nil }
+        guard prepared.type(at: columnIdx) != .null else { return nil }
         guard let format = parentDB?.dateFormat else {
-            return Date(timeIntervalSince1970: statement.double(at: columnIdx))
+            return Date(timeIntervalSince1970: prepared.double(at: columnIdx))
         }
-        return statement.text(at: columnIdx).flatMap { format.date(from: $0) }
+        return prepared.text(at: columnIdx).flatMap { format.date(from: $0) }
     }
     public func date(forColumn columnName: String) -> Date? { date(forColumnIndex: columnIndex(forName: columnName)) }
 
     /// A copy of the bytes; `nil` for NULL, and empty data for an empty blob.
-    public func data(forColumnIndex columnIdx: Int32) -> Data? { statement.data(at: columnIdx) }
+    public func data(forColumnIndex columnIdx: Int32) -> Data? { prepared.data(at: columnIdx) }
     public func data(forColumn columnName: String) -> Data? { data(forColumnIndex: columnIndex(forName: columnName)) }
 
     /// Terminated UTF-8 inside SQLite, valid until the next step or read of this column.
     public func utf8String(forColumnIndex columnIdx: Int32) -> UnsafePointer<UInt8>? {
-        statement.textPointer(at: columnIdx)
+        prepared.textPointer(at: columnIdx)
     }
     public func utf8String(forColumn columnName: String) -> UnsafePointer<UInt8>? {
         utf8String(forColumnIndex: columnIndex(forName: columnName))
     }
 
     /// `NSNumber`, `String`, `Data`, or `NSNull` for NULL; `nil` without a row or column.
-    public func object(forColumnIndex columnIdx: Int32) -> Any? { statement.object(at: columnIdx) }
+    public func object(forColumnIndex columnIdx: Int32) -> Any? { prepared.object(at: columnIdx) }
     public func object(forColumn columnName: String) -> Any? {
         object(forColumnIndex: columnIndex(forName: columnName))
     }
@@ -98,23 +114,29 @@ extension ResultSet {
     /// As ``object(forColumnIndex:)``.
     public subscript(columnIdx: Int32) -> Any? { object(forColumnIndex: columnIdx) }
 
-    public func type(forColumnIndex columnIdx: Int32) -> SqliteValueType { statement.type(at: columnIdx) }
+    public func type(forColumnIndex columnIdx: Int32) -> SqliteValueType { prepared.type(at: columnIdx) }
     public func type(forColumn columnName: String) -> SqliteValueType {
         type(forColumnIndex: columnIndex(forName: columnName))
     }
 
     /// True for NULL, and where there is no value.
-    public func columnIndexIsNull(_ columnIdx: Int32) -> Bool { statement.type(at: columnIdx) == .null }
+    public func columnIndexIsNull(_ columnIdx: Int32) -> Bool { prepared.type(at: columnIdx) == .null }
     public func columnIsNull(_ columnName: String) -> Bool { columnIndexIsNull(columnIndex(forName: columnName)) }
 
     /// The row as names, in their spelling, and values as ``object(forColumn:)``; `nil` without a row. Of equal names
     /// the last counts.
-    public var resultDictionary: [AnyHashable: Any]? {
-        guard statement.hasRow else { return nil }
+    public var resultDictionary: [AnyHashable: Any]? { row { $0 } }
+
+    /// As ``resultDictionary``, with lower-cased names.
+    @available(*, deprecated, renamed: "resultDictionary")
+    public func resultDict() -> [AnyHashable: Any]? { row { $0.lowercased() } }
+
+    private func row(key: (String) -> String) -> [AnyHashable: Any]? {
+        guard prepared.hasRow else { return nil }
         var result: [AnyHashable: Any] = [:]
-        for index in 0..<statement.columnCount {
-            guard let name = statement.columnName(at: index) else { continue }
-            result[name] = statement.object(at: index)
+        for index in 0..<prepared.columnCount {
+            guard let name = prepared.columnName(at: index) else { continue }
+            result[key(name)] = prepared.object(at: index)
         }
         return result
     }

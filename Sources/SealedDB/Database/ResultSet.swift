@@ -11,13 +11,16 @@ public final class ResultSet {
     public let query: String?
     /// Whether the statement leaves the database as it is. https://www.sqlite.org/c3ref/stmt_readonly.html
     public let isReadOnlyStatement: Bool
-    let statement: Statement
-    /// A set from `prepare(_:)` stays open at the end of its rows.
+    let prepared: Statement
+    /// A set from ``Database/prepare(_:)`` stays open at the end of its rows.
     private let isPrepared: Bool
-    lazy var columnIndexes: [String: Int32] = makeColumnIndexes()
+    var cachedIndexes: (map: [String: Int32], reprepareCount: Int32)?
+
+    /// The statement in use; `nil` once the set is closed.
+    public var statement: Statement? { parentDB == nil ? nil : prepared }
 
     init(statement: Statement, database: Database, sql: String, isPrepared: Bool) {
-        self.statement = statement
+        self.prepared = statement
         self.isReadOnlyStatement = statement.isReadOnly
         self.parentDB = database
         self.query = sql
@@ -25,12 +28,12 @@ public final class ResultSet {
     }
 
     deinit {
-        statement.finalize()
+        prepared.close()
     }
 
     /// Ends the set and frees its locks; idempotent.
     public func close() {
-        statement.finalize()
+        prepared.close()
         parentDB = nil
     }
 
@@ -46,7 +49,7 @@ public final class ResultSet {
     public func nextWithError() throws(DatabaseError) -> Bool {
         guard let database = parentDB else { throw .statementClosed }
         do throws(DatabaseError) {
-            let hasRow = try database.recording { () throws(DatabaseError) in try statement.step() }
+            let hasRow = try database.recording { () throws(DatabaseError) in try prepared.step() }
             if !hasRow { finish() }
             return hasRow
         } catch {
@@ -68,17 +71,17 @@ public final class ResultSet {
     }
 
     /// Whether the set stands on a row.
-    public func hasAnotherRow() -> Bool { statement.hasRow }
+    public func hasAnotherRow() -> Bool { prepared.hasRow }
 
     private func finish() {
-        if isPrepared { statement.reset() } else { close() }
+        if isPrepared { prepared.reset() } else { close() }
     }
 
     /// Binds new values to a set from `prepare(_:)`, in the order of its parameters, and makes it ready to run.
     @discardableResult
     public func bind(with array: [Any]) -> Bool {
         rebind { database throws(DatabaseError) in
-            try statement.bind(all: array, dateFormat: database.dateFormat)
+            try prepared.bind(all: array, dateFormat: database.dateFormat)
         }
     }
 
@@ -86,14 +89,14 @@ public final class ResultSet {
     @discardableResult
     public func bind(with dictionary: [AnyHashable: Any]) -> Bool {
         rebind { database throws(DatabaseError) in
-            try statement.bind(named: dictionary, dateFormat: database.dateFormat)
+            try prepared.bind(named: dictionary, dateFormat: database.dateFormat)
         }
     }
 
     private func rebind(_ body: (Database) throws(DatabaseError) -> Void) -> Bool {
         guard let database = parentDB else { return false }
-        statement.reset()
-        statement.clearBindings()
+        prepared.reset()
+        prepared.clearBindings()
         return database.succeeds { () throws(DatabaseError) in try body(database) }
     }
 

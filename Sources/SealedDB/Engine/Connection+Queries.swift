@@ -4,21 +4,21 @@ extension Connection {
     /// Runs one statement to its end, ignoring rows.
     func run(_ sql: String) throws(DatabaseError) {
         let statement = try prepare(sql)
-        defer { statement.finalize() }
+        defer { statement.close() }
         while try statement.step() {}
     }
 
     /// The first column of the first row as text; `nil` for no row or NULL.
     func text(_ sql: String) throws(DatabaseError) -> String? {
         let statement = try prepare(sql)
-        defer { statement.finalize() }
+        defer { statement.close() }
         return try statement.step() ? statement.text(at: 0) : nil
     }
 
     /// The first column of the first row as an integer; `nil` for no row or NULL.
     func integer(_ sql: String) throws(DatabaseError) -> Int64? {
         let statement = try prepare(sql)
-        defer { statement.finalize() }
+        defer { statement.close() }
         guard try statement.step(), statement.type(at: 0) != .null else { return nil }
         return statement.int64(at: 0)
     }
@@ -26,7 +26,7 @@ extension Connection {
     /// The first column of all rows as text.
     func texts(_ sql: String) throws(DatabaseError) -> [String] {
         let statement = try prepare(sql)
-        defer { statement.finalize() }
+        defer { statement.close() }
         var result: [String] = []
         while try statement.step() { result.append(statement.text(at: 0) ?? "") }
         return result

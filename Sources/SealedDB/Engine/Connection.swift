@@ -24,6 +24,8 @@ final class Connection {
     private struct Registry: @unchecked Sendable {
         var open: [ObjectIdentifier: Statement] = [:]
         var orphans: [OpaquePointer] = []
+        var cache = StatementCache()
+        var isClosed = false
 
         /// Takes the pointer out of the statement; `nil` if somebody else did.
         mutating func claim(_ statement: Statement) -> OpaquePointer? {
@@ -124,14 +126,25 @@ final class Connection {
 
     // MARK: Statements
 
-    /// Prepares the first statement of `sql`. The statement's pointer is `nil` for empty or comment-only text.
-    /// https://www.sqlite.org/c3ref/prepare.html
+    /// Prepares the first statement of `sql`, or takes it from the cache. The statement's pointer is `nil` for empty or
+    /// comment-only text. https://www.sqlite.org/c3ref/prepare.html
     func prepare(_ sql: String) throws(DatabaseError) -> Statement {
+        if let statement = takeFromCache(sql) { return statement }
         let text = Array(sql.utf8)
         let (statement, consumed) = try text.withUnsafeBufferPointer { bytes throws(DatabaseError) in
             try prepare(bytes)
         }
         statement.hasTail = text.dropFirst(consumed).contains { !$0.isSQLBlank }
+        if statement.kind == .reusable, !statement.hasTail { statement.cacheKey = sql }
+        return statement
+    }
+
+    private func takeFromCache(_ sql: String) -> Statement? {
+        guard let entry = registry.withLock({ $0.cache.take(sql) }) else { return nil }
+        let statement = Statement(pointer: entry.pointer, connection: self, kind: .reusable)
+        statement.cacheKey = sql
+        statement.useCount = entry.useCount + 1
+        registry.withLock { $0.open[ObjectIdentifier(statement)] = statement }
         return statement
     }
 
@@ -148,20 +161,23 @@ final class Connection {
         var pointer: OpaquePointer?
         var tail: UnsafePointer<CChar>?
         let start = sql.baseAddress.map { UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self) }
-        let code = start.map { sqlite3_prepare_v3(handle, $0, Int32(sql.count), 0, &pointer, &tail) } ?? SQLITE_OK
+        let kind = StatementKind(sql)
+        let flags = kind == .reusable ? UInt32(SQLITE_PREPARE_PERSISTENT) : 0
+        let code = start.map { sqlite3_prepare_v3(handle, $0, Int32(sql.count), flags, &pointer, &tail) } ?? SQLITE_OK
         guard code == SQLITE_OK else {
             // Text and message could show the key.
             if holdsKey { throw DatabaseError.statementWithKeyFailed(code: sqlite3_extended_errcode(handle)) }
             throw error(sql: String(decoding: sql, as: UTF8.self))
         }
         let consumed = tail.flatMap { tail in start.map { tail - $0 } } ?? sql.count
-        let statement = Statement(pointer: pointer, connection: self, holdsKey: holdsKey)
+        let statement = Statement(pointer: pointer, connection: self, kind: kind, holdsKey: holdsKey)
         if pointer != nil { registry.withLock { $0.open[ObjectIdentifier(statement)] = statement } }
         return (statement, consumed)
     }
 
-    /// Finalises the statement, now if this thread may, else when the owner of the gate comes by.
-    func finalize(_ statement: Statement) {
+    /// Ends a use of the statement: it goes back to the cache, or is finalised, now if this thread may, else when the
+    /// owner of the gate comes by.
+    func release(_ statement: Statement) {
         let mayTouch =
             threading == .serialized || visitor.load(ordering: .sequentiallyConsistent) == Connection.currentThread
         let claimed = registry.withLock { registry -> PointerList in
@@ -171,7 +187,37 @@ final class Connection {
             return PointerList([])
         }
         // Outside the lock: a function called by SQLite may drop a statement while it holds SQLite's own mutex.
-        for pointer in claimed.pointers { sqlite3_finalize(pointer) }
+        for pointer in claimed.pointers {
+            if let sql = statement.cacheKey, !statement.hasFailed {
+                sqlite3_reset(pointer)
+                sqlite3_clear_bindings(pointer)
+                keep(PointerList([pointer]), sql, useCount: statement.useCount)
+            } else {
+                sqlite3_finalize(pointer)
+            }
+        }
+    }
+
+    private func keep(_ statement: PointerList, _ sql: String, useCount: Int) {
+        let surplus = registry.withLock { registry in
+            // Closed by another thread meanwhile, which could not know of this statement.
+            if registry.isClosed { return statement }
+            let entry = StatementCache.Entry(pointer: statement.pointers[0], useCount: useCount)
+            return PointerList(registry.cache.put(entry, for: sql))
+        }
+        for pointer in surplus.pointers { sqlite3_finalize(pointer) }
+    }
+
+    /// Finalises the statements that are kept for later; those in use are not touched.
+    func clearCache() {
+        let kept = registry.withLock { PointerList($0.cache.removeAll()) }
+        for pointer in kept.pointers { sqlite3_finalize(pointer) }
+    }
+
+    /// How many statements are kept for later uses; 0 for none.
+    func setCacheCapacity(_ capacity: Int) {
+        let surplus = registry.withLock { PointerList($0.cache.setCapacity(capacity)) }
+        for pointer in surplus.pointers { sqlite3_finalize(pointer) }
     }
 
     /// Finalises every statement and closes. Idempotent.
@@ -181,8 +227,10 @@ final class Connection {
         guard let handle else { return true }
         let claimed = registry.withLock { registry -> PointerList in
             let statements = Array(registry.open.values)
-            let pointers = statements.compactMap { registry.claim($0) } + registry.orphans
+            let pointers =
+                statements.compactMap { registry.claim($0) } + registry.orphans + registry.cache.removeAll()
             registry.orphans = []
+            registry.isClosed = true
             return PointerList(pointers)
         }
         for pointer in claimed.pointers { sqlite3_finalize(pointer) }

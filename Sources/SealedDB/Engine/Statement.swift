@@ -10,24 +10,34 @@ public enum SqliteValueType: Int32, Sendable {
     case null = 5
 }
 
-/// One prepared statement. Its pointer is `nil` for text without a statement, and once it is finalised.
+/// One use of a prepared statement: FMDB's `FMStatement`. https://www.sqlite.org/c3ref/stmt.html
 ///
-/// Used by one thread at a time, like its connection; dropped on any.
-final class Statement {
+/// Belongs to the thread that uses its ``Database``; it may be dropped on any.
+public final class Statement {
+    /// `nil` for text without a statement, and once the use has ended.
     private(set) var pointer: OpaquePointer?
     let connection: Connection
+    let kind: StatementKind
+    /// The text, if the statement may be kept for another use.
+    var cacheKey: String?
+    /// How many queries and updates this prepared statement has served, the present one included: 1 for one that was
+    /// prepared now, more for one from the cache.
+    public internal(set) var useCount = 1
     /// Whether text that is more than white space followed the statement.
     var hasTail = false
     /// True between a step that returned a row and the next step, reset or end.
     private(set) var hasRow = false
+    /// Whether a step failed.
+    private(set) var hasFailed = false
 
     /// Errors then leave the text out.
     private let holdsKey: Bool
 
-    init(pointer: OpaquePointer?, connection: Connection, holdsKey: Bool) {
+    init(pointer: OpaquePointer?, connection: Connection, kind: StatementKind, holdsKey: Bool = false) {
         self.holdsKey = holdsKey
         self.pointer = pointer
         self.connection = connection
+        self.kind = kind
     }
 
     /// For the connection alone, under its lock.
@@ -39,8 +49,15 @@ final class Statement {
         return pointer
     }
 
-    func finalize() {
-        connection.finalize(self)
+    /// Whether it is in use.
+    public var inUse: Bool { pointer != nil }
+
+    /// The text; empty once the use has ended, and for a statement that holds a key.
+    public var query: String { sql ?? "" }
+
+    /// Ends this use, as closing the result set does; idempotent.
+    public func close() {
+        connection.release(self)
     }
 
     /// Advances by one row; false at the end. https://www.sqlite.org/c3ref/step.html
@@ -52,17 +69,19 @@ final class Statement {
             return true
         case SQLITE_DONE:
             hasRow = false
+            if kind == .schemaChange { connection.clearCache() }
             return false
         default:
             hasRow = false
+            hasFailed = true
             throw connection.error(sql: sql)
         }
     }
 
-    /// Makes the statement ready to run again, with its bindings kept. The result repeats the last step's error,
-    /// which was reported then.
-    func reset() {
+    /// Makes the statement ready to run again, with its bindings kept. https://www.sqlite.org/c3ref/reset.html
+    public func reset() {
         hasRow = false
+        // The result repeats the last step's error, which was reported then.
         if let pointer { sqlite3_reset(pointer) }
     }
 
@@ -122,6 +141,9 @@ final class Statement {
 
     // MARK: Columns. Without a row, and for a column that is not there, every value is NULL.
 
+    /// How often SQLite has prepared it anew because of a changed schema. https://www.sqlite.org/c3ref/stmt_status.html
+    var reprepareCount: Int32 { pointer.map { sqlite3_stmt_status($0, SQLITE_STMTSTATUS_REPREPARE, 0) } ?? 0 }
+
     var columnCount: Int32 { pointer.map { sqlite3_column_count($0) } ?? 0 }
 
     func columnName(at index: Int32) -> String? {
@@ -170,6 +192,9 @@ final class Statement {
         return try body(UnsafeRawBufferPointer(start: start, count: count))
     }
 }
+
+@available(*, unavailable, message: "A Statement belongs to the thread that uses its Database.")
+extension Statement: Sendable {}
 
 extension DatabaseError {
     static var statementClosed: DatabaseError {
