@@ -11,13 +11,14 @@ import Synchronization
 /// A call of the queue from within one of its own blocks could only wait for itself: it throws `SQLITE_MISUSE` where
 /// the call can throw, and traps with a message where it cannot.
 // @unchecked: `database` and `configuration` are only touched inside `serial`, one block at a time.
-public final class DatabaseQueue: @unchecked Sendable {
+public final class DatabaseQueue: DatabaseAccess, @unchecked Sendable {
     /// The path as given; `nil` in memory.
     public let path: String?
     private let database: Database
     private let serial = DispatchQueue(label: "SealedDB.DatabaseQueue")
     private let flags: Int32
     private let vfs: String?
+    private let interrupter: Interrupter
     /// The thread that is inside a block; 0 for none.
     private let owner = Atomic<UInt>(0)
 
@@ -53,14 +54,12 @@ public final class DatabaseQueue: @unchecked Sendable {
     }
 
     private init(path: String?, configuration: Configuration, flags: Int32, vfs: String?) throws(DatabaseError) {
-        var configuration = configuration
-        if configuration.journalMode == nil { configuration.journalMode = .wal }
-        if configuration.cacheSize == nil { configuration.cacheSize = 32 * 1024 }
-        if configuration.synchronous == nil { configuration.synchronous = .full }
+        let configuration = configuration.forSharedUse
         self.path = path
         self.flags = flags
         self.vfs = vfs
         database = Database(path: path, configuration: configuration, threading: .gated)
+        interrupter = database.interrupter
         guard database.open(withFlags: flags, vfs: vfs) else { throw database.recordedError ?? .notOpen }
         database.connection?.leave()
     }
@@ -76,78 +75,63 @@ public final class DatabaseQueue: @unchecked Sendable {
     /// The VFS of every opening; `nil` for the default.
     public var vfsName: String? { vfs }
 
-    // MARK: Blocks
-
-    /// Runs the block with the connection. FMDB's form.
-    /// - Returns: the error if the connection could not be reopened; the block was not called then.
-    @discardableResult
-    public func inDatabase(_ block: (Database) -> Void) -> (any Error)? {
-        trapIfNested("inDatabase")
-        return attempt { try visit { block(database) } }
-    }
-
-    /// Runs the block with the connection, and returns its result.
-    /// - Throws: the block's error, or a ``DatabaseError`` if the connection could not be reopened.
     @_disfavoredOverload
     @discardableResult
     public func inDatabase<T>(_ block: (Database) throws -> T) throws -> T {
-        try visit { try block(database) }
+        guard !isNested else { throw DatabaseError.nestedCall }
+        return try serial.sync {
+            owner.store(UInt(pthread_self()), ordering: .sequentiallyConsistent)
+            defer { owner.store(0, ordering: .sequentiallyConsistent) }
+            database.connection?.enter()
+            try database.recording { () throws(DatabaseError) in try database.reopen() }
+            defer {
+                database.closeOpenResultSets()
+                database.connection?.leave()
+            }
+            return try block(database)
+        }
     }
 
-    /// Runs the block in an EXCLUSIVE transaction, as FMDB does, rolled back if the block sets the flag.
-    /// - Returns: the error of reopening, BEGIN or COMMIT, after which nothing of the block is kept; else `nil`.
-    ///   The block is not called if BEGIN failed.
-    @discardableResult
-    public func inTransaction(_ block: (Database, UnsafeMutablePointer<ObjCBool>) -> Void) -> (any Error)? {
-        transaction(.exclusive, "inTransaction", block)
-    }
-
-    /// Runs the block in an IMMEDIATE transaction, commits, and returns its result; a thrown error rolls back.
-    /// - Throws: the block's error, or a ``DatabaseError`` if reopening, BEGIN or COMMIT failed.
-    @_disfavoredOverload
-    @discardableResult
-    public func inTransaction<T>(_ block: (Database) throws -> T) throws -> T {
-        try visit { try database.inTransaction(.immediate) { try block(database) } }
-    }
-
-    /// As ``inTransaction(_:)-(_)``, DEFERRED.
-    @discardableResult
-    public func inDeferredTransaction(
-        _ block: (Database, UnsafeMutablePointer<ObjCBool>) -> Void
-    ) -> (any Error)? {
-        transaction(.deferred, "inDeferredTransaction", block)
-    }
-
-    /// As ``inTransaction(_:)-(_)``, EXCLUSIVE.
-    @discardableResult
-    public func inExclusiveTransaction(
-        _ block: (Database, UnsafeMutablePointer<ObjCBool>) -> Void
-    ) -> (any Error)? {
-        transaction(.exclusive, "inExclusiveTransaction", block)
-    }
-
-    /// As ``inTransaction(_:)-(_)``, IMMEDIATE.
-    @discardableResult
-    public func inImmediateTransaction(
-        _ block: (Database, UnsafeMutablePointer<ObjCBool>) -> Void
-    ) -> (any Error)? {
-        transaction(.immediate, "inImmediateTransaction", block)
-    }
-
-    /// Runs the block in a savepoint, rolled back if the block sets the flag.
-    @discardableResult
-    public func inSavePoint(_ block: (Database, UnsafeMutablePointer<ObjCBool>) -> Void) -> (any Error)? {
-        trapIfNested("inSavePoint")
-        var result: (any Error)?
-        let failure = attempt { try visit { result = database.inSavePoint { flag in block(database, flag) } } }
-        return failure ?? result
+    private var isNested: Bool {
+        owner.load(ordering: .sequentiallyConsistent) == UInt(pthread_self())
     }
 
     // MARK: Life
 
+    /// Stops the statement that is running in a block, which then fails with `SQLITE_INTERRUPT`. From any thread.
+    /// https://www.sqlite.org/c3ref/interrupt.html
+    public func interrupt() { _ = interrupter.interrupt() }
+
+    /// As ``Database/checkpoint(_:)``, as a block of its own.
+    public func checkpoint(_ checkpointMode: CheckpointMode) throws {
+        try inDatabase { db in try db.checkpoint(checkpointMode) }
+    }
+
+    /// As ``Database/checkpoint(_:name:)``, as a block of its own.
+    public func checkpoint(_ checkpointMode: CheckpointMode, name: String?) throws {
+        try inDatabase { db in try db.checkpoint(checkpointMode, name: name) }
+    }
+
+    /// As ``Database/checkpoint(_:name:logFrameCount:checkpointCount:)``, as a block of its own.
+    public func checkpoint(
+        _ checkpointMode: CheckpointMode,
+        name: String?,
+        logFrameCount: UnsafeMutablePointer<Int32>?,
+        checkpointCount: UnsafeMutablePointer<Int32>?
+    ) throws {
+        try inDatabase { db in
+            try db.checkpoint(
+                checkpointMode,
+                name: name,
+                logFrameCount: logFrameCount,
+                checkpointCount: checkpointCount
+            )
+        }
+    }
+
     /// Closes the connection; the next block opens it again.
     public func close() {
-        trapIfNested("close")
+        guard !isNested else { fatalError("DatabaseQueue.close: \(DatabaseError.nestedCall.message)") }
         serial.sync {
             database.connection?.enter()
             database.close()
@@ -164,60 +148,6 @@ public final class DatabaseQueue: @unchecked Sendable {
         to newKey: Key,
         progress: ((KeyRotation.Progress) throws -> Void)? = nil
     ) throws -> KeyRotation.Report {
-        try visit { try database.rotateKey(to: newKey, progress: progress) }
-    }
-
-    // MARK: Serialisation
-
-    private var isNested: Bool {
-        owner.load(ordering: .sequentiallyConsistent) == UInt(pthread_self())
-    }
-
-    private func trapIfNested(_ call: String) {
-        precondition(!isNested, "DatabaseQueue.\(call): \(DatabaseQueue.nestedMessage)")
-    }
-
-    private static let nestedMessage = """
-        called from within a block of the same queue, where it would wait for itself for ever. Use the Database that \
-        the block was given.
-        """
-
-    private func visit<T>(_ body: () throws -> T) throws -> T {
-        guard !isNested else {
-            throw DatabaseError(extendedCode: SQLITE_MISUSE, reason: .misuse, message: DatabaseQueue.nestedMessage)
-        }
-        return try serial.sync {
-            owner.store(UInt(pthread_self()), ordering: .sequentiallyConsistent)
-            defer { owner.store(0, ordering: .sequentiallyConsistent) }
-            database.connection?.enter()
-            try database.recording { () throws(DatabaseError) in try database.reopen() }
-            defer {
-                database.closeOpenResultSets()
-                database.connection?.leave()
-            }
-            return try body()
-        }
-    }
-
-    private func transaction(
-        _ kind: Database.TransactionKind,
-        _ call: String,
-        _ block: (Database, UnsafeMutablePointer<ObjCBool>) -> Void
-    ) -> (any Error)? {
-        trapIfNested(call)
-        var result: (any Error)?
-        let failure = attempt {
-            try visit { result = database.inTransaction(kind, flagged: { flag in block(database, flag) }) }
-        }
-        return failure ?? result
-    }
-
-    private func attempt(_ body: () throws -> Void) -> (any Error)? {
-        do {
-            try body()
-            return nil
-        } catch {
-            return error
-        }
+        try inDatabase { db in try db.rotateKey(to: newKey, progress: progress) }
     }
 }

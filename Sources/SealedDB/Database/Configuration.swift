@@ -40,6 +40,15 @@ public struct Configuration: Sendable {
         case off, normal, full, extra
     }
 
+    /// With the defaults of queues and pools filled in.
+    var forSharedUse: Configuration {
+        var result = self
+        result.journalMode = journalMode ?? .wal
+        result.cacheSize = cacheSize ?? 32 * 1024
+        result.synchronous = synchronous ?? .full
+        return result
+    }
+
     var flags: Int32 {
         if isReadOnly { return SQLITE_OPEN_READONLY }
         return SQLITE_OPEN_READWRITE | (createsFile ? SQLITE_OPEN_CREATE : 0)

@@ -27,10 +27,13 @@ extension Database {
         } catch {
             let error = clarified(error)
             recordedError = error
-            configuration.logger?.error(
-                "database error",
-                metadata: ["code": "\(error.extendedCode)", "reason": "\(error.reason)"]
-            )
+            if logsErrors {
+                configuration.logger?.error(
+                    "database error",
+                    metadata: ["code": "\(error.extendedCode)", "reason": "\(error.reason)"]
+                )
+            }
+            if crashOnErrors { fatalError("crashOnErrors is set, and a call failed: \(error)") }
             throw error
         }
     }

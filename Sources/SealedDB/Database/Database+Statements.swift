@@ -99,6 +99,7 @@ extension Database {
                 position += max(consumed, 1)
                 defer { statement.close() }
                 guard statement.pointer != nil else { continue }
+                trace(statement)
                 while try statement.step() {
                     guard let block, block(statement.textDictionary) != 0 else { continue }
                     throw DatabaseError(
@@ -119,6 +120,7 @@ extension Database {
         let statement = try prepareOne(sql)
         defer { statement.close() }
         try bind(statement)
+        trace(statement)
         while try statement.step() {}
     }
 
@@ -135,6 +137,7 @@ extension Database {
                 statement.close()
                 throw error
             }
+            trace(statement)
             let resultSet = ResultSet(statement: statement, database: self, sql: sql, isPrepared: isPrepared)
             resultSets[ObjectIdentifier(resultSet)] = WeakResultSet(resultSet: resultSet)
             return resultSet
@@ -142,7 +145,7 @@ extension Database {
     }
 
     /// FMDB would silently leave out all statements but the first.
-    private func prepareOne(_ sql: String) throws(DatabaseError) -> Statement {
+    func prepareOne(_ sql: String) throws(DatabaseError) -> Statement {
         let connection = try openConnection()
         if resultSets.count > 16 { resultSets = resultSets.filter { $0.value.resultSet != nil } }
         let statement = try connection.prepare(sql)

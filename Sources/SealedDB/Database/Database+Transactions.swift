@@ -33,6 +33,10 @@ extension Database {
     /// Whether a transaction is open, asked of SQLite itself. https://www.sqlite.org/c3ref/get_autocommit.html
     public var isInTransaction: Bool { connection.map { !$0.isAutocommit } ?? false }
 
+    /// Former name of ``isInTransaction``.
+    @available(*, deprecated, renamed: "isInTransaction")
+    public func inTransaction() -> Bool { isInTransaction }
+
     /// Runs the block in an IMMEDIATE transaction, commits, and returns its result; a thrown error rolls back.
     /// - Throws: the block's error, or a ``DatabaseError`` if BEGIN or COMMIT failed; all changes are then undone.
     public func inTransaction<T>(_ block: () throws -> T) throws -> T {
@@ -65,15 +69,23 @@ extension Database {
     /// FMDB's form: rolled back if the block sets the flag.
     func inTransaction(
         _ kind: TransactionKind,
-        flagged block: (UnsafeMutablePointer<ObjCBool>) -> Void
+        _ block: (UnsafeMutablePointer<ObjCBool>) -> Void
     ) -> (any Error)? {
-        struct RolledBack: Error {}
+        failure { try inTransaction(kind) { try run(block) } }
+    }
+
+    private struct RolledBack: Error {}
+
+    /// FMDB's way to roll back, as a thrown error.
+    private func run(_ block: (UnsafeMutablePointer<ObjCBool>) -> Void) throws {
+        var flag: ObjCBool = false
+        block(&flag)
+        if flag.boolValue { throw RolledBack() }
+    }
+
+    private func failure(_ body: () throws -> Void) -> (any Error)? {
         do {
-            try inTransaction(kind) {
-                var flag: ObjCBool = false
-                block(&flag)
-                if flag.boolValue { throw RolledBack() }
-            }
+            try body()
             return nil
         } catch is RolledBack {
             return nil
@@ -103,17 +115,28 @@ extension Database {
     /// - Returns: the error of starting or ending it, else `nil`; rolling back is not an error.
     @discardableResult
     public func inSavePoint(_ block: (UnsafeMutablePointer<ObjCBool>) -> Void) -> (any Error)? {
+        failure { try savepoint { try run(block) } }
+    }
+
+    /// Runs the block in a savepoint of its own, keeps its changes, and returns its result; a thrown error takes them
+    /// back. Savepoints nest, within a transaction or without.
+    /// - Throws: the block's error, or a ``DatabaseError`` if the savepoint could not be started or ended.
+    @discardableResult
+    public func savepoint<T>(_ block: () throws -> T) throws -> T {
         savepointCount += 1
         let name = "sealeddb_\(savepointCount)"
-        do throws(DatabaseError) {
-            try startSavePoint(withName: name)
-            var flag: ObjCBool = false
-            block(&flag)
-            if flag.boolValue { try rollbackToSavePoint(withName: name) }
+        try startSavePoint(withName: name)
+        do {
+            let result = try block()
             try releaseSavePoint(withName: name)
-            return nil
+            return result
         } catch {
-            return error
+            // SQLite may have rolled everything back by itself, and the block may have closed the database.
+            if isInTransaction {
+                try? connection?.run("ROLLBACK TO \(quoted(name))")
+                try? connection?.run("RELEASE SAVEPOINT \(quoted(name))")
+            }
+            throw error
         }
     }
 

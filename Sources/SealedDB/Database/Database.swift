@@ -11,7 +11,8 @@ public final class Database {
     /// How the connection is opened; ``setKey(_:)`` and ``rotateKey(to:progress:)`` change the key in it.
     public internal(set) var configuration: Configuration
 
-    var connection: Connection?
+    var connection: Connection? { didSet { interrupter.attach(connection) } }
+    let interrupter = Interrupter()
     let threading: Connection.Threading
     /// The result sets that are in use, so that closing can end them.
     var resultSets: [ObjectIdentifier: WeakResultSet] = [:]
@@ -22,6 +23,7 @@ public final class Database {
     var openedVFS: String?
     var dateFormat: DateFormatter?
     var savepointCount = 0
+    var switches = Switches()
 
     struct WeakResultSet {
         weak var resultSet: ResultSet?
@@ -91,15 +93,11 @@ public final class Database {
     /// Rows changed by the last INSERT, UPDATE or DELETE. https://www.sqlite.org/c3ref/changes.html
     public var changes: Int32 { connection?.changes ?? 0 }
 
-    /// Stops the running statement, which ends with `SQLITE_INTERRUPT`. Callable while it runs, from another thread.
-    /// https://www.sqlite.org/c3ref/interrupt.html
+    /// Stops the running statement, which ends with `SQLITE_INTERRUPT`. A ``DatabaseQueue`` has the same call for other
+    /// threads. https://www.sqlite.org/c3ref/interrupt.html
     /// - Returns: false if the database is not open.
     @discardableResult
-    public func interrupt() -> Bool {
-        guard let connection else { return false }
-        connection.interrupt()
-        return true
-    }
+    public func interrupt() -> Bool { interrupter.interrupt() }
 
     /// Ends all result sets; their `next()` then returns false.
     public func closeOpenResultSets() {

@@ -46,6 +46,39 @@ extension Connection {
 
     var changes: Int32 { handle.map { sqlite3_changes($0) } ?? 0 }
 
+    /// Moves the log into the database file. Without a log both counts are -1.
+    /// https://www.sqlite.org/c3ref/wal_checkpoint_v2.html
+    func checkpoint(
+        _ mode: CheckpointMode,
+        schema: String?
+    ) throws(DatabaseError) -> (logFrameCount: Int32, checkpointCount: Int32) {
+        guard let handle else { throw .notOpen }
+        var counts: (Int32, Int32) = (-1, -1)
+        try check(sqlite3_wal_checkpoint_v2(handle, schema, mode.rawValue, &counts.0, &counts.1))
+        return counts
+    }
+
+    /// Keeps SQLite from making checkpoints by itself, and notes the length of the log instead.
+    /// https://www.sqlite.org/c3ref/wal_hook.html
+    func countWALFrames() {
+        guard let handle else { return }
+        sqlite3_wal_hook(
+            handle,
+            { connection, _, _, frames in
+                Unmanaged<Connection>.fromOpaque(connection!).takeUnretainedValue().walFrameCount = frames
+                return SQLITE_OK
+            },
+            Unmanaged.passUnretained(self).toOpaque()
+        )
+    }
+
+    /// Sets a limit unless `value` is negative, and returns the former one; -1 for a limit that does not exist.
+    /// https://www.sqlite.org/c3ref/limit.html
+    func limit(_ category: Int32, value: Int32) throws(DatabaseError) -> Int32 {
+        guard let handle else { throw .notOpen }
+        return sqlite3_limit(handle, category, value)
+    }
+
     func interrupt() {
         if let handle { sqlite3_interrupt(handle) }
     }

@@ -17,6 +17,8 @@ final class Connection {
     private(set) var handle: OpaquePointer?
     let threading: Threading
     private let registry = Mutex(Registry())
+    /// Frames in the log at the last commit, once they are counted.
+    var walFrameCount: Int32 = 0
     /// The thread inside the gate, 0 for none.
     private let visitor = Atomic<UInt>(0)
 

@@ -27,6 +27,17 @@ struct KeyStatement {
         return false
     }
 
+    /// The first word of the text in lower case, behind blanks, comments, semicolons and `EXPLAIN`.
+    static func firstWord(of sql: String) -> String? {
+        Array(sql.utf8).withUnsafeBufferPointer { bytes in
+            var scanner = KeyStatement(bytes)
+            while let token = scanner.nextToken() {
+                if ![";", "explain", "query", "plan"].contains(token) { return token }
+            }
+            return nil
+        }
+    }
+
     private static let pragmas: Set = ["key", "hexkey", "textkey", "rekey", "hexrekey", "textrekey"]
 
     /// Most statements do not, and are then not looked at word by word.

@@ -21,4 +21,8 @@ enum StatementKind {
             default: .other
             }
     }
+
+    static func isPragma(_ sql: String) -> Bool {
+        KeyStatement.firstWord(of: sql) == "pragma"
+    }
 }

@@ -1,0 +1,166 @@
+import Foundation
+import Synchronization
+
+/// The pool's books: who has which connection, who waits. Opens and closes nothing itself.
+final class Lender: Sendable {
+    /// The right to use one connection: a kept one, or a new one that the borrower opens.
+    // @unchecked: the connection is the borrower's alone.
+    struct Loan: @unchecked Sendable {
+        let database: Database?
+        fileprivate let generation: Int
+        fileprivate let borrower: UInt
+    }
+
+    /// A caller at the limit. It owns the loan once it has been signalled.
+    // @unchecked: `loan` is written before the signal and read after it, or under the lock.
+    private final class Waiter: @unchecked Sendable {
+        let thread: UInt
+        let signal = DispatchSemaphore(value: 0)
+        var loan: Loan?
+        init(thread: UInt) { self.thread = thread }
+    }
+
+    // @unchecked: all of it is used under the lock, and idle connections by nobody.
+    private struct Books: @unchecked Sendable {
+        var idle: [Database] = []
+        /// Loans of this generation, by thread.
+        var lent: [UInt: UInt] = [:]
+        var waiters: [Waiter] = []
+        var generation = 0
+        var maximum: UInt = 0
+        var maximumWait: TimeInterval?
+
+        var lentCount: UInt { lent.values.reduce(0, +) }
+
+        mutating func lend(_ database: Database?, to thread: UInt) -> Loan {
+            lent[thread, default: 0] += 1
+            return Loan(database: database, generation: generation, borrower: thread)
+        }
+
+        /// Whether a loan is possible at once.
+        var hasRoom: Bool { !idle.isEmpty || maximum == 0 || lentCount < maximum }
+
+        /// Serves those who wait as far as possible, and returns them to be signalled.
+        mutating func serveWaiters() -> [Waiter] {
+            var served: [Waiter] = []
+            while hasRoom, !waiters.isEmpty {
+                let waiter = waiters.removeFirst()
+                waiter.loan = lend(idle.popLast(), to: waiter.thread)
+                served.append(waiter)
+            }
+            return served
+        }
+
+        /// Whether every connection is held by a thread that waits for another one.
+        func isDeadlock(with thread: UInt) -> Bool {
+            let waiting = Set(waiters.map(\.thread)).union([thread])
+            return lent.allSatisfy { $0.value == 0 || waiting.contains($0.key) }
+        }
+    }
+
+    private let books = Mutex(Books())
+
+    var maximum: UInt {
+        get { books.withLock { $0.maximum } }
+        set {
+            let served = books.withLock { books in
+                books.maximum = newValue
+                return books.serveWaiters()
+            }
+            for waiter in served { waiter.signal.signal() }
+        }
+    }
+
+    var maximumWait: TimeInterval? {
+        get { books.withLock { $0.maximumWait } }
+        set { books.withLock { $0.maximumWait = newValue } }
+    }
+
+    var counts: (idle: UInt, lent: UInt) {
+        books.withLock { (UInt($0.idle.count), $0.lentCount) }
+    }
+
+    /// A kept connection, the right to open one, or a wait for either.
+    func borrow() throws(DatabaseError) -> Loan {
+        let thread = UInt(pthread_self())
+        let waiter = Waiter(thread: thread)
+        let (outcome, limit) = books.withLock { books -> (Result<Loan?, DatabaseError>, TimeInterval?) in
+            if books.waiters.isEmpty, books.hasRoom {
+                return (.success(books.lend(books.idle.popLast(), to: thread)), nil)
+            }
+            if books.isDeadlock(with: thread) { return (.failure(.poolExhausted), nil) }
+            books.waiters.append(waiter)
+            return (.success(nil), books.maximumWait)
+        }
+        if let loan = try outcome.get() { return loan }
+        guard let limit else {
+            waiter.signal.wait()
+            return waiter.loan!
+        }
+        if waiter.signal.wait(timeout: .now() + limit) == .success { return waiter.loan! }
+        let late = books.withLock { books -> Loan? in
+            books.waiters.removeAll { $0 === waiter }
+            return waiter.loan
+        }
+        if let late { return late }
+        throw DatabaseError(
+            extendedCode: SQLITE_BUSY,
+            reason: .busy,
+            message: "All connections of the pool were in use for \(limit) s. The block was not called; try again."
+        )
+    }
+
+    /// Ends a loan whose connection was not opened, or was closed.
+    func giveUp(_ loan: Loan) {
+        _ = settle(loan, keeping: Handed(databases: []))
+    }
+
+    /// Ends a loan; false if the connection is not to be kept.
+    func takeBack(_ loan: Loan, _ database: Database) -> Bool {
+        settle(loan, keeping: Handed(databases: database.isOpen ? [database] : []))
+    }
+
+    private func settle(_ loan: Loan, keeping kept: Handed) -> Bool {
+        let (isKept, served) = books.withLock { books -> (Bool, [Waiter]) in
+            // Forgotten meanwhile: the books know nothing of this loan any more.
+            guard loan.generation == books.generation else { return (false, []) }
+            let left = books.lent[loan.borrower, default: 1] - 1
+            books.lent[loan.borrower] = left == 0 ? nil : left
+            // The limit may have been lowered.
+            let isWanted = books.maximum == 0 || books.lentCount + UInt(books.idle.count) < books.maximum
+            if isWanted { books.idle += kept.databases }
+            return (isWanted, books.serveWaiters())
+        }
+        for waiter in served { waiter.signal.signal() }
+        return isKept
+    }
+
+    /// Begins anew; returns the idle connections.
+    func forgetAll() -> [Database] {
+        let (forgotten, served) = books.withLock { books -> (Handed, [Waiter]) in
+            let idle = Handed(databases: books.idle)
+            books.idle = []
+            books.lent = [:]
+            books.generation += 1
+            return (idle, books.serveWaiters())
+        }
+        for waiter in served { waiter.signal.signal() }
+        return forgotten.databases
+    }
+
+    // @unchecked: on its way into the books or out of them.
+    private struct Handed: @unchecked Sendable {
+        let databases: [Database]
+    }
+}
+
+extension DatabaseError {
+    fileprivate static let poolExhausted = DatabaseError(
+        extendedCode: SQLITE_MISUSE,
+        reason: .misuse,
+        message: """
+            Every connection of the pool is held by a block that waits for another one, so this would wait for ever. \
+            The block was not called. Use the Database that the outer block was given, or raise the pool's limit.
+            """
+    )
+}

@@ -1,0 +1,109 @@
+/// FMDB's questions about the schema. They leave their failures in ``lastError()``.
+extension Database {
+    /// Whether "main" has a table of this name, without regard to the case of ASCII letters; not for views.
+    public func tableExists(_ tableName: String) -> Bool {
+        exists(
+            "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE",
+            values: [tableName]
+        )
+    }
+
+    /// Rows `type`, `name`, `tbl_name`, `rootpage` and `sql` of the schema, with temporary tables, without SQLite's
+    /// own. `nil` on failure.
+    @discardableResult
+    public func getSchema() -> ResultSet? {
+        executeQuery(
+            """
+            SELECT type, name, tbl_name, rootpage, sql
+            FROM (SELECT * FROM sqlite_schema UNION ALL SELECT * FROM sqlite_temp_schema)
+            WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+            ORDER BY tbl_name, type DESC, name
+            """,
+            withArgumentsIn: []
+        )
+    }
+
+    /// Rows `cid`, `name`, `type`, `notnull`, `dflt_value` and `pk` of a table's columns; no rows for an unknown
+    /// table. `nil` on failure. https://www.sqlite.org/pragma.html#pragma_table_info
+    @discardableResult
+    public func getTableSchema(_ tableName: String) -> ResultSet? {
+        executeQuery("SELECT * FROM pragma_table_info(?)", withArgumentsIn: [tableName])
+    }
+
+    /// Whether a table has a column of this name, without regard to the case of ASCII letters.
+    public func columnExists(_ columnName: String, inTableWithName tableName: String) -> Bool {
+        exists("SELECT 1 FROM pragma_table_info(?) WHERE name = ? COLLATE NOCASE", values: [tableName, columnName])
+    }
+
+    /// As ``columnExists(_:inTableWithName:)``, with the table first.
+    @available(*, deprecated, message: "Use columnExists(_:inTableWithName:), which takes the column first.")
+    public func columnExists(_ tableName: String, columnName: String) -> Bool {
+        columnExists(columnName, inTableWithName: tableName)
+    }
+
+    private func exists(_ sql: String, values: [Any]) -> Bool {
+        guard let rows = executeQuery(sql, withArgumentsIn: values) else { return false }
+        defer { rows.close() }
+        return rows.next()
+    }
+
+    /// Compiles one statement without executing it.
+    ///
+    /// A pragma is only looked at, not compiled: some take effect when they are.
+    /// - Throws: ``DatabaseError`` with SQLite's message, also for several statements, for none and when closed.
+    public func validateSQL(_ sql: String) throws(DatabaseError) {
+        try recording { () throws(DatabaseError) in
+            _ = try openConnection()
+            if !StatementKind.isPragma(sql) { try prepareOne(sql).close() }
+        }
+    }
+
+    // MARK: Numbers in the header
+
+    /// The number that says whose file this is; 0 if none was set, and on failure.
+    /// https://www.sqlite.org/pragma.html#pragma_application_id
+    public var applicationID: UInt32 {
+        get { headerNumber("application_id") }
+        set { setHeaderNumber("application_id", to: newValue) }
+    }
+
+    /// ``applicationID`` as four ASCII characters; empty if it is not that. Setting anything else is an error.
+    public var applicationIDString: String {
+        get {
+            let bytes = withUnsafeBytes(of: applicationID.bigEndian) { [UInt8]($0) }
+            return bytes.allSatisfy { (0x20..<0x7f).contains($0) } ? String(decoding: bytes, as: UTF8.self) : ""
+        }
+        set {
+            let bytes = [UInt8](newValue.utf8)
+            let isValid = succeeds { () throws(DatabaseError) in
+                guard bytes.count == 4, bytes.allSatisfy({ (0x20..<0x7f).contains($0) }) else {
+                    throw DatabaseError(
+                        extendedCode: SQLITE_MISUSE,
+                        reason: .misuse,
+                        message: "An application ID is written as four ASCII characters. It was not changed."
+                    )
+                }
+            }
+            if isValid { applicationID = bytes.reduce(0) { $0 << 8 | UInt32($1) } }
+        }
+    }
+
+    /// A number for the application's own use, commonly the version of its schema; 0 if none was set, and on failure.
+    /// https://www.sqlite.org/pragma.html#pragma_user_version
+    public var userVersion: UInt32 {
+        get { headerNumber("user_version") }
+        set { setHeaderNumber("user_version", to: newValue) }
+    }
+
+    private func headerNumber(_ pragma: String) -> UInt32 {
+        let value = try? recording { () throws(DatabaseError) in try openConnection().integer("PRAGMA \(pragma)") }
+        return UInt32(truncatingIfNeeded: value ?? 0)
+    }
+
+    private func setHeaderNumber(_ pragma: String, to value: UInt32) {
+        // Bound values are not possible, and the header holds signed numbers.
+        _ = succeeds { () throws(DatabaseError) in
+            try openConnection().run("PRAGMA \(pragma) = \(Int32(bitPattern: value))")
+        }
+    }
+}

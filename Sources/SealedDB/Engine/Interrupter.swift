@@ -1,0 +1,26 @@
+import Synchronization
+
+/// Reaches the connection that is open now from any thread, to interrupt it.
+final class Interrupter: Sendable {
+    // The connection is only asked to interrupt, which any thread may do, and under the lock, so that it is not closed
+    // meanwhile.
+    private struct Target: @unchecked Sendable {
+        weak var connection: Connection?
+    }
+
+    private let target = Mutex(Target())
+
+    func attach(_ connection: Connection?) {
+        let new = Target(connection: connection)
+        target.withLock { $0 = new }
+    }
+
+    /// https://www.sqlite.org/c3ref/interrupt.html
+    func interrupt() -> Bool {
+        target.withLock { target in
+            guard let connection = target.connection else { return false }
+            connection.interrupt()
+            return true
+        }
+    }
+}
