@@ -44,7 +44,10 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),
-        .testTarget(name: "SealedDBTests", dependencies: ["SealedDB", "CSealedDBSystem"]),
+        .testTarget(
+            name: "SealedDBTests",
+            dependencies: ["SealedDB", "CSealedDBSystem", .product(name: "Logging", package: "swift-log")]
+        ),
         .testTarget(name: "sealdbTests", dependencies: ["SealedDB", "sealdb"]),
     ],
     swiftLanguageModes: [.v6]

@@ -107,7 +107,7 @@ public final class Database {
     }
 
     /// Whether a result set of this database is in use.
-    public var hasOpenResultSets: Bool { resultSets.values.contains { $0.resultSet != nil } }
+    public var hasOpenResultSets: Bool { resultSets.values.contains { $0.resultSet?.parentDB != nil } }
 }
 
 @available(*, unavailable, message: "A Database is used by one thread at a time. Share a DatabaseQueue instead.")

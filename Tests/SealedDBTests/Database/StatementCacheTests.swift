@@ -1,0 +1,128 @@
+import Foundation
+import SealedDB
+import Testing
+
+struct StatementCacheTests {
+    private func database(capacity: Int = 64) throws -> Database {
+        var configuration = Configuration()
+        configuration.statementCacheCapacity = capacity
+        let database = Database(path: nil, configuration: configuration)
+        try database.openVerified()
+        try database.executeUpdate("CREATE TABLE t (a INTEGER)", values: nil)
+        for number in 1...3 { try database.executeUpdate("INSERT INTO t VALUES (?)", values: [number]) }
+        return database
+    }
+
+    /// How often the statement that is prepared for this text has been used.
+    private func useCount(_ sql: String, _ db: Database, values: [Any] = []) throws -> Int {
+        let rows = try db.executeQuery(sql, values: values)
+        defer { rows.close() }
+        while try rows.nextWithError() {}
+        return try #require(try db.executeQuery(sql, values: values).statement).useCount - 1
+    }
+
+    @Test func oneTextUsedTwiceAtOnceIsTwoStatements() throws {
+        let db = try database()
+        let sql = "SELECT a FROM t WHERE a >= ? ORDER BY a"
+        let outer = try db.executeQuery(sql, values: [1])
+        var pairs: [[Int]] = []
+        while try outer.nextWithError() {
+            let inner = try db.executeQuery(sql, values: [3])
+            while try inner.nextWithError() {
+                pairs.append([outer.long(forColumnIndex: 0), inner.long(forColumnIndex: 0)])
+            }
+        }
+        #expect(pairs == [[1, 3], [2, 3], [3, 3]])
+    }
+
+    @Test func valuesOfTheFormerUseAreGone() throws {
+        let db = try database()
+        let set = try db.prepare("SELECT ?")
+        #expect(set.bind(with: ["a secret value"]))
+        #expect(set.next())
+        set.close()
+        let again = try db.prepare("SELECT ?")
+        #expect(again.statement?.useCount == 2)
+        #expect(again.next())
+        #expect(again.columnIndexIsNull(0))
+    }
+
+    @Test func aStatementThatFailedIsNotKept() throws {
+        let db = try database()
+        try db.executeUpdate("CREATE UNIQUE INDEX i ON t (a)", values: nil)
+        let sql = "INSERT INTO t VALUES (?)"
+        #expect(!db.executeUpdate(sql, withArgumentsIn: [1]))
+        let set = try db.prepare(sql)
+        #expect(set.statement?.useCount == 1)
+        set.close()
+        // A number of values that does not fit is no fault of the statement.
+        #expect(!db.executeUpdate(sql, withArgumentsIn: []))
+        #expect(!db.executeUpdate(sql, withArgumentsIn: [1, 2]))
+        #expect(db.executeUpdate(sql, withArgumentsIn: [4]))
+        #expect(try db.prepare(sql).statement?.useCount == 5)
+    }
+
+    @Test func theOldestGivesWay() throws {
+        let db = try database(capacity: 2)
+        #expect(try useCount("SELECT 1", db) == 1)
+        #expect(try useCount("SELECT 2", db) == 1)
+        #expect(try useCount("SELECT 1", db) == 3)
+        #expect(try useCount("SELECT 3", db) == 1)
+        #expect(try useCount("SELECT 1", db) == 5)
+        #expect(try useCount("SELECT 2", db) == 1)
+    }
+
+    @Test func columnsFollowTheSchema() throws {
+        let db = try database()
+        #expect(try db.executeQuery("SELECT * FROM t", values: nil).columnCount == 1)
+        try db.executeUpdate("ALTER TABLE t ADD COLUMN b DEFAULT 'new'", values: nil)
+        let rows = try db.executeQuery("SELECT * FROM t", values: nil)
+        #expect(rows.columnCount == 2)
+        #expect(rows.columnIndex(forName: "b") == 1)
+        rows.close()
+        #expect(db.beginTransaction())
+        try db.executeUpdate("ALTER TABLE t DROP COLUMN b", values: nil)
+        #expect(try db.executeQuery("SELECT * FROM t", values: nil).columnCount == 1)
+        #expect(db.rollback())
+        #expect(try db.executeQuery("SELECT * FROM t", values: nil).columnCount == 2)
+    }
+
+    @Test func columnsFollowASchemaThatAnotherConnectionChanged() throws {
+        let directory = try TemporaryDirectory()
+        let db = try Database.testing(directory.file("db"))
+        let other = try Database.testing(directory.file("db"))
+        try db.fill(rows: 1)
+        let first = try db.executeQuery("SELECT * FROM t", values: nil)
+        #expect(first.next() && first.columnIndex(forName: "added") == -1)
+        first.close()
+        try other.executeUpdate("ALTER TABLE t ADD COLUMN added DEFAULT 7", values: nil)
+        let rows = try db.executeQuery("SELECT * FROM t", values: nil)
+        #expect(rows.statement?.useCount == 2)
+        _ = rows.columnIndex(forName: "added")
+        #expect(rows.next())
+        #expect(rows.int(forColumn: "added") == 7)
+    }
+
+    @Test func keptStatementsDoNotKeepTheDatabaseOpenOrLocked() throws {
+        let directory = try TemporaryDirectory()
+        let db = try Database.testing(directory.file("db"))
+        try db.fill(rows: 3)
+        let rows = try db.executeQuery("SELECT * FROM t", values: nil)
+        #expect(rows.next())
+        rows.close()
+        let other = try Database.testing(directory.file("db"))
+        other.maxBusyRetryTimeInterval = 0
+        try other.executeUpdate("DROP TABLE t", values: nil)
+        #expect(db.close())
+    }
+
+    @Test func pragmasActEveryTime() throws {
+        let db = try database()
+        for _ in 0..<2 {
+            try db.executeUpdate("PRAGMA user_version = 5", values: nil)
+            #expect(db.userVersion == 5)
+            try db.executeUpdate("PRAGMA user_version = 6", values: nil)
+            #expect(db.userVersion == 6)
+        }
+    }
+}
