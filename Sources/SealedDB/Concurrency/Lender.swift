@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 
 /// The pool's books: who has which connection, who waits. Opens and closes nothing itself.
 final class Lender: Sendable {
@@ -58,7 +57,7 @@ final class Lender: Sendable {
         }
     }
 
-    private let books = Mutex(Books())
+    private let books = Guarded(Books())
 
     var maximum: UInt {
         get { books.withLock { $0.maximum } }
