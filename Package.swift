@@ -44,11 +44,12 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),
+        .executableTarget(name: "BookStore", dependencies: ["SealedDB"], path: "Examples/BookStore"),
         .testTarget(
             name: "SealedDBTests",
             dependencies: ["SealedDB", "CSealedDBSystem", .product(name: "Logging", package: "swift-log")]
         ),
-        .testTarget(name: "sealdbTests", dependencies: ["SealedDB", "sealdb"]),
+        .testTarget(name: "sealdbTests", dependencies: ["SealedDB", "sealdb", "BookStore"]),
     ],
     swiftLanguageModes: [.v6]
 )

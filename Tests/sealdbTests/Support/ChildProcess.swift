@@ -87,9 +87,11 @@ struct ChildProcess {
 }
 
 enum Tool {
-    /// The built `sealdb`, which lies beside the test executable whatever the build directory is called.
-    static let sealdb = URL(
-        fileURLWithPath: try! FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-    )
-    .deletingLastPathComponent().appendingPathComponent("sealdb").path
+    static let sealdb = path("sealdb")
+
+    /// A built executable, which lies beside the test executable whatever the build directory is called.
+    static func path(_ name: String) -> String {
+        let tests = try! FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        return URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent(name).path
+    }
 }
