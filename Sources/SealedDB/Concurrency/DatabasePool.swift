@@ -120,6 +120,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
             lender.giveUp(loan)
             throw error
         }
+        database.checkedOut = true
         defer { finish(loan, database) }
         return try block(database)
     }
@@ -158,6 +159,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     }
 
     private func finish(_ loan: Lender.Loan, _ database: Database) {
+        database.checkedOut = false
         database.closeOpenResultSets()
         if database.isInTransaction { database.rollback() }
         checkpointIfDue(database)

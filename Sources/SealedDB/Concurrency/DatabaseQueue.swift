@@ -78,7 +78,7 @@ public final class DatabaseQueue: DatabaseAccess, @unchecked Sendable {
     @_disfavoredOverload
     @discardableResult
     public func inDatabase<T>(_ block: (Database) throws -> T) throws -> T {
-        guard !isNested else { throw DatabaseError.nestedCall }
+        guard !isInsideBlock else { throw DatabaseError.nestedCall }
         return try serial.sync {
             owner.store(UInt(pthread_self()), ordering: .sequentiallyConsistent)
             defer { owner.store(0, ordering: .sequentiallyConsistent) }
@@ -92,7 +92,8 @@ public final class DatabaseQueue: DatabaseAccess, @unchecked Sendable {
         }
     }
 
-    private var isNested: Bool {
+    /// Whether the calling thread is inside a block of this queue, where the queue's own calls are an error.
+    public var isInsideBlock: Bool {
         owner.load(ordering: .sequentiallyConsistent) == UInt(pthread_self())
     }
 
@@ -131,7 +132,7 @@ public final class DatabaseQueue: DatabaseAccess, @unchecked Sendable {
 
     /// Closes the connection; the next block opens it again.
     public func close() {
-        guard !isNested else { fatalError("DatabaseQueue.close: \(DatabaseError.nestedCall.message)") }
+        guard !isInsideBlock else { fatalError("DatabaseQueue.close: \(DatabaseError.nestedCall.message)") }
         serial.sync {
             database.connection?.enter()
             database.close()

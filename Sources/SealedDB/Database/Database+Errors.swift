@@ -44,6 +44,9 @@ extension Database {
     }
 
     private func clarified(_ error: DatabaseError) -> DatabaseError {
+        if error.code == SQLITE_LOCKED, hasOpenResultSets {
+            return error.adding(context: "A result set of this connection is still open; close it first")
+        }
         guard error.code == SQLITE_NOTADB, error.reason == .sqlite, configuration.key == nil, let connection,
             let header = try? connection.mainFileHeader()
         else { return error }

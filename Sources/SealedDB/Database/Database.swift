@@ -11,6 +11,9 @@ public final class Database {
     /// How the connection is opened; ``setKey(_:)`` and ``rotateKey(to:progress:)`` change the key in it.
     public internal(set) var configuration: Configuration
 
+    /// Whether a ``DatabasePool`` has lent it to a block.
+    public internal(set) var checkedOut = false
+
     var connection: Connection? { didSet { interrupter.attach(connection) } }
     let interrupter = Interrupter()
     let threading: Connection.Threading

@@ -51,6 +51,7 @@ struct FMDatabasePoolTests {
         #expect(counts() == [1, 0, 1])
         pool.inDatabase { outer in
             #expect(counts() == [0, 1, 1])
+            #expect(outer.checkedOut)
             pool.inDatabase { inner in
                 #expect(inner !== outer)
                 #expect(counts() == [0, 2, 2])

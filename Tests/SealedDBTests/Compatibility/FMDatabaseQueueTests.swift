@@ -182,7 +182,9 @@ struct FMDatabaseQueueTests {
 
     @Test func nestedThrowingCallsThrow() throws {
         let queue = try queue()
+        #expect(!queue.isInsideBlock)
         queue.inDatabase { _ in
+            #expect(queue.isInsideBlock)
             let calls: [() throws -> Void] = [
                 { try queue.inDatabase { _ throws in } }, { try queue.inTransaction { _ in } },
                 { try queue.inSavePoint { _ in } }, { try queue.checkpoint(.passive) },

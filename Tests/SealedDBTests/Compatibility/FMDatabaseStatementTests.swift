@@ -201,6 +201,17 @@ struct FMDatabaseStatementTests {
 
     // MARK: Errors
 
+    @Test func droppingATableThatIsBeingRead() throws {
+        #expect(db.executeStatements("insert into t values (1, 1), (2, 2)"))
+        let set = try db.executeQuery("select a from t", values: nil)
+        #expect(set.next())
+        #expect(!db.executeUpdate("drop table t", withArgumentsIn: []))
+        #expect(db.lastErrorCode() == SQLITE_LOCKED)
+        #expect(db.lastErrorMessage().hasPrefix("A result set of this connection is still open; close it first"))
+        set.close()
+        #expect(db.executeUpdate("drop table t", withArgumentsIn: []))
+    }
+
     @Test func lastErrorMessageAndCodes() throws {
         #expect(!db.hadError())
         #expect(db.lastErrorMessage() == "not an error")
