@@ -99,10 +99,7 @@ struct StoreCopy {
         to target: Connection,
         report: Report
     ) throws(DatabaseError) {
-        let backup = try Backup(from: source, to: target)
-        var isUnfinished = true
-        while isUnfinished {
-            isUnfinished = try backup.step(pages: 256)
+        try Backup.copy(from: source, to: target, pagesPerStep: 256) { backup throws(DatabaseError) in
             try report(.copy, backup.completedPages)
         }
     }

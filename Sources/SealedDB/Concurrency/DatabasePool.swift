@@ -19,6 +19,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     public let vfsName: String?
     private let configuration: Configuration
     private let lender = Lender()
+    let changeHub = ChangeHub()
     private let delegateLock = NSRecursiveLock()
     private weak var delegateUnderLock: (any DatabasePoolDelegate)?
     private let checkpointing = Mutex(())
@@ -127,8 +128,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
 
     /// The connection of the loan, opened and accepted by the delegate.
     private func ready(_ loan: Lender.Loan) throws -> Database {
-        let database =
-            loan.database ?? Database(path: path, configuration: configuration, threading: .gated)
+        let database = loan.database ?? newDatabase()
         database.connection?.enter()
         do {
             if !database.isOpen {
@@ -146,6 +146,13 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
             database.close()
             throw error
         }
+        database.refreshObservation()
+        return database
+    }
+
+    private func newDatabase() -> Database {
+        let database = Database(path: path, configuration: configuration, threading: .gated)
+        database.additions.hooks.changes.hub = changeHub
         return database
     }
 
@@ -161,6 +168,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     private func finish(_ loan: Lender.Loan, _ database: Database) {
         database.checkedOut = false
         database.closeOpenResultSets()
+        database.connection?.endBlobs()
         if database.isInTransaction { database.rollback() }
         checkpointIfDue(database)
         database.connection?.leave()

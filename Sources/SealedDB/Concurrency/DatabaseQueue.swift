@@ -19,6 +19,7 @@ public final class DatabaseQueue: DatabaseAccess, @unchecked Sendable {
     private let flags: Int32
     private let vfs: String?
     private let interrupter: Interrupter
+    let changeHub: ChangeHub
     /// The thread that is inside a block; 0 for none.
     private let owner = Atomic<UInt>(0)
 
@@ -60,6 +61,7 @@ public final class DatabaseQueue: DatabaseAccess, @unchecked Sendable {
         self.vfs = vfs
         database = Database(path: path, configuration: configuration, threading: .gated)
         interrupter = database.interrupter
+        changeHub = database.additions.hooks.changes.hub
         guard database.open(withFlags: flags, vfs: vfs) else { throw database.recordedError ?? .notOpen }
         database.connection?.leave()
     }
@@ -84,8 +86,10 @@ public final class DatabaseQueue: DatabaseAccess, @unchecked Sendable {
             defer { owner.store(0, ordering: .sequentiallyConsistent) }
             database.connection?.enter()
             try database.recording { () throws(DatabaseError) in try database.reopen() }
+            database.refreshObservation()
             defer {
                 database.closeOpenResultSets()
+                database.connection?.endBlobs()
                 database.connection?.leave()
             }
             return try block(database)

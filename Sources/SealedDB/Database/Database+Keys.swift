@@ -33,6 +33,7 @@ extension Database {
 
     private func apply(_ key: Result<Key, DatabaseError>) throws(DatabaseError) {
         _ = try openConnection()
+        try requireIdle()
         do throws(DatabaseError) {
             guard !isInTransaction else {
                 throw DatabaseError(
@@ -103,6 +104,7 @@ extension Database {
 
     private func changeableKey() throws(DatabaseError) -> (path: String, key: Key) {
         _ = try openConnection()
+        try requireIdle()
         guard let key = configuration.key, let path = databasePath, !path.isEmpty, path != ":memory:" else {
             throw DatabaseError(
                 extendedCode: SQLITE_MISUSE,

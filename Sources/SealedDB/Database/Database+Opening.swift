@@ -31,11 +31,13 @@ extension Database {
         try recording { () throws(DatabaseError) in try openConnection(flags: configuration.flags, vfs: nil) }
     }
 
-    /// Closes; idempotent. Open result sets end, an open transaction is rolled back.
-    /// - Returns: false if SQLite was still using the connection, which is then closed when that ends.
+    /// Closes; idempotent. Open result sets and blobs end, an open transaction is rolled back.
+    /// - Returns: false if SQLite was still using the connection, which is then closed when that ends. Also false, with
+    ///   the database left open and an error in ``lastError()``, from within a function or hook that it is calling.
     @discardableResult
     public func close() -> Bool {
         guard let connection else { return true }
+        guard succeeds({ () throws(DatabaseError) in try requireIdle() }) else { return false }
         closeOpenResultSets()
         self.connection = nil
         return connection.close()
@@ -50,6 +52,19 @@ extension Database {
             vfs: vfs,
             busyTimeout: configuration.busyTimeout,
             threading: threading
+        )
+    }
+
+    /// SQLite cannot close a connection from within something that it calls.
+    func requireIdle() throws(DatabaseError) {
+        guard let connection, connection.isRunning else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_MISUSE,
+            reason: .misuse,
+            message: """
+                The database cannot be closed or get another key from within a function, hook or tokenizer that it is \
+                calling. Nothing was changed. Do it after the statement.
+                """
         )
     }
 
@@ -76,17 +91,17 @@ extension Database {
 
     private func configure(_ connection: Connection, flags: Int32) throws(DatabaseError) {
         connection.setCacheCapacity(configuration.statementCacheCapacity)
-        if try !mayBeKeyedLater(connection) { try applySettings(to: connection, flags: flags) }
-        for function in functions { try function.register(on: connection) }
+        let mayBeKeyedLater = try mayBeKeyedLater(connection)
+        if !mayBeKeyedLater { try applySettings(to: connection, flags: flags) }
+        try additions.install(on: connection, mayBeKeyedLater: mayBeKeyedLater)
         guard let prepare = configuration.prepare else { return }
         do {
             try prepare(self)
-        } catch let error as DatabaseError {
-            throw error
         } catch {
-            throw DatabaseError(
-                extendedCode: SQLITE_ABORT,
-                message: "The configuration's prepare closure failed, so the database was closed: \(error)"
+            throw .thrown(
+                error,
+                message: "The configuration's prepare closure failed, so the database was closed.",
+                code: SQLITE_ABORT
             )
         }
     }

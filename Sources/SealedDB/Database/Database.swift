@@ -19,8 +19,8 @@ public final class Database {
     let threading: Connection.Threading
     /// The result sets that are in use, so that closing can end them.
     var resultSets: [ObjectIdentifier: WeakResultSet] = [:]
-    /// Functions made with ``makeFunctionNamed(_:arguments:block:)``, which come back with every reopening.
-    var functions: [SQLFunction] = []
+    /// Functions, hooks and the like, which come back with every reopening.
+    let additions = ConnectionAdditions()
     var recordedError: DatabaseError?
     var openedFlags: Int32?
     var openedVFS: String?

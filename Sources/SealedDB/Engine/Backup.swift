@@ -1,23 +1,55 @@
 internal import SQLiteEngine
 
 /// A copy of all pages from one connection to another. https://www.sqlite.org/c3ref/backup_finish.html
-final class Backup {
-    private let handle: OpaquePointer
+final class Backup: ConnectionHandle {
+    private var pointer: OpaquePointer?
+    private let source: Connection
+    private let target: Connection
 
-    init(from source: Connection, to target: Connection) throws(DatabaseError) {
-        guard let handle = sqlite3_backup_init(target.handle, "main", source.handle, "main") else {
-            throw target.error()
+    /// Copies everything, in steps of so many pages or, for a negative number, in one. If that fails, or `afterStep`
+    /// throws, the target is as it was before.
+    static func copy(
+        from source: Connection,
+        to target: Connection,
+        pagesPerStep: Int32,
+        afterStep: (Backup) throws(DatabaseError) -> Void
+    ) throws(DatabaseError) {
+        let backup = try Backup(from: source, to: target)
+        defer { target.end(backup) }
+        var isUnfinished = true
+        while isUnfinished {
+            isUnfinished = try backup.step(pages: pagesPerStep)
+            try afterStep(backup)
         }
-        self.handle = handle
     }
 
-    deinit {
-        sqlite3_backup_finish(handle)
+    private init(from source: Connection, to target: Connection) throws(DatabaseError) {
+        guard let from = source.handle, let to = target.handle else { throw .notOpen }
+        try source.requireNoHook()
+        try target.requireNoHook()
+        guard let pointer = sqlite3_backup_init(to, "main", from, "main") else { throw target.error() }
+        self.pointer = pointer
+        self.source = source
+        self.target = target
+        target.register(self)
     }
 
-    /// Copies some pages; false when all are there.
-    func step(pages: Int32) throws(DatabaseError) -> Bool {
-        let code = sqlite3_backup_step(handle, pages)
+    func takePointer() -> OpaquePointer? {
+        defer { pointer = nil }
+        return pointer
+    }
+
+    static func end(_ pointer: OpaquePointer) { sqlite3_backup_finish(pointer) }
+
+    /// Copies some pages; false when all are there. Waits for locks as long as the busy timeouts of the connections allow.
+    private func step(pages: Int32) throws(DatabaseError) -> Bool {
+        guard let pointer, source.handle != nil else {
+            throw DatabaseError(
+                extendedCode: SQLITE_ABORT,
+                message: "A database was closed while it was copied. The destination is as it was before."
+            )
+        }
+        let code = sqlite3_backup_step(pointer, pages)
         guard code == SQLITE_OK || code == SQLITE_DONE else {
             let text = String(cString: sqlite3_errstr(code))
             throw DatabaseError(extendedCode: code, message: "Copying stopped: \(text).")
@@ -25,7 +57,7 @@ final class Backup {
         return code == SQLITE_OK
     }
 
-    var completedPages: Int64 {
-        Int64(sqlite3_backup_pagecount(handle)) - Int64(sqlite3_backup_remaining(handle))
-    }
+    var completedPages: Int64 { totalPages - remainingPages }
+    var remainingPages: Int64 { pointer.map { Int64(sqlite3_backup_remaining($0)) } ?? 0 }
+    var totalPages: Int64 { pointer.map { Int64(sqlite3_backup_pagecount($0)) } ?? 0 }
 }

@@ -2,13 +2,10 @@ import Foundation
 internal import SQLiteEngine
 import Synchronization
 
-/// Sole owner of a `sqlite3 *` and of the statements prepared on it.
-///
-/// Statements may be dropped by anybody on any thread. Each `sqlite3_stmt` is therefore claimed exactly once, under
-/// the lock of `registry`, by whoever finalises it: its last user or the closing connection.
+/// Sole owner of a `sqlite3 *` and of what is open on it: statements, blobs, backups.
 final class Connection {
     enum Threading {
-        /// SQLite serialises the calls; any thread may finalise.
+        /// SQLite serialises the calls; any thread may end a handle.
         case serialized
         /// The owner lets one thread in at a time, between ``enter()`` and ``leave()``.
         case gated
@@ -16,25 +13,19 @@ final class Connection {
 
     private(set) var handle: OpaquePointer?
     let threading: Threading
-    private let registry = Mutex(Registry())
+    private let registry = Mutex(HandleRegistry())
     /// Frames in the log at the last commit, once they are counted.
     var walFrameCount: Int32 = 0
+    /// What closures of the caller threw, until it is met as a result code.
+    var thrown = ThrownErrors()
+    /// What SQLite calls meanwhile; kept as long as it may.
+    var hooks: Hooks?
+    /// Whether ``hooks`` observe changes.
+    var isObserved = false
     /// The thread inside the gate, 0 for none.
     private let visitor = Atomic<UInt>(0)
-
-    // The pointers are only handed from one owner to the next, under the lock.
-    private struct Registry: @unchecked Sendable {
-        var open: [ObjectIdentifier: Statement] = [:]
-        var orphans: [OpaquePointer] = []
-        var cache = StatementCache()
-        var isClosed = false
-
-        /// Takes the pointer out of the statement; `nil` if somebody else did.
-        mutating func claim(_ statement: Statement) -> OpaquePointer? {
-            open[ObjectIdentifier(statement)] = nil
-            return statement.takePointer()
-        }
-    }
+    /// The thread that is in a hook, 0 for none.
+    private let hookThread = Atomic<UInt>(0)
 
     /// https://www.sqlite.org/c3ref/open.html
     init(
@@ -102,28 +93,90 @@ final class Connection {
 
     private static var currentThread: UInt { UInt(pthread_self()) }
 
-    /// Admits the calling thread; statements dropped elsewhere meanwhile are finalised here.
+    /// Admits the calling thread; handles dropped elsewhere meanwhile are ended here.
     func enter() {
         visitor.store(Connection.currentThread, ordering: .sequentiallyConsistent)
-        finalizeOrphans()
+        endOrphans()
     }
 
     func leave() {
-        finalizeOrphans()
+        endOrphans()
+        settleChanges()
         visitor.store(0, ordering: .sequentiallyConsistent)
     }
 
-    private func finalizeOrphans() {
-        let orphans = registry.withLock { registry in
-            defer { registry.orphans = [] }
-            return PointerList(registry.orphans)
-        }
-        for pointer in orphans.pointers { sqlite3_finalize(pointer) }
+    /// Whether this thread may make SQLite end a handle.
+    private var mayEnd: Bool {
+        let thread = Connection.currentThread
+        guard hookThread.load(ordering: .relaxed) != thread else { return false }
+        return threading == .serialized || visitor.load(ordering: .sequentiallyConsistent) == thread
     }
 
-    private struct PointerList: @unchecked Sendable {
-        let pointers: [OpaquePointer]
-        init(_ pointers: [OpaquePointer]) { self.pointers = pointers }
+    private func endOrphans() {
+        registry.withLock { $0.takeOrphans() }.end()
+    }
+
+    // MARK: Hooks
+
+    /// Runs a closure of the caller that may not use the connection.
+    func withinHook<T>(_ closure: () throws -> T) rethrows -> T {
+        let outer = hookThread.exchange(Connection.currentThread, ordering: .relaxed)
+        defer { hookThread.store(outer, ordering: .relaxed) }
+        return try closure()
+    }
+
+    /// SQLite allows no use of a connection from within its hooks.
+    func requireNoHook() throws(DatabaseError) {
+        guard hookThread.load(ordering: .relaxed) != 0 else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_MISUSE,
+            reason: .misuse,
+            message: """
+                A hook, authorizer or progress handler used the database that called it, which SQLite does not allow. \
+                Nothing was executed. Do it after the statement, or on another connection.
+                """
+        )
+    }
+
+    /// Whether SQLite is at work further up the call stack, so that the connection cannot be closed.
+    var isRunning: Bool {
+        hookThread.load(ordering: .relaxed) == Connection.currentThread || registry.withLock { $0.hasRunning }
+    }
+
+    // MARK: Handles
+
+    /// Owns the handle from now on; also ends those that were dropped where nobody could.
+    func register(_ handle: any ConnectionHandle) {
+        let mayEnd = mayEnd
+        registry.withLock { registry in
+            registry.add(handle)
+            return mayEnd ? registry.takeOrphans() : HandleRegistry.Claim()
+        }
+        .end()
+    }
+
+    /// Ends the handle, now if this thread may, else when the owner of the gate comes by.
+    func end(_ handle: any ConnectionHandle) {
+        claim(handle).end()
+    }
+
+    /// The handle's pointer; nothing if somebody else has it, or if this thread may not end it.
+    private func claim(_ handle: any ConnectionHandle) -> HandleRegistry.Claim {
+        let mayEnd = mayEnd
+        // What is claimed ends outside the lock: SQLite may call something that takes it.
+        return registry.withLock { registry in
+            if mayEnd { return registry.claim(handle) }
+            registry.orphan(handle)
+            return HandleRegistry.Claim()
+        }
+    }
+
+    /// Gives the handle's pointer to the caller, who ends it; `nil` if somebody else does.
+    func take(_ handle: any ConnectionHandle) -> OpaquePointer? { claim(handle).first }
+
+    /// Ends the blobs that are open.
+    func endBlobs() {
+        for blob in registry.withLock({ $0.all(BlobHandle.self) }) { end(blob) }
     }
 
     // MARK: Statements
@@ -142,11 +195,12 @@ final class Connection {
     }
 
     private func takeFromCache(_ sql: String) -> Statement? {
-        guard let entry = registry.withLock({ $0.cache.take(sql) }) else { return nil }
+        guard let entry = registry.withLock({ $0.takeFromCache(sql) }) else { return nil }
         let statement = Statement(pointer: entry.pointer, connection: self, kind: .reusable)
         statement.cacheKey = sql
         statement.useCount = entry.useCount + 1
-        registry.withLock { $0.open[ObjectIdentifier(statement)] = statement }
+        statement.targets = entry.targets
+        register(statement)
         return statement
     }
 
@@ -155,6 +209,7 @@ final class Connection {
         _ sql: UnsafeBufferPointer<UInt8>
     ) throws(DatabaseError) -> (Statement, consumed: Int) {
         guard let handle else { throw .notOpen }
+        try requireNoHook()
         guard sql.count <= Int32.max else {
             throw DatabaseError(extendedCode: SQLITE_TOOBIG, message: "The statement is longer than 2 GiB.")
         }
@@ -165,7 +220,9 @@ final class Connection {
         let start = sql.baseAddress.map { UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self) }
         let kind = StatementKind(sql)
         let flags = kind == .reusable ? UInt32(SQLITE_PREPARE_PERSISTENT) : 0
-        let code = start.map { sqlite3_prepare_v3(handle, $0, Int32(sql.count), flags, &pointer, &tail) } ?? SQLITE_OK
+        let (code, targets) = observedPrepare {
+            start.map { sqlite3_prepare_v3(handle, $0, Int32(sql.count), flags, &pointer, &tail) } ?? SQLITE_OK
+        }
         guard code == SQLITE_OK else {
             // Text and message could show the key.
             if holdsKey { throw DatabaseError.statementWithKeyFailed(code: sqlite3_extended_errcode(handle)) }
@@ -173,115 +230,54 @@ final class Connection {
         }
         let consumed = tail.flatMap { tail in start.map { tail - $0 } } ?? sql.count
         let statement = Statement(pointer: pointer, connection: self, kind: kind, holdsKey: holdsKey)
-        if pointer != nil { registry.withLock { $0.open[ObjectIdentifier(statement)] = statement } }
+        if pointer != nil { register(statement) }
+        statement.targets = targets
         return (statement, consumed)
     }
 
     /// Ends a use of the statement: it goes back to the cache, or is finalised, now if this thread may, else when the
     /// owner of the gate comes by.
     func release(_ statement: Statement) {
-        let mayTouch =
-            threading == .serialized || visitor.load(ordering: .sequentiallyConsistent) == Connection.currentThread
-        let claimed = registry.withLock { registry -> PointerList in
-            guard let pointer = registry.claim(statement) else { return PointerList([]) }
-            if mayTouch { return PointerList([pointer]) }
-            registry.orphans.append(pointer)
-            return PointerList([])
+        let claimed = claim(statement)
+        if let pointer = claimed.first, let sql = statement.cacheKey, !statement.hasFailed {
+            sqlite3_reset(pointer)
+            sqlite3_clear_bindings(pointer)
+            let entry = StatementCache.Entry(
+                pointer: pointer,
+                useCount: statement.useCount,
+                targets: statement.targets
+            )
+            registry.withLock { $0.keep(entry, for: sql) }.end()
+        } else {
+            claimed.end()
         }
-        // Outside the lock: a function called by SQLite may drop a statement while it holds SQLite's own mutex.
-        for pointer in claimed.pointers {
-            if let sql = statement.cacheKey, !statement.hasFailed {
-                sqlite3_reset(pointer)
-                sqlite3_clear_bindings(pointer)
-                keep(PointerList([pointer]), sql, useCount: statement.useCount)
-            } else {
-                sqlite3_finalize(pointer)
-            }
-        }
-    }
-
-    private func keep(_ statement: PointerList, _ sql: String, useCount: Int) {
-        let surplus = registry.withLock { registry in
-            // Closed by another thread meanwhile, which could not know of this statement.
-            if registry.isClosed { return statement }
-            let entry = StatementCache.Entry(pointer: statement.pointers[0], useCount: useCount)
-            return PointerList(registry.cache.put(entry, for: sql))
-        }
-        for pointer in surplus.pointers { sqlite3_finalize(pointer) }
     }
 
     /// Finalises the statements that are kept for later; those in use are not touched.
     func clearCache() {
-        let kept = registry.withLock { PointerList($0.cache.removeAll()) }
-        for pointer in kept.pointers { sqlite3_finalize(pointer) }
+        registry.withLock { $0.clearCache() }.end()
     }
 
     /// How many statements are kept for later uses; 0 for none.
     func setCacheCapacity(_ capacity: Int) {
-        let surplus = registry.withLock { PointerList($0.cache.setCapacity(capacity)) }
-        for pointer in surplus.pointers { sqlite3_finalize(pointer) }
+        registry.withLock { $0.setCacheCapacity(capacity) }.end()
     }
 
-    /// Finalises every statement and closes. Idempotent.
-    /// - Returns: false if SQLite still had something of this connection in use; it is then closed when that ends.
+    /// Ends every handle and closes. Idempotent.
+    /// - Returns: false if SQLite still had something of this connection in use; it is then closed when that ends. Also
+    ///   false, with nothing done, while ``isRunning``.
     @discardableResult
     func close() -> Bool {
         guard let handle else { return true }
-        let claimed = registry.withLock { registry -> PointerList in
-            let statements = Array(registry.open.values)
-            let pointers =
-                statements.compactMap { registry.claim($0) } + registry.orphans + registry.cache.removeAll()
-            registry.orphans = []
-            registry.isClosed = true
-            return PointerList(pointers)
-        }
-        for pointer in claimed.pointers { sqlite3_finalize(pointer) }
+        guard !isRunning else { return false }
+        registry.withLock { $0.close() }.end()
+        settleChanges()
+        hooks?.detach()
+        hooks = nil
         self.handle = nil
         if sqlite3_close(handle) == SQLITE_OK { return true }
         sqlite3_close_v2(handle)
         return false
-    }
-
-    // MARK: Errors
-
-    /// The error that SQLite last reported on this connection.
-    func error(sql: String? = nil) -> DatabaseError {
-        guard let handle else { return .notOpen }
-        let offset = sealeddb_error_offset(handle)
-        return DatabaseError(
-            extendedCode: sqlite3_extended_errcode(handle),
-            message: String(cString: sqlite3_errmsg(handle)),
-            sql: sql,
-            offset: sql != nil && offset >= 0 ? Int(offset) : nil
-        )
-    }
-
-    func check(_ code: Int32, sql: String? = nil) throws(DatabaseError) {
-        guard code != SQLITE_OK else { return }
-        guard let handle, sqlite3_extended_errcode(handle) == code else {
-            throw DatabaseError(extendedCode: code, message: String(cString: sqlite3_errstr(code)), sql: sql)
-        }
-        throw error(sql: sql)
-    }
-}
-
-extension DatabaseError {
-    static func statementWithKeyFailed(code: Int32) -> DatabaseError {
-        DatabaseError(
-            extendedCode: code,
-            message: """
-                A statement that holds a key failed (\(String(cString: sqlite3_errstr(code)))). It is not shown, so that \
-                the key does not get out.
-                """
-        )
-    }
-
-    static var notOpen: DatabaseError {
-        DatabaseError(
-            extendedCode: SQLITE_MISUSE,
-            reason: .misuse,
-            message: "The database is not open. Call open() first, and look at lastError() if that fails."
-        )
     }
 }
 

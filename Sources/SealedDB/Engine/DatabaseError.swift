@@ -17,6 +17,9 @@ public struct DatabaseError: Error, Sendable, Hashable {
     public let sql: String?
     /// Byte offset in ``sql`` of the token that the error refers to, where SQLite names one.
     public let offset: Int?
+    /// The error that a closure of yours threw while SQLite or SealedDB called it; `nil` for all other failures. It
+    /// takes no part in comparisons, and ``message`` does not repeat its text, which could hold a value.
+    public let underlyingError: (any Error)?
 
     /// Creates an error; the primary code is the low byte of the extended one.
     public init(
@@ -24,7 +27,8 @@ public struct DatabaseError: Error, Sendable, Hashable {
         reason: Reason = .sqlite,
         message: String,
         sql: String? = nil,
-        offset: Int? = nil
+        offset: Int? = nil,
+        underlyingError: (any Error)? = nil
     ) {
         self.code = extendedCode & 0xff
         self.extendedCode = extendedCode
@@ -32,6 +36,18 @@ public struct DatabaseError: Error, Sendable, Hashable {
         self.message = message
         self.sql = sql
         self.offset = offset
+        self.underlyingError = underlyingError
+    }
+
+    public static func == (first: DatabaseError, second: DatabaseError) -> Bool {
+        first.extendedCode == second.extendedCode && first.reason == second.reason && first.message == second.message
+            && first.sql == second.sql && first.offset == second.offset
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(extendedCode)
+        hasher.combine(message)
+        hasher.combine(sql)
     }
 
     /// The error domain of FMDB, kept for code that compares it.
@@ -44,14 +60,19 @@ public struct DatabaseError: Error, Sendable, Hashable {
             reason: reason,
             message: "\(context): \(message)",
             sql: sql,
-            offset: offset
+            offset: offset,
+            underlyingError: underlyingError
         )
     }
 }
 
 extension DatabaseError: CustomNSError {
     public var errorCode: Int { Int(code) }
-    public var errorUserInfo: [String: Any] { [NSLocalizedDescriptionKey: message] }
+    public var errorUserInfo: [String: Any] {
+        var info: [String: Any] = [NSLocalizedDescriptionKey: message]
+        info[NSUnderlyingErrorKey] = underlyingError
+        return info
+    }
 }
 
 extension DatabaseError: CustomStringConvertible {
@@ -116,6 +137,8 @@ extension DatabaseError {
         public static let unusableSettings = Reason("unusable settings")
         /// What was written did not verify, and was discarded.
         public static let unverified = Reason("unverified")
+        /// A closure of the caller threw; ``DatabaseError/underlyingError`` is what it threw.
+        public static let closureFailed = Reason("closure failed")
         /// The caller asked to stop.
         public static let interrupted = Reason("interrupted")
         /// The call is not allowed here: a programming error.

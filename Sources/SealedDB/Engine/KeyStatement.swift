@@ -27,6 +27,13 @@ struct KeyStatement {
         return false
     }
 
+    static func occurs(in sql: String) -> Bool {
+        Array(sql.utf8).withUnsafeBufferPointer { occurs(in: $0) }
+    }
+
+    /// Whether the pragma of this name sets a key.
+    static func isKeyPragma(_ name: String) -> Bool { pragmas.contains(name.lowercased()) }
+
     /// The first word of the text in lower case, behind blanks, comments, semicolons and `EXPLAIN`.
     static func firstWord(of sql: String) -> String? {
         Array(sql.utf8).withUnsafeBufferPointer { bytes in

@@ -29,6 +29,11 @@ public final class Statement {
     private(set) var hasRow = false
     /// Whether a step failed.
     private(set) var hasFailed = false
+    /// Whether a step is under way; a function that it calls must leave the statement alone.
+    private(set) var isRunning = false
+    private var isClosing = false
+    /// What it may write, where changes are observed.
+    var targets = ChangeCollector.Targets()
 
     /// Errors then leave the text out.
     private let holdsKey: Bool
@@ -55,38 +60,47 @@ public final class Statement {
     /// The text; empty once the use has ended, and for a statement that holds a key.
     public var query: String { sql ?? "" }
 
-    /// Ends this use, as closing the result set does; idempotent.
+    static func end(_ pointer: OpaquePointer) { sqlite3_finalize(pointer) }
+
+    /// Ends this use, as closing the result set does; idempotent. In a function that the statement calls, it ends when
+    /// the function has returned.
     public func close() {
-        connection.release(self)
+        if isRunning { isClosing = true } else { connection.release(self) }
     }
 
     /// Advances by one row; false at the end. https://www.sqlite.org/c3ref/step.html
     func step() throws(DatabaseError) -> Bool {
         guard let pointer else { throw .statementClosed }
-        switch sqlite3_step(pointer) {
-        case SQLITE_ROW:
-            hasRow = true
+        guard !isRunning else { throw .statementRunning }
+        try connection.requireNoHook()
+        isRunning = true
+        let code = connection.isObserved ? connection.observedStep(self, pointer) : sqlite3_step(pointer)
+        isRunning = false
+        hasRow = code == SQLITE_ROW
+        let error = hasRow || code == SQLITE_DONE ? nil : connection.error(sql: sql)
+        hasFailed = hasFailed || error != nil
+        if isClosing { close() }
+        if let error { throw error }
+        if code == SQLITE_ROW {
+            guard !isClosing else { throw .statementClosed }
             return true
-        case SQLITE_DONE:
-            hasRow = false
-            if kind == .schemaChange { connection.clearCache() }
-            return false
-        default:
-            hasRow = false
-            hasFailed = true
-            throw connection.error(sql: sql)
         }
+        if kind == .schemaChange { connection.clearCache() }
+        return false
     }
 
     /// Makes the statement ready to run again, with its bindings kept. https://www.sqlite.org/c3ref/reset.html
+    ///
+    /// In a function that the statement calls it does nothing.
     public func reset() {
+        guard let pointer, !isRunning else { return }
         hasRow = false
         // The result repeats the last step's error, which was reported then.
-        if let pointer { sqlite3_reset(pointer) }
+        sqlite3_reset(pointer)
     }
 
     func clearBindings() {
-        if let pointer { sqlite3_clear_bindings(pointer) }
+        if let pointer, !isRunning { sqlite3_clear_bindings(pointer) }
     }
 
     /// The text, for errors; `nil` if it holds a key.
@@ -196,7 +210,17 @@ public final class Statement {
 @available(*, unavailable, message: "A Statement belongs to the thread that uses its Database.")
 extension Statement: Sendable {}
 
+extension Statement: ConnectionHandle {}
+
 extension DatabaseError {
+    static var statementRunning: DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_MISUSE,
+            reason: .misuse,
+            message: "The statement was stepped by a function that it calls itself. Use another statement there."
+        )
+    }
+
     static var statementClosed: DatabaseError {
         DatabaseError(
             extendedCode: SQLITE_MISUSE,

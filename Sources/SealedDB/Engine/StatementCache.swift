@@ -6,11 +6,13 @@ struct StatementCache {
     struct Entry: @unchecked Sendable {
         let pointer: OpaquePointer
         let useCount: Int
+        let targets: ChangeCollector.Targets
         fileprivate var tick: UInt64 = 0
 
-        init(pointer: OpaquePointer, useCount: Int) {
+        init(pointer: OpaquePointer, useCount: Int, targets: ChangeCollector.Targets) {
             self.pointer = pointer
             self.useCount = useCount
+            self.targets = targets
         }
     }
 

@@ -1,19 +1,24 @@
 public import Foundation
 
-/// Functions written in Swift that SQL may call. https://www.sqlite.org/appfunc.html
+/// FMDB's form of functions, which works on SQLite's own arguments. https://www.sqlite.org/appfunc.html
 extension Database {
     /// Makes a function that SQL may call; it comes back when the database is opened again.
     ///
     /// The block reads its arguments with `valueString(_:)` and the like, and sets its result with
-    /// `resultString(_:context:)` and the like; setting none means NULL. A failure is left in ``lastError()``.
+    /// `resultString(_:context:)` and the like; setting none means NULL. As in FMDB the database's schema may call it too;
+    /// ``addFunction(_:argumentCount:options:_:)`` is safer, and its block throws. A failure is left in ``lastError()``.
     /// - Parameter arguments: how many it takes; -1 for any number.
     public func makeFunctionNamed(_ name: String, arguments: Int32, block: @escaping FunctionBlock) {
-        let function = SQLFunction(name: name, argumentCount: arguments, block: block)
         _ = succeeds { () throws(DatabaseError) in
-            try function.register(on: openConnection())
-            functions.removeAll { $0.name.lowercased() == name.lowercased() && $0.argumentCount == arguments }
-            functions.append(function)
+            let function = SQLFunction(name: name, argumentCount: arguments, body: .block(block))
+            try additions.add(function, to: openConnection())
         }
+    }
+
+    /// As ``makeFunctionNamed(_:arguments:block:)``: the number is exact, whatever the label says.
+    @available(*, deprecated, renamed: "makeFunctionNamed(_:arguments:block:)")
+    public func makeFunctionNamed(_ name: String, maximumArguments count: Int32, with block: @escaping FunctionBlock) {
+        makeFunctionNamed(name, arguments: count, block: block)
     }
 
     // MARK: Arguments

@@ -1,0 +1,70 @@
+/// What committed transactions have changed. https://www.sqlite.org/c3ref/update_hook.html
+public struct DatabaseChanges: Sendable, Hashable {
+    /// The rows that have changed, by table, in the spelling in which the tables were asked for. Never empty.
+    public let tables: [String: ChangedRows]
+}
+
+/// The changes that are committed from now on, as they come: see ``Database/changes(in:database:)``.
+///
+/// For one `for await` loop. It ends when its task is cancelled, and when the database, queue or pool is dropped;
+/// observation ends when it is dropped.
+public struct DatabaseChangeSequence: AsyncSequence, Sendable {
+    public typealias Element = DatabaseChanges
+    public typealias Failure = Never
+
+    private let signals: AsyncStream<Void>
+    private let subscription: Subscription
+
+    /// Ends the observation when nobody has it any more.
+    fileprivate final class Subscription: Sendable {
+        let observer: ChangeObserver
+        private let hub: WeakHub
+
+        // @unchecked: a weak reference that is never assigned may be read by any thread.
+        private struct WeakHub: @unchecked Sendable {
+            weak var hub: ChangeHub?
+        }
+
+        init(_ observer: ChangeObserver, _ hub: ChangeHub) {
+            self.observer = observer
+            self.hub = WeakHub(hub: hub)
+            hub.add(observer)
+        }
+
+        deinit {
+            hub.hub?.remove(observer)
+        }
+    }
+
+    init(tables: Set<String>, database: String, hub: ChangeHub) {
+        let (signals, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let names = tables.map { (TableName($0, in: database), $0) }
+        let observer = ChangeObserver(
+            names: Dictionary(names, uniquingKeysWith: { first, _ in first }),
+            continuation: continuation
+        )
+        self.signals = signals
+        self.subscription = Subscription(observer, hub)
+    }
+
+    public func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(signals: signals.makeAsyncIterator(), subscription: subscription)
+    }
+
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        fileprivate var signals: AsyncStream<Void>.AsyncIterator
+        fileprivate let subscription: Subscription
+
+        /// Everything that has been committed since the last call; waits for the next commit if that is nothing.
+        public mutating func next() async -> DatabaseChanges? {
+            await next(isolation: nil)
+        }
+
+        public mutating func next(isolation actor: isolated (any Actor)?) async -> DatabaseChanges? {
+            while await signals.next(isolation: actor) != nil {
+                if let tables = subscription.observer.take() { return DatabaseChanges(tables: tables) }
+            }
+            return nil
+        }
+    }
+}

@@ -1,0 +1,98 @@
+internal import SQLiteEngine
+
+/// One open blob. https://www.sqlite.org/c3ref/blob_open.html
+final class BlobHandle: ConnectionHandle {
+    private var pointer: OpaquePointer?
+    private let connection: Connection
+    private let database: String
+    private let table: String
+    private var rowID: Int64
+
+    init(
+        _ connection: Connection,
+        database: String,
+        table: String,
+        column: String,
+        rowID: Int64,
+        isWritable: Bool
+    ) throws(DatabaseError) {
+        guard let handle = connection.handle else { throw .notOpen }
+        try connection.requireNoHook()
+        self.connection = connection
+        self.database = database
+        self.table = table
+        self.rowID = rowID
+        try connection.check(sqlite3_blob_open(handle, database, table, column, rowID, isWritable ? 1 : 0, &pointer))
+        connection.register(self)
+    }
+
+    func takePointer() -> OpaquePointer? {
+        defer { pointer = nil }
+        return pointer
+    }
+
+    static func end(_ pointer: OpaquePointer) { sqlite3_blob_close(pointer) }
+
+    /// Ends it wherever this is.
+    func drop() { connection.end(self) }
+
+    /// Ends it, and with it the transaction that it may have begun, whose commit can fail.
+    func close() throws(DatabaseError) {
+        try connection.requireNoHook()
+        guard let pointer = connection.take(self) else { return }
+        let code = sqlite3_blob_close(pointer)
+        connection.settleChanges()
+        try connection.check(code)
+    }
+
+    var count: Int { pointer.map { Int(sqlite3_blob_bytes($0)) } ?? 0 }
+
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws(DatabaseError) {
+        let pointer = try usable(offset, buffer.count)
+        try check(sqlite3_blob_read(pointer, buffer.baseAddress, Int32(buffer.count), Int32(offset)))
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(DatabaseError) {
+        let pointer = try usable(offset, bytes.count)
+        try check(sqlite3_blob_write(pointer, bytes.baseAddress, Int32(bytes.count), Int32(offset)))
+        if connection.isObserved { connection.hooks?.changes.blobWritten(table, in: database, rowID: rowID) }
+    }
+
+    func reopen(rowID: Int64) throws(DatabaseError) {
+        let pointer = try usable(0, 0)
+        try check(sqlite3_blob_reopen(pointer, rowID))
+        self.rowID = rowID
+    }
+
+    private func usable(_ offset: Int, _ length: Int) throws(DatabaseError) -> OpaquePointer {
+        guard let pointer else {
+            throw DatabaseError(
+                extendedCode: SQLITE_MISUSE,
+                reason: .misuse,
+                message: "The blob is closed, by itself, with its database, or with the queue's block. Open it anew."
+            )
+        }
+        try connection.requireNoHook()
+        guard offset >= 0, length <= count, offset <= count - length else {
+            throw DatabaseError(
+                extendedCode: SQLITE_RANGE,
+                reason: .misuse,
+                message: "Bytes \(offset) to \(offset)+\(length) are not within the blob's \(count). It is unchanged."
+            )
+        }
+        return pointer
+    }
+
+    private func check(_ code: Int32) throws(DatabaseError) {
+        guard code & 0xff != SQLITE_ABORT else {
+            throw DatabaseError(
+                extendedCode: code,
+                message: """
+                    The blob has expired: its row was changed or deleted after it was opened, or it could not be moved \
+                    to another row. What was written before stays. Open it anew.
+                    """
+            )
+        }
+        try connection.check(code)
+    }
+}

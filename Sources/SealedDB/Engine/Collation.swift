@@ -1,0 +1,74 @@
+import Foundation
+internal import SQLiteEngine
+
+/// An order of texts, as it comes back with every opening.
+struct Collation {
+    let name: String
+    let compare: (String, String) -> ComparisonResult
+
+    private final class Box {
+        let compare: (String, String) -> ComparisonResult
+        init(_ compare: @escaping (String, String) -> ComparisonResult) { self.compare = compare }
+    }
+
+    /// https://www.sqlite.org/c3ref/create_collation.html
+    func register(on connection: Connection) throws(DatabaseError) {
+        guard let handle = connection.handle else { throw .notOpen }
+        try Collation.validate(name)
+        let box = Unmanaged.passRetained(Box(compare))
+        let code = sqlite3_create_collation_v2(
+            handle,
+            name,
+            SQLITE_UTF8,
+            box.toOpaque(),
+            { context, firstCount, first, secondCount, second in
+                let box = Unmanaged<Box>.fromOpaque(context!).takeUnretainedValue()
+                let first = UnsafeRawBufferPointer(start: first, count: Int(firstCount))
+                let second = UnsafeRawBufferPointer(start: second, count: Int(secondCount))
+                return Int32(Collation.order(first, second, box.compare).rawValue)
+            },
+            { $0.map { Unmanaged<Box>.fromOpaque($0).release() } }
+        )
+        // Unlike for functions, SQLite does not release it then.
+        if code != SQLITE_OK { box.release() }
+        try connection.check(code)
+    }
+
+    static func remove(_ name: String, from connection: Connection) throws(DatabaseError) {
+        guard let handle = connection.handle else { throw .notOpen }
+        try validate(name)
+        try connection.check(sqlite3_create_collation_v2(handle, name, SQLITE_UTF8, nil, nil, nil))
+    }
+
+    private static func validate(_ name: String) throws(DatabaseError) {
+        guard name.isEmpty || name.utf8.contains(0) else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_MISUSE,
+            reason: .misuse,
+            message: "The name of a collation is not empty and has no NUL. Nothing was changed."
+        )
+    }
+
+    /// Invalid UTF-8 is compared with U+FFFD in its place. Texts that only seem equal then are told apart by their bytes,
+    /// so that an index does not take one for the other.
+    private static func order(
+        _ first: UnsafeRawBufferPointer,
+        _ second: UnsafeRawBufferPointer,
+        _ compare: (String, String) -> ComparisonResult
+    ) -> ComparisonResult {
+        let valid = (String(validating: first, as: UTF8.self), String(validating: second, as: UTF8.self))
+        let result = compare(
+            valid.0 ?? String(decoding: first, as: UTF8.self),
+            valid.1 ?? String(decoding: second, as: UTF8.self)
+        )
+        guard result == .orderedSame else { return result }
+        switch (valid.0 == nil, valid.1 == nil) {
+        case (false, false): return .orderedSame
+        case (false, true): return .orderedAscending
+        case (true, false): return .orderedDescending
+        case (true, true):
+            if first.elementsEqual(second) { return .orderedSame }
+            return first.lexicographicallyPrecedes(second) ? .orderedAscending : .orderedDescending
+        }
+    }
+}

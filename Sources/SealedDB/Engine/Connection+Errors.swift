@@ -1,0 +1,47 @@
+internal import SQLiteEngine
+
+extension Connection {
+    /// The error that SQLite last reported on this connection.
+    ///
+    /// What a closure of the caller threw meanwhile is that error.
+    func error(sql: String? = nil) -> DatabaseError {
+        guard let handle else { return .notOpen }
+        let code = sqlite3_extended_errcode(handle)
+        if let error = thrown.take(code, sql: sql) { return error }
+        let offset = sealeddb_error_offset(handle)
+        return DatabaseError(
+            extendedCode: code,
+            message: String(cString: sqlite3_errmsg(handle)),
+            sql: sql,
+            offset: sql != nil && offset >= 0 ? Int(offset) : nil
+        )
+    }
+
+    func check(_ code: Int32, sql: String? = nil) throws(DatabaseError) {
+        guard code != SQLITE_OK else { return }
+        guard let handle, sqlite3_extended_errcode(handle) == code else {
+            throw DatabaseError(extendedCode: code, message: String(cString: sqlite3_errstr(code)), sql: sql)
+        }
+        throw error(sql: sql)
+    }
+}
+
+extension DatabaseError {
+    static func statementWithKeyFailed(code: Int32) -> DatabaseError {
+        DatabaseError(
+            extendedCode: code,
+            message: """
+                A statement that holds a key failed (\(String(cString: sqlite3_errstr(code)))). It is not shown, so that \
+                the key does not get out.
+                """
+        )
+    }
+
+    static var notOpen: DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_MISUSE,
+            reason: .misuse,
+            message: "The database is not open. Call open() first, and look at lastError() if that fails."
+        )
+    }
+}

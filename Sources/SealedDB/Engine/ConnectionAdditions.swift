@@ -1,0 +1,52 @@
+/// What a database adds to its connection, and adds again to every later one.
+final class ConnectionAdditions {
+    let hooks = Hooks()
+    private var functions: [SQLFunction] = []
+    private var collations: [Collation] = []
+    private var tokenizers: [FTS5Module] = []
+
+    /// - Parameter mayBeKeyedLater: whether the connection may still need a key to be read at all.
+    func install(on connection: Connection, mayBeKeyedLater: Bool) throws(DatabaseError) {
+        for function in functions { try function.register(on: connection) }
+        for collation in collations { try collation.register(on: connection) }
+        do throws(DatabaseError) {
+            for tokenizer in tokenizers { try tokenizer.register(on: connection) }
+        } catch {
+            // FTS5 is reached by a statement. With the key everything is installed again.
+            if !mayBeKeyedLater { throw error }
+        }
+        hooks.attach(to: connection)
+    }
+
+    func add(_ function: SQLFunction, to connection: Connection) throws(DatabaseError) {
+        try function.register(on: connection)
+        functions.removeAll { $0.isSame(as: function.name, function.argumentCount) }
+        functions.append(function)
+    }
+
+    func removeFunction(
+        _ name: String,
+        argumentCount: Int32,
+        from connection: Connection
+    ) throws(DatabaseError) {
+        try SQLFunction.remove(name, argumentCount: argumentCount, from: connection)
+        functions.removeAll { $0.isSame(as: name, argumentCount) }
+    }
+
+    func add(_ collation: Collation, to connection: Connection) throws(DatabaseError) {
+        try collation.register(on: connection)
+        collations.removeAll { $0.name.foldedForSQL == collation.name.foldedForSQL }
+        collations.append(collation)
+    }
+
+    func removeCollation(_ name: String, from connection: Connection) throws(DatabaseError) {
+        try Collation.remove(name, from: connection)
+        collations.removeAll { $0.name.foldedForSQL == name.foldedForSQL }
+    }
+
+    func add(_ tokenizer: FTS5Module, to connection: Connection) throws(DatabaseError) {
+        try hooks.withoutUserAuthorizer { () throws(DatabaseError) in try tokenizer.register(on: connection) }
+        tokenizers.removeAll { $0.name.foldedForSQL == tokenizer.name.foldedForSQL }
+        tokenizers.append(tokenizer)
+    }
+}

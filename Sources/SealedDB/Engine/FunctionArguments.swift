@@ -1,0 +1,125 @@
+public import Foundation
+internal import SQLiteEngine
+
+/// What SQL passes to a function. It is only lent for the call: it cannot be copied or kept.
+///
+/// An index without an argument reads as NULL. Conversions are SQLite's: <https://www.sqlite.org/c3ref/value_blob.html>.
+public struct FunctionArguments: ~Copyable {
+    /// How many there are.
+    public let count: Int
+    private let values: UnsafeMutablePointer<OpaquePointer?>?
+
+    init(_ count: Int32, _ values: UnsafeMutablePointer<OpaquePointer?>?) {
+        self.count = Int(count)
+        self.values = values
+    }
+
+    private func argument(_ index: Int) -> FunctionArgument? {
+        guard index >= 0, index < count, let value = values?[index] else { return nil }
+        return FunctionArgument(UnsafeMutableRawPointer(value))
+    }
+
+    /// The value with its type. In text that is not valid UTF-8, U+FFFD stands for what is not; ``data(at:)`` has the
+    /// bytes.
+    public subscript(index: Int) -> SQLValue {
+        guard let argument = argument(index) else { return .null }
+        return switch argument.type {
+        case .null: .null
+        case .integer: .integer(argument.int64)
+        case .float: .real(argument.double)
+        case .text: .text(argument.repairedText)
+        case .blob: .blob(argument.data ?? Data())
+        }
+    }
+
+    /// All values, which may be kept.
+    public var all: [SQLValue] { (0..<count).map { self[$0] } }
+
+    public func type(at index: Int) -> SqliteValueType { argument(index)?.type ?? .null }
+
+    /// As an integer; 0 for NULL.
+    public func integer(at index: Int) -> Int64 { argument(index)?.int64 ?? 0 }
+
+    /// As a floating-point number; 0 for NULL.
+    public func real(at index: Int) -> Double { argument(index)?.double ?? 0 }
+
+    /// As text, with its embedded NULs; `nil` for NULL and for invalid UTF-8.
+    public func text(at index: Int) -> String? { argument(index)?.text }
+
+    /// A copy of the bytes of a blob or text; `nil` for NULL.
+    public func data(at index: Int) -> Data? { argument(index)?.data }
+
+    /// Calls `body` with the bytes of a blob or text inside SQLite; none for NULL.
+    public func withBytes<T>(at index: Int, _ body: (UnsafeRawBufferPointer) throws -> T) rethrows -> T {
+        try body(argument(index)?.bytes ?? UnsafeRawBufferPointer(start: nil, count: 0))
+    }
+}
+
+/// An argument of a function. https://www.sqlite.org/c3ref/value_blob.html
+struct FunctionArgument {
+    private let value: OpaquePointer
+
+    init(_ pointer: UnsafeMutableRawPointer) { value = OpaquePointer(pointer) }
+
+    var type: SqliteValueType { SqliteValueType(rawValue: sqlite3_value_type(value)) ?? .null }
+    var int32: Int32 { sqlite3_value_int(value) }
+    var int64: Int64 { sqlite3_value_int64(value) }
+    var double: Double { sqlite3_value_double(value) }
+
+    /// Inside SQLite, until the call ends or another conversion is asked for.
+    var bytes: UnsafeRawBufferPointer {
+        guard let start = sqlite3_value_blob(value) else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+        return UnsafeRawBufferPointer(start: start, count: Int(sqlite3_value_bytes(value)))
+    }
+
+    var data: Data? { type == .null ? nil : Data(bytes) }
+
+    private var textBytes: UnsafeBufferPointer<UInt8>? {
+        guard let start = sqlite3_value_text(value) else { return nil }
+        return UnsafeBufferPointer(start: start, count: Int(sqlite3_value_bytes(value)))
+    }
+
+    var text: String? { textBytes.flatMap { String(validating: $0, as: UTF8.self) } }
+
+    var repairedText: String { textBytes.map { String(decoding: $0, as: UTF8.self) } ?? "" }
+}
+
+/// Where a function leaves its result. https://www.sqlite.org/c3ref/result_blob.html
+struct FunctionContext {
+    private let context: OpaquePointer
+
+    init(_ pointer: UnsafeMutableRawPointer) { context = OpaquePointer(pointer) }
+    init(_ context: OpaquePointer) { self.context = context }
+
+    func set(_ value: SQLValue) {
+        switch value {
+        case .null: setNull()
+        case .integer(let value): set(value)
+        case .real(let value): set(value)
+        case .text(let value): set(value)
+        case .blob(let value): set(value)
+        }
+    }
+
+    func setNull() { sqlite3_result_null(context) }
+    func set(_ value: Int32) { sqlite3_result_int(context, value) }
+    func set(_ value: Int64) { sqlite3_result_int64(context, value) }
+    func set(_ value: Double) { sqlite3_result_double(context, value) }
+
+    func set(_ data: Data) {
+        data.withUnsafeBytes { sealeddb_result_blob(context, $0.baseAddress, UInt64($0.count)) }
+    }
+
+    func set(_ text: String) {
+        var text = text
+        text.withUTF8 { bytes in
+            let start = bytes.baseAddress.map { UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self) }
+            sealeddb_result_text(context, start, UInt64(bytes.count))
+        }
+    }
+
+    func fail(_ message: String) { sqlite3_result_error(context, message, -1) }
+    func fail(code: Int32) { sqlite3_result_error_code(context, code) }
+    func failNoMemory() { sqlite3_result_error_nomem(context) }
+    func failTooBig() { sqlite3_result_error_toobig(context) }
+}

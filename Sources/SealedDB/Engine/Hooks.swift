@@ -1,0 +1,189 @@
+internal import SQLiteEngine
+
+/// What a database has SQLite call while statements run. It belongs to the database, and moves from one connection to
+/// the next.
+///
+/// Both the caller's closures and the library's own observation go through here. SQLite forbids the closures to use the
+/// connection that calls them, so it refuses to work meanwhile.
+final class Hooks {
+    struct Progress {
+        let interval: Int32
+        let goesOn: () -> Bool
+    }
+
+    var update: ((RowChange) -> Void)? { didSet { install() } }
+    var commit: (() throws -> Void)? { didSet { install() } }
+    var rollback: (() -> Void)? { didSet { install() } }
+    var progress: Progress? { didSet { install() } }
+    var authorizer: ((AuthorizationRequest) -> AuthorizerDecision)? { didSet { install() } }
+    /// Told the text and the nanoseconds of each statement that has run: the text as it was prepared, without bound
+    /// values; `nil` if it holds a key.
+    var trace: ((_ sql: String?, _ duration: Int64) -> Void)? { didSet { install() } }
+    let changes = ChangeCollector()
+
+    private weak var connection: Connection?
+    private var isUserAuthorizerOff = false
+
+    // MARK: Installation
+
+    /// Moves to a connection, which keeps this object until it closes.
+    func attach(to connection: Connection) {
+        self.connection = connection
+        connection.hooks = self
+        changes.forget()
+        install()
+    }
+
+    /// For the connection that closes.
+    func detach() {
+        guard let handle = connection?.handle else { return }
+        sqlite3_update_hook(handle, nil, nil)
+        sqlite3_commit_hook(handle, nil, nil)
+        sqlite3_rollback_hook(handle, nil, nil)
+        sqlite3_progress_handler(handle, 0, nil, nil)
+        sqlite3_set_authorizer(handle, nil, nil)
+        sqlite3_trace_v2(handle, 0, nil, nil)
+        connection = nil
+    }
+
+    /// Has SQLite call what there is, and nothing else.
+    func install() {
+        guard let handle = connection?.handle else { return }
+        // The connection keeps this object as long as it has the handle.
+        let this = Unmanaged.passUnretained(self).toOpaque()
+        let observes = changes.isActive
+        connection?.isObserved = observes
+        sqlite3_update_hook(handle, update == nil && !observes ? nil : Hooks.updated, this)
+        sqlite3_commit_hook(handle, commit == nil && !observes ? nil : Hooks.committing, this)
+        sqlite3_rollback_hook(handle, rollback == nil && !observes ? nil : Hooks.rolledBack, this)
+        sqlite3_progress_handler(handle, progress?.interval ?? 0, progress == nil ? nil : Hooks.progressed, this)
+        // Also prepares all statements anew, with the authorizer that there is then.
+        sqlite3_set_authorizer(handle, authorizer == nil && !observes ? nil : Hooks.authorizing, this)
+        sqlite3_trace_v2(handle, trace == nil ? 0 : UInt32(SQLITE_TRACE_PROFILE), Hooks.traced, this)
+    }
+
+    private static func of(_ context: UnsafeMutableRawPointer?) -> Hooks {
+        Unmanaged<Hooks>.fromOpaque(context!).takeUnretainedValue()
+    }
+
+    /// Runs a closure of the caller, during which the connection may not be used.
+    private func call<T>(_ closure: () throws -> T) rethrows -> T {
+        guard let connection else { return try closure() }
+        return try connection.withinHook(closure)
+    }
+
+    /// Runs statements of the library's own, about which the caller's authorizer is not asked.
+    func withoutUserAuthorizer<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
+        let wasOff = isUserAuthorizerOff
+        isUserAuthorizerOff = true
+        defer { isUserAuthorizerOff = wasOff }
+        return try body()
+    }
+
+    // MARK: What SQLite calls. Nothing may be thrown through it.
+
+    private static let updated:
+        @convention(c) (
+            UnsafeMutableRawPointer?, Int32, UnsafePointer<CChar>?, UnsafePointer<CChar>?, sqlite3_int64
+        ) -> Void = { context, operation, database, table, rowID in
+            guard let database, let table else { return }
+            let hooks = of(context)
+            if hooks.changes.isActive { hooks.changes.rowChanged(database, table, rowID) }
+            guard let update = hooks.update else { return }
+            let change = RowChange(
+                code: operation,
+                database: String(cString: database),
+                table: String(cString: table),
+                rowID: rowID
+            )
+            hooks.call { update(change) }
+        }
+
+    private static let committing: @convention(c) (UnsafeMutableRawPointer?) -> Int32 = { context in
+        let hooks = of(context)
+        do {
+            try hooks.call { try hooks.commit?() }
+        } catch {
+            hooks.connection?.thrown.keep(
+                error,
+                message: "The commit hook refused the transaction, which was rolled back.",
+                under: SQLITE_CONSTRAINT_COMMITHOOK
+            )
+            return 1
+        }
+        hooks.changes.isCommitting()
+        return 0
+    }
+
+    private static let rolledBack: @convention(c) (UnsafeMutableRawPointer?) -> Void = { context in
+        let hooks = of(context)
+        hooks.changes.rolledBack()
+        if let rollback = hooks.rollback { hooks.call { rollback() } }
+    }
+
+    private static let progressed: @convention(c) (UnsafeMutableRawPointer?) -> Int32 = { context in
+        let hooks = of(context)
+        guard let progress = hooks.progress else { return 0 }
+        return hooks.call { progress.goesOn() } ? 0 : 1
+    }
+
+    private static let authorizing:
+        @convention(c) (
+            UnsafeMutableRawPointer?, Int32, UnsafePointer<CChar>?, UnsafePointer<CChar>?, UnsafePointer<CChar>?,
+            UnsafePointer<CChar>?
+        ) -> Int32 = { context, code, first, second, database, source in
+            of(context).decide(code, first, second, database, source).code
+        }
+
+    /// The one place where decisions are made. The library's own come first; whatever the caller decides, the stricter
+    /// one holds.
+    private func decide(
+        _ code: Int32,
+        _ first: UnsafePointer<CChar>?,
+        _ second: UnsafePointer<CChar>?,
+        _ database: UnsafePointer<CChar>?,
+        _ source: UnsafePointer<CChar>?
+    ) -> AuthorizerDecision {
+        let own = changes.isActive ? changes.willRun(code, first, second, database, source) : .allow
+        guard let authorizer, !isUserAuthorizerOff else { return own }
+        let request = AuthorizationRequest(
+            action: AuthorizerAction(code, first.map { String(cString: $0) }, second.map { String(cString: $0) }),
+            database: database.map { String(cString: $0) },
+            source: source.map { String(cString: $0) }
+        )
+        return own.and(call { authorizer(request) })
+    }
+
+    private static let traced:
+        @convention(c) (
+            UInt32, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?
+        ) -> Int32 = { _, context, statement, duration in
+            let hooks = of(context)
+            guard let trace = hooks.trace, let statement, let duration else { return 0 }
+            let sql = sqlite3_sql(OpaquePointer(statement)).map { String(cString: $0) } ?? ""
+            let nanoseconds = duration.load(as: sqlite3_int64.self)
+            hooks.call { trace(KeyStatement.occurs(in: sql) ? nil : sql, nanoseconds) }
+            return 0
+        }
+}
+
+/// Observed use of the connection, on its own thread.
+extension Connection {
+    func observedPrepare(_ prepare: () -> Int32) -> (code: Int32, ChangeCollector.Targets) {
+        guard isObserved, let hooks else { return (prepare(), .init()) }
+        settleChanges()
+        return hooks.changes.preparing(prepare)
+    }
+
+    func observedStep(_ statement: Statement, _ pointer: OpaquePointer) -> Int32 {
+        guard let hooks, let handle else { return sqlite3_step(pointer) }
+        let code = hooks.changes.step(statement, pointer, handle)
+        settleChanges()
+        return code
+    }
+
+    /// Publishes what has been committed. Ending a statement or a blob may commit too.
+    func settleChanges() {
+        if isObserved, let hooks, let handle { hooks.changes.settle(handle) }
+    }
+}

@@ -1,0 +1,27 @@
+internal import SQLiteEngine
+
+/// A row that a statement changed, as ``Database/updateHook`` is told. https://www.sqlite.org/c3ref/update_hook.html
+public struct RowChange: Sendable, Hashable {
+    public enum Operation: Sendable, Hashable {
+        case insert, update, delete
+    }
+
+    public let operation: Operation
+    /// The schema, such as `main`.
+    public let database: String
+    public let table: String
+    /// Of an update, the one that the row has now.
+    public let rowID: Int64
+
+    init(code: Int32, database: String, table: String, rowID: Int64) {
+        self.operation =
+            switch code {
+            case SQLITE_INSERT: .insert
+            case SQLITE_DELETE: .delete
+            default: .update
+            }
+        self.database = database
+        self.table = table
+        self.rowID = rowID
+    }
+}

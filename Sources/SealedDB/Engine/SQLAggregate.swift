@@ -1,0 +1,50 @@
+/// A function of many rows, such as `sum`. One value is made for each group of rows, and dropped with it.
+///
+/// What it throws fails the statement, as for ``Database/addFunction(_:argumentCount:options:_:)``.
+/// https://www.sqlite.org/appfunc.html#the_application_defined_function_callbacks
+public protocol SQLAggregate {
+    /// Begins a group.
+    init()
+
+    /// Takes a row in.
+    mutating func step(_ arguments: borrowing FunctionArguments) throws
+
+    /// The result, also of a group without rows. Called at most once, and last.
+    mutating func finalize() throws -> SQLValue
+}
+
+/// An aggregate that may also stand before `OVER (…)`, where rows leave the window again.
+/// https://www.sqlite.org/windowfunctions.html#user_defined_aggregate_window_functions
+public protocol SQLWindowFunction: SQLAggregate {
+    /// Takes out the row that came in first.
+    mutating func inverse(_ arguments: borrowing FunctionArguments) throws
+
+    /// The result for the rows that are in the window now.
+    mutating func value() throws -> SQLValue
+}
+
+/// The value that belongs to one group, behind the pointer that SQLite keeps.
+class AggregateState {
+    final var hasFailed = false
+
+    func step(_ arguments: borrowing FunctionArguments) throws {}
+    func inverse(_ arguments: borrowing FunctionArguments) throws {}
+    func value() throws -> SQLValue { .null }
+    func finalize() throws -> SQLValue { .null }
+}
+
+final class TypedAggregateState<Aggregate: SQLAggregate>: AggregateState {
+    private var aggregate = Aggregate()
+
+    override func step(_ arguments: borrowing FunctionArguments) throws { try aggregate.step(arguments) }
+    override func finalize() throws -> SQLValue { try aggregate.finalize() }
+}
+
+final class WindowState<Function: SQLWindowFunction>: AggregateState {
+    private var function = Function()
+
+    override func step(_ arguments: borrowing FunctionArguments) throws { try function.step(arguments) }
+    override func inverse(_ arguments: borrowing FunctionArguments) throws { try function.inverse(arguments) }
+    override func value() throws -> SQLValue { try function.value() }
+    override func finalize() throws -> SQLValue { try function.finalize() }
+}
