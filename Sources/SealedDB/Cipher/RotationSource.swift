@@ -5,7 +5,7 @@ struct RotationSource {
     let connection: Connection
     let plan: KeyRotation.Plan
 
-    init(path: String, key: Key, settings: CipherSettings, busyTimeout: Double) throws(DatabaseError) {
+    init(path: String, key: Key?, settings: CipherSettings, busyTimeout: Double) throws(DatabaseError) {
         guard let resolved = FileSystem.resolve(path) else {
             throw .system("Cannot open \(path)", reason: .noSuchFile)
         }

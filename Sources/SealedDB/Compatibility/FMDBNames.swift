@@ -7,3 +7,14 @@ public typealias FMDatabasePool = DatabasePool
 public typealias FMDatabasePoolDelegate = DatabasePoolDelegate
 public typealias FMStatement = Statement
 public typealias FMDBCheckpointMode = CheckpointMode
+public typealias FMTokenizerDelegate = TokenizerDelegate
+public typealias FMSimpleTokenizer = SimpleTokenizer
+public typealias FMStopWordTokenizer = StopWordTokenizer
+public typealias FMTextOffsets = TextOffsets
+
+// Commands for `issueCommand(_:forTable:)`; the last two are formats.
+public let kFTSCommandOptimize = "optimize"
+public let kFTSCommandRebuild = "rebuild"
+public let kFTSCommandIntegrityCheck = "integrity-check"
+public let kFTSCommandMerge = "merge=%u,%u"
+public let kFTSCommandAutoMerge = "automerge=%u"

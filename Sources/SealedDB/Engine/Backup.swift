@@ -27,6 +27,13 @@ final class Backup: ConnectionHandle {
         guard let from = source.handle, let to = target.handle else { throw .notOpen }
         try source.requireNoHook()
         try target.requireNoHook()
+        guard sqlite3_txn_state(from, "main") != SQLITE_TXN_WRITE else {
+            throw DatabaseError(
+                extendedCode: SQLITE_LOCKED,
+                reason: .misuse,
+                message: "The source is in a transaction that has written. Commit or roll back first."
+            )
+        }
         guard let pointer = sqlite3_backup_init(to, "main", from, "main") else { throw target.error() }
         self.pointer = pointer
         self.source = source

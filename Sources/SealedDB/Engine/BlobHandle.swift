@@ -64,6 +64,7 @@ final class BlobHandle: ConnectionHandle {
         self.rowID = rowID
     }
 
+    /// The pointer, if the bytes are within the blob.
     private func usable(_ offset: Int, _ length: Int) throws(DatabaseError) -> OpaquePointer {
         guard let pointer else {
             throw DatabaseError(
@@ -73,14 +74,18 @@ final class BlobHandle: ConnectionHandle {
             )
         }
         try connection.requireNoHook()
-        guard offset >= 0, length <= count, offset <= count - length else {
+        guard offset >= 0, (0...count).contains(length), offset <= count - length else {
             throw DatabaseError(
                 extendedCode: SQLITE_RANGE,
                 reason: .misuse,
-                message: "Bytes \(offset) to \(offset)+\(length) are not within the blob's \(count). It is unchanged."
+                message: "\(length) bytes from \(offset) on are not within the blob's \(count). It is unchanged."
             )
         }
         return pointer
+    }
+
+    func requireRange(_ offset: Int, _ length: Int) throws(DatabaseError) {
+        _ = try usable(offset, length)
     }
 
     private func check(_ code: Int32) throws(DatabaseError) {

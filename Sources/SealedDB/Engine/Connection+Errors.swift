@@ -1,6 +1,27 @@
+import Foundation
 internal import SQLiteEngine
 
 extension Connection {
+    static func openError(_ handle: OpaquePointer?, code: Int32, path: String) -> DatabaseError {
+        let systemError = handle.map { sqlite3_system_errno($0) } ?? 0
+        var text = handle.map { String(cString: sqlite3_errmsg($0)) } ?? String(cString: sqlite3_errstr(code))
+        if systemError != 0 { text += " (\(String(cString: strerror(systemError))))" }
+        var isDirectory: ObjCBool = false
+        let exists = FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory)
+        let reason: DatabaseError.Reason
+        if isDirectory.boolValue {
+            reason = .notRegularFile
+            text += "; it is a directory"
+        } else if systemError == ENOENT || (code & 0xff == SQLITE_CANTOPEN && !exists) {
+            reason = .noSuchFile
+        } else if systemError == EACCES || systemError == EPERM {
+            reason = .noSuchFile
+        } else {
+            reason = .sqlite
+        }
+        return DatabaseError(extendedCode: code, reason: reason, message: "Cannot open \(path): \(text)")
+    }
+
     /// The error that SQLite last reported on this connection.
     ///
     /// What a closure of the caller threw meanwhile is that error.

@@ -69,26 +69,6 @@ final class Connection {
         close()
     }
 
-    private static func openError(_ handle: OpaquePointer?, code: Int32, path: String) -> DatabaseError {
-        let systemError = handle.map { sqlite3_system_errno($0) } ?? 0
-        var text = handle.map { String(cString: sqlite3_errmsg($0)) } ?? String(cString: sqlite3_errstr(code))
-        if systemError != 0 { text += " (\(String(cString: strerror(systemError))))" }
-        var isDirectory: ObjCBool = false
-        let exists = FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory)
-        let reason: DatabaseError.Reason
-        if isDirectory.boolValue {
-            reason = .notRegularFile
-            text += "; it is a directory"
-        } else if systemError == ENOENT || (code & 0xff == SQLITE_CANTOPEN && !exists) {
-            reason = .noSuchFile
-        } else if systemError == EACCES || systemError == EPERM {
-            reason = .noSuchFile
-        } else {
-            reason = .sqlite
-        }
-        return DatabaseError(extendedCode: code, reason: reason, message: "Cannot open \(path): \(text)")
-    }
-
     // MARK: Gate
 
     private static var currentThread: UInt { UInt(pthread_self()) }

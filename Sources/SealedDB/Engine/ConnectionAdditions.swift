@@ -19,6 +19,7 @@ final class ConnectionAdditions {
     }
 
     func add(_ function: SQLFunction, to connection: Connection) throws(DatabaseError) {
+        try connection.requireNoHook()
         try function.register(on: connection)
         functions.removeAll { $0.isSame(as: function.name, function.argumentCount) }
         functions.append(function)
@@ -29,23 +30,26 @@ final class ConnectionAdditions {
         argumentCount: Int32,
         from connection: Connection
     ) throws(DatabaseError) {
+        try connection.requireNoHook()
         try SQLFunction.remove(name, argumentCount: argumentCount, from: connection)
         functions.removeAll { $0.isSame(as: name, argumentCount) }
     }
 
     func add(_ collation: Collation, to connection: Connection) throws(DatabaseError) {
+        try connection.requireNoHook()
         try collation.register(on: connection)
         collations.removeAll { $0.name.foldedForSQL == collation.name.foldedForSQL }
         collations.append(collation)
     }
 
     func removeCollation(_ name: String, from connection: Connection) throws(DatabaseError) {
+        try connection.requireNoHook()
         try Collation.remove(name, from: connection)
         collations.removeAll { $0.name.foldedForSQL == name.foldedForSQL }
     }
 
     func add(_ tokenizer: FTS5Module, to connection: Connection) throws(DatabaseError) {
-        try hooks.withoutUserAuthorizer { () throws(DatabaseError) in try tokenizer.register(on: connection) }
+        try connection.trusted { () throws(DatabaseError) in try tokenizer.register(on: connection) }
         tokenizers.removeAll { $0.name.foldedForSQL == tokenizer.name.foldedForSQL }
         tokenizers.append(tokenizer)
     }

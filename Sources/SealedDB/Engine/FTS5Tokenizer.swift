@@ -42,29 +42,12 @@ public enum TokenizationPurpose: Sendable, Hashable {
 
 /// Takes the tokens of a text. It is only lent for the call: it cannot be copied or kept.
 public struct TokenSink: ~Copyable {
-    typealias Receive =
-        @convention(c) (
-            UnsafeMutableRawPointer?, Int32, UnsafePointer<CChar>?, Int32, Int32, Int32
-        ) -> Int32
-
-    fileprivate struct Stopped: Error {}
+    typealias Receive = (_ token: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, _ isColocated: Bool) throws -> Void
 
     private let receive: Receive
-    private let context: UnsafeMutableRawPointer?
-    private let textCount: Int
-    /// FTS5's answer to the last token.
-    private let code: UnsafeMutablePointer<Int32>
 
-    fileprivate init(
-        _ receive: @escaping Receive,
-        _ context: UnsafeMutableRawPointer?,
-        textCount: Int,
-        code: UnsafeMutablePointer<Int32>
-    ) {
+    init(_ receive: @escaping Receive) {
         self.receive = receive
-        self.context = context
-        self.textCount = textCount
-        self.code = code
     }
 
     /// Passes a token on.
@@ -75,119 +58,29 @@ public struct TokenSink: ~Copyable {
     /// - Throws: if FTS5 wants no more, which the tokenizer hands on; a ``DatabaseError`` if the range is not in the text.
     public func append(_ token: String, range: Range<Int>, isColocated: Bool = false) throws {
         var token = token
-        try token.withUTF8 { try append($0, range: range, isColocated: isColocated) }
+        try token.withUTF8 { try receive($0, range, isColocated) }
     }
 
     /// Passes a token on, as its UTF-8.
     public func append(_ token: UnsafeBufferPointer<UInt8>, range: Range<Int>, isColocated: Bool = false) throws {
-        guard code.pointee == SQLITE_OK else { throw Stopped() }
-        guard range.lowerBound >= 0, range.upperBound <= textCount else {
-            throw DatabaseError(
-                extendedCode: SQLITE_RANGE,
-                reason: .misuse,
-                message: "The tokenizer gave the bytes \(range) of a text that has \(textCount)."
-            )
-        }
-        code.pointee = token.withMemoryRebound(to: CChar.self) { token in
-            receive(
-                context,
-                isColocated ? FTS5_TOKEN_COLOCATED : 0,
-                token.baseAddress,
-                Int32(clamping: token.count),
-                Int32(range.lowerBound),
-                Int32(range.upperBound)
-            )
-        }
-        guard code.pointee == SQLITE_OK else { throw Stopped() }
-    }
-}
-
-/// A tokenizer under its name, as it comes back with every opening.
-struct FTS5Module {
-    let name: String
-    let make: (_ arguments: [String]) throws -> any FTS5Tokenizer
-
-    /// https://www.sqlite.org/fts5.html#extending_fts5
-    func register(on connection: Connection) throws(DatabaseError) {
-        guard let handle = connection.handle else { throw .notOpen }
-        try connection.requireNoHook()
-        guard !name.isEmpty, !name.utf8.contains(0) else {
-            throw DatabaseError(
-                extendedCode: SQLITE_MISUSE,
-                reason: .misuse,
-                message: "The name of a tokenizer is not empty and has no NUL. Nothing was changed."
-            )
-        }
-        guard let api = sealeddb_fts5_api(handle), let create = api.pointee.xCreateTokenizer else {
-            throw DatabaseError(
-                extendedCode: SQLITE_ERROR,
-                reason: .unsupported,
-                message: "FTS5 cannot be reached: \(connection.error().message). The tokenizer was not added."
-            )
-        }
-        var methods = FTS5Box.methods
-        let box = Unmanaged.passRetained(FTS5Box(self, connection))
-        let code = create(api, name, box.toOpaque(), &methods) { Unmanaged<FTS5Box>.fromOpaque($0!).release() }
-        if code != SQLITE_OK { box.release() }
-        try connection.check(code)
-    }
-}
-
-/// What FTS5 keeps of a tokenizer. Nothing may be thrown through the C functions that it calls.
-private final class FTS5Box {
-    let module: FTS5Module
-    private weak var connection: Connection?
-
-    init(_ module: FTS5Module, _ connection: Connection) {
-        self.module = module
-        self.connection = connection
+        try receive(token, range, isColocated)
     }
 
-    /// One table's.
-    private final class Instance {
-        let tokenizer: any FTS5Tokenizer
-        let box: FTS5Box
-
-        init(_ tokenizer: any FTS5Tokenizer, _ box: FTS5Box) {
-            self.tokenizer = tokenizer
-            self.box = box
-        }
-    }
-
-    private func keep(_ error: any Error) -> Int32 {
-        let message = "The tokenizer \(module.name) failed, and the statement with it; it changed nothing."
-        return connection?.thrown.keep(error, message: message) ?? SQLITE_ERROR
-    }
-
-    static let methods = fts5_tokenizer(
-        xCreate: { context, arguments, count, result in
-            let box = Unmanaged<FTS5Box>.fromOpaque(context!).takeUnretainedValue()
-            let arguments = (0..<Int(count)).map { String(cString: arguments![$0]!) }
-            do {
-                let instance = Instance(try box.module.make(arguments), box)
-                result!.pointee = OpaquePointer(Unmanaged.passRetained(instance).toOpaque())
-                return SQLITE_OK
-            } catch {
-                return box.keep(error)
+    /// Lends the body a sink that passes on only some tokens, as a tokenizer that builds on another one needs it.
+    public func filtered(
+        keeping isWanted: @escaping (String) -> Bool,
+        _ body: (borrowing TokenSink) throws -> Void
+    ) throws {
+        let receive = receive
+        var hasPlace = false
+        try body(
+            TokenSink { token, range, isColocated in
+                if !isColocated { hasPlace = false }
+                guard isWanted(String(decoding: token, as: UTF8.self)) else { return }
+                // The first that is kept takes the place of one that is not.
+                try receive(token, range, isColocated && hasPlace)
+                hasPlace = true
             }
-        },
-        xDelete: { Unmanaged<Instance>.fromOpaque(UnsafeRawPointer($0!)).release() },
-        xTokenize: { pointer, context, flags, text, count, receive in
-            let instance = Unmanaged<Instance>.fromOpaque(UnsafeRawPointer(pointer!)).takeUnretainedValue()
-            let bytes = UnsafeRawBufferPointer(start: text, count: text == nil ? 0 : Int(count))
-            var code = SQLITE_OK
-            do {
-                try withUnsafeMutablePointer(to: &code) { code in
-                    try instance.tokenizer.tokenize(
-                        bytes.assumingMemoryBound(to: UInt8.self),
-                        for: TokenizationPurpose(flags: flags),
-                        into: TokenSink(receive!, context, textCount: bytes.count, code: code)
-                    )
-                }
-            } catch {
-                return code == SQLITE_OK ? instance.box.keep(error) : code
-            }
-            return code
-        }
-    )
+        )
+    }
 }

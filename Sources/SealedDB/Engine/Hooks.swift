@@ -22,7 +22,8 @@ final class Hooks {
     let changes = ChangeCollector()
 
     private weak var connection: Connection?
-    private var isUserAuthorizerOff = false
+    /// While statements of the library's own run.
+    fileprivate var isUserAuthorizerOff = false
 
     // MARK: Installation
 
@@ -70,14 +71,6 @@ final class Hooks {
     private func call<T>(_ closure: () throws -> T) rethrows -> T {
         guard let connection else { return try closure() }
         return try connection.withinHook(closure)
-    }
-
-    /// Runs statements of the library's own, about which the caller's authorizer is not asked.
-    func withoutUserAuthorizer<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
-        let wasOff = isUserAuthorizerOff
-        isUserAuthorizerOff = true
-        defer { isUserAuthorizerOff = wasOff }
-        return try body()
     }
 
     // MARK: What SQLite calls. Nothing may be thrown through it.
@@ -165,6 +158,17 @@ final class Hooks {
             hooks.call { trace(KeyStatement.occurs(in: sql) ? nil : sql, nanoseconds) }
             return 0
         }
+}
+
+extension Connection {
+    /// Runs statements of the library's own, about which the caller's authorizer is not asked.
+    func trusted<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
+        guard let hooks else { return try body() }
+        let wasOff = hooks.isUserAuthorizerOff
+        hooks.isUserAuthorizerOff = true
+        defer { hooks.isUserAuthorizerOff = wasOff }
+        return try body()
+    }
 }
 
 /// Observed use of the connection, on its own thread.

@@ -1,0 +1,130 @@
+import Foundation
+
+/// Loads a database in memory from a file, and saves it to one.
+struct MemoryImage {
+    let memory: Connection
+    let key: Key?
+    let settings: CipherSettings
+    let busyTimeout: Double
+
+    /// Replaces what is in memory by the contents of the file, which is not changed.
+    func load(_ path: String) throws(DatabaseError) {
+        let status = try FileSystem.status(path)
+        guard status.st_size > 0 else {
+            throw DatabaseError(
+                extendedCode: SQLITE_NOTADB,
+                reason: .notADatabase,
+                message: "\(path) is empty. Nothing was loaded."
+            )
+        }
+        let flags = access(path, W_OK) == 0 ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY
+        let opening = StoreOpening(path: path, key: key, settings: settings, flags: flags, busyTimeout: busyTimeout)
+        let file = try opening.open()
+        defer { file.close() }
+        do throws(DatabaseError) {
+            _ = try file.integer("SELECT count(*) FROM sqlite_schema")
+        } catch {
+            throw StoreHeader.diagnoseWithoutKey(error, header: try file.mainFileHeader())
+        }
+        do throws(DatabaseError) {
+            try PageCopy(source: file, target: memory).run()
+        } catch {
+            throw error.adding(context: "Nothing was loaded, and the database in memory is as it was")
+        }
+    }
+
+    /// Writes a new file, verifies it, and puts it in place of an old one, which must be a store with the same key, or
+    /// plaintext if there is no key. Whatever fails, the old one is whole.
+    func save(_ path: String) throws(DatabaseError) {
+        let exists = FileSystem.exists(path)
+        guard let target = exists ? FileSystem.resolve(path) : path else {
+            throw .system("Cannot follow the symbolic link \(path)", reason: .cannotCreate)
+        }
+        let old = exists ? try replaceable(target) : nil
+        defer { old?.connection.close() }
+        let copy = try StoreCopy(beside: target, takesAttributes: exists)
+        do throws(DatabaseError) {
+            try fill(copy.path, setsWAL: old?.plan.journalMode == "wal")
+            guard let old else { return try copy.moveIn() }
+            try swap(copy, for: old)
+        } catch {
+            copy.discard()
+            throw error.adding(context: exists ? "Nothing was saved, and \(path) is as it was" : "Nothing was saved")
+        }
+        try copy.synchronizeSwap()
+    }
+
+    /// The old file, opened.
+    private func replaceable(_ path: String) throws(DatabaseError) -> RotationSource {
+        do throws(DatabaseError) {
+            return try RotationSource(path: path, key: key, settings: settings, busyTimeout: busyTimeout)
+        } catch {
+            guard error.code == SQLITE_NOTADB, key == nil else {
+                throw error.adding(context: "Nothing was saved, and \(path) was not replaced")
+            }
+            throw DatabaseError(
+                extendedCode: error.extendedCode,
+                reason: .keyRequired,
+                message: """
+                    \(path) is encrypted, or not a database, and is not replaced by plaintext. Nothing was saved. Give the \
+                    database the file's key, or save to another path.
+                    """
+            )
+        }
+    }
+
+    private func fill(_ path: String, setsWAL: Bool) throws(DatabaseError) {
+        let opening = StoreOpening(path: path, key: key, settings: settings)
+        let file = try opening.open()
+        defer { file.close() }
+        // The file is worthless until it is synced as a whole, so neither a journal nor syncs are needed.
+        try file.run("PRAGMA journal_mode = OFF")
+        try file.run("PRAGMA synchronous = OFF")
+        try PageCopy(source: memory, target: file).run()
+        if setsWAL {
+            guard try file.text("PRAGMA journal_mode = WAL") == "wal" else {
+                throw unverified("it could not be put into WAL mode")
+            }
+        }
+        guard file.close() else { throw unverified("it could not be closed") }
+        try verify(opening)
+        try FileSystem.synchronize(path)
+    }
+
+    private func verify(_ opening: StoreOpening) throws(DatabaseError) {
+        let file = try opening.open()
+        defer { file.close() }
+        guard try (file.mainFileHeader() != StoreHeader.plaintextMagic) == (key != nil) else {
+            throw unverified("its header is wrong")
+        }
+        let report = try IntegrityReport.check(file, path: opening.path ?? "", isEncrypted: key != nil)
+        guard report.isSound else { throw unverified(report.structureProblems.prefix(5).joined(separator: "; ")) }
+        guard file.close() else { throw unverified("it could not be closed") }
+    }
+
+    private func unverified(_ what: String) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_CORRUPT,
+            reason: .unverified,
+            message: "The new file did not verify and was discarded: \(what)."
+        )
+    }
+
+    /// Keeps others out of the old file, and renames the new one over it. A log or journal of the old file would be taken
+    /// for one of the new.
+    private func swap(_ copy: StoreCopy, for old: RotationSource) throws(DatabaseError) {
+        let wasWAL = old.plan.journalMode == "wal"
+        do throws(DatabaseError) {
+            if wasWAL { try old.leaveWAL() }
+            try old.holdExclusively()
+            try old.requireNoJournal()
+            try copy.swapIn()
+        } catch {
+            if wasWAL {
+                try? old.connection.run("PRAGMA locking_mode = NORMAL")
+                try? old.connection.run("PRAGMA journal_mode = WAL")
+            }
+            throw error
+        }
+    }
+}

@@ -1,0 +1,102 @@
+/// Full-text search with FTS5, and with FTS3 and FTS4 through SQL. What a query found is marked by SQL's `highlight(…)`
+/// and `snippet(…)` in FTS5, by `offsets(…)` in FTS3 and FTS4, see ``TextOffsets``. https://www.sqlite.org/fts5.html
+extension Database {
+    /// Adds a tokenizer to FTS5, for `CREATE VIRTUAL TABLE … USING fts5(…, tokenize = 'name argument …')`. It comes back
+    /// when the database is opened again; another program cannot use such a table without it.
+    ///
+    /// One of the same name gives way, but serves on in tables that this connection has used, until it is closed.
+    /// - Parameter make: makes the tokenizer of a table from the words that follow the name; what it throws fails the
+    ///   statement that uses the table. Kept by the database, so capture the database `unowned`.
+    /// - Throws: ``DatabaseError``; ``DatabaseError/Reason/unsupported`` if the engine has no FTS5.
+    /// https://www.sqlite.org/fts5.html#custom_tokenizers
+    public func addTokenizer(
+        _ name: String,
+        make: @escaping (_ arguments: [String]) throws -> any FTS5Tokenizer
+    ) throws(DatabaseError) {
+        try recording { () throws(DatabaseError) in
+            try additions.add(FTS5Module(name: name, make: make), to: openConnection())
+        }
+    }
+
+    /// Has an FTS3, FTS4 or FTS5 table work on its index.
+    /// - Throws: ``DatabaseError``: `SQLITE_CORRUPT` if ``FullTextCommand/integrityCheck`` finds a difference, and
+    ///   `SQLITE_ERROR` if the table is not one for full-text search.
+    public func perform(_ command: FullTextCommand, onTable table: String) throws(DatabaseError) {
+        try recording { () throws(DatabaseError) in
+            let quoted = "\"" + table.replacing("\"", with: "\"\"") + "\""
+            let (text, rank) = try isFTS5(table) ? command.forFTS5 : (command.forFTS4, nil)
+            let columns = rank == nil ? quoted : "\(quoted), rank"
+            let placeholders = rank == nil ? "?" : "?, ?"
+            try update("INSERT INTO \(quoted) (\(columns)) VALUES (\(placeholders))") {
+                statement throws(DatabaseError) in
+                try statement.bind(text, at: 1)
+                if let rank { try statement.bind(Int64(rank), at: 2) }
+            }
+        }
+    }
+
+    private func isFTS5(_ table: String) throws(DatabaseError) -> Bool {
+        let statement = try openConnection().prepare("SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 1")
+        defer { statement.close() }
+        try statement.bind(table, at: 1)
+        var hidden: Set<String> = []
+        while try statement.step() { hidden.insert(statement.text(at: 0) ?? "") }
+        guard hidden.contains("rank") || hidden.contains("docid") else {
+            throw DatabaseError(
+                extendedCode: SQLITE_ERROR,
+                reason: .misuse,
+                message: "\(table) is not a table for full-text search. Nothing was done."
+            )
+        }
+        return hidden.contains("rank")
+    }
+}
+
+/// Work on a full-text index. https://www.sqlite.org/fts5.html#special_insert_commands,
+/// https://www.sqlite.org/fts3.html#commands
+public enum FullTextCommand: Sendable, Hashable {
+    /// Merges the whole index into one structure, which makes queries faster.
+    case optimize
+    /// Makes the index anew from the contents.
+    case rebuild
+    /// Compares index and contents; fails with `SQLITE_CORRUPT` if they differ.
+    case integrityCheck
+    /// Merges a little: writes about so many pages, of levels with so many segments.
+    case merge(pages: Int, segments: Int)
+    /// How many segments of a level are merged as they come; 0 for none.
+    case automerge(segments: Int)
+
+    var forFTS4: String {
+        switch self {
+        case .optimize: "optimize"
+        case .rebuild: "rebuild"
+        case .integrityCheck: "integrity-check"
+        case .merge(let pages, let segments): "merge=\(pages),\(segments)"
+        case .automerge(let segments): "automerge=\(segments)"
+        }
+    }
+
+    var forFTS5: (text: String, rank: Int?) {
+        switch self {
+        case .optimize, .rebuild, .integrityCheck: (forFTS4, nil)
+        // FTS5 sets the number of segments by itself, as `usermerge`.
+        case .merge(let pages, _): ("merge", pages)
+        case .automerge(let segments): ("automerge", segments)
+        }
+    }
+
+    /// From FMDB's form: `optimize`, `rebuild`, `integrity-check`, `merge=X,Y` or `automerge=N`.
+    init?(_ text: String) {
+        let parts = text.split(separator: "=", maxSplits: 1)
+        let numbers = parts.dropFirst().flatMap { $0.split(separator: ",") }.map { Int($0) ?? -1 }
+        guard let name = parts.first, numbers.allSatisfy({ $0 >= 0 }) else { return nil }
+        switch (name, numbers.count) {
+        case ("optimize", 0): self = .optimize
+        case ("rebuild", 0): self = .rebuild
+        case ("integrity-check", 0): self = .integrityCheck
+        case ("merge", 2): self = .merge(pages: numbers[0], segments: numbers[1])
+        case ("automerge", 1): self = .automerge(segments: numbers[0])
+        default: return nil
+        }
+    }
+}
