@@ -95,7 +95,7 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
         do throws(DatabaseError) {
             // Beyond 4 GiB SQLCipher before 4.17 calls every page damaged; the full check reads them instead.
             let pragma = isBeyondCheck ? "integrity_check" : "quick_check"
-            problems += try connection.texts("PRAGMA \(pragma)").filter { $0 != "ok" }
+            problems += try StructureCheck(connection: connection).problems(pragma)
         } catch {
             let isDamage = [SQLITE_CORRUPT, SQLITE_NOTADB].contains(error.code) || !damaged.isEmpty
             guard isDamage else { throw error }

@@ -8,14 +8,20 @@ struct Collation {
 
     private final class Box {
         let compare: (String, String) -> ComparisonResult
-        init(_ compare: @escaping (String, String) -> ComparisonResult) { self.compare = compare }
+        /// Compares only within statements, which keep their connection.
+        unowned(unsafe) let connection: Connection
+
+        init(_ compare: @escaping (String, String) -> ComparisonResult, _ connection: Connection) {
+            self.compare = compare
+            self.connection = connection
+        }
     }
 
     /// https://www.sqlite.org/c3ref/create_collation.html
     func register(on connection: Connection) throws(DatabaseError) {
         guard let handle = connection.handle else { throw .notOpen }
         try Collation.validate(name)
-        let box = Unmanaged.passRetained(Box(compare))
+        let box = Unmanaged.passRetained(Box(compare, connection))
         let code = sqlite3_create_collation_v2(
             handle,
             name,
@@ -25,7 +31,10 @@ struct Collation {
                 let box = Unmanaged<Box>.fromOpaque(context!).takeUnretainedValue()
                 let first = UnsafeRawBufferPointer(start: first, count: Int(firstCount))
                 let second = UnsafeRawBufferPointer(start: second, count: Int(secondCount))
-                return Int32(Collation.order(first, second, box.compare).rawValue)
+                // It could not report that it ended the transaction of the statement that it sorts for.
+                return box.connection.withinHook {
+                    Int32(Collation.order(first, second, box.compare).rawValue)
+                }
             },
             { $0.map { Unmanaged<Box>.fromOpaque($0).release() } }
         )
@@ -69,6 +78,28 @@ struct Collation {
         case (true, true):
             if first.elementsEqual(second) { return .orderedSame }
             return first.lexicographicallyPrecedes(second) ? .orderedAscending : .orderedDescending
+        }
+    }
+}
+
+extension Connection {
+    /// Lets statements be prepared that need a collation which nobody has added, and compares bytes in its place. Only for
+    /// a connection that neither searches an index nor writes. https://www.sqlite.org/c3ref/collation_needed.html
+    func acceptUnknownCollations() {
+        guard let handle else { return }
+        sqlite3_collation_needed(handle, nil) { _, handle, _, name in
+            sqlite3_create_collation_v2(
+                handle,
+                name,
+                SQLITE_UTF8,
+                nil,
+                { _, firstCount, first, secondCount, second in
+                    let first = UnsafeRawBufferPointer(start: first, count: Int(firstCount))
+                    let second = UnsafeRawBufferPointer(start: second, count: Int(secondCount))
+                    return first.elementsEqual(second) ? 0 : first.lexicographicallyPrecedes(second) ? -1 : 1
+                },
+                nil
+            )
         }
     }
 }

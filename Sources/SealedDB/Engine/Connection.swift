@@ -22,6 +22,10 @@ final class Connection {
     var hooks: Hooks?
     /// Whether ``hooks`` observe changes.
     var isObserved = false
+    /// How many statements are being stepped, each in a function that the one before it calls.
+    private(set) var depth = 0
+    /// Whether a function ended the transaction of a writing statement that calls it, and that has to fail for it.
+    private(set) var hasLostTransaction = false
     /// The thread inside the gate, 0 for none.
     private let visitor = Atomic<UInt>(0)
     /// The thread that is in a hook, 0 for none.
@@ -119,8 +123,23 @@ final class Connection {
     }
 
     /// Whether SQLite is at work further up the call stack, so that the connection cannot be closed.
-    var isRunning: Bool {
-        hookThread.load(ordering: .relaxed) == Connection.currentThread || registry.withLock { $0.hasRunning }
+    var isRunning: Bool { depth > 0 || hookThread.load(ordering: .relaxed) == Connection.currentThread }
+
+    // MARK: Steps
+
+    /// https://www.sqlite.org/c3ref/step.html
+    func step(_ statement: Statement, _ pointer: OpaquePointer) -> Int32 {
+        depth += 1
+        defer { depth -= 1 }
+        guard depth > 1 else {
+            hasLostTransaction = false
+            return isObserved ? observedStep(statement, pointer) : sqlite3_step(pointer)
+        }
+        let wasInTransaction = !isAutocommit
+        let code = isObserved ? observedStep(statement, pointer) : sqlite3_step(pointer)
+        // SQLite would let the outer statement go on writing without a transaction, and report success for what it loses.
+        if wasInTransaction, isAutocommit, registry.withLock({ $0.hasRunningWriter }) { hasLostTransaction = true }
+        return code
     }
 
     // MARK: Handles

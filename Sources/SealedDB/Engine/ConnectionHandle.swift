@@ -2,13 +2,13 @@
 protocol ConnectionHandle: AnyObject {
     /// Gives the pointer away, once. For the connection alone, under its lock.
     func takePointer() -> OpaquePointer?
-    /// Whether a call of it is under way further up the stack.
-    var isRunning: Bool { get }
+    /// Whether it is writing further up the call stack.
+    var isRunningWriter: Bool { get }
     static func end(_ pointer: OpaquePointer)
 }
 
 extension ConnectionHandle {
-    var isRunning: Bool { false }
+    var isRunningWriter: Bool { false }
 }
 
 /// Which handles a connection has, who may end them, and which of them wait for that.
@@ -38,7 +38,7 @@ struct HandleRegistry: @unchecked Sendable {
     private var cache = StatementCache()
     private var isClosed = false
 
-    var hasRunning: Bool { open.values.contains { $0.isRunning } }
+    var hasRunningWriter: Bool { open.values.contains { $0.isRunningWriter } }
 
     mutating func add(_ handle: any ConnectionHandle) {
         open[ObjectIdentifier(handle)] = handle

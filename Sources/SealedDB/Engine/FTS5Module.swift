@@ -34,7 +34,8 @@ struct FTS5Module {
 /// What FTS5 keeps of a tokenizer. Nothing may be thrown through the C functions that it calls.
 private final class FTS5Box {
     let module: FTS5Module
-    private weak var connection: Connection?
+    /// Tokenizers run only within statements, which keep their connection.
+    unowned(unsafe) let connection: Connection
 
     init(_ module: FTS5Module, _ connection: Connection) {
         self.module = module
@@ -66,7 +67,7 @@ private final class FTS5Box {
 
     private func keep(_ error: any Error) -> Int32 {
         let message = "The tokenizer \(module.name) failed, and the statement with it; it changed nothing."
-        return connection?.thrown.keep(error, message: message) ?? SQLITE_ERROR
+        return connection.thrown.keep(error, message: message)
     }
 
     static let methods = fts5_tokenizer(
@@ -107,6 +108,7 @@ private final class FTS5Box {
                         guard code == SQLITE_OK else { throw Stopped() }
                     }
                 )
+                if code == SQLITE_OK, instance.box.connection.hasLostTransaction { throw DatabaseError.lostTransaction }
             } catch {
                 return code == SQLITE_OK ? instance.box.keep(error) : code
             }

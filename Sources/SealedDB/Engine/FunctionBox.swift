@@ -3,7 +3,8 @@ internal import SQLiteEngine
 /// What SQLite keeps of a function. Nothing may be thrown through the C functions that it calls.
 final class FunctionBox {
     private let function: SQLFunction
-    private weak var connection: Connection?
+    /// Functions run only within statements, and while their states end, which their connection outlives.
+    private unowned(unsafe) let connection: Connection
 
     init(_ function: SQLFunction, _ connection: Connection) {
         self.function = function
@@ -22,10 +23,11 @@ final class FunctionBox {
     private func attempt(_ context: OpaquePointer, _ body: () throws -> Void) -> Bool {
         do {
             try body()
+            if connection.hasLostTransaction { throw DatabaseError.lostTransaction }
             return true
         } catch {
             let message = "The SQL function \(function.name) failed, and the statement with it; it changed nothing."
-            let code = connection?.thrown.keep(error, message: message) ?? SQLITE_ERROR
+            let code = connection.thrown.keep(error, message: message)
             FunctionContext(context).fail(message)
             FunctionContext(context).fail(code: code)
             return false
@@ -38,14 +40,18 @@ final class FunctionBox {
         context,
         count,
         arguments in
-        guard let context, case .block(let block) = of(context).function.body else { return }
-        // Without arguments SQLite passes no array.
-        withUnsafeTemporaryAllocation(of: UnsafeMutableRawPointer.self, capacity: Int(max(count, 1))) { argv in
-            argv.baseAddress!.initialize(to: UnsafeMutableRawPointer(context))
-            for index in 0..<Int(count) {
-                (argv.baseAddress! + index).initialize(to: UnsafeMutableRawPointer(arguments![index]!))
+        guard let context else { return }
+        let box = of(context)
+        guard case .block(let block) = box.function.body else { return }
+        _ = box.attempt(context) {
+            // Without arguments SQLite passes no array.
+            withUnsafeTemporaryAllocation(of: UnsafeMutableRawPointer.self, capacity: Int(max(count, 1))) { argv in
+                argv.baseAddress!.initialize(to: UnsafeMutableRawPointer(context))
+                for index in 0..<Int(count) {
+                    (argv.baseAddress! + index).initialize(to: UnsafeMutableRawPointer(arguments![index]!))
+                }
+                block(UnsafeMutableRawPointer(context), count, argv.baseAddress!)
             }
-            block(UnsafeMutableRawPointer(context), count, argv.baseAddress!)
         }
     }
 
@@ -126,4 +132,15 @@ final class FunctionBox {
         guard let state = box.lastState(context), !state.hasFailed else { return }
         _ = box.attempt(context) { FunctionContext(context).set(try state.finalize()) }
     }
+}
+
+extension DatabaseError {
+    static let lostTransaction = DatabaseError(
+        extendedCode: SQLITE_ABORT,
+        reason: .misuse,
+        message: """
+            A function or tokenizer rolled back the transaction of the writing statement that calls it. The statement was \
+            stopped, and nothing of the transaction is kept.
+            """
+    )
 }

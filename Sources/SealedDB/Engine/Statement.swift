@@ -31,6 +31,7 @@ public final class Statement {
     private(set) var hasFailed = false
     /// Whether a step is under way; a function that it calls must leave the statement alone.
     private(set) var isRunning = false
+    var isRunningWriter: Bool { isRunning && !isReadOnly }
     private var isClosing = false
     /// What it may write, where changes are observed.
     var targets = ChangeCollector.Targets()
@@ -74,7 +75,7 @@ public final class Statement {
         guard !isRunning else { throw .statementRunning }
         try connection.requireNoHook()
         isRunning = true
-        let code = connection.isObserved ? connection.observedStep(self, pointer) : sqlite3_step(pointer)
+        let code = connection.step(self, pointer)
         isRunning = false
         hasRow = code == SQLITE_ROW
         let error = hasRow || code == SQLITE_DONE ? nil : connection.error(sql: sql)
