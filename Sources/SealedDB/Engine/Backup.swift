@@ -15,7 +15,10 @@ final class Backup: ConnectionHandle {
         afterStep: (Backup) throws(DatabaseError) -> Void
     ) throws(DatabaseError) {
         let backup = try Backup(from: source, to: target)
-        defer { target.end(backup) }
+        defer {
+            target.end(backup)
+            source.end(backup)
+        }
         var isUnfinished = true
         while isUnfinished {
             isUnfinished = try backup.step(pages: pagesPerStep)
@@ -38,6 +41,8 @@ final class Backup: ConnectionHandle {
         self.pointer = pointer
         self.source = source
         self.target = target
+        // Whichever is closed first ends it. Both are used by the thread that copies.
+        source.register(self)
         target.register(self)
     }
 
@@ -50,7 +55,7 @@ final class Backup: ConnectionHandle {
 
     /// Copies some pages; false when all are there. Waits for locks as long as the busy timeouts of the connections allow.
     private func step(pages: Int32) throws(DatabaseError) -> Bool {
-        guard let pointer, source.handle != nil else {
+        guard let pointer else {
             throw DatabaseError(
                 extendedCode: SQLITE_ABORT,
                 message: "A database was closed while it was copied. The destination is as it was before."

@@ -7,6 +7,7 @@ final class BlobHandle: ConnectionHandle {
     private let database: String
     private let table: String
     private var rowID: Int64
+    private var hasExpired = false
 
     init(
         _ connection: Connection,
@@ -60,7 +61,10 @@ final class BlobHandle: ConnectionHandle {
 
     func reopen(rowID: Int64) throws(DatabaseError) {
         let pointer = try usable(0, 0)
-        try check(sqlite3_blob_reopen(pointer, rowID))
+        let code = sqlite3_blob_reopen(pointer, rowID)
+        // A failed move leaves it nowhere, whatever the reason.
+        hasExpired = code != SQLITE_OK
+        try connection.check(code)
         self.rowID = rowID
     }
 
@@ -74,6 +78,7 @@ final class BlobHandle: ConnectionHandle {
             )
         }
         try connection.requireNoHook()
+        guard !hasExpired else { throw BlobHandle.expired }
         guard offset >= 0, (0...count).contains(length), offset <= count - length else {
             throw DatabaseError(
                 extendedCode: SQLITE_RANGE,
@@ -89,15 +94,16 @@ final class BlobHandle: ConnectionHandle {
     }
 
     private func check(_ code: Int32) throws(DatabaseError) {
-        guard code & 0xff != SQLITE_ABORT else {
-            throw DatabaseError(
-                extendedCode: code,
-                message: """
-                    The blob has expired: its row was changed or deleted after it was opened, or it could not be moved \
-                    to another row. What was written before stays. Open it anew.
-                    """
-            )
-        }
+        hasExpired = code & 0xff == SQLITE_ABORT
+        guard !hasExpired else { throw BlobHandle.expired }
         try connection.check(code)
     }
+
+    private static let expired = DatabaseError(
+        extendedCode: SQLITE_ABORT,
+        message: """
+            The blob has expired: its row was changed or deleted after it was opened, or it could not be moved to another \
+            row. What was written before is kept. Open it anew.
+            """
+    )
 }

@@ -155,8 +155,9 @@ final class ChangeCollector {
         let changed = sqlite3_total_changes(handle) &- before
         if let run {
             statement.targets = run.targets
-            // A statement that returns rows is only counted at its end, which may never come.
-            let mayHaveMore = code == SQLITE_ROW || (!statement.hasRow && changed &- run.nested != run.told)
+            // A statement that returns rows has made its changes before the first, and is counted at its end, which may
+            // never come.
+            let mayHaveMore = !statement.hasRow && (code == SQLITE_ROW || changed &- run.nested != run.told)
             if mayHaveMore { note(run.targets.rows.subtracting(run.toldTables)) }
             if code == SQLITE_DONE { note(run.targets.tables) }
         }
@@ -187,12 +188,12 @@ final class ChangeCollector {
     /// Publishes if the transaction has ended well.
     func settle(_ handle: OpaquePointer) {
         let committed = transaction.withLock { transaction -> [TableName: ChangedRows] in
-            guard transaction.isInCommit else { return [:] }
-            transaction.isInCommit = false
+            guard transaction.isInCommit || !transaction.changes.isEmpty else { return [:] }
+            let hasEnded = sqlite3_txn_state(handle, nil) != SQLITE_TXN_WRITE
             // A COMMIT that found the database busy leaves the transaction open.
-            guard sqlite3_get_autocommit(handle) != 0 else { return [:] }
-            defer { transaction.changes = [:] }
-            return transaction.changes
+            defer { transaction = hasEnded ? Transaction() : Transaction(changes: transaction.changes) }
+            // What ended without a commit changed nothing after all.
+            return hasEnded && transaction.isInCommit ? transaction.changes : [:]
         }
         hub.publish(committed)
     }

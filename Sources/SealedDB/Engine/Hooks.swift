@@ -15,7 +15,13 @@ final class Hooks {
     var commit: (() throws -> Void)? { didSet { install() } }
     var rollback: (() -> Void)? { didSet { install() } }
     var progress: Progress? { didSet { install() } }
-    var authorizer: ((AuthorizationRequest) -> AuthorizerDecision)? { didSet { install() } }
+    var authorizer: ((AuthorizationRequest) -> AuthorizerDecision)? {
+        didSet {
+            install()
+            // Without an authorizer SQLite goes on with what the last one decided.
+            if authorizer == nil { connection?.clearCache() }
+        }
+    }
     /// Told the text and the nanoseconds of each statement that has run: the text as it was prepared, without bound
     /// values; `nil` if it holds a key.
     var trace: ((_ sql: String?, _ duration: Int64) -> Void)? { didSet { install() } }

@@ -53,7 +53,9 @@ public final class SimpleTokenizer: FTS5Tokenizer, Sendable {
     }
 
     private func lowercased(_ word: String) -> String {
-        locale.map { word.lowercased(with: $0) } ?? word.lowercased()
+        let word = locale.map { word.lowercased(with: $0) } ?? word.lowercased()
+        // The one letter of which there are two in lower case, but one in upper case.
+        return word.unicodeScalars.contains("ς") ? word.replacing("ς", with: "σ") : word
     }
 
     private enum Class {

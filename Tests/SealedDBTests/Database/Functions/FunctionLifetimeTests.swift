@@ -129,7 +129,9 @@ struct FunctionLifetimeTests {
         try database.fill(rows: 3)
         try database.addFunction("closing") { [unowned database] _ in
             #expect(!database.close())
-            #expect(database.lastErrorCode() == SQLITE_MISUSE && database.lastErrorMessage().contains("within a function"))
+            #expect(
+                database.lastErrorCode() == SQLITE_MISUSE && database.lastErrorMessage().contains("within a function")
+            )
             if isEncrypting {
                 #expect(!database.setKey("other"))
                 #expect(!database.rekey("other"))
@@ -173,7 +175,8 @@ struct FunctionLifetimeTests {
 
     /// SQLite would report success for rows that are not in the file.
     @Test(arguments: [
-        "INSERT INTO t (body) SELECT undo() FROM t", "INSERT INTO t (body) VALUES (undo())", "UPDATE t SET body = undo()",
+        "INSERT INTO t (body) SELECT undo() FROM t", "INSERT INTO t (body) VALUES (undo())",
+        "UPDATE t SET body = undo()",
         "DELETE FROM t WHERE undo()", "INSERT INTO t (body) SELECT undone() FROM t",
     ])
     func aWritingStatementFailsWhenAFunctionRollsBack(_ sql: String) throws {

@@ -1,0 +1,243 @@
+import Foundation
+import SealedDB
+import Testing
+
+struct BackupTests {
+    private struct Stop: Error, Equatable {}
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    private func open(
+        _ name: String?,
+        key byte: UInt8? = 1,
+        pageSize: Int? = nil,
+        hmac: CipherSettings.Algorithm? = nil,
+        journalMode: Configuration.JournalMode? = nil
+    ) throws -> Database {
+        var configuration = Configuration(key: isEncrypting ? try byte.map { try .testing($0) } : nil)
+        configuration.cipherSettings.pageSize = pageSize
+        configuration.cipherSettings.hmacAlgorithm = hmac
+        configuration.journalMode = journalMode
+        configuration.busyTimeout = 0
+        let database = Database(path: name.map { directory.file($0) }, configuration: configuration)
+        try database.openVerified()
+        return database
+    }
+
+    private func sum(_ database: Database) throws -> [SQLValue]? {
+        try database.rows("SELECT count(*), sum(length(body)), min(id), max(id) FROM t").first
+    }
+
+    @Test(arguments: [Configuration.JournalMode.delete, .wal])
+    func copiesBetweenKeysAndReportsProgress(_ mode: Configuration.JournalMode) throws {
+        let source = try open("a", journalMode: mode)
+        try source.fill(rows: 3000)
+        let target = try open("b", key: 2, journalMode: mode)
+        try target.run("CREATE TABLE old (x)")
+        var steps: [BackupProgress] = []
+        try source.backup(to: target, pagesPerStep: 20) { steps.append($0) }
+        #expect(steps.count > 3 && steps.last?.completedPages == steps.last?.totalPages)
+        #expect(steps.map(\.completedPages) == steps.map(\.completedPages).sorted())
+        #expect(steps.first?.completedPages == 20)
+        #expect(try sum(target) == sum(source))
+        #expect(throws: DatabaseError.self) { try target.value("SELECT * FROM old") }
+        try target.run("INSERT INTO t (body) VALUES ('more')")
+        #expect(target.close())
+        #expect(try IntegrityReport.verify(path: directory.file("b"), key: isEncrypting ? .testing(2) : nil).isSound)
+        if isEncrypting { #expect(try directory.bytes("b").range(of: Data("secret row".utf8)) == nil) }
+    }
+
+    @Test func writesMeanwhileAreCopied() throws {
+        let source = try open("a")
+        try source.fill(rows: 2000)
+        let target = try open("b", key: 2)
+        var steps = 0
+        try source.backup(to: target, pagesPerStep: 10) { _ in
+            steps += 1
+            if steps < 5 { try source.run("INSERT INTO t (body) VALUES ('meanwhile')") }
+        }
+        #expect(try sum(target) == sum(source))
+        #expect(try target.value("SELECT count(*) FROM t WHERE body = 'meanwhile'") == 4)
+    }
+
+    @Test func inOneStep() throws {
+        let source = try open("a")
+        try source.fill(rows: 500)
+        for pages in [0, -1, .max] {
+            let target = try open(nil, key: 1)
+            try source.backup(to: target, pagesPerStep: pages)
+            #expect(try sum(target) == sum(source))
+        }
+    }
+
+    @Test func cancellingLeavesTheDestinationAsItWas() throws {
+        let source = try open("a")
+        try source.fill(rows: 2000)
+        for hasContents in [false, true] {
+            let name = "b\(hasContents)"
+            let target = try open(name, key: 2)
+            if hasContents { try target.run("CREATE TABLE old (x)") }
+            var steps = 0
+            let error = #expect(throws: DatabaseError.self) {
+                try source.backup(to: target, pagesPerStep: 10) { _ in
+                    steps += 1
+                    if steps == 3 { throw Stop() }
+                }
+            }
+            #expect(error?.reason == .interrupted && error?.underlyingError is Stop)
+            #expect(try target.value("SELECT count(*) FROM sqlite_schema") == (hasContents ? 1 : 0))
+            let own = DatabaseError(extendedCode: SQLITE_FULL, message: "mine")
+            #expect(throws: own) { try source.backup(to: target, pagesPerStep: 10) { _ in throw own } }
+            #expect(source.lastError() as? DatabaseError == own)
+            #expect(target.close() && target.open())
+            #expect(try target.value("SELECT count(*) FROM sqlite_schema") == (hasContents ? 1 : 0))
+            #expect(!directory.names.contains("\(name)-journal"))
+        }
+        #expect(try source.integers("SELECT count(*) FROM t") == [2000])
+    }
+
+    @Test func closingMeanwhileIsAnError() throws {
+        let source = try open("a")
+        try source.fill(rows: 2000)
+        let target = try open("b", key: 2)
+        for victim in [source, target] {
+            let error = #expect(throws: DatabaseError.self) {
+                try source.backup(to: target, pagesPerStep: 10) { _ in #expect(victim.close()) }
+            }
+            #expect(error?.code == SQLITE_ABORT || error?.code == SQLITE_MISUSE)
+            #expect(victim.open())
+            #expect(try target.value("SELECT count(*) FROM sqlite_schema") == 0)
+        }
+        try source.backup(to: target)
+        #expect(try sum(target) == sum(source))
+    }
+
+    @Test(.enabled(if: isEncrypting, "needs a codec"))
+    func differentPageSizesAreRefusedBeforeAnythingIsWritten() throws {
+        let small = try open("a")
+        try small.fill(rows: 100)
+        let large = try open("b", key: 2, pageSize: 8192)
+        try large.fill(rows: 200)
+        for (source, target) in [(small, large), (large, small)] {
+            let before = try sum(target)
+            let error = #expect(throws: DatabaseError.self) { try source.backup(to: target) }
+            #expect(error?.reason == .unusableSettings && error?.message.contains("Nothing was written") == true)
+            #expect(try sum(target) == before)
+        }
+        let empty = try open("c", key: 2)
+        #expect(throws: DatabaseError.self) { try large.backup(to: empty) }
+        let fitting = try open("d", key: 2, pageSize: 8192)
+        try large.backup(to: fitting)
+        #expect(try sum(fitting) == sum(large))
+    }
+
+    @Test(.enabled(if: isEncrypting, "needs a codec"))
+    func encryptedAndPlaintextAreRefused() throws {
+        let encrypted = try open("a")
+        try encrypted.fill(rows: 10)
+        let plain = try open("b", key: nil)
+        try plain.fill(rows: 20)
+        for (source, target) in [(encrypted, plain), (plain, encrypted)] {
+            let before = try sum(target)
+            let error = #expect(throws: DatabaseError.self) { try source.backup(to: target) }
+            #expect(error?.reason == .unsupported && error?.message.contains("plaintext") == true)
+            #expect(try sum(target) == before)
+        }
+        #expect(throws: DatabaseError.self) { try encrypted.backup(to: try open(nil, key: nil)) }
+        let memory = try open(nil, key: 7)
+        try encrypted.backup(to: memory)
+        #expect(try sum(memory) == sum(encrypted))
+    }
+
+    @Test(.enabled(if: isEncrypting, "needs a codec"))
+    func otherAuthenticationIsTheDestinations() throws {
+        let source = try open("a", hmac: .sha256)
+        try source.fill(rows: 1000)
+        let target = try open("b", key: 2)
+        try source.backup(to: target)
+        #expect(try sum(target) == sum(source))
+        #expect(target.close())
+        #expect(try IntegrityReport.verify(path: directory.file("b"), key: .testing(2)).isSound)
+    }
+
+    @Test func plaintextDestinationTakesThePageSize() throws {
+        let source = try open("a", key: nil)
+        try source.run("PRAGMA page_size = 8192")
+        try source.fill(rows: 100)
+        #expect(try source.value("PRAGMA page_size") == 8192)
+        let target = try open("b", key: nil)
+        try source.backup(to: target)
+        #expect(try target.value("PRAGMA page_size") == 8192)
+        #expect(try sum(target) == sum(source))
+    }
+
+    @Test func locksAreBusyAndLeaveEverything() throws {
+        let source = try open("a")
+        try source.fill(rows: 100)
+        let target = try open("b", key: 2)
+        try target.fill(rows: 3)
+        let other = try open("b", key: 2)
+        #expect(other.beginImmediateTransaction())
+        let busy = #expect(throws: DatabaseError.self) { try source.backup(to: target) }
+        #expect(busy?.reason == .busy)
+        #expect(other.rollback())
+        #expect(target.beginDeferredTransaction())
+        _ = try sum(target)
+        #expect(throws: DatabaseError.self) { try source.backup(to: target) }
+        #expect(target.rollback())
+        #expect(source.beginImmediateTransaction())
+        try source.run("INSERT INTO t (body) VALUES ('x')")
+        let inTransaction = #expect(throws: DatabaseError.self) { try source.backup(to: target) }
+        #expect(inTransaction?.message.contains("Commit or roll back") == true)
+        #expect(source.rollback())
+        #expect(throws: DatabaseError.self) { try source.backup(to: source) }
+        #expect(throws: DatabaseError.self) { try source.backup(to: Database(path: nil)) }
+        #expect(throws: DatabaseError.self) { try Database(path: nil).backup(to: target) }
+        #expect(try target.integers("SELECT count(*) FROM t") == [3])
+        try source.backup(to: target)
+        #expect(try sum(target) == sum(source))
+    }
+
+    @Test func waitsForALockAsLongAsTheTimeoutAllows() throws {
+        let source = try open("a")
+        try source.fill(rows: 10)
+        let target = try open("b", key: 2)
+        target.maxBusyRetryTimeInterval = 60
+        let other = try open("b", key: 2)
+        #expect(other.beginImmediateTransaction())
+        nonisolated(unsafe) let holder = other
+        // The lock is given up while the backup waits for it, or before; it succeeds either way.
+        let thread = Thread { holder.rollback() }
+        thread.start()
+        try source.backup(to: target)
+        #expect(try sum(target) == sum(source))
+        while !thread.isFinished { Thread.sleep(forTimeInterval: 0.001) }
+    }
+
+    @Test func theCallersAuthorizerIsNotAskedAboutTheLibrarysOwnStatements() throws {
+        let source = try open("a")
+        try source.fill(rows: 10)
+        let target = try open("b", key: 2)
+        for database in [source, target] { database.authorizer = { _ in .deny } }
+        var refusals = 0
+        try source.backup(to: target, pagesPerStep: 1) { _ in
+            #expect(throws: DatabaseError.self) { try source.value("SELECT 1") }
+            refusals += 1
+        }
+        #expect(refusals > 0)
+        for database in [source, target] { database.authorizer = nil }
+        #expect(try sum(target) == sum(source))
+    }
+
+    @Test func observersOfTheDestinationAreTold() async throws {
+        let source = try open("a")
+        try source.fill(rows: 10)
+        let target = try open("b", key: 2)
+        var changes = target.changes(in: ["t"]).makeAsyncIterator()
+        try source.backup(to: target)
+        #expect(await changes.next()?.tables == ["t": .any])
+    }
+}
