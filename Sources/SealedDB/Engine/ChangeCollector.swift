@@ -62,12 +62,15 @@ final class ChangeCollector {
     var isActive: Bool { !observed.isEmpty }
 
     /// Takes note of who observes what now; false if nothing has changed.
-    func refresh() -> Bool {
+    /// - Parameter isInTransaction: whether there may be changes to the new tables that nobody has noted.
+    func refresh(isInTransaction: Bool) -> Bool {
         let current = hub.version
         guard current != version else { return false }
         version = current
+        let former = observed
         observed = hub.observedTables
         if !isActive { forget() }
+        if isInTransaction { note(observed.subtracting(former)) }
         return true
     }
 

@@ -38,7 +38,13 @@ final class Hooks {
         self.connection = connection
         connection.hooks = self
         changes.forget()
+        _ = changes.refresh(isInTransaction: false)
         install()
+    }
+
+    /// Begins or ends observing, if somebody asked for that meanwhile.
+    func refreshObservation() {
+        if changes.refresh(isInTransaction: connection?.isAutocommit == false) { install() }
     }
 
     /// For the connection that closes.
@@ -182,6 +188,7 @@ extension Connection {
     func observedPrepare(_ prepare: () -> Int32) -> (code: Int32, ChangeCollector.Targets) {
         guard isObserved, let hooks else { return (prepare(), .init()) }
         settleChanges()
+        if depth == 0 { hooks.refreshObservation() }
         return hooks.changes.preparing(prepare)
     }
 

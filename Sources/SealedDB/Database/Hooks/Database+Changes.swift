@@ -4,10 +4,10 @@ extension Database {
     ///     for await changes in db.changes(in: ["note"]) { … }
     ///
     /// No commit is missed, also not of a table WITHOUT ROWID, a virtual table, a `DELETE` that empties a table, or
-    /// ``read(fromFile:)``: where SQLite does not tell the rows, they are ``ChangedRows/any``. Nothing piles up: what is
-    /// committed while the loop is busy arrives together. More may be told than has changed: rows that a statement or
-    /// a `ROLLBACK TO` took back within a transaction that was then committed. Rows that a REPLACE displaced are not listed.
-    /// A commit by another connection or process is not seen.
+    /// ``read(fromFile:)``: where SQLite does not tell the rows, they are ``ChangedRows/any``, and so they are for what a
+    /// transaction changed before it was observed. Nothing piles up: what is committed while the loop is busy arrives
+    /// together. Rows that a statement or a `ROLLBACK TO` took back may be told if the transaction is committed. Rows that
+    /// a REPLACE displaced are not listed. A commit by another connection or process is not seen.
     /// - Parameters:
     ///   - tables: compared as SQLite compares names; they need not exist yet.
     ///   - database: the schema that they are in, by default `main`.
@@ -19,7 +19,5 @@ extension Database {
     }
 
     /// Begins or ends observing, if somebody asked for that meanwhile.
-    func refreshObservation() {
-        if additions.hooks.changes.refresh() { additions.hooks.install() }
-    }
+    func refreshObservation() { additions.hooks.refreshObservation() }
 }

@@ -314,6 +314,17 @@ struct ChangesTests {
         #expect(await changes.next()?.tables == ["t": .some([1, 2])])
     }
 
+    @Test func observingWithinATransaction() async throws {
+        let database = try database()
+        #expect(database.beginImmediateTransaction())
+        try database.run("INSERT INTO t VALUES (1, 'a')")
+        var changes = database.changes(in: ["t"]).makeAsyncIterator()
+        #expect(database.commit())
+        #expect(await changes.next()?.tables == ["t": .any])
+        try database.run("INSERT INTO t VALUES (2, 'b')")
+        #expect(await changes.next()?.tables == ["t": .some([2])])
+    }
+
     // MARK: Life
 
     @Test func endsWithTheDatabaseAndWithItsTask() async throws {
