@@ -40,8 +40,7 @@ final class BlobHandle: ConnectionHandle {
     /// Ends it, and with it the transaction that it may have begun, whose commit can fail.
     func close() throws(DatabaseError) {
         try connection.requireNoHook()
-        guard let pointer = connection.take(self) else { return }
-        let code = sqlite3_blob_close(pointer)
+        let code = connection.ending(self) { claimed in claimed.first.map { sqlite3_blob_close($0) } ?? SQLITE_OK }
         connection.settleChanges()
         try connection.check(code)
     }

@@ -156,22 +156,22 @@ final class Connection {
 
     /// Ends the handle, now if this thread may, else when the owner of the gate comes by.
     func end(_ handle: any ConnectionHandle) {
-        claim(handle).end()
+        ending(handle) { $0.end() }
     }
 
-    /// The handle's pointer; nothing if somebody else has it, or if this thread may not end it.
-    private func claim(_ handle: any ConnectionHandle) -> HandleRegistry.Claim {
-        let mayEnd = mayEnd
-        // What is claimed ends outside the lock: SQLite may call something that takes it.
-        return registry.withLock { registry in
+    /// Has the handle's pointer ended outside the lock, because SQLite may call something that takes it. Nothing is claimed
+    /// if somebody else has it, or if this thread may not end it.
+    func ending<T>(_ handle: any ConnectionHandle, _ body: (HandleRegistry.Claim) throws -> T) rethrows -> T {
+        let (mayEnd, thread) = (mayEnd, Connection.currentThread)
+        let claimed = registry.withLock { registry -> HandleRegistry.Claim in
+            registry.willEnd(thread)
             if mayEnd { return registry.claim(handle) }
             registry.orphan(handle)
             return HandleRegistry.Claim()
         }
+        defer { registry.withLock { $0.hasEnded(thread) } }
+        return try body(claimed)
     }
-
-    /// Gives the handle's pointer to the caller, who ends it; `nil` if somebody else does.
-    func take(_ handle: any ConnectionHandle) -> OpaquePointer? { claim(handle).first }
 
     /// Ends the blobs that are open.
     func endBlobs() {
@@ -237,8 +237,10 @@ final class Connection {
     /// Ends a use of the statement: it goes back to the cache, or is finalised, now if this thread may, else when the
     /// owner of the gate comes by.
     func release(_ statement: Statement) {
-        let claimed = claim(statement)
-        if let pointer = claimed.first, let sql = statement.cacheKey, !statement.hasFailed {
+        ending(statement) { claimed in
+            guard let pointer = claimed.first, let sql = statement.cacheKey, !statement.hasFailed else {
+                return claimed.end()
+            }
             sqlite3_reset(pointer)
             sqlite3_clear_bindings(pointer)
             let entry = StatementCache.Entry(
@@ -247,8 +249,6 @@ final class Connection {
                 targets: statement.targets
             )
             registry.withLock { $0.keep(entry, for: sql) }.end()
-        } else {
-            claimed.end()
         }
     }
 
@@ -270,6 +270,8 @@ final class Connection {
         guard let handle else { return true }
         guard !isRunning else { return false }
         registry.withLock { $0.close() }.end()
+        // What other threads have dropped this very moment is gone soon.
+        while registry.withLock({ $0.isEnding(besides: Connection.currentThread) }) { sched_yield() }
         settleChanges()
         hooks?.detach()
         hooks = nil

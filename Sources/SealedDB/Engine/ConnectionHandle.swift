@@ -37,6 +37,8 @@ struct HandleRegistry: @unchecked Sendable {
     private var orphans = Claim()
     private var cache = StatementCache()
     private var isClosed = false
+    /// The threads that are ending something which they have claimed.
+    private var enders: [UInt] = []
 
     var hasRunningWriter: Bool { open.values.contains { $0.isRunningWriter } }
 
@@ -51,6 +53,16 @@ struct HandleRegistry: @unchecked Sendable {
         if let pointer = handle.takePointer() { claim.pointers = [(pointer, type(of: handle))] }
         return claim
     }
+
+    /// A thread ends what it has claimed, until ``hasEnded(_:)``.
+    mutating func willEnd(_ thread: UInt) { enders.append(thread) }
+
+    mutating func hasEnded(_ thread: UInt) {
+        if let index = enders.firstIndex(of: thread) { enders.remove(at: index) }
+    }
+
+    /// Whether a thread other than this one is ending something.
+    func isEnding(besides thread: UInt) -> Bool { enders.contains { $0 != thread } }
 
     /// Takes the pointer out of the handle, for ``takeOrphans()``.
     mutating func orphan(_ handle: any ConnectionHandle) {

@@ -212,6 +212,9 @@ struct TokenizerTests {
         try database.run("INSERT INTO c VALUES ('One')")
         #expect(try matches("one", in: "c") == [1])
         #expect(!Database().installTokenizerModule())
+        FMDatabase.registerTokenizer(FMSimpleTokenizer(locale: nil), withKey: "kept-\(directory.path)")
+        #expect(database.close())
+        #expect(!watched.isAlive)
     }
 }
 extension Token: @unchecked Sendable {}  // It has no state.
