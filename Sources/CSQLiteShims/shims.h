@@ -38,22 +38,29 @@ static inline int sealeddb_error_offset(sqlite3 *db) {
 // Takes effect only before SQLite's initialisation; SQLITE_MISUSE afterwards.
 static inline int sealeddb_disable_uri_filenames(void) { return sqlite3_config(SQLITE_CONFIG_URI, 0); }
 
-// The file of "main", read beneath the codec. Opening the file a second time would drop the process's POSIX
+// The file of a database, read beneath the codec. Opening the file a second time would drop the process's POSIX
 // locks on it when that descriptor is closed.
-static inline int sealeddb_read_main_file(sqlite3 *db, void *buffer, int count, sqlite3_int64 offset) {
+static inline int sealeddb_read_file(
+    sqlite3 *db, const char *schema, void *buffer, int count, sqlite3_int64 offset
+) {
     sqlite3_file *file = 0;
-    int rc = sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    int rc = sqlite3_file_control(db, schema, SQLITE_FCNTL_FILE_POINTER, &file);
     if (rc != SQLITE_OK) return rc;
     if (file == 0 || file->pMethods == 0) return SQLITE_NOTFOUND;
     return file->pMethods->xRead(file, buffer, count, offset);
 }
 
-static inline int sealeddb_main_file_size(sqlite3 *db, sqlite3_int64 *size) {
+static inline int sealeddb_file_size(sqlite3 *db, const char *schema, sqlite3_int64 *size) {
     sqlite3_file *file = 0;
-    int rc = sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    int rc = sqlite3_file_control(db, schema, SQLITE_FCNTL_FILE_POINTER, &file);
     if (rc != SQLITE_OK) return rc;
     if (file == 0 || file->pMethods == 0) return SQLITE_NOTFOUND;
     return file->pMethods->xFileSize(file, size);
+}
+
+// Whether closing the last connection moves the write-ahead log into the file and deletes it.
+static inline int sealeddb_set_checkpoint_on_close(sqlite3 *db, int on) {
+    return sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, on ? 0 : 1, (int *)0);
 }
 
 // 1 when the path of "main" no longer names the file that this connection has open.

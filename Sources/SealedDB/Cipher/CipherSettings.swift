@@ -2,53 +2,156 @@
 /// the key alone; any other setting must be given again at every opening.
 ///
 /// They are applied between the key and the first read, the only moment at which they work, and read back, because
-/// SQLCipher ignores what it does not like. <https://www.zetetic.net/sqlcipher/sqlcipher-api/>
-public struct CipherSettings: Sendable, Hashable {
-    /// Hash of the page authentication and of the key derivation.
-    public enum Algorithm: String, Sendable {
+/// SQLCipher ignores what it does not like. Once a store is open they cannot be changed: ``StoreMigration`` makes a
+/// copy that has others. <https://www.zetetic.net/sqlcipher/sqlcipher-api/>
+public struct CipherSettings: Sendable, Hashable, Codable {
+    /// Hash of the page authentication or of the key derivation.
+    public enum Algorithm: String, Sendable, Codable, CaseIterable {
         case sha1 = "SHA1"
         case sha256 = "SHA256"
         case sha512 = "SHA512"
     }
 
-    /// Bytes per page: a power of two from 512 to 65536. `nil` means SQLCipher's 4096.
+    /// A major version of SQLCipher whose defaults a store was made with.
+    /// <https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_compatibility>
+    public enum Compatibility: Int, Sendable, Codable, CaseIterable {
+        /// Pages of 1024 bytes without authentication, 4,000 rounds of PBKDF2 with SHA-1.
+        case sqlCipher1 = 1
+        /// Pages of 1024 bytes, SHA-1, 4,000 rounds.
+        case sqlCipher2 = 2
+        /// Pages of 1024 bytes, SHA-1, 64,000 rounds.
+        case sqlCipher3 = 3
+        /// Pages of 4096 bytes, SHA-512, 256,000 rounds.
+        case sqlCipher4 = 4
+    }
+
+    /// Where every setting that is `nil` comes from. Default ``Compatibility/sqlCipher4``.
+    public var compatibility: Compatibility
+    /// Bytes per page: a power of two from 1024 to 65536. With SQLite's 512 SQLCipher writes heap memory into the file.
+    /// <https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_page_size>
     public var pageSize: Int?
-    /// Rounds of PBKDF2 for a passphrase. `nil` means SQLCipher's 256,000.
+    /// Rounds of PBKDF2 for a passphrase, at least 1. <https://www.zetetic.net/sqlcipher/sqlcipher-api/#kdf_iter>
     public var kdfIterations: Int?
-    /// `nil` means SQLCipher's SHA-512.
+    /// <https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_kdf_algorithm>
     public var kdfAlgorithm: Algorithm?
-    /// `nil` means SQLCipher's SHA-512.
+    /// <https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_hmac_algorithm>
     public var hmacAlgorithm: Algorithm?
+    /// Whether pages are authenticated. Without it nobody notices a changed page: false is for reading old files.
+    /// <https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_use_hmac>
+    public var usesHMAC: Bool?
+    /// Bytes at the beginning of the file that stay in the clear: 0, 16, 32, 48 or 64. Default 0.
+    ///
+    /// For systems that want to recognise a SQLite file. The salt then has no place in the file: it must be given as
+    /// ``salt``, or be part of the key, and whoever loses it loses the store.
+    /// <https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_plaintext_header_size>
+    public var plaintextHeaderSize: Int
+    /// The 16 bytes of salt of a store with a plaintext header; not secret. `nil` for every other store.
+    /// <https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_salt>
+    public var salt: [UInt8]?
 
     public init(
+        compatibility: Compatibility = .sqlCipher4,
         pageSize: Int? = nil,
         kdfIterations: Int? = nil,
         kdfAlgorithm: Algorithm? = nil,
-        hmacAlgorithm: Algorithm? = nil
+        hmacAlgorithm: Algorithm? = nil,
+        usesHMAC: Bool? = nil,
+        plaintextHeaderSize: Int = 0,
+        salt: [UInt8]? = nil
     ) {
+        self.compatibility = compatibility
         self.pageSize = pageSize
         self.kdfIterations = kdfIterations
         self.kdfAlgorithm = kdfAlgorithm
         self.hmacAlgorithm = hmacAlgorithm
+        self.usesHMAC = usesHMAC
+        self.plaintextHeaderSize = plaintextHeaderSize
+        self.salt = salt
     }
 
+    /// What SQLCipher 1 wrote (2008 to 2012).
+    public static let sqlCipher1 = CipherSettings(compatibility: .sqlCipher1)
+    /// What SQLCipher 2 wrote (2012 to 2013).
+    public static let sqlCipher2 = CipherSettings(compatibility: .sqlCipher2)
+    /// What SQLCipher 3 wrote (2013 to 2018).
+    public static let sqlCipher3 = CipherSettings(compatibility: .sqlCipher3)
+    /// What SQLCipher 4 writes; the default.
+    public static let sqlCipher4 = CipherSettings(compatibility: .sqlCipher4)
+
     func validate() throws(DatabaseError) {
-        if let pageSize, !(512...65536).contains(pageSize) || pageSize.nonzeroBitCount != 1 {
-            throw .unusableSettings("A page has 512 to 65536 bytes, a power of two; \(pageSize) was given.")
+        if let pageSize, !(1024...65536).contains(pageSize) || pageSize.nonzeroBitCount != 1 {
+            throw .unusableSettings("A page has 1024 to 65536 bytes, a power of two; \(pageSize) was given.")
         }
         if let kdfIterations, kdfIterations < 1 || kdfIterations > Int(Int32.max) {
             throw .unusableSettings("The key derivation takes at least one iteration; \(kdfIterations) were given.")
         }
+        guard [0, 16, 32, 48, 64].contains(plaintextHeaderSize) else {
+            throw .unusableSettings(
+                "A plaintext header has 0, 16, 32, 48 or 64 bytes; \(plaintextHeaderSize) were given."
+            )
+        }
+        if let salt, salt.count != Key.saltByteCount {
+            throw .unusableSettings("A salt has 16 bytes; \(salt.count) were given.")
+        }
+        if salt != nil, plaintextHeaderSize == 0 {
+            throw .unusableSettings("A salt was given, but without a plaintext header it stands in the file.")
+        }
+        // Nothing would prove then that what follows the header is encrypted.
+        if plaintextHeaderSize > 0, !parameters.usesHMAC {
+            throw .unusableSettings("A plaintext header needs pages that are authenticated (usesHMAC).")
+        }
     }
 
-    /// The pragmas with the value that each must read back.
-    var pragmas: [(name: String, value: String)] {
-        var result: [(String, String)] = []
-        if let pageSize { result.append(("cipher_page_size", String(pageSize))) }
-        if let kdfIterations { result.append(("kdf_iter", String(kdfIterations))) }
-        if let kdfAlgorithm { result.append(("cipher_kdf_algorithm", "PBKDF2_HMAC_\(kdfAlgorithm.rawValue)")) }
-        if let hmacAlgorithm { result.append(("cipher_hmac_algorithm", "HMAC_\(hmacAlgorithm.rawValue)")) }
-        return result
+    /// Validates what depends on the key too.
+    func validate(for key: Key) throws(DatabaseError) {
+        try validate()
+        guard plaintextHeaderSize > 0 else { return }
+        let saltCount = (salt == nil ? 0 : 1) + (key.form == .rawWithSalt ? 1 : 0)
+        guard saltCount == 1 else {
+            throw .unusableSettings(
+                saltCount == 0
+                    ? "A store with a plaintext header does not hold its salt: give it in the settings or in the key."
+                    : "The salt is given twice, in the settings and in the key."
+            )
+        }
+    }
+
+    var parameters: CipherParameters {
+        let isOld = compatibility != .sqlCipher4
+        let iterations: Int
+        switch compatibility {
+        case .sqlCipher1, .sqlCipher2: iterations = 4000
+        case .sqlCipher3: iterations = 64_000
+        case .sqlCipher4: iterations = 256_000
+        }
+        return CipherParameters(
+            pageSize: pageSize ?? (isOld ? 1024 : 4096),
+            kdfIterations: kdfIterations ?? iterations,
+            kdfAlgorithm: kdfAlgorithm ?? (isOld ? .sha1 : .sha512),
+            hmacAlgorithm: hmacAlgorithm ?? (isOld ? .sha1 : .sha512),
+            usesHMAC: usesHMAC ?? (compatibility != .sqlCipher1),
+            plaintextHeaderSize: plaintextHeaderSize
+        )
+    }
+
+    /// Always true of the plaintext header, which ``Compatibility`` leaves as the process's default has it.
+    func differsFromCompatibility(_ pragma: String) -> Bool {
+        let defaults = CipherSettings(compatibility: compatibility).parameters
+        return pragma == "cipher_plaintext_header_size"
+            || zip(parameters.pragmas, defaults.pragmas).contains { $0.name == pragma && $0 != $1 }
+    }
+
+    /// Whether SQLCipher 4 opens such a store with the key alone.
+    var isDefault: Bool { parameters == CipherSettings.sqlCipher4.parameters }
+}
+
+extension CipherSettings: CustomStringConvertible {
+    /// In SQLCipher's words: `SQLCipher 4`, or `SQLCipher 4 with cipher_page_size = 8192`.
+    public var description: String {
+        let name = "SQLCipher \(compatibility.rawValue)"
+        let defaults = CipherSettings(compatibility: compatibility).parameters.pragmas
+        let differences = zip(parameters.pragmas, defaults).filter { $0 != $1 }.map { "\($0.0.name) = \($0.0.value)" }
+        return differences.isEmpty ? name : "\(name) with \(differences.joined(separator: ", "))"
     }
 }
 

@@ -5,34 +5,33 @@ enum StoreHeader {
     /// The smallest page of SQLite.
     static let smallestPage: Int64 = 512
 
-    /// Why the first read failed. SQLite has one code for all that is not a database to it.
-    static func diagnose(
-        _ error: DatabaseError,
-        header: [UInt8],
-        connection: Connection,
-        name: String
-    ) throws(DatabaseError) -> DatabaseError {
-        guard error.code == SQLITE_NOTADB else { return error }
-        let size = try connection.mainFileSize()
-        if !header.isEmpty, size < smallestPage || size % smallestPage != 0 {
-            return DatabaseError(
-                extendedCode: error.extendedCode,
-                reason: .notADatabase,
-                message: """
-                    \(name) is not a database, or it is cut off: its \(size) bytes are not a whole number of pages. \
-                    It was not changed. Restore it from a backup.
-                    """
-            )
+    static func hasMagic(_ bytes: [UInt8]) -> Bool { bytes.starts(with: plaintextMagic) }
+
+    /// Whether the whole header is in the clear, and not only the beginning that ``CipherSettings/plaintextHeaderSize``
+    /// leaves so: SQLite keeps 20 bytes of zeros in it, which encryption would not.
+    static func isPlaintext(_ bytes: [UInt8]) -> Bool {
+        hasMagic(bytes) && (bytes.count < 92 || bytes[72..<92].allSatisfy { $0 == 0 })
+    }
+
+    /// https://www.sqlite.org/fileformat.html#in_header_database_size
+    static func isTruncatedPlaintext(_ bytes: [UInt8], fileSize: Int64) -> Bool {
+        guard bytes.count >= 100 else { return true }
+        func number(_ offset: Int, _ count: Int) -> Int64 {
+            bytes[offset..<offset + count].reduce(0) { $0 << 8 | Int64($1) }
         }
-        return DatabaseError(
-            extendedCode: error.extendedCode,
-            reason: .wrongKey,
-            message: """
-                The key does not open \(name): it is the wrong key, or the store has other cipher settings, or its \
-                first page is damaged. The file was not changed. Try the right key; `sealdb verify` tells a damaged \
-                page from a wrong key.
-                """
-        )
+        let pageSize = number(16, 2) == 1 ? 65536 : number(16, 2)
+        return number(24, 4) == number(92, 4) && number(28, 4) * pageSize > fileSize
+    }
+
+    /// Whether bytes are spread as evenly as ciphertext is, by the chi-squared test of their frequencies. Ciphertext
+    /// fails it less than once in a million times; texts, programs and sparse files fail it by far.
+    static func looksRandom(_ bytes: [UInt8]) -> Bool {
+        guard bytes.count >= Int(smallestPage) else { return false }
+        var counts = [Double](repeating: 0, count: 256)
+        for byte in bytes { counts[Int(byte)] += 1 }
+        let expected = Double(bytes.count) / 256
+        // The sum has the mean 255 and the standard deviation 22.6.
+        return counts.reduce(0) { $0 + ($1 - expected) * ($1 - expected) / expected } < 400
     }
 
     /// The error of a read without a key, made clear.

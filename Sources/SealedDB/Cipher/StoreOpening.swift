@@ -13,9 +13,10 @@ struct StoreOpening {
     ///
     /// A new store gets its first page here, so that the header can be checked before there is data in it.
     func open() throws(DatabaseError) -> Connection {
-        if key != nil {
+        if let key {
             try Engine.requireCodec()
-            try settings.validate()
+            try settings.validate(for: key)
+            try refuseForeignJournal(key)
         }
         let connection = try Connection(path: path ?? ":memory:", flags: flags, vfs: vfs, threading: threading)
         connection.enter()
@@ -33,26 +34,71 @@ struct StoreOpening {
     private var isFile: Bool { path.map { !$0.isEmpty && $0 != ":memory:" } ?? false }
     private var name: String { path ?? "The database in memory" }
 
+    /// A journal beside the file would be written back into it before the key is proved right. So a page must be this
+    /// key's first.
+    private func refuseForeignJournal(_ key: Key) throws(DatabaseError) {
+        guard isFile, let path, flags & SQLITE_OPEN_READONLY == 0, let journal = RollbackJournal(ofStore: path) else {
+            return
+        }
+        let connection = try Connection(path: path, flags: SQLITE_OPEN_READONLY, vfs: vfs)
+        defer { connection.close() }
+        let recognition = StoreRecognition(connection: connection, key: key, settings: settings)
+        guard try connection.mainFileSize() > 0, try !recognition.hasOwnPage(in: journal) else { return }
+        throw try diagnosis(of: connection, key: key, .quick).error(code: SQLITE_NOTADB)
+    }
+
     private func unlock(_ connection: Connection, with key: Key) throws(DatabaseError) {
         let header = try connection.mainFileHeader()
-        guard header != StoreHeader.plaintextMagic else {
-            throw DatabaseError(
-                extendedCode: SQLITE_NOTADB,
-                reason: .plaintext,
-                message: """
-                    \(name) is a plaintext SQLite database, but a key was given. It was not changed. Open it without \
-                    a key, or encrypt it into a new store first.
-                    """
-            )
+        let isNew = header.isEmpty
+        guard isNew || StoreHeader.hasMagic(header) == (settings.plaintextHeaderSize > 0) else {
+            throw try diagnosis(of: connection, key: key, .quick).error(code: SQLITE_NOTADB)
         }
+        // Closing after a failure would move somebody else's log into the file.
+        connection.setCheckpointsOnClose(false)
         try applyKey(key, to: connection)
         try connection.run("PRAGMA temp_store = MEMORY")
         do throws(DatabaseError) {
             _ = try connection.integer("SELECT count(*) FROM sqlite_schema")
         } catch {
-            throw try StoreHeader.diagnose(error, header: header, connection: connection, name: name)
+            throw try explained(error, connection, key)
         }
-        if header.isEmpty, isFile, flags & SQLITE_OPEN_READONLY == 0 { try createFirstPage(connection) }
+        try refuseTruncated(connection)
+        connection.setCheckpointsOnClose(true)
+        if isNew, isFile, flags & SQLITE_OPEN_READONLY == 0 { try createFirstPage(connection) }
+    }
+
+    /// Why the first read failed. SQLite has one code for all that is not a database to it, and with a plaintext header
+    /// no code at all.
+    private func explained(
+        _ error: DatabaseError,
+        _ connection: Connection,
+        _ key: Key
+    ) throws(DatabaseError) -> DatabaseError {
+        guard [SQLITE_NOTADB, SQLITE_CORRUPT, SQLITE_ERROR].contains(error.code) else { return error }
+        // SQLite calls it corrupt only when it could read the first page.
+        let effort: StoreRecognition.Effort = error.code == SQLITE_CORRUPT ? .asGiven : .quick
+        let diagnosis = try diagnosis(of: connection, key: key, effort)
+        return [.opens, .emptyFile].contains(diagnosis.finding) ? error : diagnosis.error(code: error.extendedCode)
+    }
+
+    /// SQLite refuses a file that misses pages, but not one that misses a part of the last.
+    private func refuseTruncated(_ connection: Connection) throws(DatabaseError) {
+        let size = try connection.mainFileSize()
+        let pageSize = Int64(settings.parameters.pageSize)
+        guard size % pageSize != 0, let pages = try connection.integer("PRAGMA page_count"), pages * pageSize > size
+        else { return }
+        let examination = StoreExamination(path: name, key: key, settings: settings, effort: .asGiven, fileSize: size)
+        guard !examination.hasLog else { return }
+        throw examination.result(.truncated).error(code: SQLITE_CORRUPT)
+    }
+
+    private func diagnosis(
+        of connection: Connection,
+        key: Key,
+        _ effort: StoreRecognition.Effort
+    ) throws(DatabaseError) -> StoreDiagnosis {
+        var examination = StoreExamination(path: name, key: key, settings: settings, effort: effort)
+        return try examination.examine(connection)
     }
 
     func applyKey(_ key: Key, to connection: Connection) throws(DatabaseError) {
@@ -63,21 +109,27 @@ struct StoreOpening {
                 message: "SQLCipher did not take the key for \(name). Nothing was read or written."
             )
         }
-        // Undoes process-wide cipher_default_* that others may have set, and pins the format of the file.
-        try connection.run("PRAGMA cipher_compatibility = 4")
-        for (pragma, value) in settings.pragmas {
+        // First of all, because it sets all that follows; also undoes cipher_default_*, which others may have set.
+        try connection.run("PRAGMA cipher_compatibility = \(settings.compatibility.rawValue)")
+        let wanted = settings.parameters
+        for (pragma, value) in wanted.pragmas where settings.differsFromCompatibility(pragma) {
             try connection.run("PRAGMA \(pragma) = \(value)")
-            let effective = try connection.text("PRAGMA \(pragma)")
-            guard effective == value else {
-                throw .unusableSettings("\(pragma) = \(value) was not accepted (it is \(effective ?? "unset")).")
-            }
         }
-        guard try connection.text("PRAGMA cipher_provider") != nil else {
+        if let salt = settings.salt {
+            try connection.run("PRAGMA cipher_salt = \"x'\(Hexadecimal.string(salt))'\"")
+        }
+        guard let effective = try connection.cipherParameters() else {
             throw DatabaseError(
                 extendedCode: SQLITE_MISUSE,
                 reason: .wrongEngine,
                 message: "\(name) was keyed, but no cipher is active. It was closed before anything was written."
             )
+        }
+        for (wanted, found) in zip(wanted.pragmas, effective.pragmas) where wanted != found {
+            throw .unusableSettings("\(wanted.name) = \(wanted.value) was not accepted (it is \(found.value)).")
+        }
+        if let salt = settings.salt, try connection.text("PRAGMA cipher_salt") != Hexadecimal.string(salt) {
+            throw .unusableSettings("The salt was not accepted.")
         }
     }
 
@@ -88,8 +140,9 @@ struct StoreOpening {
         try connection.run("PRAGMA user_version = \(version)")
         try connection.run("COMMIT")
         // In WAL mode, set by whoever created the file first, page 1 is still in the log.
-        let header = try connection.mainFileHeader()
-        guard header != StoreHeader.plaintextMagic else {
+        let start = try connection.fileBytes(count: 100)
+        let isPlaintext = !start.isEmpty && StoreHeader.isPlaintext(start)
+        guard !isPlaintext else {
             throw DatabaseError(
                 extendedCode: SQLITE_MISUSE,
                 reason: .wrongEngine,

@@ -15,7 +15,7 @@ extension Connection {
         } else if systemError == ENOENT || (code & 0xff == SQLITE_CANTOPEN && !exists) {
             reason = .noSuchFile
         } else if systemError == EACCES || systemError == EPERM {
-            reason = .noSuchFile
+            reason = .notPermitted
         } else {
             reason = .sqlite
         }

@@ -83,29 +83,6 @@ extension Connection {
         if let handle { sqlite3_interrupt(handle) }
     }
 
-    /// Size in bytes of the file of "main" as this connection has it open; 0 for a database in memory.
-    func mainFileSize() throws(DatabaseError) -> Int64 {
-        guard let handle else { throw .notOpen }
-        var size: sqlite3_int64 = 0
-        let code = sealeddb_main_file_size(handle, &size)
-        if code == SQLITE_NOTFOUND { return 0 }
-        try check(code)
-        return size
-    }
-
-    /// The first bytes of the file of "main", beneath any codec; shorter when the file is.
-    func mainFileHeader(count: Int = 16) throws(DatabaseError) -> [UInt8] {
-        guard let handle else { throw .notOpen }
-        let available = try Int(min(Int64(count), mainFileSize()))
-        guard available > 0 else { return [] }
-        var bytes = [UInt8](repeating: 0, count: available)
-        let code = bytes.withUnsafeMutableBytes {
-            sealeddb_read_main_file(handle, $0.baseAddress, Int32(available), 0)
-        }
-        if code != SQLITE_IOERR_SHORT_READ { try check(code) }
-        return bytes
-    }
-
     /// Whether the path now names another file than the one that this connection has open.
     func mainFileHasMoved() throws(DatabaseError) -> Bool {
         guard let handle else { throw .notOpen }

@@ -99,6 +99,10 @@ extension DatabaseError {
         public static let sqlite = Reason("sqlite")
         /// The key does not open the store (or its first page is damaged, which looks the same).
         public static let wrongKey = Reason("wrong key")
+        /// The key is right, but the store was written by SQLCipher 1, 2 or 3.
+        public static let olderFormat = Reason("older format")
+        /// The key is right, but the store has other cipher settings.
+        public static let otherSettings = Reason("other cipher settings")
         /// The store is encrypted and no key was given.
         public static let keyRequired = Reason("key required")
         /// A key was given, but the file is a plaintext SQLite database.
@@ -107,12 +111,16 @@ extension DatabaseError {
         public static let notADatabase = Reason("not a database")
         /// Pages fail their authentication, or the structure is broken.
         public static let damaged = Reason("damaged")
+        /// The file ends before its last page.
+        public static let truncated = Reason("truncated")
         /// The key is empty, or not of its form.
         public static let malformedKey = Reason("malformed key")
         /// The key file may be read or replaced by others.
         public static let unsafeKeyFile = Reason("unsafe key file")
         /// There is no such file, or it cannot be read.
         public static let noSuchFile = Reason("no such file")
+        /// This user may not open the file.
+        public static let notPermitted = Reason("not permitted")
         /// The file exists already and is not overwritten.
         public static let alreadyExists = Reason("already exists")
         /// The file cannot be created.

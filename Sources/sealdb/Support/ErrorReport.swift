@@ -38,13 +38,15 @@ enum ErrorReport {
 
     private static let statuses: [DatabaseError.Reason: ExitStatus] = [
         .wrongKey: .wrongKey, .keyRequired: .wrongKey,
-        .plaintext: .data, .notADatabase: .data, .damaged: .data, .malformedKey: .data, .notRegularFile: .data,
-        .noSuchFile: .noInput,
+        .plaintext: .data, .notADatabase: .data, .damaged: .data, .truncated: .data, .malformedKey: .data,
+        .notRegularFile: .data,
+        .noSuchFile: .noInput, .notPermitted: .noInput,
         .alreadyExists: .cannotCreate, .cannotCreate: .cannotCreate,
         .ioError: .inputOutput, .noSpace: .inputOutput,
         .busy: .busy,
         .unsafeKeyFile: .configuration, .hardLinked: .configuration, .ownershipNotKept: .configuration,
         .unsupported: .configuration, .wrongEngine: .configuration, .unusableSettings: .configuration,
+        .olderFormat: .configuration, .otherSettings: .configuration,
         .unverified: .software, .misuse: .software,
     ]
 

@@ -1,0 +1,99 @@
+/// ``CipherSettings`` with nothing left open: what a codec works with.
+struct CipherParameters: Hashable, Sendable {
+    var pageSize: Int
+    var kdfIterations: Int
+    var kdfAlgorithm: CipherSettings.Algorithm
+    var hmacAlgorithm: CipherSettings.Algorithm
+    var usesHMAC: Bool
+    var plaintextHeaderSize = 0
+
+    /// Bytes at the end of each page that hold no data: the IV and the authentication code, in whole AES blocks.
+    var reservedBytes: Int {
+        let used = 16 + (usesHMAC ? hmacAlgorithm.byteCount : 0)
+        return (used + 15) / 16 * 16
+    }
+
+    /// The pragmas, in the order in which they are set, with the value that each reads back.
+    var pragmas: [(name: String, value: String)] {
+        [
+            ("kdf_iter", String(kdfIterations)),
+            ("cipher_kdf_algorithm", "PBKDF2_HMAC_\(kdfAlgorithm.rawValue)"),
+            ("cipher_hmac_algorithm", "HMAC_\(hmacAlgorithm.rawValue)"),
+            ("cipher_use_hmac", usesHMAC ? "1" : "0"),
+            ("cipher_page_size", String(pageSize)),
+            ("cipher_plaintext_header_size", String(plaintextHeaderSize)),
+        ]
+    }
+
+    /// Settings that mean these parameters, by the compatibility that says most of them.
+    func settings(salt: [UInt8]? = nil) -> CipherSettings {
+        let presets = [CipherSettings.sqlCipher4, .sqlCipher3, .sqlCipher2, .sqlCipher1]
+        var rest = self
+        rest.plaintextHeaderSize = 0
+        guard var result = presets.first(where: { $0.parameters == rest }) else {
+            return CipherSettings(
+                pageSize: pageSize,
+                kdfIterations: kdfIterations,
+                kdfAlgorithm: kdfAlgorithm,
+                hmacAlgorithm: hmacAlgorithm,
+                usesHMAC: usesHMAC,
+                plaintextHeaderSize: plaintextHeaderSize,
+                salt: salt
+            )
+        }
+        result.plaintextHeaderSize = plaintextHeaderSize
+        result.salt = salt
+        return result
+    }
+}
+
+extension CipherSettings.Algorithm {
+    var byteCount: Int {
+        switch self {
+        case .sha1: 20
+        case .sha256: 32
+        case .sha512: 64
+        }
+    }
+}
+
+extension Connection {
+    /// What the codec of this connection says of itself; `nil` without a codec.
+    func cipherParameters(schema: String = "main") throws(DatabaseError) -> CipherParameters? {
+        var values: [String: String] = [:]
+        for row in try texts("PRAGMA \(schema.quotedIdentifier).cipher_settings") {
+            // "PRAGMA kdf_iter = 256000;"
+            let words = row.split { " =;".contains($0) }
+            if words.count == 3 { values[String(words[1])] = String(words[2]) }
+        }
+        guard let pageSize = values["cipher_page_size"].flatMap({ Int($0) }),
+            let iterations = values["kdf_iter"].flatMap({ Int($0) }),
+            let kdf = values["cipher_kdf_algorithm"].flatMap({ CipherSettings.Algorithm(suffixOf: $0) }),
+            let hmac = values["cipher_hmac_algorithm"].flatMap({ CipherSettings.Algorithm(suffixOf: $0) }),
+            let usesHMAC = values["cipher_use_hmac"],
+            let header = values["cipher_plaintext_header_size"].flatMap({ Int($0) })
+        else { return nil }
+        return CipherParameters(
+            pageSize: pageSize,
+            kdfIterations: iterations,
+            kdfAlgorithm: kdf,
+            hmacAlgorithm: hmac,
+            usesHMAC: usesHMAC != "0",
+            plaintextHeaderSize: header
+        )
+    }
+}
+
+extension CipherSettings.Algorithm {
+    /// From `HMAC_SHA512` or `PBKDF2_HMAC_SHA512`.
+    fileprivate init?(suffixOf label: String) {
+        self.init(rawValue: label.split(separator: "_").last.map(String.init) ?? "")
+    }
+}
+
+extension String {
+    /// As an SQL identifier.
+    var quotedIdentifier: String {
+        "\"" + split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
+    }
+}

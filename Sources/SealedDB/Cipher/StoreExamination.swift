@@ -1,0 +1,179 @@
+/// The steps of a ``StoreDiagnosis``.
+struct StoreExamination {
+    let path: String
+    let key: Key?
+    let settings: CipherSettings
+    let effort: StoreRecognition.Effort
+    var fileSize: Int64 = 0
+    private var match: CipherParameters?
+    private var damagedPages: [Int64] = []
+
+    init(
+        path: String,
+        key: Key?,
+        settings: CipherSettings,
+        effort: StoreRecognition.Effort,
+        fileSize: Int64 = 0
+    ) {
+        self.path = path
+        self.key = key
+        self.settings = settings
+        self.effort = effort
+        self.fileSize = fileSize
+    }
+
+    mutating func examine(_ connection: Connection) throws(DatabaseError) -> StoreDiagnosis {
+        fileSize = try connection.mainFileSize()
+        guard fileSize > 0 else { return result(.emptyFile) }
+        let start = try connection.fileBytes(count: 4096)
+        if StoreHeader.isPlaintext(start) {
+            if StoreHeader.isTruncatedPlaintext(start, fileSize: fileSize), !hasLog { return result(.truncated) }
+            return result(key == nil ? .opens : .plaintext)
+        }
+        guard let key else { return result(try isNoCiphertext(start, connection) ? .notADatabase : .encrypted) }
+        let recognition = StoreRecognition(connection: connection, key: key, settings: settings)
+        guard let match = try recognition.match(effort) else {
+            return result(try isNoCiphertext(start, connection) ? .notADatabase : .wrongKey)
+        }
+        let parameters = match.cipher.parameters
+        self.match = parameters
+        guard match.hasFirstPage else {
+            damagedPages = [1]
+            return result(.damagedFirstPage)
+        }
+        guard isSame(parameters, as: settings.parameters) else {
+            let isPreset = [CipherSettings.sqlCipher1, .sqlCipher2, .sqlCipher3].contains {
+                isSame($0.parameters, as: parameters)
+            }
+            return result(isPreset ? .olderFormat : .otherSettings)
+        }
+        let pageSize = Int64(parameters.pageSize)
+        let firstPage = try connection.fileBytes(count: parameters.pageSize)
+        if let pages = match.cipher.declaredPageCount(firstPage), pages * pageSize > fileSize, !hasLog {
+            return result(.truncated)
+        }
+        damagedPages = try firstDamagedPages(match.cipher, connection)
+        return result(damagedPages.isEmpty ? .opens : .damaged)
+    }
+
+    /// The rounds do not count for a raw key.
+    private func isSame(_ first: CipherParameters, as second: CipherParameters) -> Bool {
+        guard key?.form != .passphrase else { return first == second }
+        var first = first
+        first.kdfIterations = second.kdfIterations
+        return first == second
+    }
+
+    /// Looks at the beginning of the file, in which the schema usually stands, and not at all of it.
+    private func firstDamagedPages(_ cipher: PageCipher, _ connection: Connection) throws(DatabaseError) -> [Int64] {
+        let size = cipher.parameters.pageSize
+        // What is newer stands in the log, and a page may be half written.
+        guard cipher.parameters.usesHMAC, !hasLog else { return [] }
+        var result: [Int64] = []
+        for number in 1...max(1, min(fileSize / Int64(size), 1024)) {
+            let page = try connection.fileBytes(at: (number - 1) * Int64(size), count: size)
+            // SQLite may leave out a page that nothing refers to.
+            if !cipher.authenticates(page, number: number), page.contains(where: { $0 != 0 }) {
+                result.append(number)
+            }
+        }
+        return result
+    }
+
+    private var siblings: [String] {
+        ["-wal", "-shm", "-journal"].filter { suffix in
+            guard let status = try? FileSystem.status(path + suffix) else { return false }
+            return status.st_size > 0
+        }
+    }
+
+    /// Whether changes may stand beside the file that are newer than it.
+    var hasLog: Bool { siblings.contains("-wal") || siblings.contains("-journal") }
+
+    private var possiblePageSizes: [Int] {
+        guard fileSize > 0 else { return [] }
+        return [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536].filter { fileSize % Int64($0) == 0 }
+    }
+
+    private func isNoCiphertext(_ start: [UInt8], _ connection: Connection) throws(DatabaseError) -> Bool {
+        guard fileSize >= StoreHeader.smallestPage else { return true }
+        // A first page that was overwritten, or is torn, does not make the rest something else.
+        guard !hasLog, !StoreHeader.hasMagic(start), !StoreHeader.looksRandom(start) else { return false }
+        return try !StoreHeader.looksRandom(connection.fileBytes(at: fileSize / 2, count: 4096))
+    }
+
+    func result(_ finding: StoreDiagnosis.Finding) -> StoreDiagnosis {
+        StoreDiagnosis(
+            finding: finding,
+            path: path,
+            fileSize: fileSize,
+            siblings: siblings,
+            cipherSettings: match?.settings(salt: settings.salt),
+            possiblePageSizes: possiblePageSizes,
+            damagedPages: damagedPages,
+            explanation: "\(path) \(sentence(finding)) It was not changed. \(advice(finding))"
+        )
+    }
+
+    // MARK: Words
+
+    private func sentence(_ finding: StoreDiagnosis.Finding) -> String {
+        switch finding {
+        case .opens: key == nil ? "is a plaintext SQLite database." : "opens with this key."
+        case .emptyFile: "is empty: nothing was ever written to it, or something emptied it."
+        case .directory: "is a directory."
+        case .notRegularFile: "is not a regular file."
+        case .notPermitted: "may not be read by this user."
+        case .plaintext: "is a plaintext SQLite database, but a key was given."
+        case .olderFormat: "was written by \(formatName), and the key is right."
+        case .otherSettings: "has other cipher settings than those given (\(formatName)), and the key is right."
+        case .truncated: "is cut off: it has \(fileSize) bytes, fewer than its pages need."
+        case .damagedFirstPage: "is damaged: the key is right, but the first page is not as it was written."
+        case .damaged: "is damaged: the key is right, but \(damagedPageList) not as written."
+        case .wrongKey: wrongKeySentence
+        case .encrypted: "is encrypted, or not a database, and no key was given."
+        case .notADatabase: "is not a database: its \(fileSize) bytes are neither SQLite nor encrypted."
+        }
+    }
+
+    private var wrongKeySentence: String {
+        var text = "does not open: the key is wrong, or it has other cipher settings, or its first page is damaged"
+        text += ", or a newer SQLCipher wrote it."
+        if !siblings.isEmpty { text += " Beside it: \(siblings.joined(separator: ", "))." }
+        return text
+    }
+
+    private var formatName: String {
+        guard let match else { return "" }
+        guard key?.form != .passphrase, isSame(match, as: CipherSettings.sqlCipher3.parameters) else {
+            return match.settings().description
+        }
+        return "SQLCipher 2 or 3"
+    }
+
+    private var damagedPageList: String {
+        let numbers = damagedPages.prefix(10).map { String($0) }.joined(separator: ", ")
+        if damagedPages.count == 1 { return "page \(numbers) is" }
+        return "pages \(numbers)\(damagedPages.count > 10 ? " and others" : "") are"
+    }
+
+    private func advice(_ finding: StoreDiagnosis.Finding) -> String {
+        switch finding {
+        case .opens: ""
+        case .emptyFile: "If it held data, restore it from a backup, together with what stands beside it."
+        case .directory, .notRegularFile: "Give the path of a file."
+        case .notPermitted: "Run as the user who owns it, or change its mode."
+        case .plaintext: "Open it without a key, or encrypt it into a new store first (`sealdb encrypt`)."
+        case .olderFormat, .otherSettings:
+            "Open it with these CipherSettings, or convert it to the current format (`sealdb migrate`)."
+        case .truncated: "Restore it from a backup."
+        case .damagedFirstPage, .damaged: "Restore it from a backup. `sealdb verify` lists all damaged pages."
+        case .wrongKey:
+            effort == .quick && key?.form == .passphrase
+                ? "Try the right key. `sealdb info` looks for other settings, and tells damage from a wrong key."
+                : "Try the right key. With other settings than the usual ones, give them too."
+        case .encrypted: "Open it with its key."
+        case .notADatabase: "Look for the right file, or restore it from a backup."
+        }
+    }
+}

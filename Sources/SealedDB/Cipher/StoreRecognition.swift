@@ -1,0 +1,134 @@
+/// Finds out what a file was written with, from its bytes alone: the engine says "not a database" to all of it.
+struct StoreRecognition {
+    /// The file, opened without a key and only to look.
+    let connection: Connection
+    let key: Key
+    let settings: CipherSettings
+
+    /// How much may be spent on it.
+    enum Effort {
+        /// Only the settings as given.
+        case asGiven
+        /// Fractions of a second: everything with a raw key, the formats 1 to 3 with a passphrase.
+        case quick
+        /// With a passphrase the usual numbers of rounds with every hash: at most ten derivations, about a second.
+        case thorough
+    }
+
+    struct Match {
+        let cipher: PageCipher
+        /// False if the first page is damaged, and others are not.
+        let hasFirstPage: Bool
+    }
+
+    private static let pageSizes = [4096, 1024, 8192, 16384, 32768, 65536, 2048]
+
+    /// The first combination of settings under which a page is this key's; `nil` if there is none.
+    func match(_ effort: Effort) throws(DatabaseError) -> Match? {
+        let size = try connection.mainFileSize()
+        let start = try connection.fileBytes(count: 65536)
+        let salt = try salt(start)
+        guard salt.count == Key.saltByteCount else { return nil }
+        var damaged: Match?
+        for derivation in derivations(effort) {
+            let secret = try key.encryptionKey(salt: salt, parameters: derivation)
+            for parameters in variants(of: derivation) where Int64(parameters.pageSize) <= size {
+                let cipher = PageCipher(key: secret, salt: salt, parameters: parameters)
+                let page = Array(start.prefix(parameters.pageSize))
+                if cipher.authenticates(page, number: 1) || (!parameters.usesHMAC && cipher.decryptsHeader(page)) {
+                    return Match(cipher: cipher, hasFirstPage: true)
+                }
+                if damaged == nil, try hasLaterPage(cipher, fileSize: size) {
+                    damaged = Match(cipher: cipher, hasFirstPage: false)
+                }
+            }
+            if damaged != nil { break }
+        }
+        return damaged
+    }
+
+    /// Whether one of the file's pages, or of those that a rollback journal would put back, is this key's.
+    ///
+    /// Asked before SQLite may touch the journal. Several pages, because a crash can have left any one of them torn.
+    func hasOwnPage(in journal: RollbackJournal) throws(DatabaseError) -> Bool {
+        let parameters = settings.parameters
+        guard parameters.usesHMAC else { return true }
+        let size = try connection.mainFileSize()
+        let firstPage = try connection.fileBytes(count: parameters.pageSize)
+        let salt = try salt(firstPage)
+        guard salt.count == Key.saltByteCount else { return false }
+        let secret = try key.encryptionKey(salt: salt, parameters: parameters)
+        let cipher = PageCipher(key: secret, salt: salt, parameters: parameters)
+        if cipher.authenticates(firstPage, number: 1) { return true }
+        if try hasLaterPage(cipher, fileSize: size) { return true }
+        return journal.pages(atMost: 8).contains { cipher.authenticates($0.bytes, number: $0.number) }
+    }
+
+    private func salt(_ start: [UInt8]) throws(DatabaseError) -> [UInt8] {
+        if let salt = try key.embeddedSalt() { return salt }
+        return settings.salt ?? Array(start.prefix(Key.saltByteCount))
+    }
+
+    private func hasLaterPage(_ cipher: PageCipher, fileSize: Int64) throws(DatabaseError) -> Bool {
+        let size = Int64(cipher.parameters.pageSize)
+        let last = fileSize / size
+        for number in Set([2, 3, last / 2, last]).sorted() where number >= 2 && number <= last {
+            let page = try connection.fileBytes(at: (number - 1) * size, count: Int(size))
+            if cipher.authenticates(page, number: number) { return true }
+        }
+        return false
+    }
+
+    /// One for each key that is to be derived.
+    private func derivations(_ effort: Effort) -> [CipherParameters] {
+        let given = settings.parameters
+        let presets = [CipherSettings.sqlCipher4, .sqlCipher3, .sqlCipher2].map(\.parameters)
+        // A raw key is not derived; what is left is which hash makes the key of the page authentication.
+        guard key.form == .passphrase, effort != .asGiven else { return [given] }
+        guard effort == .thorough else { return Array(presets.dropFirst()) }
+        var result = [given]
+        for iterations in presets.map(\.kdfIterations) {
+            for algorithm in CipherSettings.Algorithm.allCases.reversed() {
+                var parameters = given
+                parameters.kdfIterations = iterations
+                parameters.kdfAlgorithm = algorithm
+                result.append(parameters)
+            }
+        }
+        return result.reduce(into: []) { list, next in
+            let isKnown = list.contains {
+                $0.kdfIterations == next.kdfIterations && $0.kdfAlgorithm == next.kdfAlgorithm
+            }
+            if !isKnown { list.append(next) }
+        }
+    }
+
+    /// Everything that can differ under one derived key, the likeliest first.
+    private func variants(of derivation: CipherParameters) -> [CipherParameters] {
+        var result = [derivation]
+        if key.form != .passphrase {
+            result += [CipherSettings.sqlCipher4, .sqlCipher3, .sqlCipher1].map { preset in
+                var parameters = preset.parameters
+                parameters.plaintextHeaderSize = settings.plaintextHeaderSize
+                return parameters
+            }
+        }
+        let kdfAlgorithms = key.form == .passphrase ? [derivation.kdfAlgorithm] : CipherSettings.Algorithm.allCases
+        for kdfAlgorithm in kdfAlgorithms {
+            for hmacAlgorithm in CipherSettings.Algorithm.allCases.reversed() {
+                for pageSize in StoreRecognition.pageSizes {
+                    var parameters = derivation
+                    parameters.kdfAlgorithm = kdfAlgorithm
+                    parameters.hmacAlgorithm = hmacAlgorithm
+                    parameters.pageSize = pageSize
+                    parameters.usesHMAC = true
+                    result.append(parameters)
+                    guard hmacAlgorithm == kdfAlgorithm else { continue }
+                    parameters.usesHMAC = false
+                    result.append(parameters)
+                }
+            }
+        }
+        return result
+    }
+}

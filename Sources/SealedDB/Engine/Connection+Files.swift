@@ -1,0 +1,37 @@
+internal import SQLiteEngine
+
+/// The files beneath the codec. https://www.sqlite.org/c3ref/c_fcntl_begin_atomic_write.html#sqlitefcntlfilepointer
+extension Connection {
+    /// Size in bytes of the file of a database as this connection has it open; 0 for a database in memory.
+    func fileSize(schema: String = "main") throws(DatabaseError) -> Int64 {
+        guard let handle else { throw .notOpen }
+        var size: sqlite3_int64 = 0
+        let code = sealeddb_file_size(handle, schema, &size)
+        if code == SQLITE_NOTFOUND { return 0 }
+        try check(code)
+        return size
+    }
+
+    /// Bytes of the file of a database, as they lie on disk; fewer where the file ends.
+    func fileBytes(at offset: Int64 = 0, count: Int, schema: String = "main") throws(DatabaseError) -> [UInt8] {
+        guard let handle else { throw .notOpen }
+        let available = try Int(min(Int64(count), fileSize(schema: schema) - offset))
+        guard available > 0 else { return [] }
+        var bytes = [UInt8](repeating: 0, count: available)
+        let code = bytes.withUnsafeMutableBytes {
+            sealeddb_read_file(handle, schema, $0.baseAddress, Int32(available), offset)
+        }
+        if code != SQLITE_IOERR_SHORT_READ { try check(code) }
+        return bytes
+    }
+
+    func mainFileSize() throws(DatabaseError) -> Int64 { try fileSize() }
+
+    /// The first 16 bytes of the file of "main": SQLite's magic, or the salt of an encrypted store.
+    func mainFileHeader() throws(DatabaseError) -> [UInt8] { try fileBytes(count: 16) }
+
+    /// Whether closing may move the write-ahead log into the file. SQLite's default is that it does.
+    func setCheckpointsOnClose(_ isOn: Bool) {
+        if let handle { _ = sealeddb_set_checkpoint_on_close(handle, isOn ? 1 : 0) }
+    }
+}

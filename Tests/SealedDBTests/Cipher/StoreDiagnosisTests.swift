@@ -1,0 +1,228 @@
+import Foundation
+import SealedDB
+import Testing
+
+@Suite(.enabled(if: isEncrypting, "needs a codec"))
+struct StoreDiagnosisTests {
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    private func write(_ name: String, _ bytes: some Sequence<UInt8>) throws {
+        try Data(bytes).write(to: URL(fileURLWithPath: directory.file(name)))
+    }
+
+    private func finding(
+        _ name: String = "db",
+        key: Key? = nil,
+        settings: CipherSettings = .init()
+    ) throws -> StoreDiagnosis.Finding {
+        try StoreDiagnosis.examine(path: directory.file(name), key: key, cipherSettings: settings).finding
+    }
+
+    private func openingError(_ key: Key?, settings: CipherSettings = .init()) throws -> DatabaseError {
+        var configuration = Configuration(key: key)
+        configuration.cipherSettings = settings
+        let database = Database(path: directory.file("db"), configuration: configuration)
+        return try #require(#expect(throws: DatabaseError.self) { try database.openVerified() })
+    }
+
+    /// Every way of opening must leave the file as it is, and say the same.
+    private func expect(
+        _ expected: StoreDiagnosis.Finding,
+        opening reason: DatabaseError.Reason,
+        _ key: Key,
+        settings: CipherSettings = .init(),
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        let before = try directory.bytes("db")
+        let names = directory.names
+        #expect(try finding(key: key, settings: settings) == expected, sourceLocation: sourceLocation)
+        let error = try openingError(key, settings: settings)
+        #expect(error.reason == reason, "\(error)", sourceLocation: sourceLocation)
+        #expect(error.message.contains("It was not changed."), sourceLocation: sourceLocation)
+        #expect(try directory.bytes("db") == before, sourceLocation: sourceLocation)
+        #expect(directory.names == names, sourceLocation: sourceLocation)
+    }
+
+    @Test(arguments: FixtureFormat.all, FixtureKey.allCases)
+    func everyFormatIsRecognised(format: FixtureFormat, key: FixtureKey) throws {
+        try format.make(directory.file("db"), key: key)
+        let before = try directory.bytes("db")
+        #expect(try finding(key: key.key(), settings: format.settings) == .opens)
+        let diagnosis = try StoreDiagnosis.examine(path: directory.file("db"), key: key.key())
+        let isCurrent = format.testDescription == "SQLCipher 4"
+        // For a raw key the number of rounds makes no difference.
+        let isSame = isCurrent || (format.testDescription == "few rounds" && key != .passphrase)
+        let isOlder = FixtureFormat.olderFormats.contains { $0.testDescription == format.testDescription }
+        #expect(diagnosis.finding == (isSame ? .opens : isOlder ? .olderFormat : .otherSettings))
+        // The settings found are those that open it.
+        var configuration = Configuration(key: try key.key())
+        configuration.cipherSettings = try #require(diagnosis.cipherSettings)
+        let database = Database(path: directory.file("db"), configuration: configuration)
+        try database.openVerified()
+        #expect(try database.integers("SELECT count(*) FROM t") == [40])
+        database.close()
+        #expect(try directory.bytes("db") == before)
+        #expect(try finding() == .encrypted)
+        #expect(try finding(key: .testing(9)) == .wrongKey)
+    }
+
+    @Test(arguments: FixtureFormat.olderFormats, FixtureKey.allCases)
+    func openingNamesTheOlderFormat(format: FixtureFormat, key: FixtureKey) throws {
+        try format.make(directory.file("db"), key: key)
+        try expect(.olderFormat, opening: .olderFormat, key.key())
+        #expect(try openingError(key.key()).message.contains("SQLCipher"))
+    }
+
+    @Test(arguments: FixtureFormat.oddSettings.filter { $0.testDescription != "few rounds" })
+    func openingNamesOtherSettings(format: FixtureFormat) throws {
+        try format.make(directory.file("db"), key: .raw)
+        try expect(.otherSettings, opening: .otherSettings, .testing(0x5a))
+        // What costs a derivation is left to an explicit examination, and the error says so.
+        #expect(try openingError(.passphrase("wrong")).message.contains("sealdb info"))
+    }
+
+    @Test func wrongKey() throws {
+        try Database.testing(directory.file("db")).fill(rows: 30)
+        try expect(.wrongKey, opening: .wrongKey, .testing(2))
+        try expect(.wrongKey, opening: .wrongKey, .passphrase("p"))
+    }
+
+    @Test func plaintext() throws {
+        let plain = Database(path: directory.file("db"))
+        plain.open()
+        try plain.fill(rows: 30)
+        plain.close()
+        try expect(.plaintext, opening: .plaintext, .testing(1))
+        #expect(try finding() == .opens)
+        try write("db", directory.bytes("db").dropLast(4096))
+        #expect(try finding() == .truncated)
+    }
+
+    @Test func truncated() throws {
+        try Database.testing(directory.file("db")).fill(rows: 300)
+        let whole = try directory.bytes("db")
+        for size in [whole.count - 1, whole.count - 4096, 4096, 5000] {
+            try write("db", whole.prefix(size))
+            try expect(.truncated, opening: .truncated, .testing(1))
+        }
+        // Less than one page proves nothing.
+        try write("db", whole.prefix(2000))
+        try expect(.wrongKey, opening: .wrongKey, .testing(1))
+        try write("db", whole.prefix(100))
+        try expect(.notADatabase, opening: .notADatabase, .testing(1))
+    }
+
+    @Test func damagedFirstPageIsNotAWrongKey() throws {
+        try Database.testing(directory.file("db")).fill(rows: 300)
+        var bytes = try directory.bytes("db")
+        bytes[200] ^= 1
+        try write("db", bytes)
+        try expect(.damagedFirstPage, opening: .damaged, .testing(1))
+        try expect(.wrongKey, opening: .wrongKey, .testing(2))
+    }
+
+    /// The salt in the first page is part of every page's key, so that nothing can be told any more without it.
+    @Test func damagedSaltLooksLikeAWrongKey() throws {
+        try Database.testing(directory.file("db")).fill(rows: 300)
+        var bytes = try directory.bytes("db")
+        bytes[3] ^= 1
+        try write("db", bytes)
+        try expect(.wrongKey, opening: .wrongKey, .testing(1))
+    }
+
+    @Test func otherDamagedPagesAreNamed() throws {
+        let database = try Database.testing(directory.file("db"))
+        try database.fill(rows: 300)
+        // A schema of several pages, of which opening reads all.
+        let name = String(repeating: "c", count: 400)
+        for number in 0..<60 { try database.executeUpdate("CREATE TABLE t\(number) (\(name))", values: nil) }
+        database.close()
+        var bytes = try directory.bytes("db")
+        let damaged = try (2...bytes.count / 4096).first { number in
+            var trial = bytes
+            trial[(number - 1) * 4096 + 100] ^= 1
+            try write("db", trial)
+            return (try? Database.testing(directory.file("db"))) == nil
+        }
+        let number = try #require(damaged, "no page but the first matters to opening")
+        bytes[(number - 1) * 4096 + 100] ^= 1
+        try write("db", bytes)
+        try expect(.damaged, opening: .damaged, .testing(1))
+        #expect(try openingError(.testing(1)).message.contains("page \(number) is"))
+        let diagnosis = try StoreDiagnosis.examine(path: directory.file("db"), key: .testing(1))
+        #expect(diagnosis.damagedPages == [Int64(number)])
+    }
+
+    @Test func notADatabase() throws {
+        try write("db", Data("just some text".utf8))
+        try expect(.notADatabase, opening: .notADatabase, .testing(1))
+        try write("db", (0..<8192).map { UInt8($0 % 64 + 48) })
+        try expect(.notADatabase, opening: .notADatabase, .testing(1))
+        #expect(try finding() == .notADatabase)
+        // Of random bytes nobody can tell.
+        try write("db", (0..<8192).map { _ in UInt8.random(in: 0...255) })
+        try expect(.wrongKey, opening: .wrongKey, .testing(1))
+        let diagnosis = try StoreDiagnosis.examine(path: directory.file("db"), key: nil)
+        #expect(diagnosis.finding == .encrypted)
+        #expect(diagnosis.possiblePageSizes == [512, 1024, 2048, 4096, 8192])
+    }
+
+    @Test func otherKindsOfFiles() throws {
+        try write("db", [])
+        #expect(try finding(key: .testing(1)) == .emptyFile)
+        #expect(try StoreDiagnosis.examine(path: directory.path, key: nil).finding == .directory)
+        #expect(try StoreDiagnosis.examine(path: "/dev/null", key: nil).finding == .notRegularFile)
+        let error = #expect(throws: DatabaseError.self) { try finding("absent") }
+        #expect(error?.reason == .noSuchFile)
+    }
+
+    /// The log of a store must not be moved into it by somebody with the wrong key.
+    @Test func wrongKeyLeavesTheLogAlone() throws {
+        let owner = try Database.testing(directory.file("owned"), journalMode: .wal)
+        try owner.fill(rows: 30)
+        for suffix in ["", "-wal"] { try write("db\(suffix)", directory.bytes("owned\(suffix)")) }
+        let before = try (directory.bytes("db"), directory.bytes("db-wal"))
+        #expect(try openingError(.testing(2)).reason == .wrongKey)
+        #expect(try openingError(.testing(2)).message.contains("-wal"))
+        #expect(try directory.bytes("db") == before.0)
+        #expect(try directory.bytes("db-wal") == before.1)
+        let right = try Database.testing(directory.file("db"))
+        #expect(try right.integers("SELECT count(*) FROM t") == [30])
+        right.close()
+        owner.close()
+        #expect(directory.names == ["db", "owned"])
+    }
+
+    /// A hot journal is rolled back for its owner, and left alone for everybody else.
+    @Test(arguments: [false, true])
+    func wrongKeyLeavesAHotJournalAlone(firstPageIsTorn: Bool) throws {
+        let owner = try Database.testing(directory.file("owned"))
+        try owner.fill(rows: 2000)
+        #expect(owner.beginImmediateTransaction())
+        try owner.executeUpdate("PRAGMA cache_size = 1", values: nil)
+        try owner.executeUpdate("UPDATE t SET body = body || 'x'", values: nil)
+        for suffix in ["", "-journal"] { try write("db\(suffix)", directory.bytes("owned\(suffix)")) }
+        #expect(owner.rollback())
+        owner.close()
+        if firstPageIsTorn {
+            var bytes = try directory.bytes("db")
+            bytes.replaceSubrange(2048..<4096, with: Data(count: 2048))
+            try write("db", bytes)
+        }
+        let before = try (directory.bytes("db"), directory.bytes("db-journal"))
+        let error = try openingError(.testing(2))
+        #expect(error.reason == .wrongKey)
+        #expect(error.message.contains("-journal"))
+        #expect(try directory.bytes("db") == before.0)
+        #expect(try directory.bytes("db-journal") == before.1)
+        let right = try Database.testing(directory.file("db"))
+        #expect(try right.integers("SELECT count(*) FROM t WHERE body LIKE '%x'") == [0])
+        #expect(try right.integers("SELECT count(*) FROM t") == [2000])
+        right.close()
+        #expect(!directory.names.contains("db-journal"))
+    }
+}
