@@ -84,6 +84,12 @@ int sealeddb_rename_exclusively(const char *from, const char *to) {
     return unlink(from);
 }
 
+int sealeddb_lock_store(int descriptor) {
+    // PENDING_BYTE, RESERVED_BYTE and the 510 bytes of SHARED, which follow each other.
+    struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000, .l_len = 512};
+    return fcntl(descriptor, F_OFD_SETLK, &range);
+}
+
 static int copy_extended_attributes(const char *from, int to) {
     ssize_t length = listxattr(from, NULL, 0);
     if (length < 0) return errno == ENOTSUP ? 0 : -1;

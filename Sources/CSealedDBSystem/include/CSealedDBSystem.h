@@ -29,6 +29,10 @@ long long sealeddb_memory_lock_limit(void);
 // Renames unless there is a file of the new name. 0, or -1 with errno set (EEXIST).
 int sealeddb_rename_exclusively(const char *from, const char *to);
 
+// Takes the locks of an exclusive SQLite connection on an open file, for this descriptor alone. 0, or -1 with errno set
+// (EAGAIN when somebody else holds one).
+int sealeddb_lock_store(int descriptor);
+
 // Copies owner, group, mode and extended attributes. 0, or -1 with errno set and `*step` naming the call.
 int sealeddb_copy_attributes(const char *from, int to, const char **step);
 

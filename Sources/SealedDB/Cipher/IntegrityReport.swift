@@ -52,7 +52,7 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
             )
         }
         defer { connection.close() }
-        return try check(connection, path: resolved, isEncrypted: key != nil)
+        return try check(connection, path: resolved, sealing: Sealing(key: key, settings: cipherSettings))
     }
 
     /// `cipher_integrity_check` works on a connection that cannot read page 1: if any other page authenticates, the
@@ -73,7 +73,7 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
     static func check(
         _ connection: Connection,
         path: String,
-        isEncrypted: Bool
+        sealing: Sealing
     ) throws(DatabaseError) -> IntegrityReport {
         // What is still in the log would be missed, or look damaged. Best effort: others may be reading.
         _ = try? connection.integer("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -83,7 +83,7 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
         var damaged: [Int64] = []
         var problems: [String] = []
         let isBeyondCheck = fileSize > 1 << 32 && Engine.sqliteVersionNumber < 3_053_000
-        if isEncrypted, !isBeyondCheck {
+        if sealing.key != nil, sealing.settings.parameters.usesHMAC, !isBeyondCheck {
             for row in try connection.texts("PRAGMA cipher_integrity_check") {
                 if let page = row.split(separator: " ").last.flatMap({ Int64($0) }) {
                     damaged.append(page)

@@ -82,9 +82,7 @@ public struct KeyRotation: Sendable {
     /// Opens the store with the old key, and checks lock, space and permissions. Writes nothing.
     /// - Throws: the ``DatabaseError`` that ``run(progress:)`` would throw before it writes.
     public func plan() throws(DatabaseError) -> Plan {
-        let source = try lockedSource()
-        defer { source.connection.close() }
-        return source.plan
+        try replacement().plan()
     }
 
     /// Rotates.
@@ -93,86 +91,20 @@ public struct KeyRotation: Sendable {
     /// - Throws: ``DatabaseError``. Unless its message says otherwise, the store is unchanged and opens with the old key.
     @discardableResult
     public func run(progress: ((Progress) throws -> Void)? = nil) throws(DatabaseError) -> Report {
-        let start = DispatchTime.now().uptimeNanoseconds
-        let source = try lockedSource()
-        defer { source.connection.close() }
-        let plan = source.plan
-        let wasWAL = plan.journalMode == "wal"
-        let copy: StoreCopy
-        do throws(DatabaseError) {
-            copy = try verifiedCopy(of: source, setsWAL: wasWAL, progress: progress)
-            try copy.swapIn()
-        } catch {
-            if wasWAL {
-                try? source.connection.run("PRAGMA locking_mode = NORMAL")
-                try? source.connection.run("PRAGMA journal_mode = WAL")
-            }
-            throw error.adding(context: "The rotation failed, and the store is unchanged under the old key")
-        }
-        try copy.synchronizeSwap()
-        try confirm(plan)
-        let seconds = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
-        return Report(path: plan.path, pageCount: plan.pageCount, pageSize: plan.pageSize, seconds: seconds)
+        try replacement().run(progress: progress)
     }
 
-    /// Locks the store and makes the copy that is to replace it; all that can fail without a trace.
-    private func verifiedCopy(
-        of source: RotationSource,
-        setsWAL: Bool,
-        progress: ((Progress) throws -> Void)?
-    ) throws(DatabaseError) -> StoreCopy {
-        if setsWAL { try source.leaveWAL() }
-        try source.holdExclusively()
-        removeLeftovers(of: source.plan.path)
-        let copy = try StoreCopy(beside: source.plan.path)
-        do throws(DatabaseError) {
-            try copy.fill(
-                from: source.connection,
-                key: newKey,
-                settings: settings,
-                setsWAL: setsWAL,
-                plan: source.plan,
-                progress: progress
-            )
-            guard try !source.connection.mainFileHasMoved() else { throw KeyRotation.replaced }
-            try source.requireNoJournal()
-            return copy
-        } catch {
-            copy.discard()
-            throw error
-        }
-    }
-
-    private func lockedSource() throws(DatabaseError) -> RotationSource {
+    private func replacement() throws(DatabaseError) -> StoreReplacement {
         guard oldKey != newKey else {
             throw .malformedKey("The new key is the old one.")
         }
-        do throws(DatabaseError) {
-            return try RotationSource(path: path, key: oldKey, settings: settings, busyTimeout: busyTimeout)
-        } catch {
-            throw error.adding(context: "The rotation did not begin, and the store is unchanged")
-        }
-    }
-
-    /// What earlier rotations left when they were killed. Safe under the exclusive lock: no other is running.
-    private func removeLeftovers(of path: String) {
-        let directory = FileSystem.directory(of: path)
-        let prefix = StoreCopy.namePrefix(for: path)
-        for name in (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? [] where name.hasPrefix(prefix)
-        {
-            unlink("\(directory)/\(name)")
-        }
-    }
-
-    private func confirm(_ plan: Plan) throws(DatabaseError) {
-        do throws(DatabaseError) {
-            try StoreOpening(path: plan.path, key: newKey, settings: settings, busyTimeout: 10).open().close()
-        } catch {
-            guard error.reason != .busy else { return }
-            throw error.adding(
-                context: "The store has the new key, which was verified before the swap, but could not be reopened"
-            )
-        }
+        return StoreReplacement(
+            path: path,
+            old: Sealing(key: oldKey, settings: settings),
+            new: Sealing(key: newKey, settings: settings),
+            busyTimeout: busyTimeout,
+            words: .init(name: "The rotation", before: "unchanged under the old key", after: "has the new key")
+        )
     }
 
     static let replaced = DatabaseError(

@@ -57,7 +57,8 @@ struct MemoryImage {
     /// The old file, opened.
     private func replaceable(_ path: String) throws(DatabaseError) -> RotationSource {
         do throws(DatabaseError) {
-            return try RotationSource(path: path, key: key, settings: settings, busyTimeout: busyTimeout)
+            let sealing = Sealing(key: key, settings: settings)
+            return try RotationSource(path: path, sealing: sealing, busyTimeout: busyTimeout)
         } catch {
             guard error.code == SQLITE_NOTADB, key == nil else {
                 throw error.adding(context: "Nothing was saved, and \(path) was not replaced")
@@ -97,7 +98,8 @@ struct MemoryImage {
         guard try (file.mainFileHeader() != StoreHeader.plaintextMagic) == (key != nil) else {
             throw unverified("its header is wrong")
         }
-        let report = try IntegrityReport.check(file, path: opening.path ?? "", isEncrypted: key != nil)
+        let sealing = Sealing(key: key, settings: settings)
+        let report = try IntegrityReport.check(file, path: opening.path ?? "", sealing: sealing)
         guard report.isSound else { throw unverified(report.structureProblems.prefix(5).joined(separator: "; ")) }
         guard file.close() else { throw unverified("it could not be closed") }
     }

@@ -5,7 +5,7 @@ struct RotationSource {
     let connection: Connection
     let plan: KeyRotation.Plan
 
-    init(path: String, key: Key?, settings: CipherSettings, busyTimeout: Double) throws(DatabaseError) {
+    init(path: String, sealing: Sealing, busyTimeout: Double) throws(DatabaseError) {
         guard let resolved = FileSystem.resolve(path) else {
             throw .system("Cannot open \(path)", reason: .noSuchFile)
         }
@@ -27,7 +27,13 @@ struct RotationSource {
                     """
             )
         }
-        let opening = StoreOpening(path: resolved, key: key, settings: settings, busyTimeout: busyTimeout)
+        let opening = StoreOpening(
+            path: resolved,
+            key: sealing.key,
+            settings: sealing.settings,
+            busyTimeout: busyTimeout,
+            createsFirstPage: false
+        )
         connection = try opening.open()
         do throws(DatabaseError) {
             // The lock is obtainable, hot journals are rolled back, and nobody swapped the file before it was taken.

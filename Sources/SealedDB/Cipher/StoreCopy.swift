@@ -25,27 +25,45 @@ struct StoreCopy {
         }
     }
 
+    /// What earlier copies left when they were killed. Safe under the store's exclusive lock: no other is running.
+    static func removeLeftovers(of path: String) {
+        let directory = FileSystem.directory(of: path)
+        let prefix = namePrefix(for: path)
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? [] where name.hasPrefix(prefix)
+        {
+            unlink("\(directory)/\(name)")
+        }
+    }
+
     func discard() {
         for suffix in ["", "-journal", "-wal", "-shm"] { unlink(path + suffix) }
     }
 
     private typealias Report = (KeyRotation.Progress.Phase, _ completed: Int64) throws(DatabaseError) -> Void
 
+    /// How the contents get into the copy.
+    enum Method {
+        /// Page by page, for a source whose pages are laid out alike.
+        case pages
+        /// Row by row, between any two layouts.
+        case rows
+    }
+
     /// Copies, verifies with a fresh connection, and syncs.
     func fill(
         from source: Connection,
-        key: Key,
-        settings: CipherSettings,
+        sealing: Sealing,
+        method: Method,
         setsWAL: Bool,
-        plan: KeyRotation.Plan,
         progress: ((KeyRotation.Progress) throws -> Void)?
-    ) throws(DatabaseError) {
+    ) throws(DatabaseError) -> PageTotals {
+        let totals = try PageTotals(of: source)
         let report: Report = { (phase, completed) throws(DatabaseError) in
             let state = KeyRotation.Progress(
                 phase: phase,
                 completedPages: completed,
-                totalPages: plan.pageCount,
-                pageSize: plan.pageSize
+                totalPages: totals.count,
+                pageSize: totals.size
             )
             do {
                 try progress?(state)
@@ -57,35 +75,35 @@ struct StoreCopy {
                 )
             }
         }
-        try copyPages(from: source, key: key, settings: settings, setsWAL: setsWAL, plan: plan, report: report)
-        try report(.verify, plan.pageCount)
-        try verify(key: key, settings: settings, plan: plan)
-        try report(.sync, plan.pageCount)
+        let digest: [UInt8]?
+        switch method {
+        case .pages:
+            digest = nil
+            try copyPages(from: source, sealing, totals, setsWAL: setsWAL, report: report)
+        case .rows:
+            digest = try copyRows(from: source, sealing, totals, setsWAL: setsWAL, report: report)
+        }
+        try report(.verify, totals.count)
+        let result = try verify(sealing, digest: digest, pageCount: digest == nil ? totals.count : nil)
+        try report(.sync, totals.count)
         for suffix in ["-journal", "-wal"] where FileSystem.exists(path + suffix) {
             throw unverified("\(path + suffix) is left beside it")
         }
         try FileSystem.synchronize(path)
-        try report(.swap, plan.pageCount)
+        try report(.swap, totals.count)
+        return result
     }
 
-    private func copyPages(
-        from source: Connection,
-        key: Key,
-        settings: CipherSettings,
-        setsWAL: Bool,
-        plan: KeyRotation.Plan,
-        report: Report
-    ) throws(DatabaseError) {
-        let connection = try StoreOpening(path: path, key: key, settings: settings).open()
-        defer { connection.close() }
+    private func openTarget(_ sealing: Sealing) throws(DatabaseError) -> Connection {
+        let opening = StoreOpening(path: path, key: sealing.key, settings: sealing.settings, createsFirstPage: false)
+        let connection = try opening.open()
         // The file is worthless until it is synced as a whole, so neither a journal nor syncs are needed.
         try connection.run("PRAGMA journal_mode = OFF")
         try connection.run("PRAGMA synchronous = OFF")
-        // With different sizes the backup would return OK and write garbage and plaintext.
-        guard try connection.integer("PRAGMA page_size") == Int64(plan.pageSize) else {
-            throw unverified("its pages would differ in size from the store's \(plan.pageSize)")
-        }
-        try copyAll(from: source, to: connection, report: report)
+        return connection
+    }
+
+    private func finish(_ connection: Connection, setsWAL: Bool) throws(DatabaseError) {
         if setsWAL {
             guard try connection.text("PRAGMA journal_mode = WAL") == "wal" else {
                 throw unverified("it could not be put into WAL mode")
@@ -94,29 +112,74 @@ struct StoreCopy {
         guard connection.close() else { throw unverified("it could not be closed") }
     }
 
-    private func copyAll(
+    private func copyPages(
         from source: Connection,
-        to target: Connection,
+        _ sealing: Sealing,
+        _ totals: PageTotals,
+        setsWAL: Bool,
         report: Report
     ) throws(DatabaseError) {
-        try Backup.copy(from: source, to: target, pagesPerStep: 256) { backup throws(DatabaseError) in
+        let connection = try openTarget(sealing)
+        defer { connection.close() }
+        // With different sizes the backup would return OK and write garbage and plaintext.
+        guard try connection.integer("PRAGMA page_size") == Int64(totals.size) else {
+            throw unverified("its pages would differ in size from the store's \(totals.size)")
+        }
+        try Backup.copy(from: source, to: connection, pagesPerStep: 256) { backup throws(DatabaseError) in
             try report(.copy, backup.completedPages)
         }
+        try finish(connection, setsWAL: setsWAL)
     }
 
-    private func verify(key: Key, settings: CipherSettings, plan: KeyRotation.Plan) throws(DatabaseError) {
-        let connection = try StoreOpening(path: path, key: key, settings: settings).open()
+    private func copyRows(
+        from source: Connection,
+        _ sealing: Sealing,
+        _ totals: PageTotals,
+        setsWAL: Bool,
+        report: Report
+    ) throws(DatabaseError) -> [UInt8] {
+        let connection = try openTarget(sealing)
         defer { connection.close() }
-        guard try connection.mainFileHeader() != StoreHeader.plaintextMagic else { throw unverified("it is plaintext") }
-        let report = try IntegrityReport.check(connection, path: path, isEncrypted: true)
+        if sealing.key == nil { try connection.run("PRAGMA page_size = \(totals.size)") }
+        // Indexes are filled in the order of the rows.
+        try connection.run("PRAGMA cache_size = -65536")
+        let pageSize = Int64(try connection.integer("PRAGMA page_size") ?? 4096)
+        let digest = try RowCopy(source: source, target: connection).run { pages throws(DatabaseError) in
+            try report(.copy, min(pages * pageSize / Int64(totals.size), totals.count))
+        }
+        try report(.copy, totals.count)
+        try finish(connection, setsWAL: setsWAL)
+        return digest
+    }
+
+    private func verify(
+        _ sealing: Sealing,
+        digest: [UInt8]?,
+        pageCount: Int64?
+    ) throws(DatabaseError) -> PageTotals {
+        let connection = try StoreOpening(path: path, key: sealing.key, settings: sealing.settings).open()
+        defer { connection.close() }
+        let isPlaintext = try StoreHeader.isPlaintext(connection.fileBytes(count: 100))
+        guard isPlaintext == (sealing.key == nil) else {
+            throw unverified(isPlaintext ? "it is plaintext" : "it is no plaintext database")
+        }
+        // Rows that break a CHECK of the schema broke it in the source too.
+        try connection.run("PRAGMA ignore_check_constraints = ON")
+        let report = try IntegrityReport.check(connection, path: path, sealing: sealing)
         guard report.isSound else {
             let pages = report.damagedPages.prefix(5).map { "page \($0)" }
             throw unverified((pages + report.structureProblems.prefix(5)).joined(separator: "; "))
         }
-        guard report.pageCount == plan.pageCount else {
-            throw unverified("it has \(report.pageCount) pages instead of \(plan.pageCount)")
+        if let pageCount, report.pageCount != pageCount {
+            throw unverified("it has \(report.pageCount) pages instead of \(pageCount)")
+        }
+        if let digest {
+            guard try ContentDigest.of(connection) == digest else {
+                throw unverified("its contents are not those of the source")
+            }
         }
         guard connection.close() else { throw unverified("it could not be closed") }
+        return PageTotals(count: report.pageCount, size: report.pageSize)
     }
 
     private func unverified(_ what: String) -> DatabaseError {
@@ -132,6 +195,32 @@ struct StoreCopy {
         guard rename(path, target) == 0 else {
             let number = errno
             discard()
+            throw .system("The copy could not take the store's place", reason: .ioError, number: number)
+        }
+    }
+
+    /// Renames over a store that nobody has open, and keeps it under another name, with what belongs to it.
+    ///
+    /// Its log and journal go first: they would be taken for the new file's. They find the old file again, because they
+    /// get its new name too.
+    func swapIn(keepingOldUnder name: String) throws(DatabaseError) {
+        for suffix in ["-wal", "-journal"] where FileSystem.exists(target + suffix) {
+            guard rename(target + suffix, name + suffix) == 0 else {
+                throw .system("Cannot move \(target + suffix) out of the way", reason: .ioError)
+            }
+        }
+        // The shared memory of a log is made anew from it.
+        unlink(target + "-shm")
+        try FileSystem.synchronizeDirectory(of: target)
+        guard link(target, name) == 0 else {
+            let number = errno
+            for suffix in ["-wal", "-journal"] { _ = rename(name + suffix, target + suffix) }
+            throw .system("Cannot keep \(target) as \(name)", reason: .cannotCreate, number: number)
+        }
+        guard rename(path, target) == 0 else {
+            let number = errno
+            unlink(name)
+            for suffix in ["-wal", "-journal"] { _ = rename(name + suffix, target + suffix) }
             throw .system("The copy could not take the store's place", reason: .ioError, number: number)
         }
     }

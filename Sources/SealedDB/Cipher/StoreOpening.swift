@@ -8,10 +8,10 @@ struct StoreOpening {
     var vfs: String?
     var busyTimeout: Double = 2
     var threading = Connection.Threading.serialized
+    /// Whether a new store gets its first page, so that its header can be checked before there is data in it.
+    var createsFirstPage = true
 
     /// Opens; with a key: keys, applies the settings, and proves by a read that the key is right.
-    ///
-    /// A new store gets its first page here, so that the header can be checked before there is data in it.
     func open() throws(DatabaseError) -> Connection {
         if let key {
             try Engine.requireCodec()
@@ -64,7 +64,7 @@ struct StoreOpening {
         }
         try refuseTruncated(connection)
         connection.setCheckpointsOnClose(true)
-        if isNew, isFile, flags & SQLITE_OPEN_READONLY == 0 { try createFirstPage(connection) }
+        if isNew, isFile, createsFirstPage, flags & SQLITE_OPEN_READONLY == 0 { try createFirstPage(connection) }
     }
 
     /// Why the first read failed. SQLite has one code for all that is not a database to it, and with a plaintext header
@@ -149,5 +149,26 @@ struct StoreOpening {
                 message: "\(name) was created in plaintext although a key was given. It holds no data; delete it."
             )
         }
+    }
+}
+
+extension StoreOpening {
+    /// A file that must be there, under the path that symbolic links lead to.
+    static func existing(
+        _ path: String,
+        key: Key?,
+        settings: CipherSettings,
+        busyTimeout: Double = 2
+    ) throws(DatabaseError) -> StoreOpening {
+        guard let resolved = FileSystem.resolve(path) else {
+            throw .system("Cannot open \(path)", reason: .noSuchFile)
+        }
+        return StoreOpening(
+            path: resolved,
+            key: key,
+            settings: settings,
+            busyTimeout: busyTimeout,
+            createsFirstPage: false
+        )
     }
 }

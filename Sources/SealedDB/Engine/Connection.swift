@@ -36,8 +36,7 @@ final class Connection {
         path: String,
         flags: Int32,
         vfs: String? = nil,
-        threading: Threading = .serialized,
-        allowsURI: Bool = false
+        threading: Threading = .serialized
     ) throws(DatabaseError) {
         Engine.start()
         if flags & SQLITE_OPEN_URI != 0 {
@@ -56,7 +55,7 @@ final class Connection {
         }
         self.threading = threading
         let mutex = threading == .serialized ? SQLITE_OPEN_FULLMUTEX : SQLITE_OPEN_NOMUTEX
-        let cleared = flags & ~(SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_NOMUTEX) | (allowsURI ? SQLITE_OPEN_URI : 0)
+        let cleared = flags & ~(SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_NOMUTEX)
         // Libraries built with SQLITE_USE_URI take "file:" for a URI whatever the flags say.
         let literal = path.hasPrefix("file:") ? "./" + path : path
         let code = sqlite3_open_v2(literal, &handle, cleared | mutex, vfs)

@@ -81,6 +81,17 @@ enum FileSystem {
         return lstat(path, &status) == 0
     }
 
+    /// Whether one of this process's descriptors is that file.
+    static func isOpenInThisProcess(_ path: String) -> Bool {
+        var wanted = stat()
+        guard stat(path, &wanted) == 0 else { return false }
+        let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        return descriptors.compactMap { Int32($0) }.contains { descriptor in
+            var found = stat()
+            return fstat(descriptor, &found) == 0 && found.st_dev == wanted.st_dev && found.st_ino == wanted.st_ino
+        }
+    }
+
     static func randomName() throws(DatabaseError) -> String {
         var bytes = [UInt8](repeating: 0, count: 8)
         guard sealeddb_random(&bytes, bytes.count) == 0 else {

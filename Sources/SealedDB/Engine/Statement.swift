@@ -196,6 +196,15 @@ public final class Statement {
         row(index).flatMap { sqlite3_column_text($0, index) }
     }
 
+    /// Calls `body` with the bytes of a blob, or of a text as UTF-8.
+    func withTextOrBlob(at index: Int32, _ body: (UnsafeRawBufferPointer) -> Void) {
+        guard let pointer = row(index) else { return }
+        let isText = sqlite3_column_type(pointer, index) == SqliteValueType.text.rawValue
+        let start = isText ? UnsafeRawPointer(sqlite3_column_text(pointer, index)) : sqlite3_column_blob(pointer, index)
+        let count = start == nil ? 0 : Int(sqlite3_column_bytes(pointer, index))
+        body(UnsafeRawBufferPointer(start: start, count: count))
+    }
+
     /// Calls `body` with the bytes of a blob or text inside SQLite; `nil` for NULL.
     func withBytes<T>(at index: Int32, _ body: (UnsafeRawBufferPointer) throws -> T) rethrows -> T? {
         guard let pointer = row(index), sqlite3_column_type(pointer, index) != SqliteValueType.null.rawValue else {

@@ -34,6 +34,12 @@ struct WrongEngineTests {
             { _ = try KeyRotation(path: sealed, from: key, to: other).plan() },
             { try KeyRotation(path: sealed, from: key, to: other).run() },
             { try StoreEncryption(plaintextPath: plain, path: fresh, key: key).run() },
+            { try StoreDecryption(path: sealed, key: key, plaintextPath: fresh).run() },
+            { _ = try StoreMigration(path: sealed, key: key).plan() },
+            { try StoreMigration(path: sealed, key: key, from: .sqlCipher3).run() },
+            { try StoreBackup(path: sealed, key: key, to: fresh).run() },
+            { try StoreRestore(backupPath: sealed, key: key, to: fresh).run() },
+            { _ = try StoreDiagnosis.examine(path: sealed, key: key) },
             { _ = try IntegrityReport.verify(path: sealed, key: key) },
             { _ = try StoreInfo.inspect(path: sealed, key: key) },
         ]

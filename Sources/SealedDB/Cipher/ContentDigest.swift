@@ -1,0 +1,78 @@
+internal import Crypto
+
+/// A hash of all that a database holds, whatever its pages look like: two databases with the same digest answer every
+/// query alike.
+///
+/// It covers the schema, every row of every table with its row id, and what the header keeps for the application. Rows
+/// are taken in the order of the table's own tree, so that nothing has to be sorted.
+struct ContentDigest {
+    private var hash = SHA256()
+    private var buffer: [UInt8] = []
+
+    /// Of a whole database, read in a transaction that is open already.
+    static func of(_ connection: Connection) throws(DatabaseError) -> [UInt8] {
+        var digest = ContentDigest()
+        try digest.addSchema(of: connection)
+        for table in try TableLayout.all(of: connection) {
+            let rows = try connection.prepare(table.selection)
+            defer { rows.finalize() }
+            digest.begin(table)
+            while try rows.step() { digest.add(row: rows) }
+        }
+        return digest.value()
+    }
+
+    /// The objects by name, because the order in which they were made is lost in a copy.
+    mutating func addSchema(of connection: Connection) throws(DatabaseError) {
+        let objects = try connection.prepare(
+            "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name COLLATE BINARY"
+        )
+        defer { objects.finalize() }
+        while try objects.step() { add(row: objects) }
+        for pragma in ["user_version", "application_id", "encoding", "auto_vacuum"] {
+            add(text: try connection.text("PRAGMA \(pragma)") ?? "")
+        }
+    }
+
+    mutating func begin(_ table: TableLayout) {
+        add(text: table.name)
+    }
+
+    mutating func add(row: Statement) {
+        for column in 0..<row.columnCount {
+            let type = row.type(at: column)
+            buffer.append(UInt8(type.rawValue))
+            switch type {
+            case .null: break
+            case .integer: add(row.int64(at: column))
+            case .float: add(Int64(bitPattern: row.double(at: column).bitPattern))
+            case .text, .blob:
+                row.withTextOrBlob(at: column) { bytes in
+                    add(Int64(bytes.count))
+                    buffer.append(contentsOf: bytes)
+                }
+            }
+        }
+        buffer.append(0xff)
+        if buffer.count >= 65536 { flush() }
+    }
+
+    private mutating func add(_ value: Int64) {
+        withUnsafeBytes(of: value.littleEndian) { buffer.append(contentsOf: $0) }
+    }
+
+    private mutating func add(text: String) {
+        add(Int64(text.utf8.count))
+        buffer.append(contentsOf: text.utf8)
+    }
+
+    private mutating func flush() {
+        hash.update(data: buffer)
+        buffer.removeAll(keepingCapacity: true)
+    }
+
+    mutating func value() -> [UInt8] {
+        flush()
+        return Array(hash.finalize())
+    }
+}

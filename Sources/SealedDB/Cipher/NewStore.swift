@@ -1,0 +1,46 @@
+import Foundation
+
+/// A copy of a database under a new name, encrypted in another way or not at all. It appears once it is verified.
+struct NewStore {
+    let path: String
+    let sealing: Sealing
+
+    /// Refuses early, before anything is read.
+    func requireAbsent() throws(DatabaseError) {
+        guard !FileSystem.exists(path) else {
+            throw DatabaseError(
+                extendedCode: SQLITE_CANTOPEN,
+                reason: .alreadyExists,
+                message: "\(path) exists, and is not overwritten. Nothing was changed."
+            )
+        }
+    }
+
+    /// - Parameter context: leads the message of a failure, and says what did not happen.
+    func make(
+        from source: Connection,
+        method: StoreCopy.Method,
+        setsWAL: Bool = false,
+        context: String,
+        progress: ((KeyRotation.Progress) throws -> Void)?
+    ) throws(DatabaseError) -> KeyRotation.Report {
+        let start = DispatchTime.now().uptimeNanoseconds
+        let copy = try StoreCopy(beside: path, takesAttributes: false)
+        let totals: PageTotals
+        do throws(DatabaseError) {
+            totals = try copy.fill(
+                from: source,
+                sealing: sealing,
+                method: method,
+                setsWAL: setsWAL,
+                progress: progress
+            )
+        } catch {
+            copy.discard()
+            throw error.adding(context: context)
+        }
+        try copy.moveIn()
+        let seconds = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
+        return KeyRotation.Report(path: path, pageCount: totals.count, pageSize: totals.size, seconds: seconds)
+    }
+}

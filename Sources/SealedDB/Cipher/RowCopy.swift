@@ -1,0 +1,147 @@
+/// Copies a database row by row, between any two ways of encrypting it, or none.
+///
+/// The other ways have traps. The backup API and VACUUM INTO, between pages of different sizes, report success and
+/// write heap memory and plaintext. VACUUM INTO gives the copy SQLCipher's default settings whatever the source has.
+/// `sqlcipher_export` loses `user_version`, `application_id`, row ids and the encoding. This follows what VACUUM does to
+/// a schema, with two connections that each were keyed in the usual way. <https://www.sqlite.org/lang_vacuum.html>
+struct RowCopy {
+    let source: Connection
+    /// Empty, without a first page yet.
+    let target: Connection
+
+    /// - Returns: the ``ContentDigest`` of what was read.
+    func run(progress: (_ targetPages: Int64) throws(DatabaseError) -> Void) throws(DatabaseError) -> [UInt8] {
+        try source.run("BEGIN")
+        do throws(DatabaseError) {
+            let digest = try copyAll(progress)
+            try source.run("COMMIT")
+            return digest
+        } catch {
+            try? source.run("ROLLBACK")
+            throw error
+        }
+    }
+
+    private func copyAll(_ progress: (Int64) throws(DatabaseError) -> Void) throws(DatabaseError) -> [UInt8] {
+        try prepareTarget()
+        try target.run("BEGIN IMMEDIATE")
+        let objects = try schema()
+        try create(objects)
+        var digest = ContentDigest()
+        try digest.addSchema(of: source)
+        for table in try TableLayout.all(of: source) {
+            digest.begin(table)
+            // The tables above have counted; what they counted is not always what was recorded.
+            if table.name == "sqlite_sequence" { try target.run("DELETE FROM sqlite_sequence") }
+            try copy(table, &digest, progress)
+        }
+        try register(objects)
+        for pragma in ["user_version", "application_id"] {
+            try target.run("PRAGMA \(pragma) = \(try source.integer("PRAGMA \(pragma)") ?? 0)")
+        }
+        try target.run("COMMIT")
+        return digest.value()
+    }
+
+    /// What cannot be changed once there are pages.
+    private func prepareTarget() throws(DatabaseError) {
+        try target.run("PRAGMA encoding = '\(try source.text("PRAGMA encoding") ?? "UTF-8")'")
+        try target.run("PRAGMA auto_vacuum = \(try source.integer("PRAGMA auto_vacuum") ?? 0)")
+        try target.run("PRAGMA foreign_keys = OFF")
+        // Rows that were there before a constraint was are copied too.
+        try target.run("PRAGMA ignore_check_constraints = ON")
+        // Lets tables have the names that SQLite keeps for itself, such as sqlite_stat1.
+        try target.run("PRAGMA writable_schema = ON")
+    }
+
+    private struct SchemaObject {
+        let type: String
+        let name: String
+        let table: String
+        let isStored: Bool
+        /// `nil` for indexes that come with a constraint.
+        let sql: String?
+    }
+
+    private func schema() throws(DatabaseError) -> [SchemaObject] {
+        let rows = try source.prepare("SELECT type, name, tbl_name, rootpage, sql FROM sqlite_schema ORDER BY rowid")
+        defer { rows.finalize() }
+        var result: [SchemaObject] = []
+        while try rows.step() {
+            result.append(
+                SchemaObject(
+                    type: rows.text(at: 0) ?? "",
+                    name: rows.text(at: 1) ?? "",
+                    table: rows.text(at: 2) ?? "",
+                    isStored: rows.int64(at: 3) > 0,
+                    sql: rows.text(at: 4)
+                )
+            )
+        }
+        return result
+    }
+
+    /// Tables and then indexes. sqlite_sequence comes last of the tables: the first AUTOINCREMENT makes it.
+    private func create(_ objects: [SchemaObject]) throws(DatabaseError) {
+        let tables = objects.filter { $0.type == "table" && $0.isStored }
+        for table in tables where table.name != "sqlite_sequence" {
+            if let sql = table.sql { try target.run(sql) }
+        }
+        if let sequence = tables.first(where: { $0.name == "sqlite_sequence" })?.sql,
+            try target.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'sqlite_sequence'") == 0
+        {
+            try target.run(sequence)
+        }
+        for index in objects where index.type == "index" {
+            if let sql = index.sql { try target.run(sql) }
+        }
+    }
+
+    private func copy(
+        _ table: TableLayout,
+        _ digest: inout ContentDigest,
+        _ progress: (Int64) throws(DatabaseError) -> Void
+    ) throws(DatabaseError) {
+        let rows = try source.prepare(table.selection)
+        defer { rows.finalize() }
+        let insertion = try target.prepare(table.insertion)
+        defer { insertion.finalize() }
+        let pageCount = try target.prepare("PRAGMA page_count")
+        defer { pageCount.finalize() }
+        var count = 0
+        while try rows.step() {
+            for column in 0..<rows.columnCount { try insertion.bind(column: column, of: rows, at: column + 1) }
+            _ = try insertion.step()
+            insertion.reset()
+            // After the binding: reading text converts it in place.
+            digest.add(row: rows)
+            count += 1
+            if count.isMultiple(of: 1000) {
+                _ = try pageCount.step()
+                try progress(pageCount.int64(at: 0))
+                pageCount.reset()
+            }
+        }
+    }
+
+    /// Views, triggers and virtual tables as they stand in the schema: made by their SQL, a trigger would fire, a
+    /// virtual table make its tables anew, and a view that is broken be refused.
+    private func register(_ objects: [SchemaObject]) throws(DatabaseError) {
+        let insertion = try target.prepare(
+            "INSERT INTO sqlite_schema (type, name, tbl_name, rootpage, sql) VALUES (?, ?, ?, 0, ?)"
+        )
+        defer { insertion.finalize() }
+        for object in objects where !object.isStored && object.type != "index" {
+            try insertion.bind(object.type, at: 1)
+            try insertion.bind(object.name, at: 2)
+            try insertion.bind(object.table, at: 3)
+            if let sql = object.sql {
+                try insertion.bind(sql, at: 4)
+            } else {
+                try insertion.bindNull(at: 4)
+            }
+            _ = try insertion.step()
+            insertion.reset()
+        }
+    }
+}

@@ -1,0 +1,28 @@
+/// How a file is encrypted; without a key it is not.
+struct Sealing {
+    var key: Key?
+    var settings = CipherSettings()
+
+    /// Whether pages can be taken over as they are, under another key. The space that a page reserves must be the same,
+    /// and so must be what is kept there.
+    func hasLayout(of other: Sealing) -> Bool {
+        let own = settings.parameters
+        let others = other.settings.parameters
+        return (key == nil) == (other.key == nil) && own.pageSize == others.pageSize
+            && own.usesHMAC == others.usesHMAC && own.hmacAlgorithm == others.hmacAlgorithm
+    }
+}
+
+/// How large a database is.
+struct PageTotals {
+    let count: Int64
+    /// Bytes per page.
+    let size: Int
+}
+
+extension PageTotals {
+    init(of connection: Connection) throws(DatabaseError) {
+        count = try connection.integer("PRAGMA page_count") ?? 0
+        size = Int(try connection.integer("PRAGMA page_size") ?? 0)
+    }
+}

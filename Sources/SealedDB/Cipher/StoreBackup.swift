@@ -1,0 +1,56 @@
+/// Makes an encrypted copy of a store while others use it, under a new name.
+///
+/// The copy is that of one moment. In WAL mode nobody notices; in the other journal modes writers wait until it is done.
+/// It is an ordinary store, under the store's key or one of its own, with the same settings.
+/// <https://www.sqlite.org/backup.html>
+public struct StoreBackup: Sendable {
+    public let path: String
+    public let backupPath: String
+    private let key: Key
+    private let backupKey: Key
+    private let settings: CipherSettings
+    private let busyTimeout: Double
+
+    /// - Parameters:
+    ///   - backupKey: `nil`, the default, means the store's own.
+    ///   - busyTimeout: seconds to wait for a writer.
+    public init(
+        path: String,
+        key: Key,
+        cipherSettings: CipherSettings = .init(),
+        to backupPath: String,
+        backupKey: Key? = nil,
+        busyTimeout: Double = 2
+    ) {
+        self.path = path
+        self.key = key
+        self.settings = cipherSettings
+        self.backupPath = backupPath
+        self.backupKey = backupKey ?? key
+        self.busyTimeout = busyTimeout
+    }
+
+    /// Backs up, verifies what was written page by page, and syncs it.
+    /// - Parameter progress: as in ``KeyRotation/run(progress:)``.
+    /// - Throws: ``DatabaseError``; no new file is left then. ``DatabaseError/Reason/alreadyExists`` if `backupPath`
+    ///   exists.
+    @discardableResult
+    public func run(
+        progress: ((KeyRotation.Progress) throws -> Void)? = nil
+    ) throws(DatabaseError) -> KeyRotation.Report {
+        try settings.validate(for: backupKey)
+        let backup = NewStore(path: backupPath, sealing: Sealing(key: backupKey, settings: settings))
+        try backup.requireAbsent()
+        let source = try StoreOpening.existing(path, key: key, settings: settings, busyTimeout: busyTimeout).open()
+        defer { source.close() }
+        // Otherwise every write of another process would make the copy begin again.
+        try source.run("BEGIN")
+        _ = try source.integer("SELECT count(*) FROM sqlite_schema")
+        return try backup.make(
+            from: source,
+            method: .pages,
+            context: "No backup was made, and \(path) is unchanged",
+            progress: progress
+        )
+    }
+}

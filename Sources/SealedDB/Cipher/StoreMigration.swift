@@ -1,0 +1,80 @@
+/// Gives a store other cipher settings, and if wanted another key, by copy, verify, swap: for stores of SQLCipher 1, 2
+/// and 3, and for every setting of a store of SQLCipher 4.
+///
+/// Contents are kept as in ``StoreEncryption``, and so is the journal mode; locks and safety are those of
+/// ``KeyRotation``. SQLCipher's own `cipher_migrate` is not used: it fails in ways that leave a connection unusable, and
+/// knows only the default settings of each version.
+public struct StoreMigration: Sendable {
+    /// Path of the store; a symbolic link is followed and kept.
+    public let path: String
+    private let key: Key
+    private let newKey: Key
+    private let oldSettings: CipherSettings?
+    private let newSettings: CipherSettings
+    private let busyTimeout: Double
+
+    /// Describes a migration; nothing is touched before ``plan()`` or ``run(progress:)``.
+    /// - Parameters:
+    ///   - oldSettings: what the store has. `nil`, the default, finds it out, as ``StoreDiagnosis`` does; a plaintext
+    ///     header must be given, with its salt.
+    ///   - newSettings: what it is to have. Default: those of SQLCipher 4.
+    ///   - newKey: `nil`, the default, keeps the key.
+    ///   - busyTimeout: seconds to wait for others to release the store.
+    public init(
+        path: String,
+        key: Key,
+        from oldSettings: CipherSettings? = nil,
+        to newSettings: CipherSettings = .init(),
+        newKey: Key? = nil,
+        busyTimeout: Double = 0
+    ) {
+        self.path = path
+        self.key = key
+        self.newKey = newKey ?? key
+        self.oldSettings = oldSettings
+        self.newSettings = newSettings
+        self.busyTimeout = busyTimeout
+    }
+
+    /// Opens the store, and checks lock, space and permissions. Writes nothing.
+    /// - Throws: the ``DatabaseError`` that ``run(progress:)`` would throw before it writes.
+    public func plan() throws(DatabaseError) -> KeyRotation.Plan {
+        try replacement().plan()
+    }
+
+    /// Migrates.
+    /// - Parameter progress: as in ``KeyRotation/run(progress:)``.
+    /// - Throws: ``DatabaseError``. Unless its message says otherwise, the store is unchanged.
+    ///   ``DatabaseError/Reason/unusableSettings`` if it has key and settings already.
+    @discardableResult
+    public func run(
+        progress: ((KeyRotation.Progress) throws -> Void)? = nil
+    ) throws(DatabaseError) -> KeyRotation.Report {
+        try replacement().run(progress: progress)
+    }
+
+    private func replacement() throws(DatabaseError) -> StoreReplacement {
+        try newSettings.validate(for: newKey)
+        let old: CipherSettings
+        if let oldSettings { old = oldSettings } else { old = try foundSettings() }
+        let isSame = old.parameters == newSettings.parameters && old.salt == newSettings.salt
+        guard !isSame || newKey != key else {
+            throw .unusableSettings("\(path) has these settings already (\(newSettings)). It was not changed.")
+        }
+        return StoreReplacement(
+            path: path,
+            old: Sealing(key: key, settings: old),
+            new: Sealing(key: newKey, settings: newSettings),
+            busyTimeout: busyTimeout,
+            words: .init(name: "The migration", before: "unchanged", after: "has the new settings")
+        )
+    }
+
+    private func foundSettings() throws(DatabaseError) -> CipherSettings {
+        let diagnosis = try StoreDiagnosis.examine(path: path, key: key)
+        guard let settings = diagnosis.cipherSettings, diagnosis.damagedPages.isEmpty else {
+            throw diagnosis.error(code: SQLITE_NOTADB)
+        }
+        return settings
+    }
+}

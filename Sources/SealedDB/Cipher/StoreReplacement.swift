@@ -1,0 +1,97 @@
+import Foundation
+
+/// Copy, verify, swap: puts a copy of a store, encrypted in another way, in the store's place.
+struct StoreReplacement {
+    let path: String
+    let old: Sealing
+    let new: Sealing
+    let busyTimeout: Double
+    let words: Words
+
+    /// What errors call it.
+    struct Words {
+        /// Such as "The rotation".
+        let name: String
+        /// What is true of the store until the swap, such as "unchanged under the old key".
+        let before: String
+        /// What is true of it afterwards, such as "has the new key".
+        let after: String
+    }
+
+    func plan() throws(DatabaseError) -> KeyRotation.Plan {
+        let source = try lockedSource()
+        defer { source.connection.close() }
+        return source.plan
+    }
+
+    func run(progress: ((KeyRotation.Progress) throws -> Void)?) throws(DatabaseError) -> KeyRotation.Report {
+        let start = DispatchTime.now().uptimeNanoseconds
+        let source = try lockedSource()
+        defer { source.connection.close() }
+        let plan = source.plan
+        let wasWAL = plan.journalMode == "wal"
+        let totals: PageTotals
+        let copy: StoreCopy
+        do throws(DatabaseError) {
+            (copy, totals) = try verifiedCopy(of: source, setsWAL: wasWAL, progress: progress)
+            try copy.swapIn()
+        } catch {
+            if wasWAL {
+                try? source.connection.run("PRAGMA locking_mode = NORMAL")
+                try? source.connection.run("PRAGMA journal_mode = WAL")
+            }
+            throw error.adding(context: "\(words.name) failed, and the store is \(words.before)")
+        }
+        try copy.synchronizeSwap()
+        try confirm(plan)
+        let seconds = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
+        return KeyRotation.Report(path: plan.path, pageCount: totals.count, pageSize: totals.size, seconds: seconds)
+    }
+
+    /// Locks the store and makes the copy that is to replace it; all that can fail without a trace.
+    private func verifiedCopy(
+        of source: RotationSource,
+        setsWAL: Bool,
+        progress: ((KeyRotation.Progress) throws -> Void)?
+    ) throws(DatabaseError) -> (StoreCopy, PageTotals) {
+        if setsWAL { try source.leaveWAL() }
+        try source.holdExclusively()
+        StoreCopy.removeLeftovers(of: source.plan.path)
+        let copy = try StoreCopy(beside: source.plan.path)
+        do throws(DatabaseError) {
+            let totals = try copy.fill(
+                from: source.connection,
+                sealing: new,
+                method: new.hasLayout(of: old) ? .pages : .rows,
+                setsWAL: setsWAL,
+                progress: progress
+            )
+            guard try !source.connection.mainFileHasMoved() else { throw KeyRotation.replaced }
+            try source.requireNoJournal()
+            return (copy, totals)
+        } catch {
+            copy.discard()
+            throw error
+        }
+    }
+
+    private func lockedSource() throws(DatabaseError) -> RotationSource {
+        do throws(DatabaseError) {
+            return try RotationSource(path: path, sealing: old, busyTimeout: busyTimeout)
+        } catch {
+            throw error.adding(context: "\(words.name) did not begin, and the store is unchanged")
+        }
+    }
+
+    private func confirm(_ plan: KeyRotation.Plan) throws(DatabaseError) {
+        do throws(DatabaseError) {
+            let opening = StoreOpening(path: plan.path, key: new.key, settings: new.settings, busyTimeout: 10)
+            try opening.open().close()
+        } catch {
+            guard error.reason != .busy else { return }
+            throw error.adding(
+                context: "The store \(words.after), which was verified before the swap, but could not be reopened"
+            )
+        }
+    }
+}

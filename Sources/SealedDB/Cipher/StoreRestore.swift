@@ -1,0 +1,114 @@
+import Foundation
+
+/// Puts a copy of a backup in a store's place, in one step, once the backup is verified.
+///
+/// The store that was there is kept, whole, with its log and journal, under a name of its own beside the new one:
+/// deleting it is up to the caller. A store that another process has open is not touched.
+public struct StoreRestore: Sendable {
+    public let backupPath: String
+    /// Path of the store; a symbolic link is followed and kept.
+    public let path: String
+    private let key: Key
+    private let settings: CipherSettings
+
+    /// What a finished restore did.
+    public struct Report: Sendable, Codable, Hashable {
+        /// Symbolic links followed.
+        public let path: String
+        public let pageCount: Int64
+        /// Bytes per page.
+        public let pageSize: Int
+        /// Where the store is that was there before; `nil` if there was none.
+        public let replacedPath: String?
+    }
+
+    /// - Parameters:
+    ///   - key: the backup's, which becomes the store's.
+    ///   - cipherSettings: the backup's.
+    public init(backupPath: String, key: Key, cipherSettings: CipherSettings = .init(), to path: String) {
+        self.backupPath = backupPath
+        self.path = path
+        self.key = key
+        self.settings = cipherSettings
+    }
+
+    /// Verifies the backup with ``IntegrityReport/verify(path:key:cipherSettings:busyTimeout:)``, copies it, verifies
+    /// the copy, and swaps.
+    ///
+    /// Journal modes are part of the file, so that the store has the backup's.
+    /// - Parameter progress: as in ``KeyRotation/run(progress:)``.
+    /// - Throws: ``DatabaseError``; unless its message says otherwise, the store is as it was.
+    ///   ``DatabaseError/Reason/busy`` if somebody has the store open, this process included.
+    @discardableResult
+    public func run(progress: ((KeyRotation.Progress) throws -> Void)? = nil) throws(DatabaseError) -> Report {
+        let source = try StoreOpening.existing(backupPath, key: key, settings: settings).open()
+        defer { source.close() }
+        let sealing = Sealing(key: key, settings: settings)
+        guard let resolvedBackup = FileSystem.resolve(backupPath) else {
+            throw .system("Cannot open \(backupPath)", reason: .noSuchFile)
+        }
+        let soundness = try IntegrityReport.check(source, path: resolvedBackup, sealing: sealing)
+        guard soundness.isSound else {
+            throw DatabaseError(
+                extendedCode: SQLITE_CORRUPT,
+                reason: .damaged,
+                message: """
+                    The backup \(backupPath) is damaged (`sealdb verify` lists what is wrong). Nothing was restored, \
+                    and \(path) is unchanged.
+                    """
+            )
+        }
+        let target = FileSystem.resolve(path)
+        guard target != resolvedBackup else {
+            throw DatabaseError(
+                extendedCode: SQLITE_MISUSE,
+                reason: .alreadyExists,
+                message: "\(path) is the backup itself. Nothing was changed."
+            )
+        }
+        let context = "Nothing was restored, and \(path) is unchanged"
+        guard let target else {
+            let store = NewStore(path: path, sealing: sealing)
+            // A link that leads nowhere is not followed.
+            try store.requireAbsent()
+            let report = try store.make(from: source, method: .pages, context: context, progress: progress)
+            return Report(path: path, pageCount: report.pageCount, pageSize: report.pageSize, replacedPath: nil)
+        }
+        let lock: StoreLock
+        let copy: StoreCopy
+        let totals: PageTotals
+        let replacedPath = "\(target).replaced-\(try FileSystem.randomName())"
+        do throws(DatabaseError) {
+            lock = try StoreLock(target)
+            StoreCopy.removeLeftovers(of: target)
+            (copy, totals) = try verifiedCopy(beside: target, from: source, progress: progress)
+            try copy.swapIn(keepingOldUnder: replacedPath)
+        } catch {
+            throw error.adding(context: context)
+        }
+        try copy.synchronizeSwap()
+        lock.release()
+        return Report(path: target, pageCount: totals.count, pageSize: totals.size, replacedPath: replacedPath)
+    }
+
+    private func verifiedCopy(
+        beside target: String,
+        from source: Connection,
+        progress: ((KeyRotation.Progress) throws -> Void)?
+    ) throws(DatabaseError) -> (StoreCopy, PageTotals) {
+        let copy = try StoreCopy(beside: target)
+        do throws(DatabaseError) {
+            let totals = try copy.fill(
+                from: source,
+                sealing: Sealing(key: key, settings: settings),
+                method: .pages,
+                setsWAL: false,
+                progress: progress
+            )
+            return (copy, totals)
+        } catch {
+            copy.discard()
+            throw error
+        }
+    }
+}
