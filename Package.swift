@@ -16,16 +16,17 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
-        .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
     ],
     targets: [
         .systemLibrary(name: "CSQLCipher", pkgConfig: "sqlcipher", providers: [.apt(["libsqlcipher-dev"])]),
+        .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "CSealedDBSystem"),
         .target(
             name: "SQLiteEngine",
             dependencies: [
                 .target(name: "CSQLCipher", condition: .when(traits: ["SQLCipher"])),
+                .target(name: "COpenSSL", condition: .when(traits: ["SQLCipher"])),
                 .target(name: "CSQLite", condition: .when(traits: ["PlainSQLite"])),
             ]
         ),
@@ -35,8 +36,6 @@ let package = Package(
                 "SQLiteEngine",
                 "CSealedDBSystem",
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "Crypto", package: "swift-crypto"),
-                .product(name: "CryptoExtras", package: "swift-crypto"),
             ]
         ),
         .executableTarget(

@@ -9,7 +9,7 @@ struct CipherParameters: Hashable, Sendable {
 
     /// Bytes at the end of each page that hold no data: the IV and the authentication code, in whole AES blocks.
     var reservedBytes: Int {
-        let used = 16 + (usesHMAC ? hmacAlgorithm.byteCount : 0)
+        let used = 16 + (usesHMAC ? hmacAlgorithm.bits / 8 : 0)
         return (used + 15) / 16 * 16
     }
 
@@ -48,11 +48,11 @@ struct CipherParameters: Hashable, Sendable {
 }
 
 extension CipherSettings.Algorithm {
-    var byteCount: Int {
+    var bits: Int {
         switch self {
-        case .sha1: 20
-        case .sha256: 32
-        case .sha512: 64
+        case .sha1: 160
+        case .sha256: 256
+        case .sha512: 512
         }
     }
 }

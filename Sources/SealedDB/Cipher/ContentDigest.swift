@@ -1,21 +1,23 @@
-internal import Crypto
-
 /// A hash of all that a database holds, whatever its pages look like: two databases with the same digest answer every
 /// query alike.
 ///
 /// It covers the schema, every row of every table with its row id, and what the header keeps for the application. Rows
 /// are taken in the order of the table's own tree, so that nothing has to be sorted.
 struct ContentDigest {
-    private var hash = SHA256()
+    private let hash: SHA256Hash
     private var buffer: [UInt8] = []
+
+    init() throws(DatabaseError) {
+        hash = try SHA256Hash()
+    }
 
     /// Of a whole database, read in a transaction that is open already.
     static func of(_ connection: Connection) throws(DatabaseError) -> [UInt8] {
-        var digest = ContentDigest()
+        var digest = try ContentDigest()
         try digest.addSchema(of: connection)
         for table in try TableLayout.all(of: connection) {
             let rows = try connection.prepare(table.selection)
-            defer { rows.finalize() }
+            defer { rows.close() }
             digest.begin(table)
             while try rows.step() { digest.add(row: rows) }
         }
@@ -27,7 +29,7 @@ struct ContentDigest {
         let objects = try connection.prepare(
             "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name COLLATE BINARY"
         )
-        defer { objects.finalize() }
+        defer { objects.close() }
         while try objects.step() { add(row: objects) }
         for pragma in ["user_version", "application_id", "encoding", "auto_vacuum"] {
             add(text: try connection.text("PRAGMA \(pragma)") ?? "")
@@ -67,12 +69,12 @@ struct ContentDigest {
     }
 
     private mutating func flush() {
-        hash.update(data: buffer)
+        hash.update(buffer)
         buffer.removeAll(keepingCapacity: true)
     }
 
     mutating func value() -> [UInt8] {
         flush()
-        return Array(hash.finalize())
+        return hash.value()
     }
 }

@@ -1,6 +1,3 @@
-internal import CryptoExtras
-import Foundation
-
 /// What SQLCipher makes of a key, made without SQLCipher.
 extension Key {
     /// The salt that is part of the key; `nil` where the file's counts.
@@ -18,20 +15,12 @@ extension Key {
             return try SecretBytes(copying: UnsafeRawBufferPointer(rebasing: raw.bytes[..<Key.rawByteCount]))
         }
         return try withKeySpec { passphrase throws(DatabaseError) in
-            do {
-                let key = try KDF.Insecure.PBKDF2.deriveKey(
-                    from: passphrase,
-                    salt: salt,
-                    using: parameters.kdfAlgorithm.hashFunction,
-                    outputByteCount: Key.rawByteCount,
-                    unsafeUncheckedRounds: parameters.kdfIterations
-                )
-                return try key.withUnsafeBytes { try SecretBytes(copying: $0) }
-            } catch let error as DatabaseError {
-                throw error
-            } catch {
-                throw DatabaseError(extendedCode: SQLITE_ERROR, message: "The key could not be derived: \(error).")
-            }
+            try SecretBytes.derived(
+                from: passphrase,
+                salt: salt,
+                algorithm: parameters.kdfAlgorithm,
+                iterations: parameters.kdfIterations
+            )
         }
     }
 
@@ -43,12 +32,38 @@ extension Key {
     }
 }
 
-extension CipherSettings.Algorithm {
-    fileprivate var hashFunction: KDF.Insecure.PBKDF2.HashFunction {
-        switch self {
-        case .sha1: .insecureSHA1
-        case .sha256: .sha256
-        case .sha512: .sha512
+extension SecretBytes {
+    func derived(
+        salt: [UInt8],
+        algorithm: CipherSettings.Algorithm,
+        iterations: Int
+    ) throws(DatabaseError) -> SecretBytes {
+        try SecretBytes.derived(from: bytes, salt: salt, algorithm: algorithm, iterations: iterations)
+    }
+
+    fileprivate static func derived(
+        from bytes: UnsafeRawBufferPointer,
+        salt: [UInt8],
+        algorithm: CipherSettings.Algorithm,
+        iterations: Int
+    ) throws(DatabaseError) -> SecretBytes {
+        try SecretBytes(capacity: Key.rawByteCount) { target throws(DatabaseError) in
+            guard
+                PBKDF2.derive(
+                    bits: algorithm.bits,
+                    passphrase: bytes,
+                    salt: salt,
+                    iterations: iterations,
+                    into: target
+                )
+            else {
+                throw DatabaseError(
+                    extendedCode: SQLITE_ERROR,
+                    reason: .unsupported,
+                    message: "OpenSSL derived no key. Nothing was changed."
+                )
+            }
+            return target.count
         }
     }
 }

@@ -1,7 +1,3 @@
-internal import CSealedDBSystem
-internal import Crypto
-internal import CryptoExtras
-
 /// The page format of SQLCipher, read without SQLCipher: tells whether a page was written under a key.
 ///
 /// Each page is its ciphertext, an IV of 16 bytes, and an HMAC of ciphertext, IV and page number; the first begins with
@@ -9,33 +5,15 @@ internal import CryptoExtras
 /// <https://www.zetetic.net/sqlcipher/design/>
 struct PageCipher {
     let parameters: CipherParameters
-    private let key: SymmetricKey
-    private let hmacKey: SymmetricKey
+    private let key: SecretBytes
+    private let hmacKey: SecretBytes
 
     /// - Parameter key: the 32 bytes that SQLCipher encrypts with.
-    init(key: SecretBytes, salt: [UInt8], parameters: CipherParameters) {
+    init(key: SecretBytes, salt: [UInt8], parameters: CipherParameters) throws(DatabaseError) {
         self.parameters = parameters
-        self.key = withExtendedLifetime(key) { SymmetricKey(data: key.bytes) }
-        hmacKey = PageCipher.authenticationKey(self.key, salt: salt, algorithm: parameters.kdfAlgorithm)
-    }
-
-    /// PBKDF2 of two rounds over the salt with every byte changed by 0x3a, which SQLCipher fixes.
-    private static func authenticationKey(
-        _ key: SymmetricKey,
-        salt: [UInt8],
-        algorithm: CipherSettings.Algorithm
-    ) -> SymmetricKey {
-        var result: [UInt8] = []
-        defer { result.wipe() }
-        var block: UInt8 = 1
-        while result.count < Key.rawByteCount {
-            var round = algorithm.code(of: [salt.map { $0 ^ 0x3a } + [0, 0, 0, block]], key: key)
-            let second = algorithm.code(of: [round], key: key)
-            result += zip(round, second).map { $0 ^ $1 }
-            round.wipe()
-            block += 1
-        }
-        return SymmetricKey(data: result.prefix(Key.rawByteCount))
+        self.key = key
+        // Two rounds over the salt with every byte changed by 0x3a: SQLCipher has both fixed.
+        hmacKey = try key.derived(salt: salt.map { $0 ^ 0x3a }, algorithm: parameters.kdfAlgorithm, iterations: 2)
     }
 
     private func clearBytes(ofPage number: Int64) -> Int {
@@ -47,9 +25,12 @@ struct PageCipher {
     func authenticates(_ page: [UInt8], number: Int64) -> Bool {
         guard parameters.usesHMAC, page.count == parameters.pageSize else { return false }
         let covered = page[clearBytes(ofPage: number)..<page.count - parameters.reservedBytes + 16]
-        let stored = page[covered.endIndex..<covered.endIndex + parameters.hmacAlgorithm.byteCount]
+        let stored = page[covered.endIndex..<covered.endIndex + parameters.hmacAlgorithm.bits / 8]
         let pageNumber = (0..<4).map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) }
-        return parameters.hmacAlgorithm.code(of: [Array(covered), pageNumber], key: hmacKey) == Array(stored)
+        let code = withExtendedLifetime(hmacKey) {
+            Cryptography.hmac(bits: parameters.hmacAlgorithm.bits, key: hmacKey.bytes, covered + pageNumber)
+        }
+        return code[...] == stored
     }
 
     /// Whether the first page, decrypted, begins as a database does. For pages without an authentication code.
@@ -66,7 +47,7 @@ struct PageCipher {
     /// Pages that the database has by its own account; `nil` where it does not say.
     /// <https://www.sqlite.org/fileformat.html#in_header_database_size>
     func declaredPageCount(_ page: [UInt8]) -> Int64? {
-        guard let header = decryptedHeader(page), header.count >= 80 else { return nil }
+        guard let header = decryptedHeader(page) else { return nil }
         func number(_ offset: Int) -> Int64 {
             header[(offset - 16)..<(offset - 12)].reduce(0) { $0 << 8 | Int64($1) }
         }
@@ -77,34 +58,9 @@ struct PageCipher {
     /// Bytes 16 to 96 of a store without plaintext header.
     private func decryptedHeader(_ page: [UInt8]) -> [UInt8]? {
         let end = parameters.pageSize - parameters.reservedBytes
-        guard parameters.plaintextHeaderSize == 0, page.count == parameters.pageSize, end >= 96 + 16,
-            let iv = try? AES._CBC.IV(ivBytes: page[end..<end + 16]),
-            let plain = try? AES._CBC.decrypt(page[16..<96], using: key, iv: iv, noPadding: true)
-        else { return nil }
-        return Array(plain)
-    }
-}
-
-extension CipherSettings.Algorithm {
-    /// HMAC with this hash.
-    fileprivate func code(of parts: [[UInt8]], key: SymmetricKey) -> [UInt8] {
-        switch self {
-        case .sha1: code(of: parts, HMAC<Insecure.SHA1>(key: key))
-        case .sha256: code(of: parts, HMAC<SHA256>(key: key))
-        case .sha512: code(of: parts, HMAC<SHA512>(key: key))
+        guard parameters.plaintextHeaderSize == 0, page.count == parameters.pageSize else { return nil }
+        return withExtendedLifetime(key) {
+            Cryptography.decrypt(page[16..<96], key: key.bytes, iv: Array(page[end..<end + 16]))
         }
-    }
-
-    private func code<Hash>(of parts: [[UInt8]], _ hmac: HMAC<Hash>) -> [UInt8] {
-        var hmac = hmac
-        for part in parts { hmac.update(data: part) }
-        return Array(hmac.finalize())
-    }
-}
-
-extension [UInt8] {
-    /// Overwrites the bytes of a secret.
-    mutating func wipe() {
-        withUnsafeMutableBytes { sealeddb_wipe($0.baseAddress, $0.count) }
     }
 }

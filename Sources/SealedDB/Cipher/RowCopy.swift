@@ -27,7 +27,7 @@ struct RowCopy {
         try target.run("BEGIN IMMEDIATE")
         let objects = try schema()
         try create(objects)
-        var digest = ContentDigest()
+        var digest = try ContentDigest()
         try digest.addSchema(of: source)
         for table in try TableLayout.all(of: source) {
             digest.begin(table)
@@ -65,7 +65,7 @@ struct RowCopy {
 
     private func schema() throws(DatabaseError) -> [SchemaObject] {
         let rows = try source.prepare("SELECT type, name, tbl_name, rootpage, sql FROM sqlite_schema ORDER BY rowid")
-        defer { rows.finalize() }
+        defer { rows.close() }
         var result: [SchemaObject] = []
         while try rows.step() {
             result.append(
@@ -103,11 +103,11 @@ struct RowCopy {
         _ progress: (Int64) throws(DatabaseError) -> Void
     ) throws(DatabaseError) {
         let rows = try source.prepare(table.selection)
-        defer { rows.finalize() }
+        defer { rows.close() }
         let insertion = try target.prepare(table.insertion)
-        defer { insertion.finalize() }
+        defer { insertion.close() }
         let pageCount = try target.prepare("PRAGMA page_count")
-        defer { pageCount.finalize() }
+        defer { pageCount.close() }
         var count = 0
         while try rows.step() {
             for column in 0..<rows.columnCount { try insertion.bind(column: column, of: rows, at: column + 1) }
@@ -130,7 +130,7 @@ struct RowCopy {
         let insertion = try target.prepare(
             "INSERT INTO sqlite_schema (type, name, tbl_name, rootpage, sql) VALUES (?, ?, ?, 0, ?)"
         )
-        defer { insertion.finalize() }
+        defer { insertion.close() }
         for object in objects where !object.isStored && object.type != "index" {
             try insertion.bind(object.type, at: 1)
             try insertion.bind(object.name, at: 2)

@@ -33,7 +33,7 @@ struct StoreRecognition {
         for derivation in derivations(effort) {
             let secret = try key.encryptionKey(salt: salt, parameters: derivation)
             for parameters in variants(of: derivation) where Int64(parameters.pageSize) <= size {
-                let cipher = PageCipher(key: secret, salt: salt, parameters: parameters)
+                let cipher = try PageCipher(key: secret, salt: salt, parameters: parameters)
                 let page = Array(start.prefix(parameters.pageSize))
                 if cipher.authenticates(page, number: 1) || (!parameters.usesHMAC && cipher.decryptsHeader(page)) {
                     return Match(cipher: cipher, hasFirstPage: true)
@@ -58,7 +58,7 @@ struct StoreRecognition {
         let salt = try salt(firstPage)
         guard salt.count == Key.saltByteCount else { return false }
         let secret = try key.encryptionKey(salt: salt, parameters: parameters)
-        let cipher = PageCipher(key: secret, salt: salt, parameters: parameters)
+        let cipher = try PageCipher(key: secret, salt: salt, parameters: parameters)
         if cipher.authenticates(firstPage, number: 1) { return true }
         if try hasLaterPage(cipher, fileSize: size) { return true }
         return journal.pages(atMost: 8).contains { cipher.authenticates($0.bytes, number: $0.number) }

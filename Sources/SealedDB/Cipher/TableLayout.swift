@@ -20,7 +20,7 @@ struct TableLayout {
         self.name = name
         // https://www.sqlite.org/pragma.html#pragma_table_xinfo
         let information = try connection.prepare("PRAGMA table_xinfo(\(name.quotedIdentifier))")
-        defer { information.finalize() }
+        defer { information.close() }
         var stored: [String] = []
         var all: Set<String> = []
         while try information.step() {
@@ -34,7 +34,7 @@ struct TableLayout {
             guard let statement = try? connection.prepare("SELECT \(candidate) FROM \(name.quotedIdentifier)") else {
                 return false
             }
-            statement.finalize()
+            statement.close()
             return true
         }
     }
