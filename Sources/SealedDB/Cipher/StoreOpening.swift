@@ -10,6 +10,8 @@ struct StoreOpening {
     var threading = Connection.Threading.serialized
     /// Whether a new store gets its first page, so that its header can be checked before there is data in it.
     var createsFirstPage = true
+    /// Whether keys and cipher settings may then come by SQL.
+    var allowsCipherStatements = false
 
     /// Opens; with a key: keys, applies the settings, and proves by a read that the key is right.
     func open() throws(DatabaseError) -> Connection {
@@ -20,9 +22,16 @@ struct StoreOpening {
         }
         let connection = try Connection(path: path ?? ":memory:", flags: flags, vfs: vfs, threading: threading)
         connection.enter()
+        connection.allowsCipherStatements = allowsCipherStatements
         do throws(DatabaseError) {
             connection.setBusyTimeout(seconds: busyTimeout)
-            if let key { try unlock(connection, with: key) }
+            if let key {
+                try unlock(connection, with: key)
+                connection.guardRules = GuardRules(
+                    allowsCipherStatements: allowsCipherStatements,
+                    allowsInheritedKeys: settings.isDefault
+                )
+            }
         } catch {
             connection.close()
             throw error

@@ -21,6 +21,10 @@ public struct Configuration: Sendable {
     public var isReadOnly = false
     /// Creates a file that does not exist. Default true.
     public var createsFile = true
+    /// Whether SQL may set keys and cipher settings on a connection that has a key. Default false: SQLCipher obeys a
+    /// setting that comes too late, and nothing opens the file afterwards; and SQL is text, in which a key can be seen.
+    /// With true, what is needed must come right after the key, and nothing checks it.
+    public var allowsCipherStatements = false
     /// Called with each connection once it is open and its key has been proved right; throwing fails the opening.
     public var prepare: (@Sendable (Database) throws -> Void)?
     /// Where failures are logged, without statements, values or keys. Default `nil`: nowhere.

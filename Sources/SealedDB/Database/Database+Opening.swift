@@ -51,7 +51,8 @@ extension Database {
             flags: flags,
             vfs: vfs,
             busyTimeout: configuration.busyTimeout,
-            threading: threading
+            threading: threading,
+            allowsCipherStatements: configuration.allowsCipherStatements
         )
     }
 

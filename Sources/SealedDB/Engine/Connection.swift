@@ -14,6 +14,9 @@ final class Connection {
     private(set) var handle: OpaquePointer?
     let threading: Threading
     private let registry = Mutex(HandleRegistry())
+    let authorizer = Authorizer()
+    /// Whether keys and cipher settings may come by SQL once there is a key.
+    var allowsCipherStatements = false
     /// Frames in the log at the last commit, once they are counted.
     var walFrameCount: Int32 = 0
     /// What closures of the caller threw, until it is met as a result code.
@@ -213,6 +216,7 @@ final class Connection {
         }
         let holdsKey = KeyStatement.occurs(in: sql)
         if holdsKey { try Engine.requireCodec() }
+        try authorizeKeyStatement(comesFirst: holdsKey && KeyStatement.comesFirst(in: sql))
         var pointer: OpaquePointer?
         var tail: UnsafePointer<CChar>?
         let start = sql.baseAddress.map { UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self) }
@@ -274,6 +278,7 @@ final class Connection {
         settleChanges()
         hooks?.detach()
         hooks = nil
+        guardRules = nil
         self.handle = nil
         if sqlite3_close(handle) == SQLITE_OK { return true }
         sqlite3_close_v2(handle)

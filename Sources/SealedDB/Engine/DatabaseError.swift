@@ -149,6 +149,8 @@ extension DatabaseError {
         public static let closureFailed = Reason("closure failed")
         /// The caller asked to stop.
         public static let interrupted = Reason("interrupted")
+        /// SQL that would let plaintext or a key out, or spoil the store.
+        public static let notAllowed = Reason("not allowed")
         /// The call is not allowed here: a programming error.
         public static let misuse = Reason("misuse")
 

@@ -11,11 +11,14 @@ enum Engine {
         _ = configured
     }
 
-    private static let configured: Void = {
-        // Refused when another part of the process has used SQLite already; `Connection` then still keeps its own
-        // paths from being taken for URIs.
-        _ = sealeddb_disable_uri_filenames()
+    /// False when another part of the process has used SQLite before; `Connection` then still keeps its own paths from
+    /// being taken for URIs.
+    static var areURIsOff: Bool { configured }
+
+    private static let configured: Bool = {
+        let code = sealeddb_disable_uri_filenames()
         sqlite3_initialize()
+        return code == SQLITE_OK
     }()
 
     /// One condition that must hold before a key is given to the engine.

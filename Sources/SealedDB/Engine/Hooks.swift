@@ -71,7 +71,8 @@ final class Hooks {
         sqlite3_rollback_hook(handle, rollback == nil && !observes ? nil : Hooks.rolledBack, this)
         sqlite3_progress_handler(handle, progress?.interval ?? 0, progress == nil ? nil : Hooks.progressed, this)
         // Also prepares all statements anew, with the authorizer that there is then.
-        sqlite3_set_authorizer(handle, authorizer == nil && !observes ? nil : Hooks.authorizing, this)
+        let isGuarded = connection?.guardRules != nil
+        sqlite3_set_authorizer(handle, authorizer == nil && !observes && !isGuarded ? nil : Hooks.authorizing, this)
         sqlite3_trace_v2(handle, trace == nil ? 0 : UInt32(SQLITE_TRACE_PROFILE), Hooks.traced, this)
     }
 
@@ -149,6 +150,7 @@ final class Hooks {
         _ database: UnsafePointer<CChar>?,
         _ source: UnsafePointer<CChar>?
     ) -> AuthorizerDecision {
+        if connection?.authorizer.refuses(code, first, second) == true { return .deny }
         let own = changes.isActive ? changes.willRun(code, first, second, database, source) : .allow
         guard let authorizer, !isUserAuthorizerOff else { return own }
         let request = AuthorizationRequest(

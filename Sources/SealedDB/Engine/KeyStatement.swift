@@ -10,21 +10,35 @@ struct KeyStatement {
     static func occurs(in sql: UnsafeBufferPointer<UInt8>) -> Bool {
         guard mentionsKey(sql) else { return false }
         var scanner = KeyStatement(sql)
-        while let first = scanner.nextToken() {
+        while let holdsKey = scanner.nextStatementHoldsKey() { if holdsKey { return true } }
+        return false
+    }
+
+    /// Whether the first of the text's statements is one.
+    static func comesFirst(in sql: UnsafeBufferPointer<UInt8>) -> Bool {
+        var scanner = KeyStatement(sql)
+        return scanner.nextStatementHoldsKey() ?? false
+    }
+
+    /// Goes behind the next statement; `nil` if there is none.
+    private mutating func nextStatementHoldsKey() -> Bool? {
+        while let first = nextToken() {
             switch first {
             // SQLCipher takes the key even where the pragma is only explained.
             case ";", "explain", "query", "plan": continue
-            case "attach":
-                if scanner.skipStatement(lookingFor: "key") { return true }
+            case "attach": return skipStatement(lookingFor: "key")
             case "pragma":
-                var name = scanner.nextToken(unquoting: true)
-                if scanner.skipDot() { name = scanner.nextToken(unquoting: true) }
-                if let name, pragmas.contains(name) { return true }
-                if name != ";" { _ = scanner.skipStatement() }
-            default: _ = scanner.skipStatement()
+                var name = nextToken(unquoting: true)
+                if skipDot() { name = nextToken(unquoting: true) }
+                if let name, KeyStatement.pragmas.contains(name) { return true }
+                if name != ";" { _ = skipStatement() }
+                return false
+            default:
+                _ = skipStatement()
+                return false
             }
         }
-        return false
+        return nil
     }
 
     static func occurs(in sql: String) -> Bool {

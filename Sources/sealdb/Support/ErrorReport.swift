@@ -47,7 +47,7 @@ enum ErrorReport {
         .unsafeKeyFile: .configuration, .hardLinked: .configuration, .ownershipNotKept: .configuration,
         .unsupported: .configuration, .wrongEngine: .configuration, .unusableSettings: .configuration,
         .olderFormat: .configuration, .otherSettings: .configuration,
-        .unverified: .software, .misuse: .software,
+        .unverified: .software, .misuse: .software, .notAllowed: .usage,
     ]
 
     static func status(of error: DatabaseError) -> Int32 {

@@ -1,0 +1,119 @@
+internal import SQLiteEngine
+
+/// The rules are enforced where SQLite compiles statements, which is also where SQLCipher obeys its pragmas: the
+/// authorizer is asked first. https://www.sqlite.org/c3ref/set_authorizer.html
+final class Authorizer {
+    var rules: GuardRules?
+    /// While the library itself sets what SQL may not.
+    var isSuspended = false
+    /// Whether a key may have come by SQL since the rules were looked at.
+    var hasKeyFromSQL = false
+    /// Why the statement that is being compiled was refused; until it is met as a result code.
+    private var refusal: String?
+
+    /// Whether an action is against the rules. The first text of an action is a pragma's name, or a file's.
+    func refuses(_ action: Int32, _ first: UnsafePointer<CChar>?, _ second: UnsafePointer<CChar>?) -> Bool {
+        guard let rules, !isSuspended else { return false }
+        let reason: String?
+        switch action {
+        case SQLITE_PRAGMA:
+            guard let first else { return false }
+            reason = rules.refusal(ofPragma: String(cString: first), value: second.map { String(cString: $0) })
+        case SQLITE_ATTACH:
+            reason = rules.refusal(ofAttached: first.map { String(cString: $0) })
+        default: return false
+        }
+        if let reason { refusal = reason }
+        return reason != nil
+    }
+
+    func takeRefusal() -> String? {
+        defer { refusal = nil }
+        return refusal
+    }
+
+    /// Called by SQLite.
+    fileprivate static let callback:
+        @convention(c) (
+            UnsafeMutableRawPointer?, Int32, UnsafePointer<CChar>?, UnsafePointer<CChar>?, UnsafePointer<CChar>?,
+            UnsafePointer<CChar>?
+        ) -> Int32 = { context, action, first, second, _, _ in
+            let authorizer = Unmanaged<Authorizer>.fromOpaque(context!).takeUnretainedValue()
+            return authorizer.refuses(action, first, second) ? SQLITE_DENY : SQLITE_OK
+        }
+}
+
+extension Connection {
+    /// `nil` on a connection that has nothing to do with keys.
+    var guardRules: GuardRules? {
+        get { authorizer.rules }
+        set {
+            authorizer.rules = newValue
+            guard let handle else { return }
+            // They have the only place that SQLite has for it, and ask the rules first.
+            if let hooks { return hooks.install() }
+            // The connection keeps the authorizer for as long as it has the handle.
+            let context = Unmanaged.passUnretained(authorizer).toOpaque()
+            sqlite3_set_authorizer(handle, newValue == nil ? nil : Authorizer.callback, context)
+        }
+    }
+
+    /// Runs statements of the library's own.
+    func unguarded<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
+        let wasSuspended = authorizer.isSuspended
+        authorizer.isSuspended = true
+        defer { authorizer.isSuspended = wasSuspended }
+        return try body()
+    }
+
+    /// Before any SQL is compiled.
+    /// - Parameter comesFirst: whether it is a statement that holds a key.
+    func authorizeKeyStatement(comesFirst: Bool) throws(DatabaseError) {
+        if authorizer.hasKeyFromSQL {
+            authorizer.hasKeyFromSQL = false
+            guardAfterKeyStatement()
+        }
+        guard comesFirst else { return }
+        if let rules = guardRules {
+            guard rules.allowsCipherStatements || authorizer.isSuspended else {
+                throw .notAllowed(
+                    """
+                    SQL that holds a key is refused on a connection with a key. Use attach(_:as:key:), or give keys in \
+                    the Configuration.
+                    """
+                )
+            }
+        } else if try hasTemporaryFiles() {
+            throw .notAllowed(
+                """
+                Temporary tables and sorts of this connection go to disk in plaintext. Execute \
+                "PRAGMA temp_store = MEMORY" before SQL that holds a key.
+                """
+            )
+        }
+        authorizer.hasKeyFromSQL = !authorizer.isSuspended
+    }
+
+    private func hasTemporaryFiles() throws(DatabaseError) -> Bool {
+        switch try integer("PRAGMA temp_store") {
+        case 2: false
+        case 1: true
+        default: !["TEMP_STORE=2", "TEMP_STORE=3"].contains { Engine.compileOptions.contains($0) }
+        }
+    }
+
+    /// Not sooner than at the next statement: new rules make SQLite compile those anew that were compiled before, and
+    /// the one that brought the key would be refused.
+    private func guardAfterKeyStatement() {
+        let provider = try? text("PRAGMA cipher_provider")
+        let isKeyed = provider ?? nil != nil
+        guard guardRules == nil || isKeyed else { return }
+        guardRules = GuardRules(allowsCipherStatements: !isKeyed || allowsCipherStatements)
+    }
+}
+
+extension DatabaseError {
+    static func notAllowed(_ message: String) -> DatabaseError {
+        DatabaseError(extendedCode: SQLITE_AUTH, reason: .notAllowed, message: message + " Nothing was executed.")
+    }
+}

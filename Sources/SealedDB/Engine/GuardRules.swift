@@ -1,0 +1,62 @@
+/// What SQL may not do on a connection that has to do with keys: let plaintext or a key out, or make the store one that
+/// nothing opens any more.
+struct GuardRules {
+    /// Whether keys and cipher settings may come by SQL.
+    var allowsCipherStatements: Bool
+    /// Whether files may be attached without a key of their own, and `VACUUM INTO` be used. They get main's key, but not
+    /// its settings, so that only the default ones are safe.
+    var allowsInheritedKeys = true
+
+    /// Why a pragma is refused; `nil` if it is not. A pragma without a value only reads.
+    func refusal(ofPragma name: String, value: String?) -> String? {
+        let name = name.lowercased()
+        switch name {
+        case "temp_store":
+            guard let value, !["2", "memory"].contains(value.lowercased()) else { return nil }
+            return "temp_store stays MEMORY: on disk, sorts and temporary tables would be in plaintext."
+        case "temp_store_directory", "data_store_directory":
+            return value == nil ? nil : "\(name) is not changed for a store with a key."
+        case _ where allowsCipherStatements && !GuardRules.filePragmas.contains(name):
+            return nil
+        case _ where GuardRules.actingPragmas.contains(name) || name.hasPrefix("cipher_test"):
+            return GuardRules.refusal(of: name)
+        case _ where name.hasPrefix("cipher") || GuardRules.settingPragmas.contains(name):
+            return value == nil ? nil : GuardRules.refusal(of: name)
+        default: return nil
+        }
+    }
+
+    private static func refusal(of pragma: String) -> String {
+        """
+        PRAGMA \(pragma) is refused on a connection with a key: it can leave a file that nothing opens, or write to a \
+        file in plaintext. Keys and cipher settings belong into the Configuration, and StoreMigration changes those of a \
+        store.
+        """
+    }
+
+    /// - Parameter filename: `nil` if it is not a literal.
+    func refusal(ofAttached filename: String?) -> String? {
+        if let filename, filename.hasPrefix("file:") {
+            return "URI filenames are refused, because they can hold a key or switch encryption off. Give a path."
+        }
+        if filename == nil, !Engine.areURIsOff {
+            return "Another part of this process has switched URI filenames on. Use attach(_:as:key:)."
+        }
+        guard !allowsInheritedKeys, filename != "", filename != ":memory:" else { return nil }
+        return """
+            The store has other cipher settings than SQLCipher's default ones, which an attached file or the target of \
+            VACUUM INTO would not get: nothing would open it. Use attach(_:as:key:) or StoreBackup.
+            """
+    }
+
+    /// They act without a value too.
+    private static let actingPragmas: Set = [
+        "key", "hexkey", "textkey", "rekey", "hexrekey", "textrekey", "cipher_migrate",
+    ]
+    /// Beside all that begin with "cipher".
+    private static let settingPragmas: Set = [
+        "kdf_iter", "fast_kdf_iter", "rekey_kdf_iter", "rekey_cipher", "page_size",
+    ]
+    /// They write to any file.
+    private static let filePragmas: Set = ["cipher_log", "cipher_profile"]
+}

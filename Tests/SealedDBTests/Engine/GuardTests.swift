@@ -1,0 +1,125 @@
+import Foundation
+import SealedDB
+import Testing
+
+/// SQL that would let plaintext or a key out, or spoil the store, is refused before SQLCipher sees it.
+@Suite(.enabled(if: isEncrypting, "needs a codec"))
+struct GuardTests {
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    private func expectRefusal(_ database: Database, _ sql: String, sourceLocation: SourceLocation = #_sourceLocation) {
+        #expect(!database.executeStatements(sql), "\(sql)", sourceLocation: sourceLocation)
+        let error = database.lastError() as? DatabaseError
+        #expect(error?.reason == .notAllowed, "\(sql): \(database.lastError())", sourceLocation: sourceLocation)
+        #expect(error?.code == SQLITE_AUTH, sourceLocation: sourceLocation)
+        #expect(error?.description.contains("hush") == false, sourceLocation: sourceLocation)
+    }
+
+    @Test func settingsAndKeysAreRefused() throws {
+        let database = try Database.testing(directory.file("db"))
+        try database.fill(rows: 10)
+        let before = try database.integers("PRAGMA kdf_iter") + database.integers("PRAGMA cipher_use_hmac")
+        for sql in [
+            "PRAGMA temp_store = FILE", "PRAGMA temp_store = 1", "PRAGMA temp_store(0)", "PRAGMA main.temp_store=default",
+            "PRAGMA temp_store_directory = '/tmp'", "PRAGMA key = 'hush'", "PRAGMA rekey = 'hush'",
+            "PRAGMA hexrekey = 'aa'", "EXPLAIN PRAGMA rekey = 'hush'", "PRAGMA cipher_use_hmac = off",
+            "pragma CIPHER_use_HMAC(0)", "PRAGMA \"cipher_hmac_algorithm\" = HMAC_SHA1", "EXPLAIN PRAGMA kdf_iter = 5",
+            "PRAGMA cipher_compatibility = 3", "PRAGMA page_size = 8192", "PRAGMA cipher_page_size = 8192",
+            "PRAGMA cipher_plaintext_header_size = 32", "PRAGMA cipher_default_page_size = 8192",
+            "PRAGMA cipher_log = '\(directory.file("log"))'", "PRAGMA cipher_profile = '\(directory.file("log"))'",
+            "PRAGMA cipher_log_level = TRACE", "PRAGMA cipher_memory_security = on", "PRAGMA cipher_migrate",
+            "PRAGMA cipher_default_compatibility = 1", "PRAGMA cipher_salt = \"x'00'\"", "PRAGMA kdf_iter = 5",
+            "ATTACH '\(directory.file("other"))' AS o KEY 'hush'", "ATTACH '\(directory.file("other"))' AS o KEY ''",
+            "ATTACH 'file:\(directory.file("other"))?key=' AS o", "VACUUM INTO 'file:\(directory.file("other"))?key='",
+            "SELECT 1; PRAGMA rekey = 'hush'",
+        ] {
+            expectRefusal(database, sql)
+        }
+        #expect(directory.names == ["db"])
+        #expect(try database.integers("PRAGMA kdf_iter") + database.integers("PRAGMA cipher_use_hmac") == before)
+        try database.fill(rows: 10)
+        database.close()
+        #expect(try Database.testing(directory.file("db")).integers("SELECT count(*) FROM t") == [20])
+    }
+
+    @Test func otherSQLIsNot() throws {
+        let database = try Database.testing(directory.file("db"))
+        try database.fill(rows: 10)
+        for sql in [
+            "PRAGMA temp_store", "PRAGMA temp_store = MEMORY", "PRAGMA temp_store = 2", "PRAGMA cipher_settings",
+            "PRAGMA cipher_version", "PRAGMA cipher_integrity_check", "PRAGMA page_size", "PRAGMA cipher_log_level",
+            "PRAGMA foreign_keys = ON", "PRAGMA journal_mode = WAL", "PRAGMA user_version = 3", "VACUUM",
+            "ATTACH ':memory:' AS m", "ATTACH '' AS e", "ATTACH '\(directory.file("o"))' AS o",
+            "CREATE TABLE o.t AS SELECT * FROM t", "VACUUM INTO '\(directory.file("copy"))'",
+            "CREATE TEMP TABLE x AS SELECT * FROM t ORDER BY body",
+        ] {
+            #expect(database.executeStatements(sql), "\(sql): \(database.lastErrorMessage())")
+        }
+        database.close()
+        // Without KEY it is the same key, and never plaintext.
+        for name in ["o", "copy"] {
+            #expect(try Database.testing(directory.file(name)).integers("SELECT count(*) FROM t") == [10])
+        }
+    }
+
+    /// An attached file, and what VACUUM INTO writes, would get the default settings: unreadable, and with larger pages
+    /// partly plaintext.
+    @Test func nothingInheritsOtherSettings() throws {
+        var configuration = Configuration(key: try .testing(1))
+        configuration.cipherSettings = CipherSettings(pageSize: 65536)
+        let database = Database(path: directory.file("db"), configuration: configuration)
+        try database.openVerified()
+        try database.fill(rows: 10)
+        expectRefusal(database, "VACUUM INTO '\(directory.file("copy"))'")
+        expectRefusal(database, "ATTACH '\(directory.file("o"))' AS o")
+        #expect(throws: DatabaseError.self) { try database.executeUpdate("ATTACH ? AS o", values: [directory.file("o")]) }
+        #expect(database.executeStatements("VACUUM; ATTACH ':memory:' AS m"))
+        #expect(directory.names == ["db"])
+    }
+
+    @Test func permittedByTheConfiguration() throws {
+        var configuration = Configuration(key: try .testing(1))
+        configuration.allowsCipherStatements = true
+        let database = Database(path: directory.file("db"), configuration: configuration)
+        try database.openVerified()
+        let path = directory.file("other")
+        #expect(database.executeStatements("ATTACH '\(path)' AS o KEY 'hush'; CREATE TABLE o.t (a); DETACH o"))
+        expectRefusal(database, "PRAGMA temp_store = FILE")
+        expectRefusal(database, "PRAGMA cipher_log = '\(directory.file("log"))'")
+        let other = Database(path: path, configuration: Configuration(key: try .passphrase("hush")))
+        try other.openVerified()
+        #expect(try other.integers("SELECT count(*) FROM t") == [0])
+    }
+
+    /// As in FMDB's samples: the key comes by SQL, on a connection that has none yet.
+    @Test func guardedOnceAKeyCameBySQL() throws {
+        let database = Database(path: directory.file("db"))
+        database.open()
+        #expect(database.executeStatements("PRAGMA key = 'hush'; CREATE TABLE t (a)"))
+        expectRefusal(database, "PRAGMA temp_store = FILE")
+        expectRefusal(database, "PRAGMA cipher_use_hmac = off")
+        expectRefusal(database, "PRAGMA key = 'other'")
+        database.close()
+
+        let plain = Database(path: directory.file("plain"))
+        plain.open()
+        try plain.fill(rows: 3)
+        #expect(plain.executeStatements("PRAGMA temp_store = FILE"))
+        let attach = "ATTACH '\(directory.file("sealed"))' AS s KEY 'hush'"
+        expectRefusal(plain, attach)
+        #expect(plain.executeStatements("PRAGMA temp_store = MEMORY; \(attach)"))
+        expectRefusal(plain, "PRAGMA temp_store = FILE")
+        #expect(plain.executeStatements("ATTACH '\(directory.file("second"))' AS s2 KEY 'hush'"))
+    }
+
+    @Test func plaintextDatabasesAreTheirOwnersBusiness() throws {
+        let plain = Database(path: directory.file("plain"))
+        plain.open()
+        #expect(plain.executeStatements("CREATE TABLE t (a); PRAGMA temp_store = FILE; PRAGMA page_size = 8192; VACUUM"))
+        #expect(try plain.integers("PRAGMA page_size") == [8192])
+    }
+}
