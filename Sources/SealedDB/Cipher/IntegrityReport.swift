@@ -23,97 +23,108 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
     /// Changes left in a write-ahead log are moved into the file first if nobody else has it open.
     /// <https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_integrity_check>,
     /// <https://www.sqlite.org/pragma.html#pragma_quick_check>
+    /// - Parameters:
+    ///   - isDeep: also compares every index with its table (<https://www.sqlite.org/pragma.html#pragma_integrity_check>),
+    ///     and computes the authentication codes a second time, without SQLCipher. Some times as slow.
+    ///   - progress: called while pages are read one by one, which SQLCipher's own check does not tell; throwing stops
+    ///     the check.
     /// - Throws: ``DatabaseError`` if the store cannot be opened: ``DatabaseError/Reason/wrongKey``,
     ///   ``DatabaseError/Reason/damaged`` and others. Damage to an open store is reported, not thrown.
     public static func verify(
         path: String,
         key: Key?,
         cipherSettings: CipherSettings = .init(),
-        busyTimeout: Double = 2
+        busyTimeout: Double = 2,
+        isDeep: Bool = false,
+        progress: ((KeyRotation.Progress) throws -> Void)? = nil
     ) throws(DatabaseError) -> IntegrityReport {
-        guard let resolved = FileSystem.resolve(path) else {
-            throw .system("Cannot open \(path)", reason: .noSuchFile)
-        }
-        let opening = StoreOpening(path: resolved, key: key, settings: cipherSettings, busyTimeout: busyTimeout)
+        let opening = try StoreOpening.existing(path, key: key, settings: cipherSettings, busyTimeout: busyTimeout)
+        let resolved = opening.path ?? path
         let connection: Connection
         do throws(DatabaseError) {
             connection = try opening.open()
         } catch {
-            guard error.reason == .wrongKey, let key,
-                try hasSoundPage(path: resolved, key: key, settings: cipherSettings)
-            else { throw error }
-            throw DatabaseError(
-                extendedCode: SQLITE_CORRUPT,
-                reason: .damaged,
-                message: """
-                    The key is right, but the first page of \(resolved) is damaged, so nothing else can be read. The \
-                    file was not changed. Restore it from a backup.
-                    """
-            )
+            // Opening does not spend seconds on telling a damaged first page from a wrong passphrase.
+            guard error.reason == .wrongKey else { throw error }
+            let diagnosis = try StoreDiagnosis.examine(path: resolved, key: key, cipherSettings: cipherSettings)
+            throw diagnosis.finding == .opens ? error : diagnosis.error(code: SQLITE_NOTADB)
         }
         defer { connection.close() }
-        return try check(connection, path: resolved, sealing: Sealing(key: key, settings: cipherSettings))
-    }
-
-    /// `cipher_integrity_check` works on a connection that cannot read page 1: if any other page authenticates, the
-    /// key is right.
-    private static func hasSoundPage(
-        path: String,
-        key: Key,
-        settings: CipherSettings
-    ) throws(DatabaseError) -> Bool {
-        let connection = try Connection(path: path, flags: SQLITE_OPEN_READONLY)
-        defer { connection.close() }
-        try StoreOpening(path: path, settings: settings).applyKey(key, to: connection)
-        let damaged = try connection.texts("PRAGMA cipher_integrity_check").count
-        let pages = try connection.mainFileSize() / Int64(settings.pageSize ?? 4096)
-        return pages > 1 && damaged < pages
+        let sealing = Sealing(key: key, settings: cipherSettings)
+        return try check(connection, path: resolved, sealing: sealing, isDeep: isDeep, progress: progress)
     }
 
     static func check(
         _ connection: Connection,
         path: String,
-        sealing: Sealing
+        sealing: Sealing,
+        isDeep: Bool = false,
+        progress: ((KeyRotation.Progress) throws -> Void)? = nil
     ) throws(DatabaseError) -> IntegrityReport {
         // What is still in the log would be missed, or look damaged. Best effort: others may be reading.
         _ = try? connection.integer("PRAGMA wal_checkpoint(TRUNCATE)")
-        let pageSize = Int(try connection.integer("PRAGMA page_size") ?? 0)
-        let pageCount = try connection.integer("PRAGMA page_count") ?? 0
+        let totals = try PageTotals(of: connection)
         let fileSize = try connection.mainFileSize()
-        var damaged: [Int64] = []
+        var findings = Findings()
+        if let key = sealing.key, sealing.settings.parameters.usesHMAC {
+            let isBlind = try isBlind(forFileSize: fileSize, cipherVersion: connection.text("PRAGMA cipher_version"))
+            if !isBlind { findings.add(rows: try connection.texts("PRAGMA cipher_integrity_check")) }
+            if isBlind || isDeep {
+                let scan = PageScan(connection: connection, key: key, settings: sealing.settings)
+                findings.pages.formUnion(try scan.damagedPages(progress: progress))
+            }
+        }
+        do throws(DatabaseError) {
+            let pragma = isDeep ? "integrity_check" : "quick_check"
+            findings.problems += try StructureCheck(connection: connection).problems(pragma)
+        } catch {
+            let isDamage = [SQLITE_CORRUPT, SQLITE_NOTADB].contains(error.code) || !findings.pages.isEmpty
+            guard isDamage else { throw error }
+            findings.problems.append(error.message)
+        }
+        // cipher_integrity_check does not notice missing pages.
+        if totals.count * Int64(totals.size) > fileSize {
+            let needed = totals.count * Int64(totals.size)
+            findings.problems.append("the file has \(fileSize) bytes, but its \(totals.count) pages need \(needed)")
+        }
+        return IntegrityReport(
+            path: path,
+            fileSize: fileSize,
+            pageSize: totals.size,
+            pageCount: totals.count,
+            damagedPages: findings.pages.sorted(),
+            structureProblems: findings.problems,
+            isSound: findings.pages.isEmpty && findings.problems.isEmpty
+        )
+    }
+
+    /// Before 4.17, `cipher_integrity_check` computes where a page begins with 32 bits, and calls every page beyond
+    /// 4 GiB damaged.
+    static func isBlind(forFileSize fileSize: Int64, cipherVersion: String?) -> Bool {
+        guard fileSize > 1 << 32 else { return false }
+        // "4.6.1 community"
+        let numbers = (cipherVersion ?? "").split { !$0.isNumber }.prefix(2).compactMap { Int($0) }
+        return numbers.count < 2 || numbers[0] < 4 || (numbers[0] == 4 && numbers[1] < 17)
+    }
+
+    /// What ``check(_:path:sealing:isDeep:progress:)`` has met.
+    struct Findings {
+        var pages: Set<Int64> = []
         var problems: [String] = []
-        let isBeyondCheck = fileSize > 1 << 32 && Engine.sqliteVersionNumber < 3_053_000
-        if sealing.key != nil, sealing.settings.parameters.usesHMAC, !isBeyondCheck {
-            for row in try connection.texts("PRAGMA cipher_integrity_check") {
-                if let page = row.split(separator: " ").last.flatMap({ Int64($0) }) {
-                    damaged.append(page)
+
+        /// Rows of `cipher_integrity_check`, such as "HMAC verification failed for page 3".
+        mutating func add(rows: [String]) {
+            for row in rows {
+                let words = row.split(separator: " ")
+                let isAboutContents = row.hasPrefix("HMAC") || row.hasPrefix("error reading")
+                if isAboutContents, let position = words.lastIndex(of: "page"), position + 1 < words.count,
+                    let page = Int64(words[position + 1])
+                {
+                    pages.insert(page)
                 } else {
                     problems.append(row)
                 }
             }
         }
-        do throws(DatabaseError) {
-            // Beyond 4 GiB SQLCipher before 4.17 calls every page damaged; the full check reads them instead.
-            let pragma = isBeyondCheck ? "integrity_check" : "quick_check"
-            problems += try StructureCheck(connection: connection).problems(pragma)
-        } catch {
-            let isDamage = [SQLITE_CORRUPT, SQLITE_NOTADB].contains(error.code) || !damaged.isEmpty
-            guard isDamage else { throw error }
-            problems.append(error.message)
-        }
-        // cipher_integrity_check does not notice missing pages.
-        if pageCount * Int64(pageSize) > fileSize {
-            let needed = pageCount * Int64(pageSize)
-            problems.append("the file has \(fileSize) bytes, but its \(pageCount) pages need \(needed)")
-        }
-        return IntegrityReport(
-            path: path,
-            fileSize: fileSize,
-            pageSize: pageSize,
-            pageCount: pageCount,
-            damagedPages: damaged,
-            structureProblems: problems,
-            isSound: damaged.isEmpty && problems.isEmpty
-        )
     }
 }

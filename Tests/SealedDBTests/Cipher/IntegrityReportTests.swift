@@ -1,0 +1,133 @@
+import Foundation
+import Testing
+
+@testable import SealedDB
+
+@Suite(.enabled(if: isEncrypting, "needs a codec"))
+struct IntegrityReportTests {
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    private func flip(page: Int, pageSize: Int = 4096) throws {
+        var bytes = try directory.bytes("db")
+        bytes[(page - 1) * pageSize + 100] ^= 1
+        try bytes.write(to: URL(fileURLWithPath: directory.file("db")))
+    }
+
+    private func verify(deep: Bool, settings: CipherSettings = .init()) throws -> IntegrityReport {
+        try IntegrityReport.verify(
+            path: directory.file("db"),
+            key: .testing(1),
+            cipherSettings: settings,
+            isDeep: deep
+        )
+    }
+
+    @Test(arguments: [false, true])
+    func damagedPagesByNumber(deep: Bool) throws {
+        let database = try Database.testing(directory.file("db"))
+        try database.fill(rows: 2000)
+        database.close()
+        let sound = try verify(deep: deep)
+        #expect(sound.isSound && sound.damagedPages.isEmpty)
+        for page in [20, 33, 61] { try flip(page: page) }
+        let before = try directory.bytes("db")
+        let report = try verify(deep: deep)
+        #expect(report.damagedPages == [20, 33, 61])
+        #expect(!report.isSound)
+        #expect(try directory.bytes("db") == before)
+    }
+
+    /// The log is moved into the file first: until then its pages would look damaged, or be missed.
+    @Test func logOfAKilledWriter() throws {
+        let database = try Database.testing(directory.file("owned"), journalMode: .wal)
+        try database.fill(rows: 300)
+        for suffix in ["", "-wal"] {
+            try directory.bytes("owned\(suffix)").write(to: URL(fileURLWithPath: directory.file("db\(suffix)")))
+        }
+        database.close()
+        let report = try verify(deep: true)
+        #expect(report.isSound)
+        #expect(report.fileSize == report.pageCount * 4096)
+    }
+
+    /// Index entries without a row are found by the deep check alone.
+    @Test func deepComparesIndexes() throws {
+        let database = try Database.testing(directory.file("db"))
+        try database.fill(rows: 50)
+        #expect(
+            database.executeStatements(
+                """
+                CREATE INDEX i ON t (body);
+                PRAGMA writable_schema = ON;
+                UPDATE sqlite_schema SET sql = 'CREATE INDEX i ON t (id)' WHERE name = 'i';
+                """
+            )
+        )
+        database.close()
+        #expect(try verify(deep: false).isSound)
+        let report = try verify(deep: true)
+        #expect(!report.isSound && !report.structureProblems.isEmpty && report.damagedPages.isEmpty)
+    }
+
+    @Test func deepTellsHowFarItIs() throws {
+        try Database.testing(directory.file("db")).fill(rows: 2000)
+        var last: KeyRotation.Progress?
+        let report = try IntegrityReport.verify(path: directory.file("db"), key: .testing(1), isDeep: true) { last = $0 }
+        #expect(last?.completedPages == report.pageCount && last?.totalPages == report.pageCount)
+        let error = #expect(throws: DatabaseError.self) {
+            _ = try IntegrityReport.verify(path: directory.file("db"), key: .testing(1), isDeep: true) { _ in
+                throw CancellationError()
+            }
+        }
+        #expect(error?.reason == .interrupted)
+    }
+
+    @Test func damagedFirstPageWithAPassphrase() throws {
+        let key = try Key.passphrase("p")
+        let database = Database(path: directory.file("db"), configuration: Configuration(key: key))
+        try database.openVerified()
+        try database.fill(rows: 100)
+        database.close()
+        try flip(page: 1)
+        let error = #expect(throws: DatabaseError.self) {
+            try IntegrityReport.verify(path: directory.file("db"), key: key)
+        }
+        #expect(error?.reason == .damaged)
+    }
+
+    @Test func withoutAuthenticationOnlyTheStructureCanBeChecked() throws {
+        var configuration = Configuration(key: try .testing(1))
+        configuration.cipherSettings = .sqlCipher1
+        let database = Database(path: directory.file("db"), configuration: configuration)
+        try database.openVerified()
+        try database.fill(rows: 100)
+        database.close()
+        #expect(try verify(deep: true, settings: .sqlCipher1).isSound)
+    }
+
+    @Test func beyondFourGigabytes() {
+        let limit: Int64 = 1 << 32
+        #expect(!IntegrityReport.isBlind(forFileSize: limit, cipherVersion: "4.6.1 community"))
+        #expect(IntegrityReport.isBlind(forFileSize: limit + 4096, cipherVersion: "4.6.1 community"))
+        #expect(IntegrityReport.isBlind(forFileSize: limit + 4096, cipherVersion: "4.16.9 community"))
+        #expect(!IntegrityReport.isBlind(forFileSize: limit + 4096, cipherVersion: "4.17.0 community"))
+        #expect(!IntegrityReport.isBlind(forFileSize: limit + 4096, cipherVersion: "5.0.0 community"))
+        #expect(IntegrityReport.isBlind(forFileSize: limit + 4096, cipherVersion: nil))
+        #expect(PageScan.lockPage(pageSize: 4096) == 262_145)
+        #expect(PageScan.lockPage(pageSize: 65536) == 16385)
+    }
+
+    @Test func rowsOfTheEngine() {
+        var findings = IntegrityReport.Findings()
+        findings.add(rows: [
+            "HMAC verification failed for page 12", "error reading 4096 bytes from file page 3 at offset 8192",
+            "page 9 has an invalid size of 100 bytes (expected 4096 bytes)", "unable to derive keys",
+        ])
+        #expect(findings.pages == [12, 3])
+        #expect(findings.problems.count == 2)
+    }
+}
