@@ -7,7 +7,7 @@ import SealedDB
 struct SealdbCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sealdb",
-        abstract: "Encrypted SQLite stores: create, fill, query, verify them, and change their keys.",
+        abstract: "Encrypted SQLite stores: create, fill, query, verify, back up them, and change their keys.",
         discussion: """
             A store is a SQLCipher 4 file; the stock sqlcipher shell opens it with the same key. A key comes from a \
             file, a file descriptor or a prompt, never from the command line or the environment.
@@ -35,7 +35,8 @@ struct SealdbCommand: ParsableCommand {
             """,
         subcommands: [
             KeygenCommand.self, CreateCommand.self, EncryptCommand.self, ImportCommand.self, QueryCommand.self,
-            ExecCommand.self, InfoCommand.self, VerifyCommand.self, RotateCommand.self, DoctorCommand.self,
+            ExecCommand.self, InfoCommand.self, VerifyCommand.self, RotateCommand.self, MigrateCommand.self,
+            BackupCommand.self, RestoreCommand.self, DecryptCommand.self, DoctorCommand.self,
         ]
     )
 

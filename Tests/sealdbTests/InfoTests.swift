@@ -62,6 +62,39 @@ struct InfoTests {
         other.close()
     }
 
+    @Test func diagnoses() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        let intact = try sandbox.contents("db")
+        func finding(_ arguments: String...) throws -> [String: Any] {
+            let outcome = try sandbox.run([Tool.sealdb, "info", "db", "--json"] + arguments)
+            return try #require(try json(outcome)["diagnosis"] as? [String: Any])
+        }
+        #expect(try finding()["finding"] as? String == "encrypted")
+        #expect((try finding()["possiblePageSizes"] as? [Int])?.contains(4096) == true)
+        let opened = try finding("--key-file", "key")
+        #expect(opened["finding"] as? String == "opens")
+        #expect((opened["cipherSettings"] as? [String: Any])?["compatibility"] as? Int == 4)
+        try sandbox.overwrite("db", at: 500, with: [1, 2, 3])
+        let damaged = try sandbox.fail(65, "info", "db", "--key-file", "key")
+        #expect(damaged.error.contains("the key is right, but the first page"))
+        try sandbox.write("db", intact.dropLast(4096))
+        #expect(try sandbox.fail(65, "info", "db", "--key-file", "key").error.contains("cut off"))
+        try sandbox.write("db", Data(repeating: 65, count: 8192))
+        #expect(try sandbox.fail(65, "info", "db", "--key-file", "key").error.contains("not a database"))
+        #expect(try sandbox.succeed("info", "db").output.contains("not a database"))
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root can be somebody else"))
+    func withoutPermission() throws {
+        let sandbox = try Sandbox()
+        try sandbox.write("db", Data(count: 8192), mode: 0o000)
+        let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]
+        let outcome = try sandbox.run(nobody + [Tool.sealdb, "info", "db"])
+        // Which of the directories above keeps others out does not matter here.
+        #expect(outcome.status == 66, "\(outcome.error)")
+    }
+
     @Test func failures() throws {
         let sandbox = try Sandbox()
         try sandbox.makeStore()

@@ -14,7 +14,9 @@ struct PlainBuildTests {
         for arguments in [
             ["create", "fresh"], ["encrypt", "plain", "fresh"], ["import", "plain", "t2", "rows.csv"],
             ["query", "plain", "SELECT 1"], ["exec", "plain", "CREATE TABLE u (a)"], ["info", "plain"],
-            ["verify", "plain"], ["rotate", "plain", "--new-key-file", "new"],
+            ["verify", "plain"], ["rotate", "plain", "--new-key-file", "new"], ["migrate", "plain"],
+            ["backup", "plain", "fresh"], ["restore", "plain", "fresh"],
+            ["decrypt", "plain", "fresh", "--allow-plaintext"],
         ] {
             let outcome = try sandbox.run([Tool.sealdb] + arguments + ["--key-file", "key"])
             #expect(outcome.status == 78, "\(arguments): \(outcome.status) \(outcome.error)")

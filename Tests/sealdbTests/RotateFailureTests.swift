@@ -97,7 +97,7 @@ struct RotateFailureTests {
         try checkUnchanged(sandbox)
     }
 
-    @Test(arguments: ["delete", "wal"], [1, 2, 5, 9])
+    @Test(arguments: ["delete", "wal"], [1, 2, 5, 7])
     func fullDisk(journalMode: String, when: Int) throws {
         let sandbox = try makeStoreAndNewKey(journalMode: journalMode)
         let outcome = try sandbox.run(

@@ -28,6 +28,17 @@ struct VerifyTests {
         #expect(report.pageCount > 3)
     }
 
+    @Test func deep() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        let outcome = try sandbox.succeed("verify", "db", "--key-file", "key", "--deep", "--progress", "always")
+        #expect(outcome.output.hasPrefix("db: sound, "))
+        #expect(outcome.error.contains("verify"))
+        try sandbox.overwrite("db", at: 2 * 4096, with: [UInt8](repeating: 0xa5, count: 64))
+        let damaged = try sandbox.sealdb("verify", "db", "--key-file", "key", "--deep")
+        #expect(damaged.status == 65 && damaged.lines.contains("page 3: damaged"))
+    }
+
     @Test func damagedPageIsNamed() throws {
         let sandbox = try Sandbox()
         try sandbox.makeStore()

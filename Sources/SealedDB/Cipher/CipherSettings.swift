@@ -78,6 +78,11 @@ public struct CipherSettings: Sendable, Hashable, Codable {
     /// What SQLCipher 4 writes; the default.
     public static let sqlCipher4 = CipherSettings(compatibility: .sqlCipher4)
 
+    /// Whether both mean the same, however it is said: a page size of 4096 is SQLCipher 4's anyway.
+    public func isSame(as other: CipherSettings) -> Bool {
+        parameters == other.parameters && salt == other.salt
+    }
+
     func validate() throws(DatabaseError) {
         if let pageSize, !(1024...65536).contains(pageSize) || pageSize.nonzeroBitCount != 1 {
             throw .unusableSettings("A page has 1024 to 65536 bytes, a power of two; \(pageSize) was given.")

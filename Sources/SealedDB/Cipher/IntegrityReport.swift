@@ -47,7 +47,7 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
             // Opening does not spend seconds on telling a damaged first page from a wrong passphrase.
             guard error.reason == .wrongKey else { throw error }
             let diagnosis = try StoreDiagnosis.examine(path: resolved, key: key, cipherSettings: cipherSettings)
-            throw diagnosis.finding == .opens ? error : diagnosis.error(code: SQLITE_NOTADB)
+            throw diagnosis.finding == .opens ? error : diagnosis.error
         }
         defer { connection.close() }
         let sealing = Sealing(key: key, settings: cipherSettings)

@@ -12,7 +12,8 @@ struct PageScan {
         let size = cipher.parameters.pageSize
         let count = try connection.mainFileSize() / Int64(size)
         var result: [Int64] = []
-        for number in stride(from: 1 as Int64, through: count, by: 1) where number != PageScan.lockPage(pageSize: size) {
+        let lockPage = PageScan.lockPage(pageSize: size)
+        for number in stride(from: 1 as Int64, through: count, by: 1) where number != lockPage {
             let page = try connection.fileBytes(at: (number - 1) * Int64(size), count: size)
             if !cipher.authenticates(page, number: number) { result.append(number) }
             guard let progress, number.isMultiple(of: 256) || number == count else { continue }
@@ -29,7 +30,8 @@ struct PageScan {
         return result
     }
 
-    /// The page that SQLite's locks lie on, which it never writes. https://www.sqlite.org/fileformat.html#the_lock_byte_page
+    /// The page that SQLite's locks lie on, which it never writes.
+    /// https://www.sqlite.org/fileformat.html#the_lock_byte_page
     static func lockPage(pageSize: Int) -> Int64 { 0x4000_0000 / Int64(pageSize) + 1 }
 
     private func pageCipher() throws(DatabaseError) -> PageCipher {

@@ -80,6 +80,11 @@ public struct StoreDiagnosis: Sendable, Codable, Hashable {
         return try examination.examine(connection)
     }
 
+    /// The same as an error, with the reason that fits the finding.
+    public var error: DatabaseError {
+        error(code: finding == .truncated || finding == .damaged ? SQLITE_CORRUPT : SQLITE_NOTADB)
+    }
+
     /// What an opening that failed is reported as.
     func error(code: Int32) -> DatabaseError {
         DatabaseError(extendedCode: code, reason: finding.reason, message: explanation)

@@ -41,7 +41,26 @@ public struct StoreInfo: Sendable, Codable, Hashable {
     /// Examines a file without changing it.
     /// - Parameter key: `nil` to say only what can be known without it.
     /// - Throws: ``DatabaseError`` with ``DatabaseError/Reason/noSuchFile``, or that of opening with a wrong key.
-    public static func inspect(path: String, key: Key?) throws(DatabaseError) -> StoreInfo {
+    ///   ``StoreDiagnosis`` tells more about a file that does not open.
+    public static func inspect(
+        path: String,
+        key: Key?,
+        cipherSettings: CipherSettings = .init()
+    ) throws(DatabaseError) -> StoreInfo {
+        try inspect(path: path, key: key, cipherSettings: cipherSettings, opens: true)
+    }
+
+    /// Says only what can be seen from outside, of a plaintext database too.
+    public static func outside(path: String) throws(DatabaseError) -> StoreInfo {
+        try inspect(path: path, key: nil, cipherSettings: .init(), opens: false)
+    }
+
+    private static func inspect(
+        path: String,
+        key: Key?,
+        cipherSettings: CipherSettings,
+        opens: Bool
+    ) throws(DatabaseError) -> StoreInfo {
         guard let resolved = FileSystem.resolve(path) else {
             throw .system("Cannot open \(path)", reason: .noSuchFile)
         }
@@ -53,16 +72,18 @@ public struct StoreInfo: Sendable, Codable, Hashable {
         }
         let connection = try Connection(path: resolved, flags: SQLITE_OPEN_READONLY)
         let size = try connection.mainFileSize()
-        let header = try connection.mainFileHeader()
+        let start = try connection.fileBytes(count: 100)
         connection.close()
-        let kind = kind(header: header, size: size)
+        let kind = kind(start: start, size: size)
         var details: Details?
-        if kind == .plaintext || key != nil, kind != .emptyFile {
-            var opening = StoreOpening(path: resolved, key: key, flags: SQLITE_OPEN_READONLY)
-            opening.busyTimeout = 2
+        if opens, kind == .plaintext || key != nil, kind != .emptyFile {
+            let flags = SQLITE_OPEN_READONLY
+            let opening = StoreOpening(path: resolved, key: key, settings: cipherSettings, flags: flags)
             details = try self.details(opening)
         }
-        let salt = kind == .encrypted ? Hexadecimal.string(header) : nil
+        // With a plaintext header the salt stands elsewhere.
+        let hasSalt = kind == .encrypted && !StoreHeader.hasMagic(start)
+        let salt = hasSalt ? Hexadecimal.string(start.prefix(Key.saltByteCount)) : nil
         return StoreInfo(
             path: resolved,
             kind: kind,
@@ -73,9 +94,9 @@ public struct StoreInfo: Sendable, Codable, Hashable {
         )
     }
 
-    private static func kind(header: [UInt8], size: Int64) -> Kind {
+    private static func kind(start: [UInt8], size: Int64) -> Kind {
         if size == 0 { return .emptyFile }
-        if header == StoreHeader.plaintextMagic { return .plaintext }
+        if StoreHeader.isPlaintext(start) { return .plaintext }
         return size >= StoreHeader.smallestPage && size % StoreHeader.smallestPage == 0 ? .encrypted : .notADatabase
     }
 

@@ -57,8 +57,7 @@ public struct StoreMigration: Sendable {
         try newSettings.validate(for: newKey)
         let old: CipherSettings
         if let oldSettings { old = oldSettings } else { old = try foundSettings() }
-        let isSame = old.parameters == newSettings.parameters && old.salt == newSettings.salt
-        guard !isSame || newKey != key else {
+        guard !old.isSame(as: newSettings) || newKey != key else {
             throw .unusableSettings("\(path) has these settings already (\(newSettings)). It was not changed.")
         }
         return StoreReplacement(
@@ -73,7 +72,7 @@ public struct StoreMigration: Sendable {
     private func foundSettings() throws(DatabaseError) -> CipherSettings {
         let diagnosis = try StoreDiagnosis.examine(path: path, key: key)
         guard let settings = diagnosis.cipherSettings, diagnosis.damagedPages.isEmpty else {
-            throw diagnosis.error(code: SQLITE_NOTADB)
+            throw diagnosis.error
         }
         return settings
     }

@@ -20,6 +20,9 @@ struct CreateCommand: ParsableCommand {
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
 
+    @OptionGroup(title: "Cipher settings; whatever is given here must be given at every use of the store")
+    var cipherOptions: CipherOptions
+
     func validate() throws {
         try keyOptions.choice.validate(isRequired: true)
     }
@@ -28,7 +31,7 @@ struct CreateCommand: ParsableCommand {
         let path = try Store.literalPath(store)
         try Store.requireAbsent(path)
         let key = try keyOptions.keyForNewStore(store)
-        try Store.create(path, key: key)
+        try Store.create(path, key: key, settings: try cipherOptions.settings)
         let output = StandardOutput()
         try output.write("\(TerminalText.escaped(store)): new store\n")
         try output.flush()

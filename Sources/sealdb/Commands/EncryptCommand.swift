@@ -22,6 +22,9 @@ struct EncryptCommand: ParsableCommand {
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
 
+    @OptionGroup(title: "Cipher settings; whatever is given here must be given at every use of the store")
+    var cipherOptions: CipherOptions
+
     @OptionGroup
     var progressOptions: ProgressOptions
 
@@ -36,7 +39,8 @@ struct EncryptCommand: ParsableCommand {
         let encryption = StoreEncryption(
             plaintextPath: plain,
             path: path,
-            key: try keyOptions.keyForNewStore(store)
+            key: try keyOptions.keyForNewStore(store),
+            cipherSettings: try cipherOptions.settings
         )
         let report = try progressOptions.watchingSignals { try encryption.run(progress: $0) }
         let output = StandardOutput()

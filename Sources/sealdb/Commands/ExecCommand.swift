@@ -29,6 +29,9 @@ struct ExecCommand: ParsableCommand {
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
 
+    @OptionGroup(title: "Cipher settings of a store that has other ones than SQLCipher 4's")
+    var cipherOptions: CipherOptions
+
     @OptionGroup
     var lockOptions: LockOptions
 
@@ -41,7 +44,12 @@ struct ExecCommand: ParsableCommand {
         try script.refuseKeyStatements()
         if script.statements.isEmpty { throw Failure(.usage, "The SQL holds no statement.") }
         if !parameters.isEmpty { try BoundStatement.requireOne(script) }
-        let database = try Store.open(store, key: try keyOptions.key(of: store), lockWait: lockOptions.lockWait)
+        let database = try Store.open(
+            store,
+            key: try keyOptions.key(of: store),
+            settings: try cipherOptions.settings,
+            lockWait: lockOptions.lockWait
+        )
         defer { database.close() }
         let count: Int
         if script.managesTransactions {

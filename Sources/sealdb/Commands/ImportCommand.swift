@@ -43,6 +43,9 @@ struct ImportCommand: ParsableCommand {
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
 
+    @OptionGroup(title: "Cipher settings of a store that has other ones than SQLCipher 4's")
+    var cipherOptions: CipherOptions
+
     @OptionGroup
     var lockOptions: LockOptions
 
@@ -60,7 +63,12 @@ struct ImportCommand: ParsableCommand {
     func run() throws {
         // Before the key is asked for, so that a typing error costs no passphrase.
         let input = try InputFile(path: file)
-        let database = try Store.open(store, key: try keyOptions.key(of: store), lockWait: lockOptions.lockWait)
+        let database = try Store.open(
+            store,
+            key: try keyOptions.key(of: store),
+            settings: try cipherOptions.settings,
+            lockWait: lockOptions.lockWait
+        )
         defer { database.close() }
         let progress = progressOptions.reporter()
         SignalWatch.start()

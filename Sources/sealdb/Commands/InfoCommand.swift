@@ -7,7 +7,9 @@ struct InfoCommand: ParsableCommand {
         abstract: "Tell what a file is, with and without a key.",
         discussion: """
             Without a key, only what anybody can see from outside. The salt is not a secret. With the right key, what \
-            is inside too; a wrong key is an error (exit 77).
+            is inside too, also of a store of SQLCipher 1, 2 or 3 or with other cipher settings, which are found out: \
+            with a passphrase that takes up to a second. A wrong key (exit 77) is told apart from a file that is \
+            damaged, cut off, in plaintext or no database (exit 65). Nothing is ever written.
 
               sealdb info app.db
               sealdb info app.db --key-file app.key --json
@@ -20,6 +22,9 @@ struct InfoCommand: ParsableCommand {
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
 
+    @OptionGroup(title: "Cipher settings; they are found out but for a plaintext header")
+    var cipherOptions: CipherOptions
+
     @Flag(help: "Print one JSON object.")
     var json = false
 
@@ -30,17 +35,52 @@ struct InfoCommand: ParsableCommand {
     func run() throws {
         let path = try Store.literalPath(store)
         let key = keyOptions.choice.isGiven ? try keyOptions.key(of: store) : nil
-        let info = try StoreInfo.inspect(path: path, key: key)
+        let result = try result(path, key: key)
         let output = StandardOutput()
         if json {
-            try output.writeJSON(info)
+            try output.writeJSON(result)
         } else {
-            try output.write(FieldList(rows(info)).text)
+            try output.write(FieldList(rows(result)).text)
         }
         try output.flush()
     }
 
-    private func rows(_ info: StoreInfo) -> [(String, String)] {
+    /// One object: the diagnosis beside the members of the store's own.
+    private struct Result: Encodable {
+        let info: StoreInfo
+        let diagnosis: StoreDiagnosis
+
+        private enum Names: String, CodingKey { case diagnosis }
+
+        func encode(to encoder: any Encoder) throws {
+            try info.encode(to: encoder)
+            var container = encoder.container(keyedBy: Names.self)
+            try container.encode(diagnosis, forKey: .diagnosis)
+        }
+    }
+
+    private func result(_ path: String, key: Key?) throws -> Result {
+        let diagnosis = try StoreDiagnosis.examine(path: path, key: key, cipherSettings: try cipherOptions.settings)
+        switch diagnosis.finding {
+        case .opens, .olderFormat, .otherSettings: break
+        case .notPermitted: throw diagnosis.error
+        // Without a key there is nothing that would not open.
+        case _ where key == nil: break
+        default: throw diagnosis.error
+        }
+        let settings = try diagnosis.cipherSettings ?? cipherOptions.settings
+        // A truncated plaintext database has nothing inside that could be counted on.
+        let isReadable = diagnosis.finding != .truncated
+        let info =
+            isReadable
+            ? try StoreInfo.inspect(path: path, key: key, cipherSettings: settings)
+            : try StoreInfo.outside(path: path)
+        return Result(info: info, diagnosis: diagnosis)
+    }
+
+    private func rows(_ result: Result) -> [(String, String)] {
+        let info = result.info
+        let diagnosis = result.diagnosis
         var rows = [
             ("path", info.path),
             ("kind", info.kind.rawValue),
@@ -48,7 +88,15 @@ struct InfoCommand: ParsableCommand {
         ]
         if !info.siblings.isEmpty { rows.append(("beside it", info.siblings.joined(separator: ", "))) }
         if let salt = info.salt { rows.append(("salt", salt)) }
-        guard let details = info.details else { return rows }
+        rows.append(("finding", diagnosis.explanation))
+        guard let details = info.details else {
+            if !diagnosis.possiblePageSizes.isEmpty, info.kind == .encrypted {
+                let sizes = diagnosis.possiblePageSizes.map { String($0) }.joined(separator: ", ")
+                rows.append(("page size", "one of \(sizes), by the length of the file"))
+            }
+            return rows
+        }
+        if let settings = diagnosis.cipherSettings { rows.append(("format", settings.description)) }
         rows += [
             ("pages", "\(details.pageCount) of \(details.pageSize) bytes, \(details.freePages) free"),
             ("journal mode", details.journalMode),

@@ -33,6 +33,9 @@ struct QueryCommand: ParsableCommand {
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
 
+    @OptionGroup(title: "Cipher settings of a store that has other ones than SQLCipher 4's")
+    var cipherOptions: CipherOptions
+
     @OptionGroup
     var lockOptions: LockOptions
 
@@ -45,6 +48,7 @@ struct QueryCommand: ParsableCommand {
         let database = try Store.openReadOnly(
             store,
             key: try keyOptions.key(of: store),
+            settings: try cipherOptions.settings,
             lockWait: lockOptions.lockWait
         )
         defer { database.close() }

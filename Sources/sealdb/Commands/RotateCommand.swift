@@ -25,6 +25,9 @@ struct RotateCommand: ParsableCommand {
     @OptionGroup(title: "New key")
     var newKeyOptions: NewKeyOptions
 
+    @OptionGroup(title: "Cipher settings of a store that has other ones than SQLCipher 4's, and keeps them")
+    var cipherOptions: CipherOptions
+
     @Flag(name: .shortAndLong, help: "Check keys, locks, space and permissions, tell the plan, and write nothing.")
     var dryRun = false
 
@@ -50,7 +53,13 @@ struct RotateCommand: ParsableCommand {
         let key = try keyOptions.key(of: store)
         let newKey = try newKeyOptions.key(of: store)
         if key == newKey { throw Failure(.usage, "The new key is the old one. The store is unchanged.") }
-        let rotation = KeyRotation(path: path, from: key, to: newKey, busyTimeout: lockOptions.lockWait)
+        let rotation = KeyRotation(
+            path: path,
+            from: key,
+            to: newKey,
+            cipherSettings: try cipherOptions.settings,
+            busyTimeout: lockOptions.lockWait
+        )
         if dryRun {
             try printPlan(try rotation.plan())
         } else {

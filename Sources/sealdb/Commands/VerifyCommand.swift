@@ -7,9 +7,13 @@ struct VerifyCommand: ParsableCommand {
         abstract: "Check every page and the structure of a store.",
         discussion: """
             Compares the authentication code of every page, the number of pages, and SQLite's structure. What is \
-            wrong is listed, damaged pages by number (exit 65). A damaged first page looks like a wrong key (exit 77).
+            wrong is listed, damaged pages by number (exit 65). With --deep, also every index, and the codes once more \
+            without SQLCipher.
 
               sealdb verify app.db --key-file app.key
+              sealdb verify app.db --key-file app.key --deep --progress always
+
+            What nobody can tell: that a page was put back as it once was, by somebody who kept it.
             """
     )
 
@@ -19,8 +23,17 @@ struct VerifyCommand: ParsableCommand {
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
 
+    @OptionGroup(title: "Cipher settings of a store that has other ones than SQLCipher 4's")
+    var cipherOptions: CipherOptions
+
+    @Flag(help: "Check indexes too, and every page twice.")
+    var deep = false
+
     @Flag(help: "Print one JSON object.")
     var json = false
+
+    @OptionGroup
+    var progressOptions: ProgressOptions
 
     func validate() throws {
         try keyOptions.choice.validate(isRequired: true)
@@ -29,7 +42,10 @@ struct VerifyCommand: ParsableCommand {
     func run() throws {
         let path = try Store.literalPath(store)
         let key = try keyOptions.key(of: store)
-        let report = try IntegrityReport.verify(path: path, key: key)
+        let settings = try cipherOptions.settings
+        let report = try progressOptions.watchingSignals {
+            try IntegrityReport.verify(path: path, key: key, cipherSettings: settings, isDeep: deep, progress: $0)
+        }
         let output = StandardOutput()
         if json {
             try output.writeJSON(report)

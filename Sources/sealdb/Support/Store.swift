@@ -21,8 +21,15 @@ enum Store {
     }
 
     /// Opens a store that exists; a wrong key fails here.
-    static func open(_ path: String, key: Key, lockWait: Double, isReadOnly: Bool = false) throws -> Database {
+    static func open(
+        _ path: String,
+        key: Key,
+        settings: CipherSettings = .init(),
+        lockWait: Double,
+        isReadOnly: Bool = false
+    ) throws -> Database {
         var configuration = Configuration(key: key)
+        configuration.cipherSettings = settings
         configuration.createsFile = false
         configuration.isReadOnly = isReadOnly
         configuration.busyTimeout = lockWait
@@ -32,13 +39,18 @@ enum Store {
     }
 
     /// Opens a store for reading alone.
-    static func openReadOnly(_ path: String, key: Key, lockWait: Double) throws -> Database {
+    static func openReadOnly(
+        _ path: String,
+        key: Key,
+        settings: CipherSettings = .init(),
+        lockWait: Double
+    ) throws -> Database {
         do {
-            return try open(path, key: key, lockWait: lockWait, isReadOnly: true)
+            return try open(path, key: key, settings: settings, lockWait: lockWait, isReadOnly: true)
         } catch let error as DatabaseError where error.code == SQLITE_READONLY {
             // A process was killed within a transaction. Only a connection that may write can undo that.
-            try open(path, key: key, lockWait: lockWait).close()
-            return try open(path, key: key, lockWait: lockWait, isReadOnly: true)
+            try open(path, key: key, settings: settings, lockWait: lockWait).close()
+            return try open(path, key: key, settings: settings, lockWait: lockWait, isReadOnly: true)
         }
     }
 
@@ -51,7 +63,7 @@ enum Store {
     }
 
     /// Makes an encrypted file of one page, and opens it again to see that the key works.
-    static func create(_ path: String, key: Key) throws {
+    static func create(_ path: String, key: Key, settings: CipherSettings = .init()) throws {
         // Exclusively, so that a file made meanwhile by somebody else is never taken for ours.
         let descriptor = Foundation.open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
@@ -59,12 +71,12 @@ enum Store {
         }
         close(descriptor)
         do {
-            let database = try open(path, key: key, lockWait: 0)
+            let database = try open(path, key: key, settings: settings, lockWait: 0)
             // Any write makes SQLite lay down the first page.
             try database.executeUpdate("PRAGMA user_version = 0", values: nil)
             database.close()
-            try open(path, key: key, lockWait: 0, isReadOnly: true).close()
-            guard try StoreInfo.inspect(path: path, key: nil).kind == .encrypted else {
+            try open(path, key: key, settings: settings, lockWait: 0, isReadOnly: true).close()
+            guard try StoreInfo.inspect(path: path, key: nil).kind != .plaintext else {
                 throw Failure(.software, "The new file is not encrypted. It was removed.")
             }
         } catch {

@@ -76,10 +76,11 @@ struct IntegrityReportTests {
     @Test func deepTellsHowFarItIs() throws {
         try Database.testing(directory.file("db")).fill(rows: 2000)
         var last: KeyRotation.Progress?
-        let report = try IntegrityReport.verify(path: directory.file("db"), key: .testing(1), isDeep: true) { last = $0 }
+        let path = directory.file("db")
+        let report = try IntegrityReport.verify(path: path, key: .testing(1), isDeep: true) { last = $0 }
         #expect(last?.completedPages == report.pageCount && last?.totalPages == report.pageCount)
         let error = #expect(throws: DatabaseError.self) {
-            _ = try IntegrityReport.verify(path: directory.file("db"), key: .testing(1), isDeep: true) { _ in
+            _ = try IntegrityReport.verify(path: path, key: .testing(1), isDeep: true) { _ in
                 throw CancellationError()
             }
         }

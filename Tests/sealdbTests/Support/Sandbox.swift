@@ -108,6 +108,10 @@ final class Sandbox {
         try files.contentsOfDirectory(atPath: directory).sorted()
     }
 
+    func removeAll(but kept: [String]) throws {
+        for name in try names() where !kept.contains(name) { try files.removeItem(atPath: path(name)) }
+    }
+
     func exists(_ name: String) -> Bool { files.fileExists(atPath: path(name)) }
 
     /// Overwrites bytes in the middle of a file.

@@ -1,0 +1,65 @@
+import ArgumentParser
+import SealedDB
+
+struct DecryptCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "decrypt",
+        abstract: "Copy a store into a new plaintext SQLite database.",
+        discussion: """
+            Everybody who can read the new file can read everything in it, and deleting it later does not wipe it from \
+            the disk. So --allow-plaintext is needed, or on a terminal the answer "yes". The new file is made with \
+            mode 0600, and must not exist yet (exit 73). The store stays as it is, and may be in use.
+
+              sealdb decrypt app.db plain.sqlite --key-file app.key --allow-plaintext
+            """
+    )
+
+    @Argument(help: "The store.", completion: .file())
+    var store: String
+
+    @Argument(help: "The plaintext database to make.", completion: .file())
+    var plain: String
+
+    @Flag(help: "Write everything to disk unencrypted, without asking.")
+    var allowPlaintext = false
+
+    @OptionGroup(title: "Key")
+    var keyOptions: KeyOptions
+
+    @OptionGroup(title: "Cipher settings of a store that has other ones than SQLCipher 4's")
+    var cipherOptions: CipherOptions
+
+    @OptionGroup
+    var progressOptions: ProgressOptions
+
+    func validate() throws {
+        try keyOptions.choice.validate(isRequired: true)
+    }
+
+    func run() throws {
+        let path = try Store.literalPath(store)
+        let plain = try Store.literalPath(plain)
+        try Store.requireAbsent(plain)
+        if !allowPlaintext { try confirm() }
+        let decryption = StoreDecryption(
+            path: path,
+            key: try keyOptions.key(of: store),
+            cipherSettings: try cipherOptions.settings,
+            plaintextPath: plain
+        )
+        let report = try progressOptions.watchingSignals { try decryption.run(progress: $0) }
+        let output = StandardOutput()
+        try output.write("\(TerminalText.escaped(self.plain)): \(report.pageCount) pages in plaintext\n")
+        try output.flush()
+    }
+
+    private func confirm() throws {
+        let names = "\(TerminalText.escaped(store)) to \(TerminalText.escaped(plain))"
+        guard try Confirmation.ask("Write all of \(names) unencrypted? [yes/no] ") else {
+            throw Failure(
+                .usage,
+                "Not confirmed, or there is no terminal to ask on: give --allow-plaintext. Nothing was done."
+            )
+        }
+    }
+}

@@ -1,0 +1,59 @@
+import ArgumentParser
+import SealedDB
+
+struct RestoreCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "restore",
+        abstract: "Put a backup in a store's place.",
+        discussion: """
+            Verifies the backup, copies it, verifies the copy, and puts it in the store's place in one step. A store \
+            that exists is only replaced with --replace, and then kept beside the new one, with its log and journal, \
+            under a name that is printed. A store in use is not touched (exit 75); a damaged backup is refused (exit 65).
+
+              sealdb restore /backups/app-monday.db app.db --key-file app.key --replace
+
+            The key is the backup's, and becomes the store's.
+            """
+    )
+
+    @Argument(help: "The backup.", completion: .file())
+    var backup: String
+
+    @Argument(help: "The store.", completion: .file())
+    var store: String
+
+    @Flag(help: "Replace a store that exists, and keep it under another name.")
+    var replace = false
+
+    @OptionGroup(title: "Key of the backup")
+    var keyOptions: KeyOptions
+
+    @OptionGroup(title: "Cipher settings of a backup that has other ones than SQLCipher 4's")
+    var cipherOptions: CipherOptions
+
+    @OptionGroup
+    var progressOptions: ProgressOptions
+
+    func validate() throws {
+        try keyOptions.choice.validate(isRequired: true)
+    }
+
+    func run() throws {
+        let backupPath = try Store.literalPath(backup)
+        let path = try Store.literalPath(store)
+        if !replace { try Store.requireAbsent(path) }
+        let restore = StoreRestore(
+            backupPath: backupPath,
+            key: try keyOptions.key(of: backup),
+            cipherSettings: try cipherOptions.settings,
+            to: path
+        )
+        let report = try progressOptions.watchingSignals { try restore.run(progress: $0) }
+        let output = StandardOutput()
+        try output.write("\(TerminalText.escaped(store)): restored \(report.pageCount) pages\n")
+        if let replaced = report.replacedPath {
+            try output.write("The store that was there is now \(TerminalText.escaped(replaced))\n")
+        }
+        try output.flush()
+    }
+}

@@ -1,0 +1,15 @@
+import Foundation
+
+enum Confirmation {
+    /// Asks on the terminal, whatever standard input is; false without one, and for anything but "yes".
+    static func ask(_ question: String) throws -> Bool {
+        let terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)
+        guard terminal >= 0 else { return false }
+        defer { close(terminal) }
+        _ = question.utf8.withContiguousStorageIfAvailable { write(terminal, $0.baseAddress, $0.count) }
+        var answer: [UInt8] = []
+        var byte: UInt8 = 0
+        while read(terminal, &byte, 1) == 1, byte != UInt8(ascii: "\n"), answer.count < 16 { answer.append(byte) }
+        return answer == Array("yes".utf8)
+    }
+}
