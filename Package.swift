@@ -47,9 +47,12 @@ let package = Package(
             ]
         ),
         .executableTarget(name: "BookStore", dependencies: ["SealedDB"], path: "Examples/BookStore"),
+        .executableTarget(name: "CipherProbe", dependencies: ["SealedDB"], path: "Tests/CipherProbe"),
         .testTarget(
             name: "SealedDBTests",
-            dependencies: ["SealedDB", "CSealedDBSystem", .product(name: "Logging", package: "swift-log")]
+            dependencies: [
+                "SealedDB", "CSealedDBSystem", "CipherProbe", .product(name: "Logging", package: "swift-log"),
+            ]
         ),
         .testTarget(name: "sealdbTests", dependencies: ["SealedDB", "sealdb", "BookStore"]),
     ],

@@ -45,7 +45,7 @@ struct StoreOpening {
 
     /// A journal beside the file would be written back into it before the key is proved right. So a page must be this
     /// key's first.
-    private func refuseForeignJournal(_ key: Key) throws(DatabaseError) {
+    func refuseForeignJournal(_ key: Key) throws(DatabaseError) {
         guard isFile, let path, flags & SQLITE_OPEN_READONLY == 0, let journal = RollbackJournal(ofStore: path) else {
             return
         }

@@ -18,3 +18,11 @@ public let kFTSCommandRebuild = "rebuild"
 public let kFTSCommandIntegrityCheck = "integrity-check"
 public let kFTSCommandMerge = "merge=%u,%u"
 public let kFTSCommandAutoMerge = "automerge=%u"
+
+// FMDB's enumeration is a C one, whose cases are constants of the module.
+public let CipherLogLevelNone = CipherLogLevel.none
+public let CipherLogLevelError = CipherLogLevel.error
+public let CipherLogLevelWarn = CipherLogLevel.warn
+public let CipherLogLevelInfo = CipherLogLevel.info
+public let CipherLogLevelDebug = CipherLogLevel.debug
+public let CipherLogLevelTrace = CipherLogLevel.trace

@@ -83,22 +83,30 @@ extension Connection {
                     """
                 )
             }
-        } else if try hasTemporaryFiles() {
-            throw .notAllowed(
-                """
-                Temporary tables and sorts of this connection go to disk in plaintext. Execute \
-                "PRAGMA temp_store = MEMORY" before SQL that holds a key.
-                """
-            )
+        } else {
+            try requireMemoryForTemporaries()
         }
         authorizer.hasKeyFromSQL = !authorizer.isSuspended
     }
 
-    private func hasTemporaryFiles() throws(DatabaseError) -> Bool {
+    /// Before the library attaches a file with a key, to a database that may have none.
+    func guardKeyFromAPI() throws(DatabaseError) {
+        guard guardRules == nil else { return }
+        try requireMemoryForTemporaries()
+        guardRules = GuardRules(allowsCipherStatements: true)
+    }
+
+    private func requireMemoryForTemporaries() throws(DatabaseError) {
         switch try integer("PRAGMA temp_store") {
-        case 2: false
-        case 1: true
-        default: !["TEMP_STORE=2", "TEMP_STORE=3"].contains { Engine.compileOptions.contains($0) }
+        case 2: return
+        case 0 where ["TEMP_STORE=2", "TEMP_STORE=3"].contains { Engine.compileOptions.contains($0) }: return
+        default:
+            throw .notAllowed(
+                """
+                Temporary tables and sorts of this connection go to disk in plaintext. Execute \
+                "PRAGMA temp_store = MEMORY" before a key is used.
+                """
+            )
         }
     }
 

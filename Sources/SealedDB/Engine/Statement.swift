@@ -148,6 +148,14 @@ public final class Statement {
         }
     }
 
+    /// As text, whose bytes must be UTF-8.
+    func bindText(_ bytes: UnsafeRawBufferPointer, at index: Int32) throws(DatabaseError) {
+        try checked { pointer in
+            let start = bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
+            return sealeddb_bind_text(pointer, index, start, UInt64(bytes.count))
+        }
+    }
+
     private func checked(_ call: (OpaquePointer) -> Int32) throws(DatabaseError) {
         guard let pointer else { throw .statementClosed }
         let code = call(pointer)

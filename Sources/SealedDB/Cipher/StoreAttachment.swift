@@ -1,0 +1,142 @@
+/// One file that is to be attached to a connection, with the checks that opening it alone would make.
+struct StoreAttachment {
+    let connection: Connection
+    let path: String
+    let schema: String
+    let key: Key?
+    let mainHasKey: Bool
+    let createsFile: Bool
+
+    private var isFile: Bool { !path.isEmpty && path != ":memory:" }
+
+    func attach() throws(DatabaseError) {
+        guard !path.utf8.contains(0) else {
+            throw DatabaseError(
+                extendedCode: SQLITE_CANTOPEN,
+                reason: .misuse,
+                message: "The path holds a NUL byte, at which the system would cut it off. Nothing was attached."
+            )
+        }
+        // SQLite would attach, but not detach again if the key proves wrong.
+        guard connection.isAutocommit else {
+            throw DatabaseError(
+                extendedCode: SQLITE_MISUSE,
+                reason: .misuse,
+                message: "Files are attached outside transactions. Nothing was attached."
+            )
+        }
+        let isNew = try check()
+        if key != nil { try connection.guardKeyFromAPI() }
+        do throws(DatabaseError) {
+            try connection.unguarded { () throws(DatabaseError) in try runAttach() }
+        } catch {
+            throw try explained(error)
+        }
+        guard key != nil else { return }
+        do throws(DatabaseError) {
+            try proveSealed(isNew: isNew)
+        } catch {
+            try? connection.run("DETACH \(schema.quotedIdentifier)")
+            throw error
+        }
+    }
+
+    /// Looks at the file before SQLite does.
+    /// - Returns: whether there is nothing in it yet.
+    private func check() throws(DatabaseError) -> Bool {
+        if key != nil { try Engine.requireCodec() }
+        guard isFile else { return true }
+        let exists = FileSystem.resolve(path) != nil
+        guard exists || createsFile else {
+            throw .system("Cannot attach \(path)", reason: .noSuchFile)
+        }
+        var start: [UInt8] = []
+        if exists {
+            let file = try Connection(path: path, flags: SQLITE_OPEN_READONLY)
+            defer { file.close() }
+            start = try file.fileBytes(count: 100)
+        }
+        let isPlaintext = !start.isEmpty && StoreHeader.isPlaintext(start)
+        guard let key else {
+            guard isPlaintext || (start.isEmpty && !mainHasKey) else {
+                throw DatabaseError(
+                    extendedCode: SQLITE_NOTADB,
+                    reason: .keyRequired,
+                    message: start.isEmpty
+                        ? "\(path) would be created in plaintext. Nothing was attached. Give it a key."
+                        : "\(path) is encrypted, or not a database, and no key was given. Nothing was attached."
+                )
+            }
+            return start.isEmpty
+        }
+        guard !isPlaintext else { throw try diagnosis(key) }
+        try StoreOpening(path: path, key: key).refuseForeignJournal(key)
+        return start.isEmpty
+    }
+
+    private func runAttach() throws(DatabaseError) {
+        let name = schema.quotedIdentifier
+        // An empty key means none; without KEY, main's would be inherited.
+        let end = key != nil ? " KEY ?" : mainHasKey ? " KEY ''" : ""
+        let statement = try connection.prepare("ATTACH ? AS \(name)\(end)")
+        defer { statement.close() }
+        try statement.bind(path.hasPrefix("file:") ? "./" + path : path, at: 1)
+        if let key { try bind(key, to: statement) }
+        _ = try statement.step()
+    }
+
+    /// SQLCipher takes text for a passphrase or a raw key by its form, and a blob for a passphrase.
+    private func bind(_ key: Key, to statement: Statement) throws(DatabaseError) {
+        try key.withKeySpec { spec throws(DatabaseError) in
+            if key.form == .passphrase {
+                try statement.bind(spec, at: 2)
+            } else {
+                try statement.bindText(spec, at: 2)
+            }
+        }
+    }
+
+    private func explained(_ error: DatabaseError) throws(DatabaseError) -> DatabaseError {
+        guard let key, isFile, error.code == SQLITE_NOTADB else { return error }
+        return try diagnosis(key).adding(context: "Nothing was attached")
+    }
+
+    private func diagnosis(_ key: Key) throws(DatabaseError) -> DatabaseError {
+        let file = try Connection(path: path, flags: SQLITE_OPEN_READONLY)
+        defer { file.close() }
+        var examination = StoreExamination(path: path, key: key, settings: .init(), effort: .quick)
+        return try examination.examine(file).error
+    }
+
+    /// Attached files get the process's default settings, which others may have changed, and there is no way to say
+    /// others.
+    private func proveSealed(isNew: Bool) throws(DatabaseError) {
+        guard let parameters = try connection.cipherParameters(schema: schema) else {
+            throw DatabaseError(
+                extendedCode: SQLITE_MISUSE,
+                reason: .wrongEngine,
+                message: "\(path) was attached with a key, but no cipher is active. It was detached again."
+            )
+        }
+        guard parameters == CipherSettings.sqlCipher4.parameters else {
+            throw .unusableSettings(
+                """
+                Other code in this process has changed SQLCipher's default settings (\(parameters.settings())), which \
+                \(path) would get. It was detached again.
+                """
+            )
+        }
+        guard isNew, isFile else { return }
+        let name = schema.quotedIdentifier
+        try connection.run("BEGIN IMMEDIATE")
+        try connection.run("PRAGMA \(name).user_version = 0")
+        try connection.run("COMMIT")
+        guard try !StoreHeader.isPlaintext(connection.fileBytes(count: 100, schema: schema)) else {
+            throw DatabaseError(
+                extendedCode: SQLITE_MISUSE,
+                reason: .wrongEngine,
+                message: "\(path) was created in plaintext although a key was given. It holds no data; delete it."
+            )
+        }
+    }
+}

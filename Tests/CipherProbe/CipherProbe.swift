@@ -1,0 +1,69 @@
+import Foundation
+import SealedDB
+
+// What belongs to the whole process is tried out in one of its own. Prints what it finds; the tests know what it should.
+
+func open(_ path: String?, key byte: UInt8, settings: CipherSettings = .init()) throws -> Database {
+    let key = try [UInt8](repeating: byte, count: 32).withUnsafeBytes { try Key.raw($0) }
+    var configuration = Configuration(key: key)
+    configuration.cipherSettings = settings
+    let database = Database(path: path, configuration: configuration)
+    try database.openVerified()
+    return database
+}
+
+func tell(_ values: Any...) {
+    print(values.map { "\($0)" }.joined(separator: " "))
+}
+
+/// Where the output of one step ends on standard error.
+func mark(_ text: String) {
+    FileHandle.standardError.write(Data("\(text)\n".utf8))
+}
+
+let directory = CommandLine.arguments[2]
+let path = directory + "/db"
+
+switch CommandLine.arguments[1] {
+case "log":
+    let database = try open(path, key: 1)
+    mark("before")
+    _ = try? open(path, key: 2)
+    tell(database.enableCipherLogging(.error), database.cipherLogLevel.map { "\($0)" } ?? "nil")
+    mark("enabled")
+    _ = try? open(path, key: 2)
+    for level in [CipherLogLevel.debug, .trace] {
+        tell(database.enableCipherLogging(level), (database.lastError() as? DatabaseError)?.reason as Any)
+    }
+    tell(database.disableCipherLogging(), database.cipherLogLevel.map { "\($0)" } ?? "nil")
+    mark("disabled")
+    _ = try? open(path, key: 2)
+case "memory":
+    tell(EngineInfo.hasMemorySecurity)
+    try EngineInfo.enableMemorySecurity()
+    tell(EngineInfo.hasMemorySecurity)
+    let database = try open(path, key: 1)
+    try database.executeUpdate("CREATE TABLE t (a)", values: nil)
+    tell(database.close())
+case "defaults":
+    // Another library in the process, which has its own idea of SQLCipher's defaults.
+    let other = Database(path: nil)
+    other.open()
+    for pragma in [
+        "page_size = 8192", "kdf_iter = 5", "use_hmac = off", "plaintext_header_size = 32",
+        "hmac_algorithm = HMAC_SHA1", "kdf_algorithm = PBKDF2_HMAC_SHA1",
+    ] {
+        tell(other.executeStatements("PRAGMA cipher_default_\(pragma)"))
+    }
+    let database = try open(path, key: 1)
+    try database.executeUpdate("CREATE TABLE t (a)", values: nil)
+    tell(database.effectiveCipherSettings.map { $0.isSame(as: .sqlCipher4) } as Any)
+    do {
+        try database.attach(directory + "/attached", as: "o", key: database.configuration.key)
+        tell("attached")
+    } catch {
+        tell(error.reason)
+    }
+    tell(database.close())
+default: exit(64)
+}

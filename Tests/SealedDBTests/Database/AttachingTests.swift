@@ -1,0 +1,121 @@
+import Foundation
+import SealedDB
+import Testing
+
+@Suite(.enabled(if: isEncrypting, "needs a codec"))
+struct AttachingTests {
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    private func plain(_ name: String) throws -> Database {
+        let database = Database(path: directory.file(name))
+        database.open()
+        try database.fill(rows: 5)
+        return database
+    }
+
+    private func reason(_ body: () throws -> Void) -> DatabaseError.Reason? {
+        do {
+            try body()
+            return nil
+        } catch {
+            return (error as? DatabaseError)?.reason
+        }
+    }
+
+    @Test(arguments: FixtureKey.allCases, [true, false])
+    func withAKeyOfItsOwn(key: FixtureKey, mainIsSealed: Bool) throws {
+        let main = try mainIsSealed ? Database.testing(directory.file("main")) : plain("main")
+        if mainIsSealed { try main.fill(rows: 5) }
+        // One that is made now, and one that the stock shell made.
+        try main.attach(directory.file("new"), as: "new one", key: key.key())
+        #expect(try directory.bytes("new").count == 4096)
+        try FixtureFormat.current.make(directory.file("old"), key: key)
+        try main.attach(directory.file("old"), as: "old", key: key.key())
+        try main.executeUpdate(
+            "CREATE TABLE \"new one\".t AS SELECT * FROM old.t UNION ALL SELECT * FROM main.t",
+            values: nil
+        )
+        #expect(try main.integers("SELECT count(*) FROM \"new one\".t JOIN old.t USING (id)") == [45])
+        try main.detach("new one")
+        try main.detach("old")
+        #expect(reason { try main.detach("old") } != nil)
+        main.close()
+        let sql = "\(key.pragma) SELECT count(*) FROM t;"
+        #expect(try StockShell.run(directory.file("new"), sql) == ["45"])
+        #expect(try directory.bytes("new").range(of: Data("secret row".utf8)) == nil)
+    }
+
+    @Test func transactionsAcrossStores() throws {
+        let main = try Database.testing(directory.file("main"))
+        try main.fill(rows: 5)
+        try main.attach(directory.file("other"), as: "o", key: .testing(2))
+        try main.executeUpdate("CREATE TABLE o.u (a)", values: nil)
+        #expect(main.beginImmediateTransaction())
+        try main.executeUpdate("INSERT INTO o.u SELECT id FROM t", values: nil)
+        try main.executeUpdate("DELETE FROM t", values: nil)
+        #expect(main.rollback())
+        #expect(try main.integers("SELECT (SELECT count(*) FROM o.u), count(*) FROM t") == [0])
+        #expect(main.beginImmediateTransaction())
+        try main.executeUpdate("INSERT INTO o.u SELECT id FROM t", values: nil)
+        try main.executeUpdate("DELETE FROM t", values: nil)
+        #expect(main.commit())
+        main.close()
+        #expect(try Database.testing(directory.file("main")).integers("SELECT count(*) FROM t") == [0])
+        #expect(try Database.testing(directory.file("other"), key: 2).integers("SELECT count(*) FROM u") == [5])
+    }
+
+    @Test func nothingIsInheritedOrPlaintextByAccident() throws {
+        let main = try Database.testing(directory.file("main"))
+        #expect(reason { try main.attach(directory.file("new"), as: "n") } == .keyRequired)
+        try Database.testing(directory.file("sealed")).close()
+        #expect(reason { try main.attach(directory.file("sealed"), as: "s") } == .keyRequired)
+        #expect(reason { try main.attach(directory.file("sealed"), as: "s", key: .testing(2)) } == .wrongKey)
+        try plain("plain").close()
+        let before = try directory.bytes("plain")
+        #expect(reason { try main.attach(directory.file("plain"), as: "p", key: .testing(1)) } == .plaintext)
+        #expect(try directory.bytes("plain") == before)
+        // Asked for, and there already.
+        try main.attach(directory.file("plain"), as: "p")
+        #expect(try main.integers("SELECT count(*) FROM p.t") == [5])
+        try main.attach(":memory:", as: "m")
+        try main.attach("", as: "e")
+        #expect(main.executeStatements("CREATE TABLE m.t (a); CREATE TABLE e.t (a)"))
+        try main.attach(directory.file("sealed"), as: "s", key: main.configuration.key)
+        #expect(directory.names == ["main", "plain", "sealed"])
+    }
+
+    @Test func whatCannotBeAttached() throws {
+        let main = try Database.testing(directory.file("main"))
+        try FixtureFormat.olderFormats[2].make(directory.file("old"), key: .raw)
+        #expect(reason { try main.attach(directory.file("old"), as: "o", key: FixtureKey.raw.key()) } == .olderFormat)
+        #expect(reason { try main.attach(directory.file("no/where"), as: "o", key: .testing(1)) } != nil)
+        #expect(reason { try main.attach("a\0b", as: "o", key: .testing(1)) } == .misuse)
+        #expect(main.beginImmediateTransaction())
+        #expect(reason { try main.attach(directory.file("new"), as: "n", key: .testing(1)) } == .misuse)
+        #expect(main.rollback())
+        var configuration = Configuration(key: try .testing(1))
+        configuration.createsFile = false
+        let strict = Database(path: directory.file("main"), configuration: configuration)
+        try strict.openVerified()
+        #expect(reason { try strict.attach(directory.file("new"), as: "n", key: .testing(1)) } == .noSuchFile)
+        #expect(!directory.names.contains("new"))
+        // A name in SQL's own characters is only a name, and "file:" only a path.
+        try main.attach(directory.file("new"), as: "x\"; --", key: .testing(1))
+        #expect(FileManager.default.currentDirectoryPath != directory.path)
+        #expect(reason { try main.attach("file:no/where?key=", as: "f", key: .testing(1)) } != nil)
+    }
+
+    /// The tables of an encrypted file must not be sorted on disk, whatever main is.
+    @Test func temporaryTablesStayInMemory() throws {
+        let main = try plain("main")
+        #expect(main.executeStatements("PRAGMA temp_store = FILE"))
+        #expect(reason { try main.attach(directory.file("new"), as: "n", key: .testing(1)) } == .notAllowed)
+        #expect(main.executeStatements("PRAGMA temp_store = MEMORY"))
+        try main.attach(directory.file("new"), as: "n", key: .testing(1))
+        #expect(!main.executeStatements("PRAGMA temp_store = FILE"))
+    }
+}

@@ -1,0 +1,93 @@
+import Foundation
+import SealedDB
+import Testing
+
+struct DatabaseCipherTests {
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    @Test(.enabled(if: isEncrypting, "needs a codec"))
+    func whatTheEngineSaysOfItself() throws {
+        let database = FMDatabase(path: directory.file("db"), configuration: Configuration(key: try .testing(1)))
+        #expect(database.cipherVersion == nil && database.effectiveCipherSettings == nil)
+        try database.openVerified()
+        let stock = try StockShell.run(":memory:", "PRAGMA cipher_version;")
+        #expect(database.cipherVersion?.split(separator: ".").first == stock.first?.split(separator: ".").first)
+        #expect(database.cipherProvider == "openssl")
+        #expect(database.cipherProviderVersion?.hasPrefix("OpenSSL") == true)
+        #expect(["0", "1"].contains(database.cipherFipsStatus))
+        #expect(database.effectiveCipherSettings?.isSame(as: .sqlCipher4) == true)
+        #expect(database.cipherLogLevel != nil)
+        #expect(!database.applyLicense("a license"))
+        #expect((database.lastError() as? DatabaseError)?.reason == .unsupported)
+        try database.addRandom(Data([1, 2, 3]))
+        #expect(throws: DatabaseError.self) { try database.addRandom(Data()) }
+    }
+
+    @Test(.enabled(if: isEncrypting, "needs a codec"))
+    func withoutAKey() throws {
+        let database = Database(path: directory.file("db"))
+        database.open()
+        #expect(database.cipherVersion != nil)
+        #expect(database.cipherProvider == nil && database.cipherFipsStatus == nil)
+        #expect(database.effectiveCipherSettings == nil)
+        #expect(throws: DatabaseError.self) { try database.addRandom(Data([1])) }
+    }
+
+    @Test(.enabled(if: !isEncrypting, "for the plain build"))
+    func plainBuildHasNone() throws {
+        let database = Database(path: directory.file("db"))
+        database.open()
+        #expect(database.cipherVersion == nil && database.cipherStatus == nil && database.cipherLogLevel == nil)
+        #expect(!database.applyLicense("x") && !database.enableCipherLogging(CipherLogLevelError))
+        #expect(!database.disableCipherLogging())
+        #expect(throws: DatabaseError.self) { try database.addRandom(Data([1])) }
+        #expect(throws: DatabaseError.self) { try EngineInfo.enableMemorySecurity() }
+        #expect(throws: DatabaseError.self) { try database.attach(directory.file("o"), as: "o", key: .testing(1)) }
+        try database.attach(directory.file("o"), as: "o")
+        try database.executeUpdate("CREATE TABLE o.t (a)", values: nil)
+        try database.detach("o")
+    }
+
+    @Test(.enabled(if: isEncrypting, "needs a codec"))
+    func logIsSilentUntilAskedFor() throws {
+        let outcome = try Probe.run("CipherProbe", "log", directory.path)
+        #expect(outcome.status == 0)
+        #expect(
+            outcome.lines == [
+                "true error", "false Optional(unsupported)", "false Optional(unsupported)", "true none",
+            ]
+        )
+        // Only between the second and the third mark.
+        #expect(outcome.errors.starts(with: ["before", "enabled"]))
+        #expect(outcome.errors.last == "disabled")
+        #expect(outcome.errors.count > 3 && outcome.errors.contains { $0.contains("hmac check failed") })
+    }
+
+    @Test(.enabled(if: isEncrypting, "needs a codec"))
+    func memorySecurity() throws {
+        let outcome = try Probe.run("CipherProbe", "memory", directory.path)
+        #expect(outcome.status == 0 && outcome.lines == ["false", "true", "true"], "\(outcome.errors)")
+    }
+
+    /// Others in the process may change SQLCipher's defaults; no store of ours gets them.
+    @Test(.enabled(if: isEncrypting, "needs a codec"))
+    func defaultsOfOthers() throws {
+        let outcome = try Probe.run("CipherProbe", "defaults", directory.path)
+        #expect(outcome.status == 0, "\(outcome.errors)")
+        #expect(
+            outcome.lines == [String](repeating: "true", count: 6) + [
+                "Optional(true)", "unusable settings", "true",
+            ]
+        )
+        #expect(
+            try StockShell.run(
+                directory.file("db"),
+                "PRAGMA key = \"x'\(String(repeating: "01", count: 32))'\"; SELECT count(*) FROM t;"
+            ) == ["0"]
+        )
+    }
+}
