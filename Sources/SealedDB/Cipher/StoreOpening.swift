@@ -1,3 +1,5 @@
+import Foundation
+
 /// What it takes to open a connection to a store.
 struct StoreOpening {
     /// `nil` in memory, empty for a temporary file.
@@ -12,6 +14,8 @@ struct StoreOpening {
     var createsFirstPage = true
     /// Whether keys and cipher settings may then come by SQL.
     var allowsCipherStatements = false
+    /// What a database in memory begins with.
+    var image: Data?
 
     /// Opens; with a key: keys, applies the settings, and proves by a read that the key is right.
     func open() throws(DatabaseError) -> Connection {
@@ -25,6 +29,7 @@ struct StoreOpening {
         connection.allowsCipherStatements = allowsCipherStatements
         do throws(DatabaseError) {
             connection.setBusyTimeout(seconds: busyTimeout)
+            if let image { try connection.deserialize(image) }
             if let key {
                 try unlock(connection, with: key)
                 connection.guardRules = GuardRules(

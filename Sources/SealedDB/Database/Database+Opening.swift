@@ -52,7 +52,8 @@ extension Database {
             vfs: vfs,
             busyTimeout: configuration.busyTimeout,
             threading: threading,
-            allowsCipherStatements: configuration.allowsCipherStatements
+            allowsCipherStatements: configuration.allowsCipherStatements,
+            image: image
         )
     }
 

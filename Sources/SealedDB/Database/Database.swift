@@ -22,6 +22,8 @@ public final class Database {
     /// Functions, hooks and the like, which come back with every reopening.
     let additions = ConnectionAdditions()
     var recordedError: DatabaseError?
+    /// What a database in memory begins with, until it is opened.
+    var image: Data?
     var openedFlags: Int32?
     var openedVFS: String?
     var dateFormat: DateFormatter?

@@ -1,0 +1,32 @@
+import Foundation
+internal import SQLiteEngine
+
+/// Databases as bytes. https://www.sqlite.org/c3ref/serialize.html
+extension Connection {
+    /// The pages of "main" in plaintext, whatever encrypts them.
+    func plaintextImage() throws(DatabaseError) -> Data {
+        guard let handle else { throw .notOpen }
+        var count: sqlite3_int64 = 0
+        guard let bytes = sqlite3_serialize(handle, "main", &count, 0) else {
+            // There is no page yet.
+            guard count == 0 else { throw DatabaseError(extendedCode: SQLITE_NOMEM, message: "No memory for a copy.") }
+            return Data()
+        }
+        defer { sqlite3_free(bytes) }
+        return Data(bytes: bytes, count: Int(count))
+    }
+
+    /// Makes "main" a database in memory that begins with these bytes.
+    func deserialize(_ image: Data) throws(DatabaseError) {
+        guard let handle else { throw .notOpen }
+        guard let copy = sqlite3_malloc64(UInt64(max(image.count, 1))) else {
+            throw DatabaseError(extendedCode: SQLITE_NOMEM, message: "No memory for the database.")
+        }
+        let bytes = copy.assumingMemoryBound(to: UInt8.self)
+        image.copyBytes(to: bytes, count: image.count)
+        let count = sqlite3_int64(image.count)
+        let flags = UInt32(SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE)
+        // SQLite owns the bytes from now on, and frees them if it fails.
+        try check(sqlite3_deserialize(handle, "main", bytes, count, count, flags))
+    }
+}
