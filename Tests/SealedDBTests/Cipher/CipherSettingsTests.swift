@@ -115,3 +115,24 @@ struct CipherSettingsTests {
         )
     }
 }
+
+@Suite(.enabled(if: isEncrypting, "needs a codec"))
+struct SQLCipherPragmaTests {
+    /// The library itself is asked which pragmas it knows, so that a new one cannot go unnoticed.
+    @Test func everyPragmaIsDocumented() throws {
+        let documentation = try Documentation.text("SQLCipherPragmas.md")
+        let path = try #require(EngineInfo.current().checks.first { $0.name == "object" }?.detail)
+        let library = try Data(contentsOf: URL(fileURLWithPath: path))
+        let words = library.split { !(UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0) && $0 != UInt8(ascii: "_") }
+            .filter { $0.count > 5 && $0.count < 60 }
+            .map { String(decoding: $0, as: UTF8.self) }
+        let pragmas = Set(words).filter { word in
+            let isName = word.hasPrefix("cipher_") || word.hasSuffix("kdf_iter") || word == "rekey_cipher"
+            guard isName || ["hexkey", "hexrekey", "textkey", "textrekey"].contains(word) else { return false }
+            // As a text of its own, and not a part of a message.
+            return library.range(of: Data([0] + word.utf8 + [0])) != nil
+        }
+        #expect(pragmas.count > 30)
+        for pragma in pragmas { #expect(documentation.contains("`\(pragma)`"), "\(pragma)") }
+    }
+}
