@@ -146,7 +146,9 @@ struct KeyRotationTests {
     @Test func openDatabaseRotatesAndGoesOn() throws {
         try makeStore(.wal)
         let database = try Database.testing(directory.file("db"))
-        database.makeFunctionNamed("one", arguments: 0) { context, _, _ in database.resultInt(1, context: context) }
+        database.makeFunctionNamed("one", arguments: 0) { [unowned database] context, _, _ in
+            database.resultInt(1, context: context)
+        }
         database.beginImmediateTransaction()
         #expect(throws: DatabaseError.self) { try database.rotateKey(to: .testing(2)) }
         #expect(database.rollback())

@@ -134,6 +134,8 @@ struct FMDBReadmeTests {
         #expect(try db.integers(sql) == [2])
         #expect(throws: DatabaseError.self) { try db.integers("SELECT RemoveDiacritics(12)") }
         #expect(db.lastErrorMessage() == "Expected string parameter")
+        // The block keeps the database, and the database the block.
+        try db.removeFunction("RemoveDiacritics", argumentCount: 1)
         db.close()
     }
 

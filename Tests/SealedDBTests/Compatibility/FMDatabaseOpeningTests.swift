@@ -153,7 +153,7 @@ struct FMDatabaseOpeningTests {
         #expect(db.open())
         #expect(db.interrupt())
         // From within a statement, so that it is sure to be running.
-        db.makeFunctionNamed("stop", arguments: 0) { _, _, _ in db.interrupt() }
+        db.makeFunctionNamed("stop", arguments: 0) { [unowned db] _, _, _ in db.interrupt() }
         let rows = try db.executeQuery(
             "with recursive n(i) as (select stop() union all select 1 from n) select count(*) from n",
             values: nil

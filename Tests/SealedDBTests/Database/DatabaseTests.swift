@@ -154,7 +154,9 @@ struct DatabaseTests {
 
     @Test func functionsSurviveReopening() throws {
         let database = try Database.testing(directory.file("db"))
-        database.makeFunctionNamed("answer", arguments: 0) { context, _, _ in database.resultInt(42, context: context) }
+        database.makeFunctionNamed("answer", arguments: 0) { [unowned database] context, _, _ in
+            database.resultInt(42, context: context)
+        }
         database.close()
         #expect(database.open())
         #expect(try database.integers("SELECT answer()") == [42])

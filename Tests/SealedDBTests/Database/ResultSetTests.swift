@@ -110,7 +110,7 @@ struct ResultSetTests {
 
     @Test func errorsWhileStepping() throws {
         let database = try Database.testing(nil)
-        database.makeFunctionNamed("fail", arguments: 1) { context, _, argv in
+        database.makeFunctionNamed("fail", arguments: 1) { [unowned database] context, _, argv in
             if database.valueInt(argv[0]) == 2 {
                 database.resultError("no twos", context: context)
             } else {

@@ -7,6 +7,9 @@ extension Database {
     /// The block reads its arguments with `valueString(_:)` and the like, and sets its result with
     /// `resultString(_:context:)` and the like; setting none means NULL. As in FMDB the database's schema may call it too;
     /// ``addFunction(_:argumentCount:options:_:)`` is safer, and its block throws. A failure is left in ``lastError()``.
+    ///
+    /// The database keeps the block, so a block that uses the database keeps it alive for ever, as in FMDB: write
+    /// `[unowned db]` before its parameters, or call ``removeFunction(_:argumentCount:)``.
     /// - Parameter arguments: how many it takes; -1 for any number.
     public func makeFunctionNamed(_ name: String, arguments: Int32, block: @escaping FunctionBlock) {
         _ = succeeds { () throws(DatabaseError) in
