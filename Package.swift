@@ -19,12 +19,14 @@ let package = Package(
     ],
     targets: [
         .systemLibrary(name: "CSQLCipher", pkgConfig: "sqlcipher", providers: [.apt(["libsqlcipher-dev"])]),
+        .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "CSealedDBSystem"),
         .target(
             name: "SQLiteEngine",
             dependencies: [
                 .target(name: "CSQLCipher", condition: .when(traits: ["SQLCipher"])),
+                .target(name: "COpenSSL", condition: .when(traits: ["SQLCipher"])),
                 .target(name: "CSQLite", condition: .when(traits: ["PlainSQLite"])),
             ]
         ),
@@ -45,9 +47,12 @@ let package = Package(
             ]
         ),
         .executableTarget(name: "BookStore", dependencies: ["SealedDB"], path: "Examples/BookStore"),
+        .executableTarget(name: "KeyMemoryProbe", dependencies: ["SealedDB"], path: "Tests/KeyMemoryProbe"),
         .testTarget(
             name: "SealedDBTests",
-            dependencies: ["SealedDB", "CSealedDBSystem", .product(name: "Logging", package: "swift-log")]
+            dependencies: [
+                "SealedDB", "CSealedDBSystem", "KeyMemoryProbe", .product(name: "Logging", package: "swift-log"),
+            ]
         ),
         .testTarget(name: "sealdbTests", dependencies: ["SealedDB", "sealdb", "BookStore"]),
     ],

@@ -25,4 +25,13 @@ static inline int sealeddb_rekey(sqlite3 *db, const void *key, int count) {
 
 static inline const void *sealeddb_address_of_key(void) { return 0; }
 
+static inline int sealeddb_pbkdf2(
+    int bits, const void *passphrase, int passphrase_count, const void *salt, int salt_count, int iterations,
+    void *key, int key_count
+) {
+    (void)bits; (void)passphrase; (void)passphrase_count; (void)salt; (void)salt_count; (void)iterations;
+    (void)key; (void)key_count;
+    return 0;
+}
+
 #endif

@@ -9,6 +9,7 @@
         """
     )
 #elseif SQLCipher
+    @_exported import COpenSSL
     @_exported import CSQLCipher
 #elseif PlainSQLite
     @_exported import CSQLite

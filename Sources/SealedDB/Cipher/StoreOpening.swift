@@ -23,14 +23,16 @@ struct StoreOpening {
             connection.setBusyTimeout(seconds: busyTimeout)
             if let key { try unlock(connection, with: key) }
         } catch {
+            let isOvertaken = isOvertaken(connection, by: error)
             connection.close()
+            if isOvertaken { return try open() }
             throw error
         }
         connection.leave()
         return connection
     }
 
-    private var isFile: Bool { path.map { !$0.isEmpty && $0 != ":memory:" } ?? false }
+    var isFile: Bool { path.map { !$0.isEmpty && $0 != ":memory:" } ?? false }
     private var name: String { path ?? "The database in memory" }
 
     private func unlock(_ connection: Connection, with key: Key) throws(DatabaseError) {
@@ -53,10 +55,11 @@ struct StoreOpening {
             throw try StoreHeader.diagnose(error, header: header, connection: connection, name: name)
         }
         if header.isEmpty, isFile, flags & SQLITE_OPEN_READONLY == 0 { try createFirstPage(connection) }
+        if let path { key.derivedKeys?.storeExists(path) }
     }
 
     func applyKey(_ key: Key, to connection: Connection) throws(DatabaseError) {
-        let code = try key.withKeySpec { spec in connection.key(spec) }
+        let code = try withKeySpec(of: key, for: connection) { spec in connection.key(spec) }
         guard code == SQLITE_OK else {
             throw DatabaseError(
                 extendedCode: code,

@@ -22,6 +22,10 @@ public final class Database {
     /// Functions, hooks and the like, which come back with every reopening.
     let additions = ConnectionAdditions()
     var recordedError: DatabaseError?
+    /// Of the last opening.
+    var fittingKey: FittingKey?
+    /// The key that a rotation gave the store, while the configuration has keys from elsewhere.
+    var adoptedKey: Key?
     var openedFlags: Int32?
     var openedVFS: String?
     var dateFormat: DateFormatter?

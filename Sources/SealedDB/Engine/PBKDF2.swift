@@ -1,0 +1,27 @@
+internal import SQLiteEngine
+
+/// PBKDF2 by OpenSSL, the library that does it for SQLCipher. It reads and writes the caller's memory, and wipes its own
+/// copies, which a Swift package's `Data` would not. https://www.rfc-editor.org/rfc/rfc8018
+enum PBKDF2 {
+    /// - Parameter bits: of the hash: 160, 256 or 512.
+    /// - Returns: false if OpenSSL refused, or in the plain build.
+    static func derive(
+        bits: Int,
+        passphrase: UnsafeRawBufferPointer,
+        salt: [UInt8],
+        iterations: Int,
+        into key: UnsafeMutableRawBufferPointer
+    ) -> Bool {
+        guard let iterations = Int32(exactly: iterations), iterations > 0 else { return false }
+        return sealeddb_pbkdf2(
+            Int32(bits),
+            passphrase.baseAddress,
+            Int32(passphrase.count),
+            salt,
+            Int32(salt.count),
+            iterations,
+            key.baseAddress,
+            Int32(key.count)
+        ) == 1
+    }
+}

@@ -1,0 +1,46 @@
+/// How SQLCipher makes the key proper of a store from a passphrase: PBKDF2 over the salt, which is the file's first 16
+/// bytes. <https://www.zetetic.net/sqlcipher/design/>
+struct KeyDerivation: Hashable, Sendable {
+    enum Algorithm: Int, Sendable {
+        case sha1 = 160
+        case sha256 = 256
+        case sha512 = 512
+    }
+
+    var algorithm: Algorithm
+    var iterations: Int
+
+    /// That of SQLCipher's file formats: 1 and 2, 3, and from 4 on.
+    static func ofFormat(_ version: Int) -> KeyDerivation {
+        switch version {
+        case ...2: KeyDerivation(algorithm: .sha1, iterations: 4_000)
+        case 3: KeyDerivation(algorithm: .sha1, iterations: 64_000)
+        default: KeyDerivation(algorithm: .sha512, iterations: 256_000)
+        }
+    }
+
+    func key(from passphrase: SecretBytes, salt: [UInt8]) throws(DatabaseError) -> SecretBytes {
+        try SecretBytes(capacity: Key.rawByteCount) { target throws(DatabaseError) in
+            let isDerived = try passphrase.withBytes { bytes throws(DatabaseError) in
+                PBKDF2.derive(
+                    bits: algorithm.rawValue,
+                    passphrase: bytes,
+                    salt: salt,
+                    iterations: iterations,
+                    into: target
+                )
+            }
+            guard isDerived else {
+                throw DatabaseError(
+                    extendedCode: SQLITE_ERROR,
+                    reason: .unsupported,
+                    message: """
+                        OpenSSL derived no key from the passphrase (PBKDF2, HMAC-\(algorithm), \(iterations) \
+                        iterations). Nothing was read or written.
+                        """
+                )
+            }
+            return target.count
+        }
+    }
+}
