@@ -42,11 +42,9 @@ struct QueryCommand: ParsableCommand {
 
     func run() throws {
         try BoundStatement.requireOne(SQLScript(sql))
-        let database = try Store.openReadOnly(
-            store,
-            key: try keyOptions.key(of: store),
-            lockWait: lockOptions.lockWait
-        )
+        let database = try keyOptions.withKey(of: store) {
+            try Store.openReadOnly(store, key: $0, lockWait: lockOptions.lockWait)
+        }
         defer { database.close() }
         let rows = try BoundStatement.start(sql, parameters: parameters, on: database)
         defer { rows.close() }

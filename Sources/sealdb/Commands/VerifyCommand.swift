@@ -28,8 +28,7 @@ struct VerifyCommand: ParsableCommand {
 
     func run() throws {
         let path = try Store.literalPath(store)
-        let key = try keyOptions.key(of: store)
-        let report = try IntegrityReport.verify(path: path, key: key)
+        let report = try keyOptions.withKey(of: store) { try IntegrityReport.verify(path: path, key: $0) }
         let output = StandardOutput()
         if json {
             try output.writeJSON(report)

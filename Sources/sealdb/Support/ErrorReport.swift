@@ -38,8 +38,10 @@ enum ErrorReport {
 
     private static let statuses: [DatabaseError.Reason: ExitStatus] = [
         .wrongKey: .wrongKey, .keyRequired: .wrongKey,
-        .plaintext: .data, .notADatabase: .data, .damaged: .data, .malformedKey: .data, .notRegularFile: .data,
+        .plaintext: .data, .notADatabase: .data, .damaged: .data, .malformedKey: .data, .malformedKeyRing: .data,
+        .notRegularFile: .data,
         .noSuchFile: .noInput,
+        .keySourceFailed: .unavailable,
         .alreadyExists: .cannotCreate, .cannotCreate: .cannotCreate,
         .ioError: .inputOutput, .noSpace: .inputOutput,
         .busy: .busy,
