@@ -48,10 +48,12 @@ let package = Package(
         ),
         .executableTarget(name: "BookStore", dependencies: ["SealedDB"], path: "Examples/BookStore"),
         .executableTarget(name: "CipherProbe", dependencies: ["SealedDB"], path: "Tests/CipherProbe"),
+        .executableTarget(name: "KeyMemoryProbe", dependencies: ["SealedDB"], path: "Tests/KeyMemoryProbe"),
         .testTarget(
             name: "SealedDBTests",
             dependencies: [
-                "SealedDB", "CSealedDBSystem", "CipherProbe", .product(name: "Logging", package: "swift-log"),
+                "SealedDB", "CSealedDBSystem", "CipherProbe", "KeyMemoryProbe",
+                .product(name: "Logging", package: "swift-log"),
             ]
         ),
         .testTarget(name: "sealdbTests", dependencies: ["SealedDB", "sealdb", "BookStore"]),

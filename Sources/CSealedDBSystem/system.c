@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +65,38 @@ void sealeddb_secret_free(void *pages, size_t count) {
 }
 
 void sealeddb_wipe(void *bytes, size_t count) { explicit_bzero(bytes, count); }
+
+int sealeddb_spawn(char *const arguments[], char *const environment[], pid_t *process, int *output) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return errno;
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    int error = posix_spawn_file_actions_init(&actions);
+    if (error != 0) goto closing;
+    error = posix_spawnattr_init(&attributes);
+    if (error != 0) goto without_attributes;
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    (error = posix_spawn_file_actions_adddup2(&actions, ends[1], 1))
+        || (error = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0))
+        // Also those that another library opened without O_CLOEXEC.
+        || (error = posix_spawn_file_actions_addclosefrom_np(&actions, 3))
+        || (error = posix_spawnattr_setpgroup(&attributes, 0))
+        || (error = posix_spawnattr_setsigmask(&attributes, &none))
+        || (error = posix_spawnattr_setsigdefault(&attributes, &all))
+        || (error = posix_spawnattr_setflags(
+                &attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
+        || (error = posix_spawn(process, arguments[0], &actions, &attributes, arguments, environment));
+    posix_spawnattr_destroy(&attributes);
+without_attributes:
+    posix_spawn_file_actions_destroy(&actions);
+closing:
+    close(ends[1]);
+    if (error == 0) *output = ends[0];
+    else close(ends[0]);
+    return error;
+}
 
 int sealeddb_forbid_dumps(void) {
     struct rlimit none = {0, 0};

@@ -10,7 +10,8 @@ struct SealdbCommand: ParsableCommand {
         abstract: "Encrypted SQLite stores: create, fill, query, verify, back up them, and change their keys.",
         discussion: """
             A store is a SQLCipher 4 file; the stock sqlcipher shell opens it with the same key. A key comes from a \
-            file, a file descriptor or a prompt, never from the command line or the environment.
+            file, a systemd credential, a program, a file descriptor, a key ring or a prompt, never from the command \
+            line. The environment may name a file: SEALDB_KEY_FILE, SEALDB_KEY_RING or SEALDB_PASSPHRASE_FILE.
 
               sealdb keygen app.key
               sealdb create app.db --key-file app.key
@@ -25,6 +26,7 @@ struct SealdbCommand: ParsableCommand {
               64  usage: wrong arguments or options
               65  data: damaged, malformed, not a store, bad CSV, or SQL that the database rejects
               66  no input: the store, key file or input file is missing or unreadable
+              69  unavailable: the program that prints the key failed
               70  software: an internal error; the store is unchanged
               73  the output exists already, or cannot be created
               74  input or output failed, or no space is left
@@ -34,9 +36,9 @@ struct SealdbCommand: ParsableCommand {
               130, 143  stopped by SIGINT or SIGTERM
             """,
         subcommands: [
-            KeygenCommand.self, CreateCommand.self, EncryptCommand.self, ImportCommand.self, QueryCommand.self,
-            ExecCommand.self, InfoCommand.self, VerifyCommand.self, RotateCommand.self, MigrateCommand.self,
-            BackupCommand.self, RestoreCommand.self, DecryptCommand.self, DoctorCommand.self,
+            KeygenCommand.self, KeyringCommand.self, CreateCommand.self, EncryptCommand.self, ImportCommand.self,
+            QueryCommand.self, ExecCommand.self, InfoCommand.self, VerifyCommand.self, RotateCommand.self,
+            MigrateCommand.self, BackupCommand.self, RestoreCommand.self, DecryptCommand.self, DoctorCommand.self,
         ]
     )
 

@@ -13,7 +13,10 @@ import Testing
         let sandbox = try Sandbox()
         let outcome = try sandbox.run([Tool.sealdb] + arguments)
         #expect(outcome.status == 64)
-        for option in ["--key-file", "--passphrase-file", "--passphrase-fd", "--prompt"] {
+        for option in [
+            "--key-file", "--key-credential", "--key-command", "--key-fd", "--key-ring", "--passphrase-file",
+            "--passphrase-credential", "--passphrase-command", "--passphrase-fd", "--prompt",
+        ] {
             #expect(outcome.error.contains(option))
         }
         #expect(try sandbox.names() == [])
@@ -29,7 +32,11 @@ import Testing
 
     @Test func everyPairOfSourcesExcludesEachOther() throws {
         let sandbox = try Sandbox()
-        let sources = [["--key-file", "k"], ["--passphrase-file", "p"], ["--passphrase-fd", "0"], ["--prompt"]]
+        let sources = [
+            ["--key-file", "k"], ["--key-credential", "c"], ["--key-command", "/bin/true"], ["--key-fd", "3"],
+            ["--key-ring", "r"], ["--passphrase-file", "p"], ["--passphrase-credential", "c"],
+            ["--passphrase-command", "/bin/true"], ["--passphrase-fd", "0"], ["--prompt"],
+        ]
         for (index, first) in sources.enumerated() {
             for second in sources.dropFirst(index + 1) {
                 let outcome = try sandbox.run([Tool.sealdb, "create", "db"] + second + first)
@@ -42,18 +49,35 @@ import Testing
     @Test func rotateTakesExactlyOneNewKey() throws {
         let sandbox = try Sandbox()
         let none = try sandbox.fail(64, "rotate", "db", "--key-file", "k")
-        #expect(none.error.contains("--new-key-file, --new-passphrase-file, --new-passphrase-fd or --new-prompt"))
+        #expect(none.error.contains("--new-key-file, --new-key-credential, --new-key-command, "))
         let two = try sandbox.fail(64, "rotate", "db", "--key-file", "k", "--new-key-file", "n", "--new-prompt")
         #expect(two.error.contains("--new-key-file and --new-prompt exclude each other"))
-        try sandbox.fail(64, "rotate", "db", "--passphrase-fd", "3", "--new-passphrase-fd", "3")
+        for (old, new) in [
+            ("--passphrase-fd", "--new-passphrase-fd"), ("--key-fd", "--new-passphrase-fd"),
+            ("--key-fd", "--new-key-fd"),
+        ] {
+            let same = try sandbox.fail(64, "rotate", "db", old, "3", new, "3")
+            #expect(same.error.contains("\(old) and \(new) name the same descriptor"))
+        }
     }
 
     @Test func descriptorsThatCannotBeMeant() throws {
         let sandbox = try Sandbox()
         for descriptor in ["-1", "1", "2", "x"] {
             try sandbox.fail(64, "create", "db", "--passphrase-fd=\(descriptor)")
+            try sandbox.fail(64, "create", "db", "--key-fd=\(descriptor)")
         }
         try sandbox.fail(64, "import", "db", "t", "-", "--passphrase-fd", "0", input: "a\n")
+        try sandbox.fail(64, "import", "db", "t", "-", "--key-fd", "0", input: "a\n")
+    }
+
+    @Test(arguments: ["", "cat key", "./cat key", "'/bin/cat key", "/bin/cat key\\"])
+    func commandsThatCannotBeMeant(command: String) throws {
+        let sandbox = try Sandbox()
+        for option in ["--key-command", "--passphrase-command"] {
+            let outcome = try sandbox.fail(64, "create", "db", option, command)
+            #expect(outcome.error.contains("\(option) takes the absolute path of a program"))
+        }
     }
 }
 

@@ -3,7 +3,7 @@ import Testing
 
 @Suite struct UsageTests {
     static let commands = [
-        "keygen", "create", "encrypt", "import", "query", "exec", "info", "verify", "rotate", "doctor",
+        "keygen", "keyring", "create", "encrypt", "import", "query", "exec", "info", "verify", "rotate", "doctor",
     ]
 
     @Test func version() throws {
@@ -19,7 +19,7 @@ import Testing
         let sandbox = try Sandbox()
         let help = try sandbox.succeed("--help").output
         for command in UsageTests.commands { #expect(help.contains("  \(command) ")) }
-        for code in [64, 65, 66, 70, 73, 74, 75, 77, 78] { #expect(help.contains("\(code)")) }
+        for code in [64, 65, 66, 69, 70, 73, 74, 75, 77, 78] { #expect(help.contains("\(code)")) }
         #expect(try sandbox.succeed().output == help)
     }
 

@@ -20,6 +20,10 @@ void sealeddb_secret_free(void *pages, size_t count);
 
 void sealeddb_wipe(void *bytes, size_t count);
 
+// Starts a program in a process group of its own, with /dev/null to read, `*output` to be read for what it writes, the
+// caller's standard error, and no other descriptor; no signal is blocked or ignored. 0, or the error's number.
+int sealeddb_spawn(char *const arguments[], char *const environment[], pid_t *process, int *output);
+
 // No core dumps, and no reading of this process's memory by others of the same user. 0, or -1 with errno set.
 int sealeddb_forbid_dumps(void);
 

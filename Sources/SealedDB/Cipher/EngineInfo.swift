@@ -22,7 +22,7 @@ public struct EngineInfo: Sendable, Codable, Hashable {
     public let compileOptions: [String]
     /// Empty in the plain build.
     public let checks: [Check]
-    /// Bytes that the process may lock in memory (`RLIMIT_MEMLOCK`); `nil` for no limit. Each key takes a page.
+    /// Bytes that the process may lock in memory (`RLIMIT_MEMLOCK`); `nil` for no limit. Each key takes two pages, and two more while in use.
     public let memoryLockLimit: Int64?
 
     public static func current() -> EngineInfo {

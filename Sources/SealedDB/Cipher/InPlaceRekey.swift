@@ -22,7 +22,12 @@ struct InPlaceRekey {
             connection.close()
             throw error.adding(context: "The store is unchanged under the old key")
         }
-        try newKey.withKeySpec { spec in connection.rekey(spec) }
+        do throws(DatabaseError) {
+            try opening.withRekeySpec(of: newKey, for: connection) { spec in connection.rekey(spec) }
+        } catch {
+            connection.close()
+            throw error.adding(context: "The store is unchanged under the old key")
+        }
         connection.close()
 
         var fresh = opening

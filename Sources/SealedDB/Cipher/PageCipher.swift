@@ -5,15 +5,16 @@
 /// <https://www.zetetic.net/sqlcipher/design/>
 struct PageCipher {
     let parameters: CipherParameters
-    private let key: SecretBytes
-    private let hmacKey: SecretBytes
+    private let key: UnmaskedBytes
+    private let hmacKey: UnmaskedBytes
 
     /// - Parameter key: the 32 bytes that SQLCipher encrypts with.
     init(key: SecretBytes, salt: [UInt8], parameters: CipherParameters) throws(DatabaseError) {
         self.parameters = parameters
-        self.key = key
+        self.key = try UnmaskedBytes(key)
         // Two rounds over the salt with every byte changed by 0x3a: SQLCipher has both fixed.
-        hmacKey = try key.derived(salt: salt.map { $0 ^ 0x3a }, algorithm: parameters.kdfAlgorithm, iterations: 2)
+        let derivation = KeyDerivation(algorithm: parameters.kdfAlgorithm.ofDerivation, iterations: 2)
+        hmacKey = try UnmaskedBytes(derivation.key(from: key, salt: salt.map { $0 ^ 0x3a }))
     }
 
     private func clearBytes(ofPage number: Int64) -> Int {
@@ -27,8 +28,8 @@ struct PageCipher {
         let covered = page[clearBytes(ofPage: number)..<page.count - parameters.reservedBytes + 16]
         let stored = page[covered.endIndex..<covered.endIndex + parameters.hmacAlgorithm.bits / 8]
         let pageNumber = (0..<4).map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) }
-        let code = withExtendedLifetime(hmacKey) {
-            Cryptography.hmac(bits: parameters.hmacAlgorithm.bits, key: hmacKey.bytes, covered + pageNumber)
+        let code = hmacKey.withBytes { key in
+            Cryptography.hmac(bits: parameters.hmacAlgorithm.bits, key: key, covered + pageNumber)
         }
         return code[...] == stored
     }
@@ -59,8 +60,8 @@ struct PageCipher {
     private func decryptedHeader(_ page: [UInt8]) -> [UInt8]? {
         let end = parameters.pageSize - parameters.reservedBytes
         guard parameters.plaintextHeaderSize == 0, page.count == parameters.pageSize else { return nil }
-        return withExtendedLifetime(key) {
-            Cryptography.decrypt(page[16..<96], key: key.bytes, iv: Array(page[end..<end + 16]))
+        return key.withBytes { key in
+            Cryptography.decrypt(page[16..<96], key: key, iv: Array(page[end..<end + 16]))
         }
     }
 }

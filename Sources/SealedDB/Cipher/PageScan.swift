@@ -43,7 +43,7 @@ struct PageScan {
         } else {
             salt = try connection.mainFileHeader()
         }
-        let secret = try key.encryptionKey(salt: salt, parameters: settings.parameters)
+        let secret = try key.encryptionKey(salt: salt, by: settings.parameters.keyDerivation)
         return try PageCipher(key: secret, salt: salt, parameters: settings.parameters)
     }
 }

@@ -38,14 +38,16 @@ struct StoreOpening {
                 )
             }
         } catch {
+            let isOvertaken = isOvertaken(connection, by: error)
             connection.close()
+            if isOvertaken { return try open() }
             throw error
         }
         connection.leave()
         return connection
     }
 
-    private var isFile: Bool { path.map { !$0.isEmpty && $0 != ":memory:" } ?? false }
+    var isFile: Bool { path.map { !$0.isEmpty && $0 != ":memory:" } ?? false }
     private var name: String { path ?? "The database in memory" }
 
     /// A journal beside the file would be written back into it before the key is proved right. So a page must be this
@@ -116,7 +118,7 @@ struct StoreOpening {
     }
 
     func applyKey(_ key: Key, to connection: Connection) throws(DatabaseError) {
-        let code = try key.withKeySpec { spec in connection.key(spec) }
+        let code = try withKeySpec(of: key, for: connection) { spec in connection.key(spec) }
         guard code == SQLITE_OK else {
             throw DatabaseError(
                 extendedCode: code,

@@ -31,7 +31,7 @@ struct StoreRecognition {
         guard salt.count == Key.saltByteCount else { return nil }
         var damaged: Match?
         for derivation in derivations(effort) {
-            let secret = try key.encryptionKey(salt: salt, parameters: derivation)
+            let secret = try key.encryptionKey(salt: salt, by: derivation.keyDerivation)
             for parameters in variants(of: derivation) where Int64(parameters.pageSize) <= size {
                 let cipher = try PageCipher(key: secret, salt: salt, parameters: parameters)
                 let page = Array(start.prefix(parameters.pageSize))
@@ -57,7 +57,7 @@ struct StoreRecognition {
         let firstPage = try connection.fileBytes(count: parameters.pageSize)
         let salt = try salt(firstPage)
         guard salt.count == Key.saltByteCount else { return false }
-        let secret = try key.encryptionKey(salt: salt, parameters: parameters)
+        let secret = try key.encryptionKey(salt: salt, by: parameters.keyDerivation)
         let cipher = try PageCipher(key: secret, salt: salt, parameters: parameters)
         if cipher.authenticates(firstPage, number: 1) { return true }
         if try hasLaterPage(cipher, fileSize: size) { return true }

@@ -2,8 +2,8 @@ public import Logging
 
 /// How connections are opened, and opened again.
 public struct Configuration: Sendable {
-    /// The key; `nil` for a database in the clear.
-    public var key: Key?
+    /// Where keys come from; `nil` for a database in the clear.
+    var keyOrigin: KeyOrigin?
     /// How the store is encrypted, if not by SQLCipher 4's defaults.
     public var cipherSettings = CipherSettings()
     /// Seconds to wait for a lock. Default 2, as in FMDB. https://www.sqlite.org/c3ref/busy_timeout.html
@@ -30,8 +30,39 @@ public struct Configuration: Sendable {
     /// Where failures are logged, without statements, values or keys. Default `nil`: nowhere.
     public var logger: Logger?
 
+    /// With a key, or in the clear.
     public init(key: Key? = nil) {
         self.key = key
+    }
+
+    /// With a key that is read at the first opening, and read again when it no longer opens the store, because somebody
+    /// else has rotated it. Descriptors and prompts are read once.
+    public init(keySource: KeySource) {
+        self.keySource = keySource
+    }
+
+    /// With several keys, of which any may open the store; see ``Database/keyID`` and ``Database/needsRotation``. A ring
+    /// from a file is read anew at each opening.
+    public init(keyRing: KeyRing) {
+        self.keyRing = keyRing
+    }
+
+    /// The key; `nil` for a database in the clear, or with another origin of keys. Setting it displaces that.
+    public var key: Key? {
+        get { if case .key(let key) = keyOrigin { key } else { nil } }
+        set { keyOrigin = newValue.map { .key($0) } }
+    }
+
+    /// The source of the key; setting it displaces ``key`` and ``keyRing``.
+    public var keySource: KeySource? {
+        get { if case .source(let key) = keyOrigin { key.source } else { nil } }
+        set { keyOrigin = newValue.map { .source(SourcedKey($0)) } }
+    }
+
+    /// The key ring, as last read; setting it displaces ``key`` and ``keySource``.
+    public var keyRing: KeyRing? {
+        get { if case .ring(let holder) = keyOrigin { holder.ringAsRead } else { nil } }
+        set { keyOrigin = newValue.map { .ring(KeyOrigin.RingHolder($0)) } }
     }
 
     /// Names of SQLite's journal modes.

@@ -67,13 +67,19 @@ extension Database {
 
     /// Replaces the contents of this database, which is in memory, by those of a file.
     ///
-    /// If this database has a key, the file is a store with that key and the cipher settings of the configuration; without
-    /// a key it is plaintext. In memory nothing is encrypted.
+    /// If this database has a key, the file is a store with that key (or another of its key ring) and the cipher settings
+    /// of the configuration; without a key it is plaintext. In memory nothing is encrypted.
     /// - Throws: ``DatabaseError``, after which the contents are as they were: as ``openVerified()``, and `SQLITE_MISUSE` if
     ///   this database is not in memory.
     public func load(fromFile path: String) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in
-            try memoryImage().load(path)
+            if let origin = configuration.keyOrigin {
+                _ = try origin.open(path, adopted: adoptedKey) { key throws(DatabaseError) in
+                    try memoryImage(key: key).load(path)
+                }
+            } else {
+                try memoryImage(key: nil).load(path)
+            }
             additions.hooks.changes.everythingChanged()
         }
     }
@@ -94,11 +100,11 @@ extension Database {
     /// - Throws: ``DatabaseError``, after which an old file is as it was, unless the message says otherwise.
     public func save(toFile path: String) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in
-            try memoryImage().save(path)
+            try memoryImage(key: fittingKey?.key).save(path)
         }
     }
 
-    private func memoryImage() throws(DatabaseError) -> MemoryImage {
+    private func memoryImage(key: Key?) throws(DatabaseError) -> MemoryImage {
         let connection = try openConnection()
         guard databasePath == nil || databasePath == ":memory:" else {
             throw DatabaseError(
@@ -109,7 +115,7 @@ extension Database {
         }
         return MemoryImage(
             memory: connection,
-            key: configuration.key,
+            key: key,
             settings: configuration.cipherSettings,
             busyTimeout: configuration.busyTimeout
         )

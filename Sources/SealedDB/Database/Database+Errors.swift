@@ -47,7 +47,7 @@ extension Database {
         if error.code == SQLITE_LOCKED, hasOpenResultSets {
             return error.adding(context: "A result set of this connection is still open; close it first")
         }
-        guard error.code == SQLITE_NOTADB, error.reason == .sqlite, configuration.key == nil, let connection,
+        guard error.code == SQLITE_NOTADB, error.reason == .sqlite, configuration.keyOrigin == nil, let connection,
             let header = try? connection.mainFileHeader()
         else { return error }
         return StoreHeader.diagnoseWithoutKey(error, header: header)

@@ -45,13 +45,25 @@ extension Database {
             let key = try key.get()
             close()
             configuration.key = key
+            adoptedKey = nil
             try reopen()
         } catch {
             close()
             configuration.key = nil
+            adoptedKey = nil
             throw error.adding(context: "The database was closed, so that nothing is written in plaintext")
         }
     }
+
+    // MARK: Key rings
+
+    /// The id of the ring's key that opened the database; `nil` without a ``Configuration/keyRing``, before the first
+    /// opening, or if a rotation gave the store a key that is not in the ring.
+    public var keyID: String? { fittingKey?.id }
+
+    /// Whether the database opened with another key than the active one of its ring: rotate it to
+    /// ``KeyRing/activeKey()``. False without a ring.
+    public var needsRotation: Bool { fittingKey?.needsRotation ?? false }
 
     // MARK: Changing the key
 
@@ -72,8 +84,8 @@ extension Database {
     }
 
     private func rekey(inPlace newKey: Key) throws(DatabaseError) {
-        let (_, _) = try changeableKey()
-        let opening = opening(flags: SQLITE_OPEN_READWRITE, vfs: openedVFS)
+        let (_, oldKey) = try changeableKey()
+        let opening = opening(flags: SQLITE_OPEN_READWRITE, vfs: openedVFS, key: oldKey)
         try changeKey(to: newKey) { () throws(DatabaseError) in
             try InPlaceRekey(opening: opening, newKey: newKey).run()
         }
@@ -105,7 +117,7 @@ extension Database {
     private func changeableKey() throws(DatabaseError) -> (path: String, key: Key) {
         _ = try openConnection()
         try requireIdle()
-        guard let key = configuration.key, let path = databasePath, !path.isEmpty, path != ":memory:" else {
+        guard let key = fittingKey?.key, let path = databasePath, !path.isEmpty, path != ":memory:" else {
             throw DatabaseError(
                 extendedCode: SQLITE_MISUSE,
                 reason: .misuse,
@@ -136,18 +148,23 @@ extension Database {
                 try reopen()
             } catch {
                 // The swap may have happened although a later step failed.
-                let oldKey = configuration.key
-                configuration.key = newKey
-                if (try? reopen()) == nil { configuration.key = oldKey }
+                let before = (configuration.keyOrigin, adoptedKey)
+                adopt(newKey)
+                if (try? reopen()) == nil { (configuration.keyOrigin, adoptedKey) = before }
             }
             throw error
         }
-        configuration.key = newKey
+        adopt(newKey)
         do throws(DatabaseError) {
             try reopen()
         } catch {
             throw error.adding(context: "The store has the new key, but could not be reopened")
         }
         return result
+    }
+
+    /// A key that was given stays that; one from a source or ring does again as soon as it fits.
+    private func adopt(_ newKey: Key) {
+        if configuration.key != nil { configuration.key = newKey } else { adoptedKey = newKey }
     }
 }

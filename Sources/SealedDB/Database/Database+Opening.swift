@@ -43,10 +43,10 @@ extension Database {
         return connection.close()
     }
 
-    func opening(flags: Int32, vfs: String?) -> StoreOpening {
+    func opening(flags: Int32, vfs: String?, key: Key?) -> StoreOpening {
         StoreOpening(
             path: databasePath,
-            key: configuration.key,
+            key: key,
             settings: configuration.cipherSettings,
             flags: flags,
             vfs: vfs,
@@ -77,7 +77,7 @@ extension Database {
     }
 
     private func openConnection(flags: Int32, vfs: String?) throws(DatabaseError) {
-        let connection = try opening(flags: flags, vfs: vfs).open()
+        let connection = try unlockedConnection(flags: flags, vfs: vfs)
         self.connection = connection
         connection.enter()
         do throws(DatabaseError) {
@@ -89,6 +89,19 @@ extension Database {
         }
         openedFlags = flags
         openedVFS = vfs
+    }
+
+    private func unlockedConnection(flags: Int32, vfs: String?) throws(DatabaseError) -> Connection {
+        fittingKey = nil
+        guard let origin = configuration.keyOrigin else {
+            return try opening(flags: flags, vfs: vfs, key: nil).open()
+        }
+        let name = databasePath ?? "the database in memory"
+        let (connection, fitting) = try origin.open(name, adopted: adoptedKey) { key throws(DatabaseError) in
+            try opening(flags: flags, vfs: vfs, key: key).open()
+        }
+        fittingKey = fitting
+        return connection
     }
 
     private func configure(_ connection: Connection, flags: Int32) throws(DatabaseError) {
@@ -111,7 +124,7 @@ extension Database {
     /// A new or encrypted file, opened without a key: ``setKey(_:)`` may follow, and the settings come with it. They
     /// would read the file, or make it a plaintext one.
     private func mayBeKeyedLater(_ connection: Connection) throws(DatabaseError) -> Bool {
-        guard configuration.key == nil, Engine.isEncrypting, let path = databasePath, !path.isEmpty else {
+        guard configuration.keyOrigin == nil, Engine.isEncrypting, let path = databasePath, !path.isEmpty else {
             return false
         }
         return try connection.mainFileHeader() != StoreHeader.plaintextMagic

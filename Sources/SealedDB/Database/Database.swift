@@ -24,6 +24,10 @@ public final class Database {
     var recordedError: DatabaseError?
     /// What a database in memory begins with, until it is opened.
     var image: Data?
+    /// Of the last opening.
+    var fittingKey: FittingKey?
+    /// The key that a rotation gave the store, while the configuration has keys from elsewhere.
+    var adoptedKey: Key?
     var openedFlags: Int32?
     var openedVFS: String?
     var dateFormat: DateFormatter?

@@ -115,8 +115,12 @@ extension DatabaseError {
         public static let truncated = Reason("truncated")
         /// The key is empty, or not of its form.
         public static let malformedKey = Reason("malformed key")
+        /// The key ring is not of its form, or has no such id, or has it already.
+        public static let malformedKeyRing = Reason("malformed key ring")
         /// The key file may be read or replaced by others.
         public static let unsafeKeyFile = Reason("unsafe key file")
+        /// A key command or closure gave no key.
+        public static let keySourceFailed = Reason("key source failed")
         /// There is no such file, or it cannot be read.
         public static let noSuchFile = Reason("no such file")
         /// This user may not open the file.

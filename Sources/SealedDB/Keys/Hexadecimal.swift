@@ -11,10 +11,13 @@ enum Hexadecimal {
 
     static func encode(_ bytes: UnsafeRawBufferPointer, to target: UnsafeMutableRawBufferPointer) {
         for (position, byte) in bytes.enumerated() {
-            for (digit, value) in [byte >> 4, byte & 15].enumerated() {
-                target[position * 2 + digit] = value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
-            }
+            target[position * 2] = digit(byte >> 4)
+            target[position * 2 + 1] = digit(byte & 15)
         }
+    }
+
+    private static func digit(_ value: UInt8) -> UInt8 {
+        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
     }
 
     static func decode(_ digits: UnsafeRawBufferPointer) throws(DatabaseError) -> SecretBytes {

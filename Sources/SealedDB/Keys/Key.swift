@@ -1,24 +1,30 @@
 internal import CSealedDBSystem
 import Foundation
 
-/// A key of a store: a passphrase, from which SQLCipher derives the key proper, or that key itself.
+/// A key of a store: a passphrase, from which the key proper is derived as SQLCipher does it, or that key itself.
 ///
-/// Its bytes are held in locked memory that core dumps leave out, and are wiped when the last copy goes. A key
-/// prints as `Key(redacted)`, compares in constant time and cannot be encoded. SQLCipher's forms of keys:
+/// Its bytes are held in locked memory that core dumps leave out, masked by a random pad, and are wiped when the last copy
+/// goes. While a store is open, SQLCipher keeps the key proper in its own memory; up to 4.6 in the clear. A key prints as
+/// `Key(redacted)`, compares in constant time and cannot be encoded. SQLCipher's forms of keys:
 /// <https://www.zetetic.net/sqlcipher/sqlcipher-api/#key>.
 public struct Key: Sendable {
     enum Form { case passphrase, raw, rawWithSalt }
 
     let form: Form
     private let secret: SecretBytes
+    /// Of a passphrase: shared by all copies of this key, and gone with the last.
+    let derivedKeys: DerivedKeys?
 
-    private init(form: Form, secret: SecretBytes) {
+    init(form: Form, secret: SecretBytes) {
         self.form = form
         self.secret = secret
+        derivedKeys = form == .passphrase ? DerivedKeys() : nil
     }
 
-    /// A passphrase, as its UTF-8 bytes. Each connection that opens a store with it derives the key anew, which
-    /// takes 0.2 to 0.4 s.
+    /// A passphrase, as its UTF-8 bytes.
+    ///
+    /// The key proper is derived from it once for each store, which takes 0.1 to 0.4 s, and then opens every
+    /// connection made with this `Key` or a copy of it in a fraction of a millisecond.
     ///
     /// The `String` itself cannot be wiped: prefer ``passphrase(_:)-(UnsafeRawBufferPointer)`` or a ``KeySource``.
     /// - Throws: ``DatabaseError/Reason/malformedKey`` if it is empty, or of the shape `x'…'` that SQLCipher takes
@@ -41,7 +47,8 @@ public struct Key: Sendable {
         guard secret.count > 0 else {
             throw .malformedKey("The passphrase is empty; SQLCipher would go on in plaintext.")
         }
-        guard !isRawKeyLiteral(secret.bytes) else {
+        let isRawKey = try secret.withBytes { bytes throws(DatabaseError) in isRawKeyLiteral(bytes) }
+        guard !isRawKey else {
             throw .malformedKey(
                 "The passphrase has the shape x'…' of a raw key, for which SQLCipher would take it. Use Key.raw."
             )
@@ -101,37 +108,69 @@ public struct Key: Sendable {
     /// The key that a text means in FMDB: `x'…'` is a raw key, anything else a passphrase.
     static func interpreting(_ bytes: UnsafeRawBufferPointer) throws(DatabaseError) -> Key {
         guard isRawKeyLiteral(bytes) else { return try passphrase(bytes) }
-        let secret = try Hexadecimal.decode(UnsafeRawBufferPointer(rebasing: bytes[2..<bytes.count - 1]))
-        switch secret.count {
-        case rawByteCount: return Key(form: .raw, secret: secret)
-        case rawByteCount + saltByteCount: return Key(form: .rawWithSalt, secret: secret)
-        default: throw .malformedKey("A raw key has 64 hex digits, or 96 with the salt.")
+        return try raw(hexadecimal: UnsafeRawBufferPointer(rebasing: bytes[2..<bytes.count - 1]))
+    }
+
+    /// A raw key as hex digits, with or without its salt.
+    static func raw(hexadecimal digits: UnsafeRawBufferPointer) throws(DatabaseError) -> Key {
+        guard [rawByteCount * 2, (rawByteCount + saltByteCount) * 2].contains(digits.count) else {
+            throw .malformedKey("A raw key has 64 hex digits, or 96 with the salt.")
+        }
+        let secret = try Hexadecimal.decode(digits)
+        return Key(form: secret.count == rawByteCount ? .raw : .rawWithSalt, secret: secret)
+    }
+
+    /// The raw key that SQLCipher derives from a passphrase; a raw key is itself.
+    func derived(salt: [UInt8], by derivation: KeyDerivation) throws(DatabaseError) -> Key {
+        guard let derivedKeys else { return self }
+        return try derivedKeys.key(of: secret, salt: salt, derivation: derivation)
+    }
+
+    /// The salt that is part of the key; `nil` where the file's counts.
+    func embeddedSalt() throws(DatabaseError) -> [UInt8]? {
+        guard form == .rawWithSalt else { return nil }
+        return try secret.withBytes { bytes in Array(bytes[Key.rawByteCount...]) }
+    }
+
+    /// The 32 bytes that pages are encrypted with.
+    func encryptionKey(salt: [UInt8], by derivation: KeyDerivation) throws(DatabaseError) -> SecretBytes {
+        try derived(salt: salt, by: derivation).secret.withBytes { bytes throws(DatabaseError) in
+            try SecretBytes(copying: UnsafeRawBufferPointer(rebasing: bytes[..<Key.rawByteCount]))
         }
     }
 
-    /// Calls `body` with what SQLCipher is keyed with, in a buffer that is wiped afterwards.
-    func withKeySpec<T>(_ body: (UnsafeRawBufferPointer) throws(DatabaseError) -> T) throws(DatabaseError) -> T {
-        guard form != .passphrase else { return try body(secret.bytes) }
-        let spec = try SecretBytes(capacity: secret.count * 2 + 3) { target throws(DatabaseError) in
+    /// Calls `body` with what SQLCipher is keyed with, in a buffer that is wiped afterwards; for raw keys alone.
+    /// - Parameter salt: of the store; a key with a salt of its own keeps that.
+    func withKeySpec<T>(
+        salt: [UInt8] = [],
+        _ body: (UnsafeRawBufferPointer) throws(DatabaseError) -> T
+    ) throws(DatabaseError) -> T {
+        precondition(form != .passphrase, "A passphrase is not handed to SQLCipher, but the key derived from it.")
+        let salt = form == .raw ? salt : []
+        let count = (secret.count + salt.count) * 2 + 3
+        return try SecretBytes.withScratch(count: count) { target throws(DatabaseError) in
             target[0] = UInt8(ascii: "x")
             target[1] = UInt8(ascii: "'")
-            Hexadecimal.encode(secret.bytes, to: UnsafeMutableRawBufferPointer(rebasing: target[2...]))
+            try encode(to: UnsafeMutableRawBufferPointer(rebasing: target[2...]))
+            salt.withUnsafeBytes { bytes in
+                let rest = target[(2 + secret.count * 2)...]
+                Hexadecimal.encode(bytes, to: UnsafeMutableRawBufferPointer(rebasing: rest))
+            }
             target[target.count - 1] = UInt8(ascii: "'")
-            return target.count
+            return try body(UnsafeRawBufferPointer(target))
         }
-        return try body(spec.bytes)
     }
 
-    /// Calls `body` with the key as hex digits and a newline; for raw keys alone.
-    func withHexadecimalLine<T>(_ body: (UnsafeRawBufferPointer) throws(DatabaseError) -> T) throws(DatabaseError) -> T
-    {
-        let line = try SecretBytes(capacity: secret.count * 2 + 1) { target throws(DatabaseError) in
-            Hexadecimal.encode(secret.bytes, to: target)
-            target[target.count - 1] = UInt8(ascii: "\n")
-            return target.count
-        }
-        return try body(line.bytes)
+    /// Writes the key as hex digits; for raw keys alone.
+    /// - Returns: their number.
+    @discardableResult
+    func encode(to target: UnsafeMutableRawBufferPointer) throws(DatabaseError) -> Int {
+        try secret.withBytes { bytes throws(DatabaseError) in Hexadecimal.encode(bytes, to: target) }
+        return secret.count * 2
     }
+
+    /// Bytes of the passphrase, or of the raw key with its salt.
+    var byteCount: Int { secret.count }
 }
 
 extension Key: Equatable {

@@ -1,32 +1,40 @@
 internal import CSealedDBSystem
 import Foundation
 
-/// Bytes that must not get out: in locked pages (where the limits allow), left out of core dumps, wiped when freed.
+/// Bytes that must not get out: in locked pages (where the limits allow), left out of core dumps, wiped when freed, and
+/// at rest masked by a random pad in other pages, so that no reading of memory finds them in one piece.
 ///
 /// Sendable because the bytes never change after `init`.
 final class SecretBytes: @unchecked Sendable {
-    private let pages: UnsafeMutableRawPointer
     let count: Int
+    private let capacity: Int
+    private let masked: UnsafeMutableRawPointer
+    private let pad: UnsafeMutableRawPointer
 
     /// Lets `fill` write up to `capacity` bytes and return how many count.
     init(capacity: Int, fill: (UnsafeMutableRawBufferPointer) throws(DatabaseError) -> Int) throws(DatabaseError) {
-        guard let pages = sealeddb_secret_allocate(capacity) else {
-            throw DatabaseError(extendedCode: SQLITE_NOMEM, message: "No memory for a key. Nothing was changed.")
-        }
+        let pages = try SecretBytes.allocate(capacity)
         do throws(DatabaseError) {
             count = try fill(UnsafeMutableRawBufferPointer(start: pages, count: capacity))
+            pad = try SecretBytes.allocate(capacity)
         } catch {
             sealeddb_secret_free(pages, capacity)
             throw error
         }
-        self.pages = pages
+        guard sealeddb_random(pad, capacity) == 0 else {
+            let number = errno
+            sealeddb_secret_free(pages, capacity)
+            sealeddb_secret_free(pad, capacity)
+            throw .system("No random bytes to mask a key with", reason: .ioError, number: number)
+        }
+        masked = pages
         self.capacity = capacity
+        combine(into: pages, capacity)
     }
 
-    private let capacity: Int
-
     deinit {
-        sealeddb_secret_free(pages, capacity)
+        sealeddb_secret_free(masked, capacity)
+        sealeddb_secret_free(pad, capacity)
     }
 
     convenience init(copying bytes: UnsafeRawBufferPointer) throws(DatabaseError) {
@@ -36,11 +44,74 @@ final class SecretBytes: @unchecked Sendable {
         }
     }
 
-    var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: pages, count: count) }
+    static func allocate(_ capacity: Int) throws(DatabaseError) -> UnsafeMutableRawPointer {
+        guard let pages = sealeddb_secret_allocate(capacity) else {
+            throw DatabaseError(extendedCode: SQLITE_NOMEM, message: "No memory for a key. Nothing was changed.")
+        }
+        return pages
+    }
+
+    private func combine(into target: UnsafeMutableRawPointer, _ count: Int) {
+        for position in 0..<count {
+            let byte =
+                masked.load(fromByteOffset: position, as: UInt8.self)
+                ^ pad.load(fromByteOffset: position, as: UInt8.self)
+            target.storeBytes(of: byte, toByteOffset: position, as: UInt8.self)
+        }
+    }
+
+    /// Calls `body` with the bytes, unmasked in pages of the same kind, which are wiped afterwards.
+    func withBytes<T>(_ body: (UnsafeRawBufferPointer) throws(DatabaseError) -> T) throws(DatabaseError) -> T {
+        try SecretBytes.withScratch(count: count) { scratch throws(DatabaseError) in
+            if let start = scratch.baseAddress { combine(into: start, count) }
+            return try body(UnsafeRawBufferPointer(scratch))
+        }
+    }
+
+    /// Calls `body` with pages to write secrets to, which are wiped afterwards.
+    static func withScratch<T>(
+        count: Int,
+        _ body: (UnsafeMutableRawBufferPointer) throws(DatabaseError) -> T
+    ) throws(DatabaseError) -> T {
+        let pages = try allocate(count)
+        defer { sealeddb_secret_free(pages, count) }
+        return try body(UnsafeMutableRawBufferPointer(start: pages, count: count))
+    }
 
     /// Takes the same time wherever the first difference is.
     func isEqual(to other: SecretBytes) -> Bool {
         guard count == other.count else { return false }
-        return zip(bytes, other.bytes).reduce(0 as UInt8) { $0 | ($1.0 ^ $1.1) } == 0
+        var difference: UInt8 = 0
+        for position in 0..<count {
+            difference |=
+                masked.load(fromByteOffset: position, as: UInt8.self)
+                ^ pad.load(fromByteOffset: position, as: UInt8.self)
+                ^ other.masked.load(fromByteOffset: position, as: UInt8.self)
+                ^ other.pad.load(fromByteOffset: position, as: UInt8.self)
+        }
+        return difference == 0
+    }
+}
+
+/// Secret bytes without their mask, for a loop that needs them time and again; wiped when it is over. Not to be kept.
+final class UnmaskedBytes {
+    private let pages: UnsafeMutableRawPointer
+    private let count: Int
+
+    init(_ secret: SecretBytes) throws(DatabaseError) {
+        let pages = try SecretBytes.allocate(secret.count)
+        self.pages = pages
+        count = secret.count
+        try secret.withBytes { bytes in
+            UnsafeMutableRawBufferPointer(start: pages, count: bytes.count).copyMemory(from: bytes)
+        }
+    }
+
+    deinit {
+        sealeddb_secret_free(pages, count)
+    }
+
+    func withBytes<T>(_ body: (UnsafeRawBufferPointer) -> T) -> T {
+        body(UnsafeRawBufferPointer(start: pages, count: count))
     }
 }

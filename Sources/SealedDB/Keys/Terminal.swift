@@ -1,24 +1,22 @@
 import Foundation
 
-/// Passphrases from descriptors and people.
+/// Passphrases from people.
 enum Terminal {
-    static func passphrase(fromDescriptor descriptor: Int32) throws(DatabaseError) -> Key {
-        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-        defer { Glibc.close(descriptor) }
-        return try KeyFile.passphrase(lineOf: KeyFile.contents(of: descriptor, name: "descriptor \(descriptor)"))
-    }
-
     static func passphrase(prompt: String, confirm: Bool) throws(DatabaseError) -> Key {
         let terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)
         guard terminal >= 0 else {
             throw .system("There is no terminal to ask for the passphrase", reason: .noSuchFile)
         }
         defer { Glibc.close(terminal) }
-        let first = try Key.passphrase(line(from: terminal, prompt: prompt))
+        let first = try passphrase(from: terminal, prompt: prompt)
         guard confirm else { return first }
-        let second = try Key.passphrase(line(from: terminal, prompt: "\(prompt)again: "))
+        let second = try passphrase(from: terminal, prompt: "\(prompt)again: ")
         guard first == second else { throw .malformedKey("The two passphrases differ.") }
         return first
+    }
+
+    private static func passphrase(from terminal: Int32, prompt: String) throws(DatabaseError) -> Key {
+        try KeyFile.passphrase(in: line(from: terminal, prompt: prompt), name: "The passphrase from the terminal")
     }
 
     /// One line, with the echo off meanwhile; also restored when a signal ends the wait.

@@ -46,15 +46,19 @@ struct BackupCommand: ParsableCommand {
         let path = try Store.literalPath(store)
         let backupPath = try Store.literalPath(backup)
         try Store.requireAbsent(backupPath)
-        let copy = StoreBackup(
-            path: path,
-            key: try keyOptions.key(of: store),
-            cipherSettings: try cipherOptions.settings,
-            to: backupPath,
-            backupKey: newKeyOptions.choice.isGiven ? try newKeyOptions.key(of: backup) : nil,
-            busyTimeout: lockOptions.lockWait
-        )
-        let report = try progressOptions.watchingSignals { try copy.run(progress: $0) }
+        let settings = try cipherOptions.settings
+        let backupKey = newKeyOptions.choice.isGiven ? try newKeyOptions.key(of: backup) : nil
+        let report = try keyOptions.withKey(of: store) { key in
+            let copy = StoreBackup(
+                path: path,
+                key: key,
+                cipherSettings: settings,
+                to: backupPath,
+                backupKey: backupKey,
+                busyTimeout: lockOptions.lockWait
+            )
+            return try progressOptions.watchingSignals { try copy.run(progress: $0) }
+        }
         let output = StandardOutput()
         try output.write("\(TerminalText.escaped(backup)): backup of \(report.pageCount) pages\n")
         try output.flush()

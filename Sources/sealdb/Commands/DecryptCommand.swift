@@ -41,13 +41,11 @@ struct DecryptCommand: ParsableCommand {
         let plain = try Store.literalPath(plain)
         try Store.requireAbsent(plain)
         if !allowPlaintext { try confirm() }
-        let decryption = StoreDecryption(
-            path: path,
-            key: try keyOptions.key(of: store),
-            cipherSettings: try cipherOptions.settings,
-            plaintextPath: plain
-        )
-        let report = try progressOptions.watchingSignals { try decryption.run(progress: $0) }
+        let settings = try cipherOptions.settings
+        let report = try keyOptions.withKey(of: store) { key in
+            let decryption = StoreDecryption(path: path, key: key, cipherSettings: settings, plaintextPath: plain)
+            return try progressOptions.watchingSignals { try decryption.run(progress: $0) }
+        }
         let output = StandardOutput()
         try output.write("\(TerminalText.escaped(self.plain)): \(report.pageCount) pages in plaintext\n")
         try output.flush()

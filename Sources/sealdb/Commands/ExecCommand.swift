@@ -44,12 +44,10 @@ struct ExecCommand: ParsableCommand {
         try script.refuseKeyStatements()
         if script.statements.isEmpty { throw Failure(.usage, "The SQL holds no statement.") }
         if !parameters.isEmpty { try BoundStatement.requireOne(script) }
-        let database = try Store.open(
-            store,
-            key: try keyOptions.key(of: store),
-            settings: try cipherOptions.settings,
-            lockWait: lockOptions.lockWait
-        )
+        let settings = try cipherOptions.settings
+        let database = try keyOptions.withKey(of: store) {
+            try Store.open(store, key: $0, settings: settings, lockWait: lockOptions.lockWait)
+        }
         defer { database.close() }
         let count: Int
         if script.managesTransactions {

@@ -55,20 +55,18 @@ struct ImportCommand: ParsableCommand {
     func validate() throws {
         try keyOptions.choice.validate(isRequired: true)
         if table.isEmpty { throw ValidationError("The name of the table is empty.") }
-        if file == "-" && keyOptions.passphraseFd == 0 {
-            throw ValidationError("Standard input cannot give both the passphrase and the rows.")
+        if file == "-" && keyOptions.choice.descriptor == 0 {
+            throw ValidationError("Standard input cannot give both the key and the rows.")
         }
     }
 
     func run() throws {
         // Before the key is asked for, so that a typing error costs no passphrase.
         let input = try InputFile(path: file)
-        let database = try Store.open(
-            store,
-            key: try keyOptions.key(of: store),
-            settings: try cipherOptions.settings,
-            lockWait: lockOptions.lockWait
-        )
+        let settings = try cipherOptions.settings
+        let database = try keyOptions.withKey(of: store) {
+            try Store.open(store, key: $0, settings: settings, lockWait: lockOptions.lockWait)
+        }
         defer { database.close() }
         let progress = progressOptions.reporter()
         SignalWatch.start()

@@ -9,7 +9,8 @@ struct InfoCommand: ParsableCommand {
             Without a key, only what anybody can see from outside. The salt is not a secret. With the right key, what \
             is inside too, also of a store of SQLCipher 1, 2 or 3 or with other cipher settings, which are found out: \
             with a passphrase that takes up to a second. A wrong key (exit 77) is told apart from a file that is \
-            damaged, cut off, in plaintext or no database (exit 65). Nothing is ever written.
+            damaged, cut off, in plaintext or no database (exit 65). With a key ring, also which of its keys the store \
+            has. Nothing is ever written.
 
               sealdb info app.db
               sealdb info app.db --key-file app.key --json
@@ -34,8 +35,7 @@ struct InfoCommand: ParsableCommand {
 
     func run() throws {
         let path = try Store.literalPath(store)
-        let key = keyOptions.choice.isGiven ? try keyOptions.key(of: store) : nil
-        let result = try result(path, key: key)
+        let result = try result(path)
         let output = StandardOutput()
         if json {
             try output.writeJSON(result)
@@ -45,17 +45,33 @@ struct InfoCommand: ParsableCommand {
         try output.flush()
     }
 
-    /// One object: the diagnosis beside the members of the store's own.
+    /// One object: the diagnosis, and what the key ring tells, beside the members of the store's own.
     private struct Result: Encodable {
         let info: StoreInfo
         let diagnosis: StoreDiagnosis
+        var keyID: String?
+        var needsRotation: Bool?
 
-        private enum Names: String, CodingKey { case diagnosis }
+        private enum Names: String, CodingKey { case diagnosis, keyID, needsRotation }
 
         func encode(to encoder: any Encoder) throws {
             try info.encode(to: encoder)
             var container = encoder.container(keyedBy: Names.self)
             try container.encode(diagnosis, forKey: .diagnosis)
+            try container.encodeIfPresent(keyID, forKey: .keyID)
+            try container.encodeIfPresent(needsRotation, forKey: .needsRotation)
+        }
+    }
+
+    private func result(_ path: String) throws -> Result {
+        guard keyOptions.choice.isGiven else { return try result(path, key: nil) }
+        return try keyOptions.withKey(of: store) { key, fromRing in
+            var result = try result(path, key: key)
+            if let (ring, id) = fromRing, result.info.details != nil {
+                result.keyID = id
+                result.needsRotation = id != ring.activeID
+            }
+            return result
         }
     }
 
@@ -104,6 +120,10 @@ struct InfoCommand: ParsableCommand {
             ("application id", String(details.applicationID)),
             ("tables", String(details.tableCount)),
         ]
+        if let id = result.keyID {
+            let isActive = result.needsRotation == false
+            rows.append(("key", isActive ? "\(id), active" : "\(id), not the active one: sealdb rotate"))
+        }
         rows += details.cipherSettings.map { ("cipher", $0) }
         return rows
     }

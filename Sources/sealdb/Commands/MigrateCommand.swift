@@ -44,8 +44,10 @@ struct MigrateCommand: ParsableCommand {
     }
 
     func run() throws {
-        let path = try Store.literalPath(store)
-        let key = try keyOptions.key(of: store)
+        try keyOptions.withKey(of: store) { key in try migrate(Store.literalPath(store), key: key) }
+    }
+
+    private func migrate(_ path: String, key: Key) throws {
         let old = try cipherOptions.givenSettings ?? found(path, key: key)
         let new = newCipherOptions.settings
         let output = StandardOutput()

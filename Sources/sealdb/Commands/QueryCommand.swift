@@ -45,12 +45,10 @@ struct QueryCommand: ParsableCommand {
 
     func run() throws {
         try BoundStatement.requireOne(SQLScript(sql))
-        let database = try Store.openReadOnly(
-            store,
-            key: try keyOptions.key(of: store),
-            settings: try cipherOptions.settings,
-            lockWait: lockOptions.lockWait
-        )
+        let settings = try cipherOptions.settings
+        let database = try keyOptions.withKey(of: store) {
+            try Store.openReadOnly(store, key: $0, settings: settings, lockWait: lockOptions.lockWait)
+        }
         defer { database.close() }
         let rows = try BoundStatement.start(sql, parameters: parameters, on: database)
         defer { rows.close() }

@@ -42,13 +42,11 @@ struct RestoreCommand: ParsableCommand {
         let backupPath = try Store.literalPath(backup)
         let path = try Store.literalPath(store)
         if !replace { try Store.requireAbsent(path) }
-        let restore = StoreRestore(
-            backupPath: backupPath,
-            key: try keyOptions.key(of: backup),
-            cipherSettings: try cipherOptions.settings,
-            to: path
-        )
-        let report = try progressOptions.watchingSignals { try restore.run(progress: $0) }
+        let settings = try cipherOptions.settings
+        let report = try keyOptions.withKey(of: backup) { key in
+            let restore = StoreRestore(backupPath: backupPath, key: key, cipherSettings: settings, to: path)
+            return try progressOptions.watchingSignals { try restore.run(progress: $0) }
+        }
         let output = StandardOutput()
         try output.write("\(TerminalText.escaped(store)): restored \(report.pageCount) pages\n")
         if let replaced = report.replacedPath {

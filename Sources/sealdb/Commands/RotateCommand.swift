@@ -12,6 +12,11 @@ struct RotateCommand: ParsableCommand {
 
               sealdb rotate app.db --key-file app.key --new-key-file new.key
 
+            With a key ring the new key is its active one, unless another is given; a store that has it already is left \
+            alone.
+
+              sealdb rotate app.db --key-ring app.ring
+
             Copies made earlier, such as backups, still open with the old key.
             """
     )
@@ -42,29 +47,62 @@ struct RotateCommand: ParsableCommand {
 
     func validate() throws {
         try keyOptions.choice.validate(isRequired: true)
-        try newKeyOptions.choice.validate(isRequired: true)
-        if let descriptor = keyOptions.passphraseFd, descriptor == newKeyOptions.newPassphraseFd {
-            throw ValidationError("--passphrase-fd and --new-passphrase-fd name the same descriptor.")
+        let old = keyOptions.choice
+        let new = newKeyOptions.choice
+        try new.validate(isRequired: !old.isRing)
+        if let descriptor = old.descriptor, descriptor == new.descriptor {
+            throw ValidationError("\(old.given[0].name) and \(new.given[0].name) name the same descriptor.")
         }
     }
 
     func run() throws {
         let path = try Store.literalPath(store)
-        let key = try keyOptions.key(of: store)
-        let newKey = try newKeyOptions.key(of: store)
-        if key == newKey { throw Failure(.usage, "The new key is the old one. The store is unchanged.") }
-        let rotation = KeyRotation(
-            path: path,
-            from: key,
-            to: newKey,
-            cipherSettings: try cipherOptions.settings,
-            busyTimeout: lockOptions.lockWait
-        )
+        let settings = try cipherOptions.settings
+        var newKey: Key?
+        try keyOptions.withKey(of: store) { key, fromRing in
+            let target = try newKey ?? self.newKey(fromRing?.ring)
+            newKey = target
+            if key == target {
+                try printCurrent(path, key: key, fromRing?.id)
+            } else {
+                let rotation = KeyRotation(
+                    path: path,
+                    from: key,
+                    to: target,
+                    cipherSettings: settings,
+                    busyTimeout: lockOptions.lockWait
+                )
+                try rotate(rotation)
+            }
+        }
+    }
+
+    private func newKey(_ ring: KeyRing?) throws -> Key {
+        if !newKeyOptions.choice.isGiven, let ring { return try ring.activeKey() }
+        return try newKeyOptions.key(of: store)
+    }
+
+    private func rotate(_ rotation: KeyRotation) throws {
         if dryRun {
             try printPlan(try rotation.plan())
         } else {
             try printReport(try progressOptions.watchingSignals { try rotation.run(progress: $0) })
         }
+    }
+
+    /// For a store that has the active key of its ring already, once it is certain that it has.
+    private func printCurrent(_ path: String, key: Key, _ id: String?) throws {
+        guard let id, !newKeyOptions.choice.isGiven else {
+            throw Failure(.usage, "The new key is the old one. The store is unchanged.")
+        }
+        try Store.openReadOnly(path, key: key, lockWait: lockOptions.lockWait).close()
+        let output = StandardOutput()
+        if json {
+            try output.writeJSON(Result(status: "current", content: ["path": path]))
+        } else {
+            try output.write("\(TerminalText.escaped(store)): has the active key \(id) already; nothing was changed\n")
+        }
+        try output.flush()
     }
 
     private func printPlan(_ plan: KeyRotation.Plan) throws {

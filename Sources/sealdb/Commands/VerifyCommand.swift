@@ -41,10 +41,11 @@ struct VerifyCommand: ParsableCommand {
 
     func run() throws {
         let path = try Store.literalPath(store)
-        let key = try keyOptions.key(of: store)
         let settings = try cipherOptions.settings
-        let report = try progressOptions.watchingSignals {
-            try IntegrityReport.verify(path: path, key: key, cipherSettings: settings, isDeep: deep, progress: $0)
+        let report = try keyOptions.withKey(of: store) { key in
+            try progressOptions.watchingSignals {
+                try IntegrityReport.verify(path: path, key: key, cipherSettings: settings, isDeep: deep, progress: $0)
+            }
         }
         let output = StandardOutput()
         if json {

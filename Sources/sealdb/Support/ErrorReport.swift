@@ -39,8 +39,9 @@ enum ErrorReport {
     private static let statuses: [DatabaseError.Reason: ExitStatus] = [
         .wrongKey: .wrongKey, .keyRequired: .wrongKey,
         .plaintext: .data, .notADatabase: .data, .damaged: .data, .truncated: .data, .malformedKey: .data,
-        .notRegularFile: .data,
+        .malformedKeyRing: .data, .notRegularFile: .data,
         .noSuchFile: .noInput, .notPermitted: .noInput,
+        .keySourceFailed: .unavailable,
         .alreadyExists: .cannotCreate, .cannotCreate: .cannotCreate,
         .ioError: .inputOutput, .noSpace: .inputOutput,
         .busy: .busy,

@@ -3,6 +3,7 @@ enum ExitStatus: Int32 {
     case usage = 64
     case data = 65
     case noInput = 66
+    case unavailable = 69
     case software = 70
     case cannotCreate = 73
     case inputOutput = 74

@@ -1,63 +1,36 @@
 import ArgumentParser
-import Foundation
 import SealedDB
 
-/// The options that name one key, and the rule that there is exactly one.
-struct KeyChoice {
-    /// What precedes the option names: "" or "new-".
-    let prefix: String
-    let keyFile: String?
-    let passphraseFile: String?
-    let passphraseDescriptor: Int32?
-    let isPrompted: Bool
-
-    private var optionNames: [String] {
-        ["key-file", "passphrase-file", "passphrase-fd", "prompt"].map { "--\(prefix)\($0)" }
-    }
-
-    private var givenNames: [String] {
-        let isGiven = [keyFile != nil, passphraseFile != nil, passphraseDescriptor != nil, isPrompted]
-        return zip(optionNames, isGiven).filter(\.1).map(\.0)
-    }
-
-    var isGiven: Bool { !givenNames.isEmpty }
-
-    func validate(isRequired: Bool) throws {
-        let given = givenNames
-        if given.count > 1 {
-            throw ValidationError(
-                "\(given.dropLast().joined(separator: ", ")) and \(given.last!) exclude each other: give one key source."
-            )
-        }
-        if isRequired && given.isEmpty {
-            throw ValidationError(
-                "A \(prefix.isEmpty ? "" : "new ")key is needed: give "
-                    + "\(optionNames.dropLast().joined(separator: ", ")) or \(optionNames.last!)."
-            )
-        }
-        if let passphraseDescriptor, passphraseDescriptor < 0 || (1...2).contains(passphraseDescriptor) {
-            throw ValidationError(
-                "--\(prefix)passphrase-fd takes the number of a descriptor that is open for reading, such as 0 or 3."
-            )
-        }
-    }
-
-    /// Reads the key; `nil` if no source was given.
-    func key(prompt: String, confirm: Bool) throws(DatabaseError) -> Key? {
-        if let keyFile { return try KeySource.keyFile(keyFile).key() }
-        if let passphraseFile { return try KeySource.passphraseFile(passphraseFile).key() }
-        if let passphraseDescriptor { return try KeySource.passphraseDescriptor(passphraseDescriptor).key() }
-        if isPrompted { return try KeySource.prompt(prompt, confirm: confirm).key() }
-        return nil
-    }
-}
-
 struct KeyOptions: ParsableArguments {
-    @Option(help: "File with 64 hex digits or 32 raw bytes, readable by its owner alone.", completion: .file())
+    @Option(
+        help: "File with 64 hex digits or 32 raw bytes, closed to group and others. Default: $SEALDB_KEY_FILE.",
+        completion: .file()
+    )
     var keyFile: String?
 
-    @Option(help: "File with the passphrase, readable by its owner alone.", completion: .file())
+    @Option(help: ArgumentHelp("Credential of this systemd service with a raw key.", valueName: "name"))
+    var keyCredential: String?
+
+    @Option(help: ArgumentHelp("Program (absolute path) and arguments that print a raw key.", valueName: "command"))
+    var keyCommand: String?
+
+    @Option(help: ArgumentHelp("Open file descriptor to read a raw key from.", valueName: "number"))
+    var keyFd: Int32?
+
+    @Option(help: "Key ring: the active key, then the others. Default: $SEALDB_KEY_RING.", completion: .file())
+    var keyRing: String?
+
+    @Option(
+        help: "File with the passphrase, closed to group and others. Default: $SEALDB_PASSPHRASE_FILE.",
+        completion: .file()
+    )
     var passphraseFile: String?
+
+    @Option(help: ArgumentHelp("Credential of this systemd service with the passphrase.", valueName: "name"))
+    var passphraseCredential: String?
+
+    @Option(help: ArgumentHelp("Program and arguments that print the passphrase.", valueName: "command"))
+    var passphraseCommand: String?
 
     @Option(help: ArgumentHelp("Open file descriptor to read the passphrase from.", valueName: "number"))
     var passphraseFd: Int32?
@@ -66,25 +39,42 @@ struct KeyOptions: ParsableArguments {
     var prompt = false
 
     var choice: KeyChoice {
-        KeyChoice(
-            prefix: "",
-            keyFile: keyFile,
-            passphraseFile: passphraseFile,
-            passphraseDescriptor: passphraseFd,
-            isPrompted: prompt
-        )
+        var choice = KeyChoice(prefix: "")
+        choice.add("key-file", keyFile) { .source(.keyFile($0)) }
+        choice.add("key-credential", keyCredential) { .source(.keyCredential($0)) }
+        choice.add("key-command", keyCommand) { .source(.keyCommand(CommandWords.split($0) ?? [])) }
+        choice.add("key-fd", keyFd) { .source(.keyDescriptor($0)) }
+        choice.add("key-ring", keyRing) { .ring($0) }
+        choice.add("passphrase-file", passphraseFile) { .source(.passphraseFile($0)) }
+        choice.add("passphrase-credential", passphraseCredential) { .source(.passphraseCredential($0)) }
+        choice.add("passphrase-command", passphraseCommand) {
+            .source(.passphraseCommand(CommandWords.split($0) ?? []))
+        }
+        choice.add("passphrase-fd", passphraseFd) { .source(.passphraseDescriptor($0)) }
+        choice.add("prompt", prompt ? true : nil) { _ in .prompt }
+        choice.addEnvironment()
+        return choice
     }
 
-    /// The key of a store that exists.
-    func key(of store: String) throws -> Key {
+    /// Calls `body` with the key of a store that exists. With a ring it is called with the ring and one key after the
+    /// other, until it throws no wrong-key error.
+    func withKey<T>(of store: String, _ body: (Key, (ring: KeyRing, id: String)?) throws -> T) throws -> T {
         try Engine.requireEncryption()
-        return try required(choice.key(prompt: "Passphrase of \(TerminalText.escaped(store)): ", confirm: false))
+        guard let ring = try choice.ring() else {
+            let prompt = "Passphrase of \(TerminalText.escaped(store)): "
+            return try body(try choice.key(prompt: prompt, confirm: false), nil)
+        }
+        return try ring.withKey(toOpen: store) { key, id in try body(key, (ring, id)) }
+    }
+
+    func withKey<T>(of store: String, _ body: (Key) throws -> T) throws -> T {
+        try withKey(of: store) { key, _ in try body(key) }
     }
 
     /// The key of a store that is about to be made.
     func keyForNewStore(_ store: String) throws -> Key {
         try Engine.requireEncryption()
-        return try required(choice.key(prompt: "Passphrase for \(TerminalText.escaped(store)): ", confirm: true))
+        return try choice.key(prompt: "Passphrase for \(TerminalText.escaped(store)): ", confirm: true)
     }
 }
 
@@ -92,8 +82,26 @@ struct NewKeyOptions: ParsableArguments {
     @Option(help: "New key: file with 64 hex digits or 32 raw bytes.", completion: .file())
     var newKeyFile: String?
 
+    @Option(help: ArgumentHelp("New key: credential of this systemd service.", valueName: "name"))
+    var newKeyCredential: String?
+
+    @Option(help: ArgumentHelp("New key: program and arguments that print a raw key.", valueName: "command"))
+    var newKeyCommand: String?
+
+    @Option(help: ArgumentHelp("New key: open file descriptor with a raw key.", valueName: "number"))
+    var newKeyFd: Int32?
+
+    @Option(help: "New key: the active one of a key ring. Default: that of --key-ring.", completion: .file())
+    var newKeyRing: String?
+
     @Option(help: "New key: file with the passphrase.", completion: .file())
     var newPassphraseFile: String?
+
+    @Option(help: ArgumentHelp("New key: credential with the passphrase.", valueName: "name"))
+    var newPassphraseCredential: String?
+
+    @Option(help: ArgumentHelp("New key: program and arguments that print the passphrase.", valueName: "command"))
+    var newPassphraseCommand: String?
 
     @Option(help: ArgumentHelp("New key: open file descriptor with the passphrase.", valueName: "number"))
     var newPassphraseFd: Int32?
@@ -102,22 +110,23 @@ struct NewKeyOptions: ParsableArguments {
     var newPrompt = false
 
     var choice: KeyChoice {
-        KeyChoice(
-            prefix: "new-",
-            keyFile: newKeyFile,
-            passphraseFile: newPassphraseFile,
-            passphraseDescriptor: newPassphraseFd,
-            isPrompted: newPrompt
-        )
+        var choice = KeyChoice(prefix: "new-")
+        choice.add("key-file", newKeyFile) { .source(.keyFile($0)) }
+        choice.add("key-credential", newKeyCredential) { .source(.keyCredential($0)) }
+        choice.add("key-command", newKeyCommand) { .source(.keyCommand(CommandWords.split($0) ?? [])) }
+        choice.add("key-fd", newKeyFd) { .source(.keyDescriptor($0)) }
+        choice.add("key-ring", newKeyRing) { .ring($0) }
+        choice.add("passphrase-file", newPassphraseFile) { .source(.passphraseFile($0)) }
+        choice.add("passphrase-credential", newPassphraseCredential) { .source(.passphraseCredential($0)) }
+        choice.add("passphrase-command", newPassphraseCommand) {
+            .source(.passphraseCommand(CommandWords.split($0) ?? []))
+        }
+        choice.add("passphrase-fd", newPassphraseFd) { .source(.passphraseDescriptor($0)) }
+        choice.add("prompt", newPrompt ? true : nil) { _ in .prompt }
+        return choice
     }
 
     func key(of store: String) throws -> Key {
-        try required(choice.key(prompt: "New passphrase of \(TerminalText.escaped(store)): ", confirm: true))
+        try choice.key(prompt: "New passphrase of \(TerminalText.escaped(store)): ", confirm: true)
     }
-}
-
-/// `validate(isRequired:)` has run before, so this cannot miss.
-private func required(_ key: Key?) throws -> Key {
-    guard let key else { throw Failure(.usage, "No key source was given.") }
-    return key
 }

@@ -27,9 +27,13 @@ struct WrongEngineTests {
         let sealed = directory.file("sealed")
         let plain = directory.file("plain")
         let before = try (directory.bytes("sealed"), directory.bytes("plain"))
+        let unread = KeySource.closure { preconditionFailure("The source was read.") }
+        let ring = try KeyRing(activeID: "a", source: unread)
         let attempts: [() throws -> Void] = [
             { try Database(path: fresh, configuration: Configuration(key: key)).openVerified() },
             { try Database(path: nil, configuration: Configuration(key: key)).openVerified() },
+            { try Database(path: fresh, configuration: Configuration(keySource: unread)).openVerified() },
+            { _ = try DatabaseQueue(path: sealed, configuration: Configuration(keyRing: ring)) },
             { _ = try DatabaseQueue(path: fresh, configuration: Configuration(key: key)) },
             { _ = try KeyRotation(path: sealed, from: key, to: other).plan() },
             { try KeyRotation(path: sealed, from: key, to: other).run() },

@@ -18,6 +18,15 @@ final class TemporaryDirectory {
 
     var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() }
 
+    /// A file for its owner alone, unless another mode is given; its path.
+    @discardableResult
+    func write(_ name: String, _ bytes: some Collection<UInt8>, mode: mode_t = 0o600) throws -> String {
+        try? FileManager.default.removeItem(atPath: file(name))
+        try Data(bytes).write(to: URL(fileURLWithPath: file(name)))
+        guard chmod(file(name), mode) == 0 else { throw CocoaError(.fileWriteUnknown) }
+        return file(name)
+    }
+
     func bytes(_ name: String) throws -> Data { try Data(contentsOf: URL(fileURLWithPath: file(name))) }
 }
 

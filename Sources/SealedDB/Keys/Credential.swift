@@ -1,0 +1,26 @@
+import Foundation
+
+/// What systemd hands to a service in files of its own. <https://systemd.io/CREDENTIALS/>
+enum Credential {
+    static func contents(
+        _ name: String,
+        directory: String? = getenv("CREDENTIALS_DIRECTORY").map { String(cString: $0) }
+    ) throws(DatabaseError) -> SecretBytes {
+        let isFileName = !name.utf8.contains { $0 == 0 || $0 == UInt8(ascii: "/") }
+        guard isFileName, !["", ".", ".."].contains(name) else {
+            throw .malformedKey("The name of a credential is that of a file, without a slash.")
+        }
+        guard let directory, directory.hasPrefix("/") else {
+            throw DatabaseError(
+                extendedCode: SQLITE_CANTOPEN,
+                reason: .noSuchFile,
+                message: """
+                    There is no credential \(name): CREDENTIALS_DIRECTORY is not set, so systemd has handed none to \
+                    this process. Name it in the unit, with LoadCredential= or LoadCredentialEncrypted=. No key was \
+                    used, and nothing was changed.
+                    """
+            )
+        }
+        return try SecretFile.contents(atPath: "\(directory)/\(name)", what: "credential", rule: .credential)
+    }
+}

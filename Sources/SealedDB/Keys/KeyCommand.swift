@@ -1,0 +1,125 @@
+internal import CSealedDBSystem
+import Foundation
+
+/// Runs a program for the key that it prints. The key passes through a pipe into wiped memory alone.
+struct KeyCommand {
+    private let arguments: [String]
+    private let timeout: Double
+
+    init(_ arguments: [String], timeout: Double) {
+        self.arguments = arguments
+        self.timeout = timeout
+    }
+
+    private var name: String { "The key command \(arguments.first ?? "")" }
+
+    func output() throws(DatabaseError) -> SecretBytes {
+        try validate()
+        let deadline = KeyCommand.now + timeout
+        let (process, output) = try start()
+        defer { close(output) }
+        let contents: SecretBytes
+        let status: Int32
+        do throws(DatabaseError) {
+            contents = try read(output, until: deadline)
+            status = try wait(for: process, until: deadline)
+        } catch {
+            end(process)
+            throw error
+        }
+        guard status == 0 else {
+            let signal = status & 0x7f
+            let end = signal == 0 ? "ended with exit status \(status >> 8 & 0xff)" : "was ended by signal \(signal)"
+            throw .keySourceFailed("\(name) \(end). What it printed is not used.")
+        }
+        return contents
+    }
+
+    private func validate() throws(DatabaseError) {
+        guard let program = arguments.first, program.hasPrefix("/") else {
+            throw .malformedKey("A key command begins with the absolute path of a program; no PATH is searched.")
+        }
+        guard !arguments.contains(where: { $0.utf8.contains(0) }) else {
+            throw .malformedKey("\(name) has an argument with a NUL byte, at which the system would cut it off.")
+        }
+        guard timeout > 0, timeout <= 86_400 else {
+            throw .malformedKey("The timeout of a key command is more than 0 and at most 86400 seconds.")
+        }
+    }
+
+    /// All that a command gets; what else it needs `/usr/bin/env` can give it.
+    private static let environmentNames = ["HOME", "USER", "LOGNAME", "LANG"]
+
+    private func start() throws(DatabaseError) -> (process: pid_t, output: Int32) {
+        var variables = ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]
+        for name in KeyCommand.environmentNames {
+            if let value = getenv(name) { variables.append("\(name)=\(String(cString: value))") }
+        }
+        let argumentPointers = arguments.map { strdup($0) } + [nil]
+        let variablePointers = variables.map { strdup($0) } + [nil]
+        defer { for pointer in argumentPointers + variablePointers { free(pointer) } }
+        var process: pid_t = 0
+        var output: Int32 = -1
+        let number = sealeddb_spawn(argumentPointers, variablePointers, &process, &output)
+        guard number == 0 else {
+            let isMissing = [ENOENT, ENOTDIR, EACCES].contains(number)
+            throw .system(
+                "\(name) could not be started",
+                reason: isMissing ? .noSuchFile : .keySourceFailed,
+                number: number
+            )
+        }
+        return (process, output)
+    }
+
+    private func read(_ output: Int32, until deadline: Double) throws(DatabaseError) -> SecretBytes {
+        try SecretBytes(capacity: KeyFile.sizeLimit + 1) { target throws(DatabaseError) in
+            var count = 0
+            while count < target.count {
+                var descriptor = pollfd(fd: output, events: Int16(POLLIN), revents: 0)
+                let ready = poll(&descriptor, 1, try milliseconds(until: deadline))
+                if ready == 0 || ready < 0 && errno == EINTR { continue }
+                let got = ready < 0 ? -1 : Glibc.read(output, target.baseAddress! + count, target.count - count)
+                if got < 0, errno == EINTR { continue }
+                guard got >= 0 else { throw .system("\(name) cannot be read from", reason: .keySourceFailed) }
+                if got == 0 { return count }
+                count += got
+            }
+            throw .keySourceFailed("\(name) printed more than \(KeyFile.sizeLimit) bytes, and was killed.")
+        }
+    }
+
+    /// The status of the ended process. It has closed its output, so it will hardly be long.
+    private func wait(for process: pid_t, until deadline: Double) throws(DatabaseError) -> Int32 {
+        var status: Int32 = 0
+        while true {
+            let ended = waitpid(process, &status, WNOHANG)
+            if ended == process { return status }
+            guard ended == 0 || errno == EINTR else {
+                throw .system(
+                    "The exit status of \(name) cannot be known: this process leaves its children to the system",
+                    reason: .keySourceFailed
+                )
+            }
+            poll(nil, 0, min(5, try milliseconds(until: deadline)))
+        }
+    }
+
+    private func end(_ process: pid_t) {
+        // Only while it is ours to wait for is the number surely that of its group.
+        var information = siginfo_t()
+        guard waitid(P_PID, id_t(process), &information, WEXITED | WNOHANG | WNOWAIT) == 0 else { return }
+        kill(-process, SIGKILL)
+        while waitpid(process, nil, 0) < 0, errno == EINTR {}
+    }
+
+    private func milliseconds(until deadline: Double) throws(DatabaseError) -> Int32 {
+        let left = deadline - KeyCommand.now
+        guard left > 0 else {
+            throw .keySourceFailed("\(name) was not done within \(timeout) seconds, and was killed with its children.")
+        }
+        return Int32((left * 1000).rounded(.up))
+    }
+
+    private static var now: Double { Double(DispatchTime.now().uptimeNanoseconds) / 1e9 }
+}

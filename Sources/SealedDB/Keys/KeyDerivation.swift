@@ -1,0 +1,37 @@
+/// How SQLCipher makes the key proper of a store from a passphrase: PBKDF2 over the salt, which is the file's first 16
+/// bytes. <https://www.zetetic.net/sqlcipher/design/>
+struct KeyDerivation: Hashable, Sendable {
+    enum Algorithm: Int, Sendable {
+        case sha1 = 160
+        case sha256 = 256
+        case sha512 = 512
+    }
+
+    var algorithm: Algorithm
+    var iterations: Int
+
+    func key(from passphrase: SecretBytes, salt: [UInt8]) throws(DatabaseError) -> SecretBytes {
+        try SecretBytes(capacity: Key.rawByteCount) { target throws(DatabaseError) in
+            let isDerived = try passphrase.withBytes { bytes throws(DatabaseError) in
+                PBKDF2.derive(
+                    bits: algorithm.rawValue,
+                    passphrase: bytes,
+                    salt: salt,
+                    iterations: iterations,
+                    into: target
+                )
+            }
+            guard isDerived else {
+                throw DatabaseError(
+                    extendedCode: SQLITE_ERROR,
+                    reason: .unsupported,
+                    message: """
+                        OpenSSL derived no key from the passphrase (PBKDF2, HMAC-\(algorithm), \(iterations) \
+                        iterations). Nothing was read or written.
+                        """
+                )
+            }
+            return target.count
+        }
+    }
+}

@@ -1,0 +1,150 @@
+import Foundation
+
+/// Several keys by their ids, one of them active: new stores get it, and a store under another key is due for rotation.
+///
+/// A store opens with whichever key fits, so that a ring can be changed before, while and after stores are rotated. A
+/// ring is built in code, or kept in a file (see ``init(contentsOfFile:)``), which `sealdb keyring` writes too.
+public struct KeyRing: Sendable {
+    struct Entry: Sendable {
+        let id: String
+        let key: SourcedKey
+    }
+
+    /// The id of the active key.
+    public private(set) var activeID: String
+    private(set) var entries: [Entry]
+    /// Where the ring was read.
+    let path: String?
+
+    /// A ring of one key, the active one.
+    /// - Parameter id: 1 to 64 ASCII letters, digits, dots, dashes and underscores.
+    /// - Throws: ``DatabaseError/Reason/malformedKeyRing`` for another id.
+    public init(activeID id: String, key: Key) throws(DatabaseError) {
+        try self.init(id: id, key: SourcedKey(key))
+    }
+
+    /// A ring of one key, the active one, read when it is needed.
+    /// - Throws: ``DatabaseError/Reason/malformedKeyRing`` for an id as above.
+    public init(activeID id: String, source: KeySource) throws(DatabaseError) {
+        try self.init(id: id, key: SourcedKey(source))
+    }
+
+    private init(id: String, key: SourcedKey) throws(DatabaseError) {
+        try KeyRing.validate(id: id)
+        activeID = id
+        entries = [Entry(id: id, key: key)]
+        path = nil
+    }
+
+    init(activeID: String, entries: [Entry], path: String?) {
+        self.activeID = activeID
+        self.entries = entries
+        self.path = path
+    }
+
+    /// The ids, sorted.
+    public var ids: [String] { entries.map(\.id).sorted() }
+
+    /// Adds a key, which does not become active.
+    /// - Throws: ``DatabaseError/Reason/malformedKeyRing`` for an id that is there already or malformed.
+    public mutating func add(_ key: Key, id: String) throws(DatabaseError) {
+        try add(SourcedKey(key), id: id)
+    }
+
+    /// Adds a key that is read when it is needed.
+    /// - Throws: as ``add(_:id:)-(Key,_)``.
+    public mutating func add(_ source: KeySource, id: String) throws(DatabaseError) {
+        try add(SourcedKey(source), id: id)
+    }
+
+    private mutating func add(_ key: SourcedKey, id: String) throws(DatabaseError) {
+        try KeyRing.validate(id: id)
+        guard entry(id) == nil else { throw .malformedKeyRing("\(name) has a key \(id) already.") }
+        entries.append(Entry(id: id, key: key))
+    }
+
+    /// Makes a key of the ring the active one.
+    /// - Throws: ``DatabaseError/Reason/malformedKeyRing`` for an unknown id.
+    public mutating func activate(_ id: String) throws(DatabaseError) {
+        _ = try known(id)
+        activeID = id
+    }
+
+    /// Removes a key, after which a store that is still under it does not open with the ring.
+    /// - Throws: ``DatabaseError/Reason/malformedKeyRing`` for an unknown id, and for the active one.
+    public mutating func remove(_ id: String) throws(DatabaseError) {
+        _ = try known(id)
+        guard id != activeID else {
+            throw .malformedKeyRing("\(id) is the active key of \(name); activate another first.")
+        }
+        entries.removeAll { $0.id == id }
+    }
+
+    /// The key of this id, read from its source if it has one.
+    /// - Throws: ``DatabaseError/Reason/malformedKeyRing`` for an unknown id, or as ``KeySource/key()``.
+    public func key(_ id: String) throws(DatabaseError) -> Key {
+        try known(id).key.key()
+    }
+
+    /// The active key, for ``Database/rotateKey(to:progress:)`` and for new stores.
+    /// - Throws: as ``KeySource/key()``.
+    public func activeKey() throws(DatabaseError) -> Key {
+        try key(activeID)
+    }
+
+    private func known(_ id: String) throws(DatabaseError) -> Entry {
+        guard let entry = entry(id) else {
+            throw .malformedKeyRing("\(name) has no key \(id), but \(ids.joined(separator: ", ")).")
+        }
+        return entry
+    }
+
+    private func entry(_ id: String) -> Entry? { entries.first { $0.id == id } }
+
+    /// The active entry, then the others by their ids.
+    var entriesToTry: [Entry] {
+        entries.sorted { first, second in
+            if (first.id == activeID) != (second.id == activeID) { return first.id == activeID }
+            return first.id < second.id
+        }
+    }
+
+    /// The id of an equal key; keys that cannot be read are passed over.
+    func id(of key: Key) -> String? {
+        entriesToTry.first { (try? $0.key.key()) == key }?.id
+    }
+
+    var name: String { path.map { "The key ring \($0)" } ?? "The key ring" }
+
+    static func validate(id: String) throws(DatabaseError) {
+        let isValid =
+            (1...64).contains(id.utf8.count)
+            && id.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
+                    true
+                default: false
+                }
+            }
+        guard isValid else {
+            throw .malformedKeyRing("The id of a key has 1 to 64 ASCII letters, digits, dots, dashes and underscores.")
+        }
+    }
+}
+
+extension DatabaseError {
+    static func malformedKeyRing(_ message: String) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_MISUSE,
+            reason: .malformedKeyRing,
+            message: message + " Nothing was changed."
+        )
+    }
+}
+
+extension KeyRing: CustomStringConvertible, CustomReflectable {
+    /// The ids alone.
+    public var description: String { "KeyRing(active: \(activeID), ids: \(ids.joined(separator: ", ")))" }
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}

@@ -1,0 +1,167 @@
+internal import CSealedDBSystem
+import Foundation
+
+/// Files that hold secrets: read only if nobody else could have read or written them, written for the owner alone.
+enum SecretFile {
+    /// Whose bits may be set.
+    enum Rule {
+        /// This user's or root's, closed to group and others.
+        case closed
+        /// As systemd hands over a credential: if it is root's, the group bits are the mask of the access control list
+        /// by which the service may read it. https://systemd.io/CREDENTIALS/
+        case credential
+    }
+
+    static func contents(
+        atPath path: String,
+        what: String = "key file",
+        rule: Rule = .closed,
+        limit: Int = KeyFile.sizeLimit
+    ) throws(DatabaseError) -> SecretBytes {
+        try reading(path, what: what, rule: rule) { descriptor throws(DatabaseError) in
+            try contents(of: descriptor, name: "The \(what) \(path)", limit: limit)
+        }
+    }
+
+    /// Calls `body` with the open file, once it has passed the checks.
+    static func reading<T>(
+        _ path: String,
+        what: String,
+        rule: Rule = .closed,
+        _ body: (Int32) throws(DatabaseError) -> T
+    ) throws(DatabaseError) -> T {
+        guard !path.utf8.contains(0) else {
+            throw .malformedKey("The path of the \(what) holds a NUL byte, at which the system would cut it off.")
+        }
+        // O_NONBLOCK: a pipe in place of the file must not make the program wait.
+        let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else {
+            let number = errno
+            // A socket cannot be opened at all.
+            let isUnsafe = number == ELOOP || number == ENXIO
+            let hint = number == ELOOP ? " (symbolic links are not followed)" : ""
+            throw .system(
+                "Cannot read the \(what) \(path)\(hint)",
+                reason: isUnsafe ? .unsafeKeyFile : .noSuchFile,
+                number: number
+            )
+        }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw .system("Cannot examine \(path)", reason: .ioError) }
+        if let problem = problem(with: status, rule: rule) {
+            throw DatabaseError(
+                extendedCode: SQLITE_PERM,
+                reason: .unsafeKeyFile,
+                message: "The \(what) \(path) \(problem). It was not used."
+            )
+        }
+        return try body(descriptor)
+    }
+
+    private static func problem(with status: stat, rule: Rule) -> String? {
+        if status.st_mode & S_IFMT != S_IFREG { return "is not a regular file" }
+        if status.st_uid != geteuid(), status.st_uid != 0 { return "belongs to another user; chown it" }
+        let isByRoot = rule == .credential && status.st_uid == 0
+        if status.st_mode & (isByRoot ? 0o037 : 0o077) != 0 {
+            return "is open to group or others; chmod 600 it, and consider the key known"
+        }
+        return nil
+    }
+
+    /// Reads to the end.
+    static func contents(
+        of descriptor: Int32,
+        name: String,
+        limit: Int = KeyFile.sizeLimit
+    ) throws(DatabaseError) -> SecretBytes {
+        try SecretBytes(capacity: limit + 1) { target throws(DatabaseError) in
+            var count = 0
+            while count < target.count {
+                let got = read(descriptor, target.baseAddress! + count, target.count - count)
+                if got < 0, errno == EINTR { continue }
+                guard got >= 0 else { throw .system("\(name) cannot be read", reason: .noSuchFile) }
+                if got == 0 { break }
+                count += got
+            }
+            guard count <= limit else { throw .malformedKey("\(name) holds more than \(limit) bytes.") }
+            return count
+        }
+    }
+
+    // MARK: Writing
+
+    /// Creates the file with mode 0600 and syncs it and its directory; an existing file is never overwritten.
+    static func create(
+        atPath path: String,
+        what: String,
+        _ contents: UnsafeRawBufferPointer
+    ) throws(DatabaseError) {
+        do throws(DatabaseError) {
+            try FileSystem.createExclusively(path)
+        } catch {
+            throw error.adding(context: "The \(what) was not written")
+        }
+        do throws(DatabaseError) {
+            try write(contents, to: path, what: what)
+            try FileSystem.synchronizeDirectory(of: path)
+        } catch {
+            unlink(path)
+            throw error
+        }
+    }
+
+    /// Replaces the file in one step by one of the same owner and mode, synced to disk.
+    static func replace(
+        _ path: String,
+        what: String,
+        _ contents: UnsafeRawBufferPointer
+    ) throws(DatabaseError) {
+        let prefix = temporaryPrefix(for: path)
+        // What was left by one that was killed, which may hold keys. Nobody else is writing: the caller has the lock.
+        let directory = FileSystem.directory(of: path)
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? [] where name.hasPrefix(prefix)
+        {
+            unlink("\(directory)/\(name)")
+        }
+        let copy = "\(directory)/\(prefix)\(try FileSystem.randomName())"
+        try FileSystem.createExclusively(copy)
+        do throws(DatabaseError) {
+            try FileSystem.copyAttributes(from: path, to: copy)
+            try write(contents, to: copy, what: what)
+            guard rename(copy, path) == 0 else {
+                throw .system("The new \(what) could not take the place of \(path)", reason: .ioError)
+            }
+        } catch {
+            unlink(copy)
+            throw error.adding(context: "The \(what) \(path) is unchanged")
+        }
+        do throws(DatabaseError) {
+            try FileSystem.synchronizeDirectory(of: path)
+        } catch {
+            throw error.adding(context: "The \(what) \(path) is changed, but after a power failure may be as before")
+        }
+    }
+
+    private static func temporaryPrefix(for path: String) -> String {
+        ".\(FileSystem.name(of: path)).sealdb-"
+    }
+
+    private static func write(
+        _ contents: UnsafeRawBufferPointer,
+        to path: String,
+        what: String
+    ) throws(DatabaseError) {
+        let descriptor = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
+        guard descriptor >= 0 else { throw .system("Cannot write the \(what) \(path)", reason: .ioError) }
+        defer { close(descriptor) }
+        var count = 0
+        while count < contents.count {
+            let written = Glibc.write(descriptor, contents.baseAddress! + count, contents.count - count)
+            if written < 0, errno == EINTR { continue }
+            guard written > 0 else { throw .system("Cannot write the \(what) \(path)", reason: .ioError) }
+            count += written
+        }
+        guard fsync(descriptor) == 0 else { throw .system("Cannot sync the \(what) \(path)", reason: .ioError) }
+    }
+}

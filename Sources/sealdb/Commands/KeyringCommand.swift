@@ -1,0 +1,216 @@
+import ArgumentParser
+import Foundation
+import SealedDB
+
+struct KeyringCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "keyring",
+        abstract: "Keep several keys in one file, one of them active.",
+        discussion: """
+            A store opens with whichever key of the ring fits. New stores get the active key, and "sealdb rotate" gives \
+            it to those that have another. A change of the ring is one step, and synced to disk. The file is for its \
+            owner alone; keep a copy of it.
+
+              sealdb keyring create app.ring 2026
+              sealdb create app.db --key-ring app.ring
+              sealdb keyring add app.ring 2027 --activate
+              sealdb rotate app.db --key-ring app.ring
+              sealdb keyring remove app.ring 2026
+            """,
+        subcommands: [Create.self, Add.self, Activate.self, Remove.self, List.self]
+    )
+
+    /// What an entry of the ring holds.
+    struct EntryOptions: ParsableArguments {
+        @Option(help: "Refer to a file with a raw key.", completion: .file())
+        var keyFile: String?
+
+        @Option(help: "Refer to a file with a passphrase.", completion: .file())
+        var passphraseFile: String?
+
+        @Option(help: ArgumentHelp("Refer to a credential of the systemd service with a raw key.", valueName: "name"))
+        var keyCredential: String?
+
+        @Option(help: ArgumentHelp("Refer to a credential with a passphrase.", valueName: "name"))
+        var passphraseCredential: String?
+
+        @Option(help: ArgumentHelp("Keep the raw key that is read from this descriptor.", valueName: "number"))
+        var keyFd: Int32?
+
+        private var choice: KeyChoice {
+            var choice = KeyChoice(prefix: "")
+            choice.add("key-file", keyFile) { .source(.keyFile(absolute($0))) }
+            choice.add("passphrase-file", passphraseFile) { .source(.passphraseFile(absolute($0))) }
+            choice.add("key-credential", keyCredential) { .source(.keyCredential($0)) }
+            choice.add("passphrase-credential", passphraseCredential) { .source(.passphraseCredential($0)) }
+            choice.add("key-fd", keyFd) { .source(.keyDescriptor($0)) }
+            return choice
+        }
+
+        func validate() throws {
+            try choice.validate(isRequired: false)
+        }
+
+        private func absolute(_ path: String) -> String {
+            path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
+        }
+
+        enum Content {
+            case key(Key)
+            case source(KeySource)
+        }
+
+        /// Without an option a new random key. A file is read once, to see that it is one.
+        func content() throws -> Content {
+            guard case .source(let source) = choice.given.first?.origin else { return .key(try Key.random()) }
+            switch source {
+            case .keyDescriptor: return .key(try source.key())
+            case .keyFile, .passphraseFile: _ = try source.key()
+            default: break
+            }
+            return .source(source)
+        }
+    }
+
+    struct Create: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Make a new ring of one key, which is active.",
+            discussion: """
+                Without an option the key is a new random one, kept in the ring. A file that exists is never \
+                overwritten (exit 73).
+
+                  sealdb keyring create app.ring 2026
+                """
+        )
+
+        @Argument(help: "The ring to make.", completion: .file())
+        var file: String
+
+        @Argument(help: "The key's id: ASCII letters, digits, dots, dashes and underscores.")
+        var id: String
+
+        @OptionGroup(title: "Key")
+        var entryOptions: EntryOptions
+
+        func run() throws {
+            let ring =
+                switch try entryOptions.content() {
+                case .key(let key): try KeyRing(activeID: id, key: key)
+                case .source(let source): try KeyRing(activeID: id, source: source)
+                }
+            try ring.write(toNewFile: file)
+            try say("\(TerminalText.escaped(file)): new key ring, mode 0600")
+        }
+    }
+
+    struct Add: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Add a key.",
+            discussion: """
+                Without an option the key is a new random one, kept in the ring.
+
+                  sealdb keyring add app.ring 2027 --key-file app.key
+                """
+        )
+
+        @Argument(help: "The ring.", completion: .file())
+        var file: String
+
+        @Argument(help: "The key's id.")
+        var id: String
+
+        @OptionGroup(title: "Key")
+        var entryOptions: EntryOptions
+
+        @Flag(help: "Make it the active key.")
+        var activate = false
+
+        func run() throws {
+            let content = try entryOptions.content()
+            try KeyRing.update(file: file) { ring throws(DatabaseError) in
+                switch content {
+                case .key(let key): try ring.add(key, id: id)
+                case .source(let source): try ring.add(source, id: id)
+                }
+                if activate { try ring.activate(id) }
+            }
+            try say("\(TerminalText.escaped(file)): \(id) added\(activate ? " and active" : "")")
+        }
+    }
+
+    struct Activate: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Make a key the active one.",
+            discussion: "  sealdb keyring activate app.ring 2027"
+        )
+
+        @Argument(help: "The ring.", completion: .file())
+        var file: String
+
+        @Argument(help: "The key's id.")
+        var id: String
+
+        func run() throws {
+            try KeyRing.update(file: file) { ring throws(DatabaseError) in try ring.activate(id) }
+            try say("\(TerminalText.escaped(file)): \(id) active")
+        }
+    }
+
+    struct Remove: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Remove a key that is not active.",
+            discussion: """
+                A store that still has the key is lost unless there is another copy of it: rotate all stores first, and \
+                mind backups.
+
+                  sealdb keyring remove app.ring 2026
+                """
+        )
+
+        @Argument(help: "The ring.", completion: .file())
+        var file: String
+
+        @Argument(help: "The key's id.")
+        var id: String
+
+        func run() throws {
+            try KeyRing.update(file: file) { ring throws(DatabaseError) in try ring.remove(id) }
+            try say("\(TerminalText.escaped(file)): \(id) removed")
+        }
+    }
+
+    struct List: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "List the keys' ids.",
+            discussion: "  sealdb keyring list app.ring"
+        )
+
+        @Argument(help: "The ring.", completion: .file())
+        var file: String
+
+        @Flag(help: "Print one JSON object.")
+        var json = false
+
+        private struct Contents: Encodable {
+            let active: String
+            let ids: [String]
+        }
+
+        func run() throws {
+            let ring = try KeyRing(contentsOfFile: file)
+            let output = StandardOutput()
+            if json {
+                try output.writeJSON(Contents(active: ring.activeID, ids: ring.ids))
+            } else {
+                for id in ring.ids { try output.write(id == ring.activeID ? "\(id) (active)\n" : "\(id)\n") }
+            }
+            try output.flush()
+        }
+    }
+}
+
+private func say(_ text: String) throws {
+    let output = StandardOutput()
+    try output.write(text + "\n")
+    try output.flush()
+}

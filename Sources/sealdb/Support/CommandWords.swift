@@ -1,0 +1,32 @@
+/// The words of a command in one argument, for which no shell is started.
+enum CommandWords {
+    /// Blanks separate words. Within '…' everything is literal; within "…" and outside quotes a backslash makes the next
+    /// character literal. Nothing is expanded.
+    /// - Returns: `nil` if a quote is not closed or a backslash is last.
+    static func split(_ text: String) -> [String]? {
+        var words: [String] = []
+        var word: String?
+        var quote: Character?
+        var isEscaped = false
+        for character in text {
+            if isEscaped {
+                word = (word ?? "") + String(character)
+                isEscaped = false
+            } else if character == "\\", quote != "'" {
+                isEscaped = true
+            } else if character == quote {
+                quote = nil
+            } else if quote == nil, character == "'" || character == "\"" {
+                quote = character
+                word = word ?? ""
+            } else if quote == nil, character == " " || character == "\t" || character == "\n" {
+                if let finished = word { words.append(finished) }
+                word = nil
+            } else {
+                word = (word ?? "") + String(character)
+            }
+        }
+        guard quote == nil, !isEscaped else { return nil }
+        return words + (word.map { [$0] } ?? [])
+    }
+}

@@ -1,0 +1,111 @@
+import ArgumentParser
+import Foundation
+import SealedDB
+
+/// Where one key comes from, and the rule that there is exactly one source.
+struct KeyChoice {
+    enum Origin {
+        case source(KeySource)
+        case ring(String)
+        case prompt
+    }
+
+    /// What precedes the option names: "" or "new-".
+    let prefix: String
+    /// The options that were given, with what they mean; in the order of ``optionNames``.
+    private(set) var given: [(name: String, origin: Origin)] = []
+
+    var isGiven: Bool { !given.isEmpty }
+
+    static let optionNames = [
+        "key-file", "key-credential", "key-command", "key-fd", "key-ring", "passphrase-file", "passphrase-credential",
+        "passphrase-command", "passphrase-fd", "prompt",
+    ]
+
+    private var optionNames: [String] { KeyChoice.optionNames.map { "--\(prefix)\($0)" } }
+
+    init(prefix: String) {
+        self.prefix = prefix
+    }
+
+    /// Adds an option if it was given.
+    mutating func add<Value>(_ name: String, _ value: Value?, _ origin: (Value) -> Origin) {
+        if let value { given.append(("--\(prefix)\(name)", origin(value))) }
+    }
+
+    /// What the environment names, if no option does. Variables name files; there is none for a key itself.
+    mutating func addEnvironment() {
+        guard given.isEmpty else { return }
+        let variables: [(name: String, origin: (String) -> Origin)] = [
+            ("SEALDB_KEY_FILE", { .source(.keyFile($0)) }),
+            ("SEALDB_KEY_RING", { .ring($0) }),
+            ("SEALDB_PASSPHRASE_FILE", { .source(.passphraseFile($0)) }),
+        ]
+        let environment = ProcessInfo.processInfo.environment
+        for (name, origin) in variables {
+            if let file = environment[name], !file.isEmpty { given.append((name, origin(file))) }
+        }
+    }
+
+    func validate(isRequired: Bool) throws {
+        if given.count > 1 {
+            let names = given.map(\.name)
+            throw ValidationError(
+                "\(names.dropLast().joined(separator: ", ")) and \(names.last!) exclude each other: give one key source."
+            )
+        }
+        if isRequired && given.isEmpty {
+            throw ValidationError(
+                "A \(prefix.isEmpty ? "" : "new ")key is needed: give "
+                    + "\(optionNames.dropLast().joined(separator: ", ")) or \(optionNames.last!)."
+            )
+        }
+        if let descriptor, descriptor < 0 || (1...2).contains(descriptor) {
+            throw ValidationError(
+                "\(given[0].name) takes the number of a descriptor that is open for reading, such as 0 or 3."
+            )
+        }
+        if let arguments, arguments.first?.hasPrefix("/") != true {
+            throw ValidationError(
+                "\(given[0].name) takes the absolute path of a program, and its arguments. Blanks separate them; quotes "
+                    + "and backslashes work as in a shell, and nothing else does."
+            )
+        }
+    }
+
+    /// The descriptor that the key is read from, if it is.
+    var descriptor: Int32? {
+        switch given.first?.origin {
+        case .source(.keyDescriptor(let number)), .source(.passphraseDescriptor(let number)): number
+        default: nil
+        }
+    }
+
+    var isRing: Bool {
+        if case .ring = given.first?.origin { true } else { false }
+    }
+
+    private var arguments: [String]? {
+        switch given.first?.origin {
+        case .source(.keyCommand(let arguments, _)), .source(.passphraseCommand(let arguments, _)): arguments
+        default: nil
+        }
+    }
+
+    /// The key ring, if there is one.
+    func ring() throws(DatabaseError) -> KeyRing? {
+        guard case .ring(let path) = given.first?.origin else { return nil }
+        return try KeyRing(contentsOfFile: path)
+    }
+
+    /// Reads the key; of a ring the active one.
+    func key(prompt: String, confirm: Bool) throws -> Key {
+        switch given.first?.origin {
+        case .source(let source): try source.key()
+        case .ring(let path): try KeyRing(contentsOfFile: path).activeKey()
+        case .prompt: try KeySource.prompt(prompt, confirm: confirm).key()
+        // `validate(isRequired:)` has run before.
+        case nil: throw Failure(.usage, "No key source was given.")
+        }
+    }
+}

@@ -1,0 +1,241 @@
+import Foundation
+import Testing
+
+@testable import SealedDB
+
+struct KeyRingTests {
+    private let directory: TemporaryDirectory
+    private static let digits = String(repeating: "0a", count: 32)
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    private func failure(_ body: () throws -> Void) throws -> DatabaseError {
+        try #require(throws: DatabaseError.self) { try body() }
+    }
+
+    // MARK: In code
+
+    @Test func addActivateRemove() throws {
+        var ring = try KeyRing(activeID: "b", key: .testing(2))
+        try ring.add(.testing(1), id: "a")
+        try ring.add(.keyFile(directory.write("key", KeyRingTests.digits.utf8)), id: "c")
+        #expect(ring.ids == ["a", "b", "c"])
+        #expect(ring.activeID == "b")
+        #expect(try ring.activeKey() == .testing(2))
+        #expect(try ring.key("c") == .testing(10))
+        try ring.activate("c")
+        #expect(try ring.activeKey() == .testing(10))
+        try ring.remove("b")
+        #expect(ring.ids == ["a", "c"])
+    }
+
+    @Test func unknownDuplicateAndActive() throws {
+        var ring = try KeyRing(activeID: "a", key: .testing(1))
+        for (attempt, text) in [
+            ({ try ring.add(.testing(2), id: "a") }, "has a key a already"),
+            ({ try ring.activate("z") }, "has no key z, but a"), ({ try ring.remove("z") }, "has no key z"),
+            ({ try ring.remove("a") }, "a is the active key"), ({ _ = try ring.key("z") }, "has no key z"),
+        ] as [(() throws -> Void, String)] {
+            let error = try failure(attempt)
+            #expect(error.reason == .malformedKeyRing && error.message.contains(text), "\(error)")
+        }
+        #expect(ring.ids == ["a"])
+    }
+
+    @Test(arguments: ["", "a b", "ä", "a/b", "a\n", String(repeating: "a", count: 65)])
+    func malformedIDs(id: String) throws {
+        #expect(try failure { _ = try KeyRing(activeID: id, key: .testing(1)) }.reason == .malformedKeyRing)
+        var ring = try KeyRing(activeID: "a", key: .testing(1))
+        #expect(try failure { try ring.add(.testing(1), id: id) }.reason == .malformedKeyRing)
+    }
+
+    @Test func neverPrintsAKey() throws {
+        let ring = try KeyRing(parsing: "sealdb-keyring 1\nactive a\na key \(KeyRingTests.digits)\n")
+        var dumped = ""
+        dump(ring, to: &dumped)
+        dump(Configuration(keyRing: ring), to: &dumped)
+        for text in ["\(ring)", String(reflecting: ring), dumped] { #expect(!text.contains("0a0a")) }
+        #expect("\(ring)" == "KeyRing(active: a, ids: a)")
+    }
+
+    // MARK: Files
+
+    @Test func fileHoldsAllThatItCan() throws {
+        var ring = try KeyRing(activeID: "raw", key: .testing(10))
+        try ring.add(.keyFile("/etc/a key"), id: "kf")
+        try ring.add(.passphraseFile("/etc/p"), id: "pf")
+        try ring.add(.keyCredential("kc"), id: "kc")
+        try ring.add(.passphraseCredential("pc"), id: "pc")
+        try ring.write(toNewFile: directory.file("ring"))
+        #expect(
+            try String(decoding: directory.bytes("ring"), as: UTF8.self) == """
+                sealdb-keyring 1
+                active raw
+                raw key \(KeyRingTests.digits)
+                kf key-file /etc/a key
+                pf passphrase-file /etc/p
+                kc key-credential kc
+                pc passphrase-credential pc
+
+                """
+        )
+        var status = stat()
+        #expect(stat(directory.file("ring"), &status) == 0 && status.st_mode & 0o777 == 0o600)
+        let read = try KeyRing(contentsOfFile: directory.file("ring"))
+        #expect(read.activeID == "raw" && read.ids == ring.ids)
+        #expect(try read.activeKey() == .testing(10))
+        #expect(try failure { try ring.write(toNewFile: directory.file("ring")) }.reason == .alreadyExists)
+    }
+
+    @Test func saltedKeysAreKept() throws {
+        let text = "sealdb-keyring 1\nactive a\na key \(KeyRingTests.digits)\(String(repeating: "0b", count: 16))\n"
+        let ring = try KeyRing(parsing: text)
+        #expect(try ring.activeKey().form == .rawWithSalt)
+        try ring.write(toNewFile: directory.file("ring"))
+        #expect(try directory.bytes("ring") == Data(text.utf8))
+    }
+
+    @Test func whatAFileCannotHold() throws {
+        for (index, ring) in [
+            try KeyRing(activeID: "a", key: .passphrase("hush")),
+            try KeyRing(activeID: "a", source: .keyCommand(["/bin/hush"])),
+            try KeyRing(activeID: "a", source: .keyDescriptor(3)), try KeyRing(activeID: "a", source: .keyFile("rel")),
+            try KeyRing(activeID: "a", source: .keyFile("/a\nb")),
+            try KeyRing(activeID: "a", source: .keyCredential("/c")),
+        ].enumerated() {
+            let error = try failure { try ring.write(toNewFile: directory.file("ring")) }
+            #expect(error.reason == .malformedKeyRing && !error.message.contains("hush\""), "\(index): \(error)")
+        }
+        #expect(directory.names == [])
+    }
+
+    static let malformed: [(String, line: Int?)] = [
+        ("", nil), ("sealdb-keyring 1", nil), ("\n", 1), ("sealdb-keyring 2\nactive a\n", 1),
+        ("SEALDB-KEYRING 1\nactive a\n", 1), (" sealdb-keyring 1\nactive a\n", 1),
+        ("sealdb-keyring 1\r\nactive a\n", 1),
+        ("sealdb-keyring 1\n", 2), ("sealdb-keyring 1\na key \(digits)\n", 2), ("sealdb-keyring 1\nactive\n", 2),
+        ("sealdb-keyring 1\nactive a\n", 2), ("sealdb-keyring 1\nactive a b\n", 2),
+        ("sealdb-keyring 1\nactive z\na key \(digits)\n", 2), ("sealdb-keyring 1\nactive a\r\na key \(digits)\n", 2),
+        ("sealdb-keyring 1\nactive a\n\na key \(digits)\n", 3), ("sealdb-keyring 1\nactive a\n# note\n", 3),
+        ("sealdb-keyring 1\nactive a\na key\n", 3), ("sealdb-keyring 1\nactive a\na key \(digits)0\n", 3),
+        ("sealdb-keyring 1\nactive a\na key  \(digits)\n", 3), ("sealdb-keyring 1\nactive a\na key \(digits) \n", 3),
+        ("sealdb-keyring 1\nactive a\na key \(digits)\r\n", 3),
+        ("sealdb-keyring 1\nactive a\na key zz\(digits.dropFirst(2))\n", 3),
+        ("sealdb-keyring 1\nactive a\na KEY \(digits)\n", 3),
+        ("sealdb-keyring 1\nactive a\na passphrase \(digits)\n", 3),
+        ("sealdb-keyring 1\nactive a\na key-file relative\n", 3), ("sealdb-keyring 1\nactive a\na key-file \n", 3),
+        ("sealdb-keyring 1\nactive a\na key-credential a/b\n", 3),
+        ("sealdb-keyring 1\nactive a\na key-file /a\0b\n", 3),
+        ("sealdb-keyring 1\nactive a\n\(digits)\(digits) key \(digits)\n", 3),
+        ("sealdb-keyring 1\nactive a\n\(digits)\n", 3),
+        ("sealdb-keyring 1\nactive a\na key \(digits)\na key \(digits)\n", 4),
+        ("sealdb-keyring 1\nactive a\na key \(digits)\nb key-file /k\nb key-file /l\n", 5),
+        ("sealdb-keyring 1\nactive a\na key \(digits)\nactive b\n", 4),
+        ("sealdb-keyring 1\nactive a\na key \(digits)\nb key \(digits)", nil),
+    ]
+
+    @Test(arguments: malformed)
+    func malformedFiles(text: String, line: Int?) throws {
+        let path = try directory.write("ring", text.utf8)
+        let error = try failure { _ = try KeyRing(contentsOfFile: path) }
+        #expect(error.reason == .malformedKeyRing)
+        #expect(error.message.contains(path))
+        if let line { #expect(error.message.contains("line \(line)"), "\(error)") }
+        #expect(!error.message.contains("0a0a"), "\(error)")
+    }
+
+    @Test func invalidUTF8InAPath() throws {
+        let text = Array("sealdb-keyring 1\nactive a\na key-file /".utf8) + [0xff, 0x0a]
+        #expect(
+            try failure { _ = try KeyRing(contentsOfFile: directory.write("ring", text)) }.message.contains("line 3")
+        )
+    }
+
+    @Test func unsafeFilesAreRefused() throws {
+        let text = "sealdb-keyring 1\nactive a\na key \(KeyRingTests.digits)\n"
+        for mode: mode_t in [0o640, 0o604] {
+            let path = try directory.write("ring", text.utf8, mode: mode)
+            #expect(try failure { _ = try KeyRing(contentsOfFile: path) }.reason == .unsafeKeyFile)
+            #expect(try failure { try KeyRing.update(file: path) { _ in } }.reason == .unsafeKeyFile)
+        }
+        symlink(try directory.write("real", text.utf8), directory.file("link"))
+        #expect(try failure { _ = try KeyRing(contentsOfFile: directory.file("link")) }.reason == .unsafeKeyFile)
+        #expect(try failure { _ = try KeyRing(contentsOfFile: directory.path) }.reason == .unsafeKeyFile)
+        #expect(try failure { _ = try KeyRing(contentsOfFile: directory.file("absent")) }.reason == .noSuchFile)
+        let large = try directory.write("large", [UInt8](repeating: 10, count: KeyRing.sizeLimit + 1))
+        #expect(try failure { _ = try KeyRing(contentsOfFile: large) }.message.contains("more than 65536 bytes"))
+    }
+
+    // MARK: Updates
+
+    private func makeFile(mode: mode_t = 0o600) throws -> String {
+        try directory.write("ring", "sealdb-keyring 1\nactive a\na key \(KeyRingTests.digits)\n".utf8, mode: mode)
+    }
+
+    @Test func updateReplacesTheFileAndKeepsItsMode() throws {
+        let path = try makeFile(mode: 0o400)
+        // Of one that was killed.
+        try directory.write(".ring.sealdb-left", "x".utf8)
+        let ring = try KeyRing.update(file: path) { ring throws(DatabaseError) in
+            try ring.add(.random(), id: "b")
+            try ring.activate("b")
+        }
+        #expect(ring.activeID == "b")
+        let read = try KeyRing(contentsOfFile: path)
+        #expect(read.activeID == "b" && read.ids == ["a", "b"])
+        #expect(try read.key("b") == ring.key("b"))
+        var status = stat()
+        #expect(stat(path, &status) == 0 && status.st_mode & 0o777 == 0o400)
+        #expect(directory.names == ["ring"])
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root can give a file away"))
+    func updateKeepsTheOwner() throws {
+        let path = try makeFile()
+        #expect(chown(path, 0, 65534) == 0)
+        try KeyRing.update(file: path) { ring throws(DatabaseError) in try ring.add(.random(), id: "b") }
+        var status = stat()
+        #expect(stat(path, &status) == 0 && status.st_gid == 65534)
+    }
+
+    @Test func failedUpdateChangesNothing() throws {
+        let path = try makeFile()
+        let before = try directory.bytes("ring")
+        #expect(
+            try failure { try KeyRing.update(file: path) { ring throws(DatabaseError) in try ring.remove("a") } }
+                .reason == .malformedKeyRing
+        )
+        let attempt = { () throws in
+            try KeyRing.update(file: path) { ring throws(DatabaseError) in try ring.add(.passphrase("p"), id: "b") }
+        }
+        #expect(try failure { _ = try attempt() }.reason == .malformedKeyRing)
+        let tooMany = { () throws in
+            try KeyRing.update(file: path) { ring throws(DatabaseError) in
+                for number in 0..<1000 { try ring.add(.random(), id: "k\(number)") }
+            }
+        }
+        #expect(try failure { _ = try tooMany() }.message.contains("65536"))
+        #expect(try directory.bytes("ring") == before)
+        #expect(directory.names == ["ring"])
+    }
+
+    @Test func simultaneousUpdatesAllCount() throws {
+        let path = try makeFile()
+        DispatchQueue.concurrentPerform(iterations: 8) { number in
+            #expect(throws: Never.self) {
+                try KeyRing.update(file: path) { ring throws(DatabaseError) in try ring.add(.random(), id: "k\(number)")
+                }
+            }
+        }
+        #expect(try KeyRing(contentsOfFile: path).ids == ["a"] + (0..<8).map { "k\($0)" })
+        #expect(directory.names == ["ring"])
+    }
+}
+
+extension KeyRing {
+    init(parsing text: String) throws {
+        self = try Array(text.utf8).withUnsafeBytes { bytes in try KeyRing(parsing: bytes, path: nil) }
+    }
+}

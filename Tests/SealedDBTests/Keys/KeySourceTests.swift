@@ -1,0 +1,191 @@
+import Foundation
+import Testing
+
+@testable import SealedDB
+
+struct KeySourceTests {
+    private let directory: TemporaryDirectory
+    private let digits = String(repeating: "0A", count: 32)
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    private func write(_ name: String, _ bytes: some Collection<UInt8>, mode: mode_t = 0o600) throws -> String {
+        try directory.write(name, bytes, mode: mode)
+    }
+
+    private func reason(_ source: KeySource) -> DatabaseError.Reason? { failure(source)?.reason }
+
+    private func failure(_ source: KeySource) -> DatabaseError? {
+        do throws(DatabaseError) {
+            _ = try source.key()
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    // MARK: Files
+
+    @Test func createdFileIsPrivateAndRead() throws {
+        let path = directory.file("key")
+        try KeyFile.create(atPath: path)
+        var status = stat()
+        #expect(stat(path, &status) == 0)
+        #expect(status.st_mode & 0o777 == 0o600)
+        #expect(status.st_size == 65)
+        let before = try directory.bytes("key")
+        #expect(try KeySource.keyFile(path).key() == KeySource.keyFile(path).key())
+        let error = #expect(throws: DatabaseError.self) { try KeyFile.create(atPath: path) }
+        #expect(error?.reason == .alreadyExists)
+        #expect(try directory.bytes("key") == before)
+        let nowhere = #expect(throws: DatabaseError.self) { try KeyFile.create(atPath: directory.file("no/key")) }
+        #expect(nowhere?.reason == .cannotCreate)
+    }
+
+    @Test func formsOfKeyFiles() throws {
+        let expected = try Key.testing(10)
+        #expect(try KeySource.keyFile(write("a", digits.utf8)).key() == expected)
+        #expect(try KeySource.keyFile(write("b", (digits + "\n").utf8)).key() == expected)
+        #expect(try KeySource.keyFile(write("c", [UInt8](repeating: 10, count: 32))).key() == expected)
+        for bad in [
+            digits + "\n\n", digits + "\r\n", String(digits.dropLast()), digits + "0", "", "zz" + digits.dropLast(2),
+        ] {
+            let error = try #require(try failure(.keyFile(write("bad", bad.utf8))))
+            #expect(error.reason == .malformedKey)
+            #expect(error.message.contains(directory.file("bad")) && !error.message.contains("0A0A"))
+        }
+        #expect(try reason(.keyFile(write("huge", [UInt8](repeating: 48, count: 5000)))) == .malformedKey)
+    }
+
+    /// All sources that are files, by the name of one in the directory.
+    private static let fileSources: [@Sendable (String) -> KeySource] = [
+        { .keyFile($0) }, { .passphraseFile($0) },
+    ]
+
+    @Test(arguments: fileSources)
+    func unsafeFilesAreRefused(source: @Sendable (String) -> KeySource) throws {
+        for mode: mode_t in [0o640, 0o604, 0o660, 0o644, 0o620, 0o601] {
+            #expect(try reason(source(write("open", digits.utf8, mode: mode))) == .unsafeKeyFile)
+        }
+        symlink(try write("target", digits.utf8), directory.file("link"))
+        #expect(reason(source(directory.file("link"))) == .unsafeKeyFile)
+        mkfifo(directory.file("pipe"), 0o600)
+        #expect(reason(source(directory.file("pipe"))) == .unsafeKeyFile)
+        #expect(reason(source(directory.path)) == .unsafeKeyFile)
+        #expect(reason(source("/dev/null")) == .unsafeKeyFile)
+        #expect(reason(source(directory.file("absent"))) == .noSuchFile)
+        #expect(reason(source(directory.file("target/below"))) == .noSuchFile)
+        #expect(reason(source(directory.file("target\0.txt"))) == .malformedKey)
+        #expect(try reason(source(write("huge", [UInt8](repeating: 48, count: 4097)))) == .malformedKey)
+        #expect(try reason(source(write("empty", []))) == .malformedKey)
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root can give a file away"), arguments: fileSources)
+    func filesOfOthersAreRefused(source: @Sendable (String) -> KeySource) throws {
+        let path = try write("foreign", digits.utf8)
+        #expect(chown(path, 65534, 65534) == 0)
+        #expect(reason(source(path)) == .unsafeKeyFile)
+    }
+
+    @Test func passphraseFiles() throws {
+        let expected = try Key.passphrase("open sesame")
+        #expect(try KeySource.passphraseFile(write("p", "open sesame\n".utf8)).key() == expected)
+        #expect(try KeySource.passphraseFile(write("p", "open sesame".utf8)).key() == expected)
+        #expect(try KeySource.passphraseFile(write("p", "open sesame\n\n".utf8)).key() != expected)
+        #expect(try reason(.passphraseFile(write("empty", "\n".utf8))) == .malformedKey)
+        let utf16 = try #require(try failure(.passphraseFile(write("nul", [0x6f, 0, 0x70, 0]))))
+        #expect(utf16.reason == .malformedKey && utf16.message.contains("NUL"))
+        #expect(try reason(.passphraseFile(write("raw", "x'\(digits)'".utf8))) == .malformedKey)
+    }
+
+    // MARK: Descriptors
+
+    @Test func descriptorsAreReadAndClosed() throws {
+        let descriptor = open(try write("p", "open sesame\n".utf8), O_RDONLY)
+        #expect(try KeySource.passphraseDescriptor(descriptor).key() == Key.passphrase("open sesame"))
+        let other = open(try write("k", digits.utf8), O_RDONLY)
+        #expect(try KeySource.keyDescriptor(other).key() == .testing(10))
+        #expect(reason(.passphraseDescriptor(-1)) == .noSuchFile)
+        #expect(reason(.keyDescriptor(-1)) == .noSuchFile)
+    }
+
+    @Test func descriptorsOfAPipeGiveAllThatIsWritten() throws {
+        var ends: [Int32] = [0, 0]
+        #expect(pipe(&ends) == 0)
+        let (reading, writing) = (ends[0], ends[1])
+        let digits = digits
+        Thread.detachNewThread {
+            for part in [digits.prefix(10), digits.dropFirst(10)] {
+                _ = Array(part.utf8).withUnsafeBytes { Glibc.write(writing, $0.baseAddress, $0.count) }
+            }
+            close(writing)
+        }
+        #expect(try KeySource.keyDescriptor(reading).key() == .testing(10))
+    }
+
+    // MARK: Credentials
+
+    private func credential(_ name: String, directory: String?) -> DatabaseError.Reason? {
+        do throws(DatabaseError) {
+            _ = try Credential.contents(name, directory: directory)
+            return nil
+        } catch {
+            return error.reason
+        }
+    }
+
+    @Test func credentialsAreFilesOfTheService() throws {
+        _ = try write("db", digits.utf8, mode: 0o400)
+        let contents = try Credential.contents("db", directory: directory.path)
+        #expect(try KeyFile.rawKey(in: contents, name: "it") == .testing(10))
+        #expect(credential("absent", directory: directory.path) == .noSuchFile)
+        for directory in [nil, "", "relative"] { #expect(credential("db", directory: directory) == .noSuchFile) }
+        for name in ["", ".", "..", "../db", "/db", "a/b", "db\0"] {
+            #expect(credential(name, directory: directory.path) == .malformedKey, "\(name)")
+        }
+    }
+
+    @Test func unsafeCredentialsAreRefused() throws {
+        _ = try write("db", digits.utf8, mode: 0o404)
+        #expect(credential("db", directory: directory.path) == .unsafeKeyFile)
+        _ = try write("db", digits.utf8, mode: 0o420)
+        #expect(credential("db", directory: directory.path) == .unsafeKeyFile)
+        symlink("db", directory.file("link"))
+        #expect(credential("link", directory: directory.path) == .unsafeKeyFile)
+    }
+
+    /// systemd keeps the file root's and lets the service read it by an access control list, whose mask shows there.
+    @Test(.enabled(if: geteuid() == 0, "is about files of root"))
+    func groupBitsOfRootsCredentials() throws {
+        _ = try write("db", digits.utf8, mode: 0o440)
+        #expect(credential("db", directory: directory.path) == nil)
+        #expect(reason(.keyFile(directory.file("db"))) == .unsafeKeyFile)
+        #expect(chown(directory.file("db"), 65534, 65534) == 0)
+        #expect(credential("db", directory: directory.path) == .unsafeKeyFile)
+    }
+
+    // MARK: Closures and texts
+
+    @Test func closures() throws {
+        #expect(try KeySource.closure { try .testing(3) }.key() == .testing(3))
+        struct Unavailable: Error { let secret = "hush" }
+        let error = try #require(failure(.closure { throw Unavailable() }))
+        #expect(error.reason == .keySourceFailed)
+        #expect(error.message.contains("Unavailable") && !error.message.contains("hush"))
+        #expect(reason(.closure { throw DatabaseError.malformedKey("no") }) == .malformedKey)
+    }
+
+    @Test(arguments: [
+        (KeySource.keyFile("/k"), "key file /k"), (.passphraseFile("/p"), "passphrase file /p"),
+        (.keyCredential("c"), "key credential c"), (.passphraseCredential("c"), "passphrase credential c"),
+        (.keyDescriptor(3), "key from descriptor 3"), (.passphraseDescriptor(3), "passphrase from descriptor 3"),
+        (.keyCommand(["/bin/vault", "hush"]), "key from command /bin/vault"),
+        (.passphraseCommand(["/bin/vault", "hush"]), "passphrase from command /bin/vault"),
+        (.prompt("Passphrase: ", confirm: true), "passphrase from the terminal"),
+    ])
+    func descriptionsNameTheSourceAndNoArguments(source: KeySource, text: String) {
+        #expect("\(source)" == text)
+    }
+}

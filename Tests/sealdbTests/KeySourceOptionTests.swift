@@ -1,0 +1,173 @@
+import Foundation
+import Testing
+
+/// The sources of keys beside files and prompts, and the environment.
+@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+struct KeySourceOptionTests {
+    private static let answer = ["query", "db", "SELECT 40 + 2", "--format", "csv"]
+
+    private func expectAnswer(
+        _ sandbox: Sandbox,
+        _ arguments: String...,
+        environment: [String: String?] = [:],
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        let outcome = try sandbox.run(
+            [Tool.sealdb] + KeySourceOptionTests.answer + arguments,
+            environment: environment
+        )
+        #expect(outcome.status == 0 && outcome.lines.last == "42", "\(outcome.error)", sourceLocation: sourceLocation)
+    }
+
+    // MARK: Commands
+
+    @Test func keyAndPassphraseCommands() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeKey()
+        try sandbox.write("pass phrase", "correct horse\n")
+        let key = sandbox.path("key")
+        try sandbox.succeed("create", "db", "--key-command", "/bin/cat \(key)")
+        try expectAnswer(sandbox, "--key-file", "key")
+        let words = "/bin/cat '\(sandbox.path("pass phrase"))'"
+        try sandbox.succeed("rotate", "db", "--key-file", "key", "--new-passphrase-command", words)
+        try expectAnswer(sandbox, "--passphrase-command", words)
+        try expectAnswer(sandbox, "--passphrase-file", "pass phrase")
+        try sandbox.succeed("rotate", "db", "--passphrase-command", words, "--new-key-command", "/bin/cat \(key)")
+        try expectAnswer(sandbox, "--key-file", "key")
+    }
+
+    @Test func failingCommands() throws {
+        let sandbox = try Sandbox()
+        let failed = try sandbox.run(
+            [Tool.sealdb, "create", "db", "--passphrase-command", "/bin/sh -c 'echo hint >&2; echo hush; exit 4'"]
+        )
+        #expect(failed.status == 69)
+        // What the command says to people passes through.
+        #expect(failed.error.hasPrefix("hint\nsealdb: The key command /bin/sh ended with exit status 4."))
+        #expect(!failed.error.contains("hush") && failed.output.isEmpty)
+        try sandbox.fail(66, "create", "db", "--key-command", "/no/such/program")
+        try sandbox.fail(65, "create", "db", "--key-command", "/bin/echo short")
+        try sandbox.fail(69, "create", "db", "--key-command", "/bin/cat /dev/zero")
+        #expect(try sandbox.names() == [])
+    }
+
+    @Test func commandsGetNoEnvironment() throws {
+        let sandbox = try Sandbox()
+        let command = "/bin/sh -c 'env > seen; echo correct horse'"
+        let outcome = try sandbox.run(
+            [Tool.sealdb, "create", "db", "--passphrase-command", command],
+            environment: ["VAULT_TOKEN": "hush", "HOME": "/home/me", "PATH": "/evil", "LD_LIBRARY_PATH": "/evil"]
+        )
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let seen = String(decoding: try sandbox.contents("seen"), as: UTF8.self)
+        #expect(seen.contains("HOME=/home/me\n"))
+        #expect(!seen.contains("hush") && !seen.contains("evil"), "\(seen)")
+    }
+
+    // MARK: Descriptors
+
+    @Test func keyDescriptors() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeKey()
+        try sandbox.makeKey("new")
+        let text = """
+            "$0" create db --key-fd 3 3<key && "$0" rotate db --key-fd 3 --new-key-fd 4 3<key 4<new \
+            && "$0" verify db --key-fd 0 <new
+            """
+        let outcome = try sandbox.run(["sh", "-c", text, Tool.sealdb])
+        #expect(outcome.status == 0 && outcome.output.contains("sound"), "\(outcome.error)")
+        try sandbox.fail(66, "verify", "db", "--key-fd", "77")
+    }
+
+    // MARK: Credentials
+
+    @Test func credentials() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeKey()
+        try sandbox.write("words", "correct horse\n", mode: 0o400)
+        let environment = ["CREDENTIALS_DIRECTORY": sandbox.directory]
+        func run(_ arguments: String...) throws -> Outcome {
+            try sandbox.run([Tool.sealdb] + arguments, environment: environment)
+        }
+        #expect(try run("create", "db", "--key-credential", "key").status == 0)
+        try expectAnswer(sandbox, "--key-file", "key")
+        #expect(
+            try run("rotate", "db", "--key-credential", "key", "--new-passphrase-credential", "words").status == 0
+        )
+        try expectAnswer(sandbox, "--passphrase-credential", "words", environment: environment)
+        #expect(try run("rotate", "db", "--passphrase-file", "words", "--new-key-credential", "key").status == 0)
+        #expect(try run("verify", "db", "--key-credential", "absent").status == 66)
+        for name in ["../key", "", ".."] { #expect(try run("verify", "db", "--key-credential", name).status == 65) }
+        let none = try sandbox.run(
+            [Tool.sealdb, "verify", "db", "--key-credential", "key"],
+            environment: ["CREDENTIALS_DIRECTORY": nil]
+        )
+        #expect(none.status == 66 && none.error.contains("CREDENTIALS_DIRECTORY is not set"))
+    }
+
+    // MARK: Environment
+
+    @Test func filesNamedByTheEnvironment() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        try sandbox.makeKey("other")
+        try expectAnswer(sandbox, environment: ["SEALDB_KEY_FILE": "key"])
+        try expectAnswer(sandbox, environment: ["SEALDB_KEY_FILE": "key", "SEALDB_KEY_RING": ""])
+        // Options count more.
+        try expectAnswer(sandbox, "--key-file", "key", environment: ["SEALDB_KEY_FILE": "other"])
+        let wrong = try sandbox.run([Tool.sealdb, "verify", "db"], environment: ["SEALDB_KEY_FILE": "other"])
+        #expect(wrong.status == 77)
+        let two = try sandbox.run(
+            [Tool.sealdb, "verify", "db"],
+            environment: ["SEALDB_KEY_FILE": "key", "SEALDB_PASSPHRASE_FILE": "words"]
+        )
+        #expect(two.status == 64)
+        #expect(two.error.contains("SEALDB_KEY_FILE and SEALDB_PASSPHRASE_FILE exclude each other"))
+        // It never gives a new key.
+        let none = try sandbox.run(
+            [Tool.sealdb, "rotate", "db", "--key-file", "key"],
+            environment: ["SEALDB_KEY_FILE": "other"]
+        )
+        #expect(none.status == 64 && none.error.contains("A new key is needed"))
+        try sandbox.write("words", "correct horse\n")
+        try sandbox.succeed("rotate", "db", "--key-file", "key", "--new-passphrase-file", "words")
+        try expectAnswer(sandbox, environment: ["SEALDB_PASSPHRASE_FILE": "words"])
+        // The secret itself is not taken for a name that happens to exist, nor shown.
+        let secret = try sandbox.run(
+            [Tool.sealdb, "verify", "db"],
+            environment: ["SEALDB_PASSPHRASE": "correct horse"]
+        )
+        #expect(secret.status == 64 && !secret.error.contains("horse"))
+    }
+
+    // MARK: Several processes
+
+    /// An empty file becomes a store at its first opening: all who come at once must agree on its salt.
+    @Test func processesThatCreateAStoreAtOnce() throws {
+        let sandbox = try Sandbox()
+        try sandbox.write("words", "correct horse\n")
+        for round in 0..<3 {
+            try sandbox.write("db\(round)", "")
+            let text = """
+                for i in 1 2 3 4; do
+                    "$0" exec db\(round) "CREATE TABLE t$i (a)" --passphrase-file words --lock-wait 60 &
+                    all="$all $!"
+                done
+                for one in $all; do wait $one || exit 1; done
+                """
+            let outcome = try sandbox.run(["sh", "-c", text, Tool.sealdb])
+            #expect(outcome.status == 0, "\(outcome.error)")
+            let tables = try sandbox.succeed(
+                "query",
+                "db\(round)",
+                "SELECT count(*) FROM sqlite_schema",
+                "--passphrase-file",
+                "words",
+                "--format",
+                "csv"
+            )
+            #expect(tables.lines.last == "4")
+            try sandbox.succeed("verify", "db\(round)", "--passphrase-file", "words")
+        }
+    }
+}
