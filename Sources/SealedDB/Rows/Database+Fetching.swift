@@ -6,8 +6,7 @@
 /// | `(Int, String?).self` | a tuple of its columns, in their order |
 /// | `Int.self`, a ``ColumnReadable`` type | its first column |
 ///
-/// SQL is given as in ``Database/executeQuery(_:_:)``. All throw ``DatabaseError``; those with a Decodable type also what
-/// an `init(from:)` of your own throws.
+/// SQL is given as in ``Database/executeQuery(_:_:)``.
 extension Database {
     /// The rows of a query, one at a time.
     @inlinable
@@ -15,7 +14,7 @@ extension Database {
         _ type: Value.Type,
         _ sql: SQL,
         _ values: repeat each Argument
-    ) throws(DatabaseError) -> Rows<Value, any Error> {
+    ) throws(DatabaseError) -> Rows<Value> {
         try executeQuery(sql, repeat each values).rows(type)
     }
 
@@ -25,7 +24,7 @@ extension Database {
         _ type: Value.Type,
         _ sql: SQL,
         _ values: repeat each Argument
-    ) throws(DatabaseError) -> Rows<Value, DatabaseError> {
+    ) throws(DatabaseError) -> Rows<Value> {
         try executeQuery(sql, repeat each values).rows(type)
     }
 
@@ -35,7 +34,7 @@ extension Database {
         _ type: (repeat each Column).Type,
         _ sql: SQL,
         _ values: repeat each Argument
-    ) throws(DatabaseError) -> Rows<(repeat each Column), DatabaseError> {
+    ) throws(DatabaseError) -> Rows<(repeat each Column)> {
         try executeQuery(sql, repeat each values).rows(type)
     }
 
@@ -45,7 +44,7 @@ extension Database {
         _ type: Value.Type,
         _ sql: SQL,
         _ values: repeat each Argument
-    ) throws -> [Value] {
+    ) throws(DatabaseError) -> [Value] {
         try query(type, sql, repeat each values).all()
     }
 
@@ -75,7 +74,7 @@ extension Database {
         _ type: Value.Type,
         _ sql: SQL,
         _ values: repeat each Argument
-    ) throws -> Value? {
+    ) throws(DatabaseError) -> Value? {
         try first(of: query(type, sql, repeat each values))
     }
 
@@ -135,14 +134,14 @@ extension Database {
     /// ```swift
     /// let people: [Int: Person] = try db.dictionary(Person.self, keyedBy: "id", "SELECT * FROM person")
     /// ```
-    /// - Throws: ``DatabaseError``, also if two rows have the same key; and what an `init(from:)` of your own throws.
+    /// - Throws: ``DatabaseError``, also if two rows have the same key.
     @inlinable
     public func dictionary<Key: ColumnReadable & Hashable, Value: Decodable, each Argument: Bindable>(
         _ type: Value.Type,
         keyedBy column: String,
         _ sql: SQL,
         _ values: repeat each Argument
-    ) throws -> [Key: Value] {
+    ) throws(DatabaseError) -> [Key: Value] {
         let rows = try executeQuery(sql, repeat each values)
         defer { rows.close() }
         let elements = rows.rows(type)
@@ -155,7 +154,7 @@ extension Database {
     }
 
     @inlinable
-    func first<Element, Failure: Error>(of rows: Rows<Element, Failure>) throws(Failure) -> Element? {
+    func first<Element>(of rows: Rows<Element>) throws(DatabaseError) -> Element? {
         defer { rows.close() }
         return try rows.next()
     }

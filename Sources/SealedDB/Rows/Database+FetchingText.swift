@@ -11,7 +11,7 @@ extension Database {
         _ sql: String,
         _ first: First,
         _ values: repeat each Argument
-    ) throws(DatabaseError) -> Rows<Value, any Error> {
+    ) throws(DatabaseError) -> Rows<Value> {
         try query(type, SQL(raw: sql), first, repeat each values)
     }
 
@@ -23,7 +23,7 @@ extension Database {
         _ sql: String,
         _ first: First,
         _ values: repeat each Argument
-    ) throws(DatabaseError) -> Rows<Value, DatabaseError> {
+    ) throws(DatabaseError) -> Rows<Value> {
         try query(type, SQL(raw: sql), first, repeat each values)
     }
 
@@ -35,7 +35,7 @@ extension Database {
         _ sql: String,
         _ first: First,
         _ values: repeat each Argument
-    ) throws(DatabaseError) -> Rows<(repeat each Column), DatabaseError> {
+    ) throws(DatabaseError) -> Rows<(repeat each Column)> {
         try query(type, SQL(raw: sql), first, repeat each values)
     }
 
@@ -47,7 +47,7 @@ extension Database {
         _ sql: String,
         _ first: First,
         _ values: repeat each Argument
-    ) throws -> [Value] {
+    ) throws(DatabaseError) -> [Value] {
         try all(type, SQL(raw: sql), first, repeat each values)
     }
 
@@ -83,7 +83,7 @@ extension Database {
         _ sql: String,
         _ first: First,
         _ values: repeat each Argument
-    ) throws -> Value? {
+    ) throws(DatabaseError) -> Value? {
         try self.first(type, SQL(raw: sql), first, repeat each values)
     }
 
@@ -154,7 +154,7 @@ extension Database {
         _ sql: String,
         _ first: First,
         _ values: repeat each Argument
-    ) throws -> [Key: Value] {
+    ) throws(DatabaseError) -> [Key: Value] {
         try dictionary(type, keyedBy: column, SQL(raw: sql), first, repeat each values)
     }
 

@@ -2,7 +2,8 @@
 ///
 /// Each property is a column, named by ``Database/columnNaming``, and `nil` is NULL, also where the column has a default.
 /// A ``Bindable`` property is stored as such, one that codes itself as a single value as that value, every other one as
-/// JSON text as with ``JSON``. Names are quoted, so that they may be any. What an `encode(to:)` of your own throws is thrown on.
+/// JSON text as with ``JSON``. Names are quoted, so that they may be any. An error that an `encode(to:)` of
+/// your own throws is the ``DatabaseError/underlyingError`` of the one thrown.
 extension Database {
     /// Inserts a row. An optional property that is the INTEGER PRIMARY KEY gets the next row id if it is `nil`.
     ///
@@ -11,7 +12,7 @@ extension Database {
     /// ```
     /// - Returns: the row id; 0 if no row was inserted (a conflict that the table ignores), or the table has no row ids.
     @discardableResult
-    public func insert(_ value: some Encodable, into table: String) throws -> Int64 {
+    public func insert(_ value: some Encodable, into table: String) throws(DatabaseError) -> Int64 {
         let row = try encode(value)
         let sql =
             row.columns.isEmpty
@@ -25,7 +26,7 @@ extension Database {
     ///
     /// - Returns: false if there is no such row; nothing was changed then.
     /// - Throws: ``DatabaseError``, also if the table has no primary key, or the value lacks a part of it.
-    public func update(_ value: some Encodable, in table: String) throws -> Bool {
+    public func update(_ value: some Encodable, in table: String) throws(DatabaseError) -> Bool {
         let row = try encode(value)
         return try recording { () throws(DatabaseError) in
             let key = try primaryKey(of: table)
@@ -53,7 +54,7 @@ extension Database {
 
     /// Inserts a row, or updates the one that has its primary key. https://www.sqlite.org/lang_upsert.html
     /// - Throws: ``DatabaseError``, also if the table has no primary key.
-    public func upsert(_ value: some Encodable, into table: String) throws {
+    public func upsert(_ value: some Encodable, into table: String) throws(DatabaseError) {
         let row = try encode(value)
         try recording { () throws(DatabaseError) in
             let key = try primaryKey(of: table)
@@ -65,12 +66,8 @@ extension Database {
         }
     }
 
-    private func encode(_ value: some Encodable) throws -> RowEncoder {
-        do {
-            return try RowEncoder.encode(value, naming: columnNaming)
-        } catch let error as DatabaseError {
-            return try recording { () throws(DatabaseError) in throw error }
-        }
+    private func encode(_ value: some Encodable) throws(DatabaseError) -> RowEncoder {
+        try recording { () throws(DatabaseError) in try RowEncoder.encode(value, naming: columnNaming) }
     }
 
     private func execute(_ sql: String, _ values: [any Bindable]) throws(DatabaseError) {

@@ -7,12 +7,14 @@ extension ResultSet {
     ///   a raw value, is read from that value; every other one (arrays, dictionaries, structs) from JSON text, as with
     ///   ``JSON``.
     /// - A type that codes itself as a single value is read from the first column.
-    public func rows<Value: Decodable>(_ type: Value.Type) -> Rows<Value, any Error> {
+    ///
+    /// An error that an `init(from:)` of your own throws is the ``DatabaseError/underlyingError`` of the one thrown.
+    public func rows<Value: Decodable>(_ type: Value.Type) -> Rows<Value> {
         let decoder = RowDecoder(
             statement: prepared,
             dateFormat: parentDB?.dateFormat,
             naming: parentDB?.columnNaming ?? .asIs
         )
-        return Rows(self) { try decoder.nextRow(type) }
+        return Rows(self) { () throws(DatabaseError) in try decoder.nextRow(type) }
     }
 }

@@ -49,14 +49,21 @@ final class RowDecoder: Decoder {
     func singleValueContainer() -> any SingleValueDecodingContainer { ColumnValue(decoder: self, index: nil) }
 
     /// Steps, and reads a whole row; `nil` at the end.
-    func nextRow<Value: Decodable>(_ type: Value.Type) throws -> Value? {
+    func nextRow<Value: Decodable>(_ type: Value.Type) throws(DatabaseError) -> Value? {
         guard try statement.step() else { return nil }
         do {
             return try Value(from: self)
         } catch let error as DecodingError {
-            throw DatabaseError.notDecodable(
+            throw .notDecodable(
                 "Row \(statement.rowNumber) cannot be read as \(type): \(CodingFailure.summary(of: error)).",
                 statement
+            )
+        } catch {
+            throw .thrown(
+                error,
+                message: "Row \(statement.rowNumber) cannot be read as \(type), because its init(from:) failed.",
+                code: SQLITE_MISMATCH,
+                sql: statement.sql
             )
         }
     }

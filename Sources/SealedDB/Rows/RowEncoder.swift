@@ -15,12 +15,18 @@ final class RowEncoder: Encoder {
         self.naming = naming
     }
 
-    static func encode(_ value: some Encodable, naming: ColumnNaming) throws -> RowEncoder {
+    static func encode(_ value: some Encodable, naming: ColumnNaming) throws(DatabaseError) -> RowEncoder {
         let encoder = RowEncoder(naming: naming)
         do {
             try value.encode(to: encoder)
         } catch let error as EncodingError {
             encoder.reject(CodingFailure.summary(of: error))
+        } catch {
+            throw .thrown(
+                error,
+                message: "A \(type(of: value)) was not stored, because its encode(to:) failed.",
+                code: SQLITE_MISMATCH
+            )
         }
         if let problem = encoder.problem {
             throw DatabaseError(

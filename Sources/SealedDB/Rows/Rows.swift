@@ -10,26 +10,25 @@ import Foundation
 /// like one with two rows. ``next()`` and ``forEach(_:)`` throw instead.
 ///
 /// The first error ends the rows, and every later call throws it again. Keeps its ``Database`` alive; not Sendable.
-public final class Rows<Element, Failure: Error> {
+public final class Rows<Element> {
     @usableFromInline let resultSet: ResultSet
     /// Steps and reads.
-    @usableFromInline let advance: () throws(Failure) -> Element?
+    @usableFromInline let advance: () throws(DatabaseError) -> Element?
     @usableFromInline var isActive = true
-    @usableFromInline var failure: Failure?
+    @usableFromInline var failure: DatabaseError?
 
     @inlinable
-    init(_ resultSet: ResultSet, advance: @escaping () throws(Failure) -> Element?) {
+    init(_ resultSet: ResultSet, advance: @escaping () throws(DatabaseError) -> Element?) {
         self.resultSet = resultSet
         self.advance = advance
     }
 
     /// The next row; `nil` at the end.
-    /// - Throws: ``DatabaseError`` if the query fails, or the row cannot be read as an `Element`; also what an
-    ///   `init(from:)` of your own throws.
+    /// - Throws: ``DatabaseError`` if the query fails, or the row cannot be read as an `Element`.
     @inlinable
-    public func next() throws(Failure) -> Element? {
+    public func next() throws(DatabaseError) -> Element? {
         guard isActive else { return try ended() }
-        do throws(Failure) {
+        do throws(DatabaseError) {
             if let element = try advance() { return element }
         } catch {
             fail(error)
@@ -40,10 +39,10 @@ public final class Rows<Element, Failure: Error> {
 
     /// All rows that are left.
     @inlinable
-    public func all() throws(Failure) -> [Element] {
+    public func all() throws(DatabaseError) -> [Element] {
         var result: [Element] = []
         if isActive {
-            do throws(Failure) {
+            do throws(DatabaseError) {
                 while let element = try advance() { result.append(element) }
             } catch {
                 fail(error)
@@ -69,13 +68,10 @@ public final class Rows<Element, Failure: Error> {
     }
 
     @usableFromInline
-    func fail(_ error: Failure) {
-        let recorded = (error as? DatabaseError).map { resultSet.recorded($0) }
-        failure = recorded as? Failure ?? error
-    }
+    func fail(_ error: DatabaseError) { failure = resultSet.recorded(error) }
 
     @usableFromInline
-    func ended() throws(Failure) -> Element? {
+    func ended() throws(DatabaseError) -> Element? {
         if let failure { throw failure }
         return nil
     }
@@ -90,20 +86,20 @@ extension ResultSet {
     @inlinable
     public func rows<each Column: ColumnReadable>(
         _ type: (repeat each Column).Type
-    ) -> Rows<(repeat each Column), DatabaseError> {
+    ) -> Rows<(repeat each Column)> {
         tuples(type)
     }
 
     /// The rows that are left as the values of their first column.
     @inlinable
-    public func rows<Value: ColumnReadable & Decodable>(_ type: Value.Type) -> Rows<Value, DatabaseError> {
+    public func rows<Value: ColumnReadable & Decodable>(_ type: Value.Type) -> Rows<Value> {
         tuples(type)
     }
 
     @inlinable
     func tuples<each Value: ColumnReadable>(
         _ type: (repeat each Value).Type
-    ) -> Rows<(repeat each Value), DatabaseError> {
+    ) -> Rows<(repeat each Value)> {
         // Not the set itself, whose weak references make it slow to retain.
         let cursor = RowCursor(self)
         var width: Int32 = 0

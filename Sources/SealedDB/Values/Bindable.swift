@@ -3,7 +3,7 @@ import Foundation
 /// A value that can be bound to a parameter of a statement.
 ///
 /// The standard integers, `Double`, `Float`, `Bool`, `String`, `Substring`, `Data`, `[UInt8]`, `Date`, `UUID`, `URL`,
-/// `Decimal`, `NSNull`, ``JSON`` and optionals of these conform. An enum with a raw value needs no more than to declare
+/// `Decimal`, `NSNull`, ``JSON``, ``SQLValue`` and optionals of these conform. An enum with a raw value needs no more than to declare
 /// it; another type binds what it consists of:
 ///
 /// ```swift

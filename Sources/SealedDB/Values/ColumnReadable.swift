@@ -16,6 +16,7 @@ import Foundation
 /// | `URL` | TEXT that is a valid URL as it stands |
 /// | `Decimal` | TEXT of a number that it holds exactly, INTEGER, or REAL as the shortest number that denotes it |
 /// | ``JSON`` | TEXT, or BLOB of JSON text |
+/// | ``SQLValue`` | everything |
 /// | optionals | NULL as `nil`, else as their type |
 /// | enums with raw value | the raw value, which must be that of a case |
 ///

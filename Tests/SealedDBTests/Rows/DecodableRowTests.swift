@@ -336,7 +336,10 @@ struct DecodableRowTests {
     }
 
     @Test func errorsOfOnesOwn() throws {
-        #expect(throws: Validated.Invalid.self) { try database.all(Validated.self, "SELECT -1 AS id") }
+        let own = #expect(throws: DatabaseError.self) { try database.all(Validated.self, "SELECT -1 AS id") }
+        #expect(own?.underlyingError is Validated.Invalid)
+        #expect(own?.reason == .closureFailed)
+        #expect(database.lastErrorMessage() == own?.message)
         let error = #expect(throws: DatabaseError.self) { try database.all(Validated.self, "SELECT 0 AS id") }
         #expect(error?.message.contains("secret") == false)
         #expect(!database.hasOpenResultSets)

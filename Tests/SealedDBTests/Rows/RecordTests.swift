@@ -133,6 +133,12 @@ struct RecordTests {
                 try nested.encode(1, forKey: .name)
             }
         }
+        struct Failing: Encodable {
+            struct Failure: Error {}
+            func encode(to encoder: any Encoder) throws { throw Failure() }
+        }
+        let own = #expect(throws: DatabaseError.self) { try database.insert(Failing(), into: "person") }
+        #expect(own?.underlyingError is Failing.Failure)
         struct Unknowable: Encodable { var name = [Double.nan] }
         try database.executeUpdate("CREATE TABLE plain (name DEFAULT 'd')")
         #expect(try database.insert(Empty(), into: "plain") == 1)

@@ -60,7 +60,7 @@ struct RowsTests {
     }
 
     @Test func rowsThatAreDroppedFreeTheirLocks() throws {
-        var rows: Rows<Int, DatabaseError>? = try database.query(Int.self, "SELECT id FROM person")
+        var rows: Rows<Int>? = try database.query(Int.self, "SELECT id FROM person")
         #expect(try rows?.next() == 1)
         #expect(database.hasOpenResultSets)
         rows = nil

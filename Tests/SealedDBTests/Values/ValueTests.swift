@@ -130,6 +130,28 @@ struct ValueTests {
         #expect(try database.scalar(Int.self, "SELECT count(*) FROM t WHERE v = \(whole)") == 2)
     }
 
+    @Test func valuesOfAnyType() throws {
+        for (value, type) in [
+            (.null, "null"), (.integer(.min), "integer"), (.real(1.5), "real"), (.text("a\0b"), "text"),
+            (.blob(Data([0])), "blob"), (.blob(Data()), "blob"),
+        ] as [(SQLValue, String)] {
+            #expect(try stored(value, as: type) == value)
+        }
+    }
+
+    @Test func databasesInUTF16() throws {
+        let other = Database(path: nil)
+        #expect(other.open())
+        #expect(other.executeStatements("PRAGMA encoding = 'UTF-16'; CREATE TABLE t (v)"))
+        try other.executeUpdate("INSERT INTO t VALUES (\("a\0ü👍")), (\(JSON(["ü"])))")
+        #expect(try other.first(String.self, "SELECT v FROM t") == "a\0ü👍")
+        #expect(try other.scalar(JSON<[String]>.self, "SELECT v FROM t WHERE rowid = 2")?.value == ["ü"])
+        let rows = try other.executeQuery("SELECT v FROM t")
+        #expect(rows.next())
+        #expect(rows.withUnsafeBytes(forColumn: "v") { [UInt8]($0) } == [UInt8]("a\0ü👍".utf8))
+        #expect(rows.data(forColumn: "v") == Data("a\0ü👍".utf8))
+    }
+
     private enum Colour: String, Bindable, ColumnReadable { case red, green }
     private struct Flags: OptionSet, Bindable, ColumnReadable { let rawValue: UInt8 }
 
