@@ -49,7 +49,7 @@ struct ContentDigest {
             case .integer: add(row.int64(at: column))
             case .float: add(Int64(bitPattern: row.double(at: column).bitPattern))
             case .text, .blob:
-                row.withTextOrBlob(at: column) { bytes in
+                row.withBytes(at: column) { bytes in
                     add(Int64(bytes.count))
                     buffer.append(contentsOf: bytes)
                 }

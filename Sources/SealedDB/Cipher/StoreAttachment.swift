@@ -25,16 +25,17 @@ struct StoreAttachment {
                 message: "Files are attached outside transactions. Nothing was attached."
             )
         }
-        let isNew = try check()
+        let start = try check()
         if key != nil { try connection.guardKeyFromAPI() }
         do throws(DatabaseError) {
-            try connection.unguarded { () throws(DatabaseError) in try runAttach() }
+            try connection.unguarded { () throws(DatabaseError) in try runAttach(start) }
         } catch {
             throw try explained(error)
         }
         guard key != nil else { return }
         do throws(DatabaseError) {
-            try proveSealed(isNew: isNew)
+            try proveSealed(isNew: start.isEmpty)
+            key?.derivedKeys?.storeExists(path)
         } catch {
             try? connection.run("DETACH \(schema.quotedIdentifier)")
             throw error
@@ -42,10 +43,10 @@ struct StoreAttachment {
     }
 
     /// Looks at the file before SQLite does.
-    /// - Returns: whether there is nothing in it yet.
-    private func check() throws(DatabaseError) -> Bool {
+    /// - Returns: its first bytes; none if there is nothing in it yet.
+    private func check() throws(DatabaseError) -> [UInt8] {
         if key != nil { try Engine.requireCodec() }
-        guard isFile else { return true }
+        guard isFile else { return [] }
         let exists = FileSystem.resolve(path) != nil
         guard exists || createsFile else {
             throw .system("Cannot attach \(path)", reason: .noSuchFile)
@@ -67,33 +68,32 @@ struct StoreAttachment {
                         : "\(path) is encrypted, or not a database, and no key was given. Nothing was attached."
                 )
             }
-            return start.isEmpty
+            return start
         }
         guard !isPlaintext else { throw try diagnosis(key) }
         try StoreOpening(path: path, key: key).refuseForeignJournal(key)
-        return start.isEmpty
+        return start
     }
 
-    private func runAttach() throws(DatabaseError) {
+    private func runAttach(_ start: [UInt8]) throws(DatabaseError) {
         let name = schema.quotedIdentifier
         // An empty key means none; without KEY, main's would be inherited.
         let end = key != nil ? " KEY ?" : mainHasKey ? " KEY ''" : ""
         let statement = try connection.prepare("ATTACH ? AS \(name)\(end)")
         defer { statement.close() }
         try statement.bind(path.hasPrefix("file:") ? "./" + path : path, at: 1)
-        if let key { try bind(key, to: statement) }
+        if let key { try bind(key, start, to: statement) }
         _ = try statement.step()
     }
 
-    /// SQLCipher takes text for a passphrase or a raw key by its form, and a blob for a passphrase.
-    private func bind(_ key: Key, to statement: Statement) throws(DatabaseError) {
-        try key.withKeySpec { spec throws(DatabaseError) in
-            if key.form == .passphrase {
-                try statement.bind(spec, at: 2)
-            } else {
-                try statement.bindText(spec, at: 2)
-            }
+    /// A passphrase is derived here, over the salt in the file; SQLCipher takes the text `x'…'` for a raw key.
+    private func bind(_ key: Key, _ start: [UInt8], to statement: Statement) throws(DatabaseError) {
+        var salt: [UInt8] = []
+        if let derivedKeys = key.derivedKeys {
+            salt = start.isEmpty ? try derivedKeys.saltOfNewStore(path) : Array(start.prefix(Key.saltByteCount))
         }
+        let raw = try key.derived(salt: salt, by: CipherSettings.sqlCipher4.parameters.keyDerivation)
+        try raw.withKeySpec(salt: salt) { spec throws(DatabaseError) in try statement.bindText(spec, at: 2) }
     }
 
     private func explained(_ error: DatabaseError) throws(DatabaseError) -> DatabaseError {

@@ -25,6 +25,8 @@ public struct Configuration: Sendable {
     /// setting that comes too late, and nothing opens the file afterwards; and SQL is text, in which a key can be seen.
     /// With true, what is needed must come right after the key, and nothing checks it.
     public var allowsCipherStatements = false
+    /// How columns are named after the properties of types that are read from rows or written to them.
+    public var columnNaming = ColumnNaming.asIs
     /// Called with each connection once it is open and its key has been proved right; throwing fails the opening.
     public var prepare: (@Sendable (Database) throws -> Void)?
     /// Where failures are logged, without statements, values or keys. Default `nil`: nowhere.

@@ -73,7 +73,8 @@ public final class ResultSet {
     /// Whether the set stands on a row.
     public func hasAnotherRow() -> Bool { prepared.hasRow }
 
-    private func finish() {
+    @usableFromInline
+    func finish() {
         if isPrepared { prepared.reset() } else { close() }
     }
 

@@ -155,6 +155,8 @@ extension DatabaseError {
         public static let interrupted = Reason("interrupted")
         /// SQL that would let plaintext or a key out, or spoil the store.
         public static let notAllowed = Reason("not allowed")
+        /// A column's value cannot be read as the type that was asked for, or a value cannot be stored.
+        public static let typeMismatch = Reason("type mismatch")
         /// The call is not allowed here: a programming error.
         public static let misuse = Reason("misuse")
 

@@ -27,6 +27,10 @@ public final class Statement {
     var hasTail = false
     /// True between a step that returned a row and the next step, reset or end.
     private(set) var hasRow = false
+    /// How many rows the execution has returned.
+    private(set) var rowNumber = 0
+    /// True after a failed binding: it must not run with NULL in place of values.
+    var lacksValues = false
     /// Whether a step failed.
     private(set) var hasFailed = false
     /// Whether a step is under way; a function that it calls must leave the statement alone.
@@ -73,10 +77,12 @@ public final class Statement {
     func step() throws(DatabaseError) -> Bool {
         guard let pointer else { throw .statementClosed }
         guard !isRunning else { throw .statementRunning }
+        guard !lacksValues else { throw .valuesMissing(sql) }
         try connection.requireNoHook()
         isRunning = true
         let code = connection.step(self, pointer)
         isRunning = false
+        rowNumber = hasRow ? rowNumber &+ 1 : 1
         hasRow = code == SQLITE_ROW
         let error = hasRow || code == SQLITE_DONE ? nil : connection.error(sql: sql)
         hasFailed = hasFailed || error != nil
@@ -204,22 +210,18 @@ public final class Statement {
         row(index).flatMap { sqlite3_column_text($0, index) }
     }
 
-    /// Calls `body` with the bytes of a blob, or of a text as UTF-8.
-    func withTextOrBlob(at index: Int32, _ body: (UnsafeRawBufferPointer) -> Void) {
-        guard let pointer = row(index) else { return }
-        let isText = sqlite3_column_type(pointer, index) == SqliteValueType.text.rawValue
+    /// Calls `body` with the bytes of a blob, or of a text as UTF-8, inside SQLite; `nil` for NULL.
+    @discardableResult
+    func withBytes<T, E: Error>(
+        at index: Int32,
+        _ body: (UnsafeRawBufferPointer) throws(E) -> T
+    ) throws(E) -> T? {
+        guard let pointer = row(index) else { return nil }
+        let type = sqlite3_column_type(pointer, index)
+        guard type != SqliteValueType.null.rawValue else { return nil }
+        // A text as blob would be in the encoding of the database. An empty blob has a null pointer.
+        let isText = type == SqliteValueType.text.rawValue
         let start = isText ? UnsafeRawPointer(sqlite3_column_text(pointer, index)) : sqlite3_column_blob(pointer, index)
-        let count = start == nil ? 0 : Int(sqlite3_column_bytes(pointer, index))
-        body(UnsafeRawBufferPointer(start: start, count: count))
-    }
-
-    /// Calls `body` with the bytes of a blob or text inside SQLite; `nil` for NULL.
-    func withBytes<T>(at index: Int32, _ body: (UnsafeRawBufferPointer) throws -> T) rethrows -> T? {
-        guard let pointer = row(index), sqlite3_column_type(pointer, index) != SqliteValueType.null.rawValue else {
-            return nil
-        }
-        // An empty blob has a null pointer.
-        let start = sqlite3_column_blob(pointer, index)
         let count = start == nil ? 0 : Int(sqlite3_column_bytes(pointer, index))
         return try body(UnsafeRawBufferPointer(start: start, count: count))
     }
@@ -244,6 +246,15 @@ extension DatabaseError {
             extendedCode: SQLITE_MISUSE,
             reason: .misuse,
             message: "The statement is closed or holds no SQL. Prepare it anew."
+        )
+    }
+
+    static func valuesMissing(_ sql: String?) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_MISUSE,
+            reason: .misuse,
+            message: "The values could not be bound. Nothing was executed; bind them again first.",
+            sql: sql
         )
     }
 }

@@ -3,23 +3,17 @@ import Foundation
 extension Statement {
     /// Binds the values to the parameters in order, one each.
     func bind(all values: [Any]?, dateFormat: DateFormatter?) throws(DatabaseError) {
-        let count = Int(parameterCount)
-        let given = values?.count ?? 0
-        guard given == count else {
-            throw DatabaseError(
-                extendedCode: SQLITE_RANGE,
-                reason: .misuse,
-                message: "The statement has \(count) parameters, but \(given) values were given. Nothing was executed.",
-                sql: sql
-            )
-        }
+        lacksValues = true
+        try checkCount(values?.count ?? 0)
         for (position, value) in (values ?? []).enumerated() {
             try bind(any: value, at: Int32(position + 1), dateFormat: dateFormat)
         }
+        lacksValues = false
     }
 
     /// Binds the values to the parameters of the form `:name`; keys are without the colon, surplus keys are ignored.
     func bind(named values: [AnyHashable: Any], dateFormat: DateFormatter?) throws(DatabaseError) {
+        lacksValues = true
         for index in 1..<max(1, parameterCount + 1) {
             guard let name = parameterName(at: index), name.hasPrefix(":") else {
                 throw DatabaseError(
@@ -42,31 +36,31 @@ extension Statement {
             }
             try bind(any: value, at: index, dateFormat: dateFormat)
         }
+        lacksValues = false
     }
 
     /// Binds by dynamic type. A type without a meaning in SQL is an error; FMDB would store its description.
     func bind(any value: Any, at index: Int32, dateFormat: DateFormatter?) throws(DatabaseError) {
+        // Comparing types is faster than asking for one after the other.
+        switch ObjectIdentifier(Swift.type(of: value)) {
+        case ObjectIdentifier(String.self): try bind(value as! String, at: index)
+        case ObjectIdentifier(Int.self): try bind(Int64(value as! Int), at: index)
+        case ObjectIdentifier(Double.self): try bind(value as! Double, at: index)
+        case ObjectIdentifier(Bool.self): try bind(value as! Bool ? 1 : 0 as Int64, at: index)
+        case ObjectIdentifier(Int64.self): try bind(value as! Int64, at: index)
+        case ObjectIdentifier(Data.self): try bind(value as! Data, at: index)
+        case ObjectIdentifier(NSNull.self): try bindNull(at: index)
+        default: try bind(unusual: value, at: index, dateFormat: dateFormat)
+        }
+    }
+
+    private func bind(unusual value: Any, at index: Int32, dateFormat: DateFormatter?) throws(DatabaseError) {
         switch value {
-        case let value as String: try bind(value, at: index)
-        case let value as Int: try bind(Int64(value), at: index)
-        case let value as Double: try bind(value, at: index)
-        case let value as Bool: try bind(value ? 1 : 0 as Int64, at: index)
-        case let value as Int64: try bind(value, at: index)
-        case let value as Int32: try bind(Int64(value), at: index)
-        case let value as Data: try bind(value, at: index)
-        case is NSNull: try bindNull(at: index)
-        case let value as Date: try bind(date: value, at: index, dateFormat: dateFormat)
-        case let value as any FixedWidthInteger: try bind(integer: value, at: index)
-        case let value as Float: try bind(Double(value), at: index)
-        case let value as [UInt8]: try bind(value, at: index)
-        case let value as Decimal: try bind(value.description, at: index)
-        case let value as any StringProtocol: try bind(String(value), at: index)
-        case let value as UUID: try bind(value.uuidString, at: index)
-        case let value as URL: try bind(value.absoluteString, at: index)
+        case let value as any Bindable: try bind(bindable: value, at: index, dateFormat: dateFormat)
         case let value as NSNumber: try bind(number: value, at: index)
         case let value as NSString: try bind(value as String, at: index)
-        case let value as NSData: try bind(any: value as Data, at: index, dateFormat: dateFormat)
-        case let value as NSDate: try bind(any: value as Date, at: index, dateFormat: dateFormat)
+        case let value as NSData: try bind(value as Data, at: index)
+        case let value as NSDate: try bind(bindable: value as Date, at: index, dateFormat: dateFormat)
         default:
             let mirror = Mirror(reflecting: value)
             guard mirror.displayStyle == .optional else { throw unbindable(value, at: index) }
@@ -78,24 +72,19 @@ extension Statement {
         }
     }
 
-    /// With a format as its text, else as seconds since 1970.
-    private func bind(date: Date, at index: Int32, dateFormat: DateFormatter?) throws(DatabaseError) {
-        if let dateFormat {
-            try bind(dateFormat.string(from: date), at: index)
-        } else {
-            try bind(date.timeIntervalSince1970, at: index)
-        }
-    }
-
-    /// A `UInt64` beyond `Int64.max` keeps its bits, as in FMDB, and is read back with `unsignedLongLongInt`.
-    private func bind(integer value: any FixedWidthInteger, at index: Int32) throws(DatabaseError) {
-        guard value.bitWidth <= 64 else { throw unbindable(value, at: index) }
-        try bind(Int64(truncatingIfNeeded: value), at: index)
+    private func bind(
+        bindable value: any Bindable,
+        at index: Int32,
+        dateFormat: DateFormatter?
+    ) throws(DatabaseError) {
+        var slot = ParameterSlot(statement: self, dateFormat: dateFormat)
+        slot.position = index
+        try value.bind(to: slot)
     }
 
     private func bind(number value: NSNumber, at index: Int32) throws(DatabaseError) {
         if let decimal = value as? NSDecimalNumber {
-            try bind(decimal.decimalValue.description, at: index)
+            try bind(bindable: decimal.decimalValue, at: index, dateFormat: nil)
         } else if ["f", "d"].contains(String(cString: value.objCType)) {
             try bind(value.doubleValue, at: index)
         } else {
@@ -109,7 +98,8 @@ extension Statement {
             reason: .misuse,
             message: """
                 A value of type \(Swift.type(of: value)) cannot be bound to parameter \(index). Nothing was executed. \
-                Convert it to a number, String, Data or Date; for a list write one placeholder for each element.
+                Convert it to a number, String, Data or Date, or make it Bindable; for a list write one placeholder \
+                for each element.
                 """,
             sql: sql
         )

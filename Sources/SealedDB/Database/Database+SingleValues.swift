@@ -1,0 +1,70 @@
+public import Foundation
+
+/// FMDB's queries for a single value: the first column of the first row, `nil` if there is no row or the value is NULL.
+/// SQLite converts it as in the reader of the same name; ``Database/scalar(_:_:_:)`` is strict.
+extension Database {
+    /// As ``ResultSet/int(forColumnIndex:)``.
+    public func intForQuery<each Value: Bindable>(
+        _ sql: SQL,
+        _ values: repeat each Value
+    ) throws(DatabaseError) -> Int32? {
+        try value(of: executeQuery(sql, repeat each values)) { $0.int(forColumnIndex: 0) }
+    }
+
+    /// As ``ResultSet/long(forColumnIndex:)``.
+    public func longForQuery<each Value: Bindable>(
+        _ sql: SQL,
+        _ values: repeat each Value
+    ) throws(DatabaseError) -> Int? {
+        try value(of: executeQuery(sql, repeat each values)) { $0.long(forColumnIndex: 0) }
+    }
+
+    /// As ``ResultSet/bool(forColumnIndex:)``.
+    public func boolForQuery<each Value: Bindable>(
+        _ sql: SQL,
+        _ values: repeat each Value
+    ) throws(DatabaseError) -> Bool? {
+        try value(of: executeQuery(sql, repeat each values)) { $0.bool(forColumnIndex: 0) }
+    }
+
+    /// As ``ResultSet/double(forColumnIndex:)``.
+    public func doubleForQuery<each Value: Bindable>(
+        _ sql: SQL,
+        _ values: repeat each Value
+    ) throws(DatabaseError) -> Double? {
+        try value(of: executeQuery(sql, repeat each values)) { $0.double(forColumnIndex: 0) }
+    }
+
+    /// As ``ResultSet/string(forColumnIndex:)``.
+    public func stringForQuery<each Value: Bindable>(
+        _ sql: SQL,
+        _ values: repeat each Value
+    ) throws(DatabaseError) -> String? {
+        try value(of: executeQuery(sql, repeat each values)) { $0.string(forColumnIndex: 0) }
+    }
+
+    /// As ``ResultSet/data(forColumnIndex:)``.
+    public func dataForQuery<each Value: Bindable>(
+        _ sql: SQL,
+        _ values: repeat each Value
+    ) throws(DatabaseError) -> Data? {
+        try value(of: executeQuery(sql, repeat each values)) { $0.data(forColumnIndex: 0) }
+    }
+
+    /// As ``ResultSet/date(forColumnIndex:)``.
+    public func dateForQuery<each Value: Bindable>(
+        _ sql: SQL,
+        _ values: repeat each Value
+    ) throws(DatabaseError) -> Date? {
+        try value(of: executeQuery(sql, repeat each values)) { $0.date(forColumnIndex: 0) }
+    }
+
+    private func value<Value>(
+        of rows: ResultSet,
+        _ read: (ResultSet) -> Value?
+    ) throws(DatabaseError) -> Value? {
+        defer { rows.close() }
+        guard try rows.nextWithError(), !rows.columnIndexIsNull(0) else { return nil }
+        return read(rows)
+    }
+}

@@ -1,0 +1,172 @@
+/// Queries whose rows are Swift values.
+///
+/// | type | a row is |
+/// |---|---|
+/// | `Person.self`, a Decodable type | its value, by the names of the columns; see ``ResultSet/rows(_:)-(Value.Type)`` |
+/// | `(Int, String?).self` | a tuple of its columns, in their order |
+/// | `Int.self`, a ``ColumnReadable`` type | its first column |
+///
+/// SQL is given as in ``Database/executeQuery(_:_:)``.
+extension Database {
+    /// The rows of a query, one at a time.
+    @inlinable
+    public func query<Value: Decodable, each Argument: Bindable>(
+        _ type: Value.Type,
+        _ sql: SQL,
+        _ values: repeat each Argument
+    ) throws(DatabaseError) -> Rows<Value> {
+        try executeQuery(sql, repeat each values).rows(type)
+    }
+
+    /// As ``query(_:_:_:)``, with the first column.
+    @inlinable
+    public func query<Value: ColumnReadable & Decodable, each Argument: Bindable>(
+        _ type: Value.Type,
+        _ sql: SQL,
+        _ values: repeat each Argument
+    ) throws(DatabaseError) -> Rows<Value> {
+        try executeQuery(sql, repeat each values).rows(type)
+    }
+
+    /// As ``query(_:_:_:)``, with tuples of columns.
+    @inlinable
+    public func query<each Column: ColumnReadable, each Argument: Bindable>(
+        _ type: (repeat each Column).Type,
+        _ sql: SQL,
+        _ values: repeat each Argument
+    ) throws(DatabaseError) -> Rows<(repeat each Column)> {
+        try executeQuery(sql, repeat each values).rows(type)
+    }
+
+    /// All rows of a query.
+    @inlinable
+    public func all<Value: Decodable, each Argument: Bindable>(
+        _ type: Value.Type,
+        _ sql: SQL,
+        _ values: repeat each Argument
+    ) throws(DatabaseError) -> [Value] {
+        try query(type, sql, repeat each values).all()
+    }
+
+    /// As ``all(_:_:_:)``, with the first column.
+    @inlinable
+    public func all<Value: ColumnReadable & Decodable, each Argument: Bindable>(
+        _ type: Value.Type,
+        _ sql: SQL,
+        _ values: repeat each Argument
+    ) throws(DatabaseError) -> [Value] {
+        try query(type, sql, repeat each values).all()
+    }
+
+    /// As ``all(_:_:_:)``, with tuples of columns.
+    @inlinable
+    public func all<each Column: ColumnReadable, each Argument: Bindable>(
+        _ type: (repeat each Column).Type,
+        _ sql: SQL,
+        _ values: repeat each Argument
+    ) throws(DatabaseError) -> [(repeat each Column)] {
+        try query(type, sql, repeat each values).all()
+    }
+
+    /// The first row of a query; `nil` if there is none. The others are not asked for.
+    @inlinable
+    public func first<Value: Decodable, each Argument: Bindable>(
+        _ type: Value.Type,
+        _ sql: SQL,
+        _ values: repeat each Argument
+    ) throws(DatabaseError) -> Value? {
+        try first(of: query(type, sql, repeat each values))
+    }
+
+    /// As ``first(_:_:_:)``, with the first column.
+    @inlinable
+    public func first<Value: ColumnReadable & Decodable, each Argument: Bindable>(
+        _ type: Value.Type,
+        _ sql: SQL,
+        _ values: repeat each Argument
+    ) throws(DatabaseError) -> Value? {
+        try first(of: query(type, sql, repeat each values))
+    }
+
+    /// As ``first(_:_:_:)``, with tuples of columns.
+    @inlinable
+    public func first<each Column: ColumnReadable, each Argument: Bindable>(
+        _ type: (repeat each Column).Type,
+        _ sql: SQL,
+        _ values: repeat each Argument
+    ) throws(DatabaseError) -> (repeat each Column)? {
+        try first(of: query(type, sql, repeat each values))
+    }
+
+    /// The first column of the first row; `nil` if there is no row or the value is NULL.
+    @inlinable
+    public func scalar<Value: ColumnReadable, each Argument: Bindable>(
+        _ type: Value.Type,
+        _ sql: SQL,
+        _ values: repeat each Argument
+    ) throws(DatabaseError) -> Value? {
+        try first((Value?).self, sql, repeat each values) ?? nil
+    }
+
+    /// The first two columns of all rows, as keys and values.
+    ///
+    /// ```swift
+    /// let names = try db.dictionary((Int, String).self, "SELECT id, name FROM person")
+    /// ```
+    /// - Throws: ``DatabaseError``, also if two rows have the same key.
+    @inlinable
+    public func dictionary<Key: ColumnReadable & Hashable, Value: ColumnReadable, each Argument: Bindable>(
+        _ type: (Key, Value).Type,
+        _ sql: SQL,
+        _ values: repeat each Argument
+    ) throws(DatabaseError) -> [Key: Value] {
+        let rows = try executeQuery(sql, repeat each values)
+        defer { rows.close() }
+        var result: [Key: Value] = [:]
+        for (key, value) in try rows.rows(type).all() {
+            guard result.updateValue(value, forKey: key) == nil else { throw rows.repeatedKey }
+        }
+        return result
+    }
+
+    /// All rows as values of a Decodable type, by the value of one of their columns.
+    ///
+    /// ```swift
+    /// let people: [Int: Person] = try db.dictionary(Person.self, keyedBy: "id", "SELECT * FROM person")
+    /// ```
+    /// - Throws: ``DatabaseError``, also if two rows have the same key.
+    @inlinable
+    public func dictionary<Key: ColumnReadable & Hashable, Value: Decodable, each Argument: Bindable>(
+        _ type: Value.Type,
+        keyedBy column: String,
+        _ sql: SQL,
+        _ values: repeat each Argument
+    ) throws(DatabaseError) -> [Key: Value] {
+        let rows = try executeQuery(sql, repeat each values)
+        defer { rows.close() }
+        let elements = rows.rows(type)
+        var result: [Key: Value] = [:]
+        while let element = try elements.next() {
+            let key = try rows.value(Key.self, forColumn: column)
+            guard result.updateValue(element, forKey: key) == nil else { throw rows.repeatedKey }
+        }
+        return result
+    }
+
+    @inlinable
+    func first<Element>(of rows: Rows<Element>) throws(DatabaseError) -> Element? {
+        defer { rows.close() }
+        return try rows.next()
+    }
+}
+
+extension ResultSet {
+    @usableFromInline var repeatedKey: DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_MISUSE,
+            reason: .misuse,
+            message: "Two rows have the same key, so that a dictionary cannot hold both.",
+            sql: prepared.sql
+        )
+    }
+}

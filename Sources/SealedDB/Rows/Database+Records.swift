@@ -1,0 +1,105 @@
+/// Encodable values as rows of a table.
+///
+/// Each property is a column, named by ``Database/columnNaming``, and `nil` is NULL, also where the column has a default.
+/// A ``Bindable`` property is stored as such, one that codes itself as a single value as that value, every other one as
+/// JSON text as with ``JSON``. Names are quoted, so that they may be any. An error that an `encode(to:)` of
+/// your own throws is the ``DatabaseError/underlyingError`` of the one thrown.
+extension Database {
+    /// Inserts a row. An optional property that is the INTEGER PRIMARY KEY gets the next row id if it is `nil`.
+    ///
+    /// ```swift
+    /// person.id = try db.insert(person, into: "person")
+    /// ```
+    /// - Returns: the row id; 0 if no row was inserted (a conflict that the table ignores), or the table has no row ids.
+    @discardableResult
+    public func insert(_ value: some Encodable, into table: String) throws(DatabaseError) -> Int64 {
+        let row = try encode(value)
+        let sql =
+            row.columns.isEmpty
+            ? "INSERT INTO \(Identifier.quoted(table)) DEFAULT VALUES" : insertion(of: row, into: table)
+        return try recording { () throws(DatabaseError) in
+            try openConnection().insertedRowID { () throws(DatabaseError) in try execute(sql, row.values) }
+        }
+    }
+
+    /// Updates the row that has the value's primary key: all columns that are properties.
+    ///
+    /// - Returns: false if there is no such row; nothing was changed then.
+    /// - Throws: ``DatabaseError``, also if the table has no primary key, or the value lacks a part of it.
+    public func update(_ value: some Encodable, in table: String) throws(DatabaseError) -> Bool {
+        let row = try encode(value)
+        return try recording { () throws(DatabaseError) in
+            let key = try primaryKey(of: table)
+            var positions: [Int] = []
+            for column in key {
+                guard let position = row.position(of: column) else {
+                    throw unusable("The value has no property for \"\(column)\", a part of the primary key.")
+                }
+                positions.append(position)
+            }
+            let others = row.columns.indices.filter { !positions.contains($0) }
+            guard !others.isEmpty else { throw unusable("The value has no property beside the primary key.") }
+            let changes = others.map { Identifier.quoted(row.columns[$0]) + " = ?" }
+            let conditions = key.map { Identifier.quoted($0) + " = ?" }
+            try execute(
+                """
+                UPDATE \(Identifier.quoted(table)) SET \(changes.joined(separator: ", ")) \
+                WHERE \(conditions.joined(separator: " AND "))
+                """,
+                (others + positions).map { row.values[$0] }
+            )
+            return self.changes > 0
+        }
+    }
+
+    /// Inserts a row, or updates the one that has its primary key. https://www.sqlite.org/lang_upsert.html
+    /// - Throws: ``DatabaseError``, also if the table has no primary key.
+    public func upsert(_ value: some Encodable, into table: String) throws(DatabaseError) {
+        let row = try encode(value)
+        try recording { () throws(DatabaseError) in
+            let key = try primaryKey(of: table)
+            let others = row.columns.filter { column in !key.contains { $0.lowercased() == column.lowercased() } }
+            guard !row.columns.isEmpty else { throw unusable("The value has no properties.") }
+            let changes = others.map { "\(Identifier.quoted($0)) = excluded.\(Identifier.quoted($0))" }
+            let action = others.isEmpty ? "NOTHING" : "UPDATE SET " + changes.joined(separator: ", ")
+            try execute("\(insertion(of: row, into: table)) ON CONFLICT (\(list(key))) DO \(action)", row.values)
+        }
+    }
+
+    private func encode(_ value: some Encodable) throws(DatabaseError) -> RowEncoder {
+        try recording { () throws(DatabaseError) in try RowEncoder.encode(value, naming: columnNaming) }
+    }
+
+    private func execute(_ sql: String, _ values: [any Bindable]) throws(DatabaseError) {
+        try update(sql) { statement throws(DatabaseError) in try statement.bind(values, dateFormat: dateFormat) }
+    }
+
+    private func insertion(of row: RowEncoder, into table: String) -> String {
+        let placeholders = SQL.placeholders(row.columns.count)
+        return "INSERT INTO \(Identifier.quoted(table)) (\(list(row.columns))) VALUES (\(placeholders))"
+    }
+
+    private func list(_ columns: [String]) -> String {
+        columns.map { Identifier.quoted($0) }.joined(separator: ", ")
+    }
+
+    /// Names of the columns. https://www.sqlite.org/pragma.html#pragma_table_info
+    private func primaryKey(of table: String) throws(DatabaseError) -> [String] {
+        let columns = try all(
+            (String, Int).self,
+            "SELECT name, pk FROM pragma_table_info(\(table)) ORDER BY pk"
+        )
+        guard !columns.isEmpty else {
+            throw DatabaseError(extendedCode: SQLITE_ERROR, message: "no such table: \(table)")
+        }
+        let key = columns.filter { $0.1 > 0 }.map(\.0)
+        guard !key.isEmpty else {
+            throw unusable("The table \"\(table)\" has no primary key, which would tell its rows apart.")
+        }
+        return key
+    }
+
+    private func unusable(_ problem: String) -> DatabaseError {
+        DatabaseError(extendedCode: SQLITE_MISUSE, reason: .misuse, message: problem + " Nothing was executed.")
+    }
+}

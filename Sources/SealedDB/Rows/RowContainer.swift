@@ -1,0 +1,124 @@
+/// A row by the names of its columns.
+final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
+    private let decoder: RowDecoder
+    /// Where the columns of the keys are, by the byte that such a key consists of if its type is an enum; `unknown`
+    /// before the first use.
+    private var columns: [Int32]
+    /// Where they are for other keys, in the order of their first use, which is that of every row.
+    private var named: [(name: String, column: Int32)] = []
+    private var position = 0
+
+    private static var unknown: Int32 { -2 }
+    private static var none: Int32 { -1 }
+
+    init(_ decoder: RowDecoder) {
+        self.decoder = decoder
+        let isByte = _isPOD(Key.self) && MemoryLayout<Key>.size <= 1
+        columns = isByte ? Array(repeating: RowContainer.unknown, count: 256) : []
+    }
+
+    var codingPath: [any CodingKey] { [] }
+
+    var allKeys: [Key] {
+        (0..<decoder.statement.columnCount).compactMap { decoder.statement.columnName(at: $0) }.compactMap(Key.init)
+    }
+
+    func contains(_ key: Key) -> Bool { index(of: key) >= 0 }
+
+    func decodeNil(forKey key: Key) throws -> Bool { decoder.isNull(at: try column(of: key)) }
+
+    // The scalars: this witnesses all requirements for them.
+    func decode<Value: Decodable & ColumnReadable>(_ type: Value.Type, forKey key: Key) throws -> Value {
+        try Value(column: decoder.column(at: column(of: key)))
+    }
+
+    func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
+        try decoder.value(type, at: column(of: key))
+    }
+
+    func decodeIfPresent<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value? {
+        let index = self.index(of: key)
+        return index < 0 || decoder.isNull(at: index) ? nil : try decoder.value(type, at: index)
+    }
+
+    // Each of these has a default, which looks the key up three times, and would be preferred to a generic one.
+    func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? { try scalar(key) }
+    func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? { try scalar(key) }
+    func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? { try scalar(key) }
+    func decodeIfPresent(_ type: Float.Type, forKey key: Key) throws -> Float? { try scalar(key) }
+    func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? { try scalar(key) }
+    func decodeIfPresent(_ type: Int8.Type, forKey key: Key) throws -> Int8? { try scalar(key) }
+    func decodeIfPresent(_ type: Int16.Type, forKey key: Key) throws -> Int16? { try scalar(key) }
+    func decodeIfPresent(_ type: Int32.Type, forKey key: Key) throws -> Int32? { try scalar(key) }
+    func decodeIfPresent(_ type: Int64.Type, forKey key: Key) throws -> Int64? { try scalar(key) }
+    func decodeIfPresent(_ type: UInt.Type, forKey key: Key) throws -> UInt? { try scalar(key) }
+    func decodeIfPresent(_ type: UInt8.Type, forKey key: Key) throws -> UInt8? { try scalar(key) }
+    func decodeIfPresent(_ type: UInt16.Type, forKey key: Key) throws -> UInt16? { try scalar(key) }
+    func decodeIfPresent(_ type: UInt32.Type, forKey key: Key) throws -> UInt32? { try scalar(key) }
+    func decodeIfPresent(_ type: UInt64.Type, forKey key: Key) throws -> UInt64? { try scalar(key) }
+
+    private func scalar<Value: ColumnReadable>(_ key: Key) throws(DatabaseError) -> Value? {
+        let index = self.index(of: key)
+        return index < 0 ? nil : try Value?(column: decoder.column(at: index))
+    }
+
+    func nestedContainer<Nested: CodingKey>(
+        keyedBy type: Nested.Type,
+        forKey key: Key
+    ) throws -> KeyedDecodingContainer<Nested> {
+        throw nested(key)
+    }
+
+    func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer { throw nested(key) }
+
+    /// The row itself: a superclass finds its properties among the columns too.
+    func superDecoder() -> any Decoder { decoder }
+
+    func superDecoder(forKey key: Key) -> any Decoder { decoder }
+
+    private func nested(_ key: Key) -> DatabaseError {
+        .notDecodable(
+            "The column for \"\(key.stringValue)\" holds JSON. Give what is in it a Decodable type of its own.",
+            decoder.statement
+        )
+    }
+
+    // MARK: Lookup
+
+    private func column(of key: Key) throws(DatabaseError) -> Int32 {
+        let index = self.index(of: key)
+        guard index >= 0 else {
+            let name = decoder.naming.column(for: key)
+            throw .notDecodable(
+                "Row \(decoder.statement.rowNumber): \(decoder.statement.noColumn(name))",
+                decoder.statement
+            )
+        }
+        return index
+    }
+
+    /// -1 if there is none.
+    private func index(of key: Key) -> Int32 {
+        guard columns.isEmpty else {
+            // A key without payload is told apart by its only byte.
+            let byte = Int(withUnsafeBytes(of: key) { $0.first ?? 0 })
+            if columns[byte] == RowContainer.unknown { columns[byte] = find(key) }
+            return columns[byte]
+        }
+        let name = key.stringValue
+        for _ in named.indices {
+            if position >= named.count { position = 0 }
+            defer { position += 1 }
+            if named[position].name == name { return named[position].column }
+        }
+        named.append((name, find(key)))
+        return named[named.count - 1].column
+    }
+
+    private func find(_ key: Key) -> Int32 {
+        let name = decoder.naming.column(for: key)
+        let names = (0..<decoder.statement.columnCount).map { decoder.statement.columnName(at: $0) ?? "" }
+        let found = names.lastIndex(of: name) ?? names.lastIndex { $0.lowercased() == name.lowercased() }
+        return found.map { Int32($0) } ?? RowContainer.none
+    }
+}

@@ -1,0 +1,110 @@
+import Foundation
+
+/// Makes Decodable values of rows. One for all rows of an execution: what it learns from the first row, it uses for the
+/// rest.
+///
+/// Keyed containers are the row by column names; a single value is the first column. A property is read as its type
+/// says if that is ``ColumnReadable``, or if it codes itself as a single value; every other one is JSON text.
+final class RowDecoder: Decoder {
+    let statement: Statement
+    let dateFormat: DateFormatter?
+    let naming: ColumnNaming
+    let codingPath: [any CodingKey] = []
+    let userInfo: [CodingUserInfoKey: Any] = [:]
+    /// One for each type of coding keys: a class has other ones than its superclass.
+    private var containers: [(keys: ObjectIdentifier, container: AnyObject)] = []
+    private var readables: [Readable] = []
+
+    /// Whether a type that one column is decoded as is ``ColumnReadable``, which is slow to find out.
+    private struct Readable {
+        let index: Int32
+        let type: ObjectIdentifier
+        let readable: (any ColumnReadable.Type)?
+    }
+
+    init(statement: Statement, dateFormat: DateFormatter?, naming: ColumnNaming) {
+        self.statement = statement
+        self.dateFormat = dateFormat
+        self.naming = naming
+    }
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedDecodingContainer<Key> {
+        for known in containers where known.keys == ObjectIdentifier(type) {
+            return unsafeDowncast(known.container, to: Box<Key>.self).container
+        }
+        let box = Box(container: KeyedDecodingContainer(RowContainer<Key>(self)))
+        containers.append((ObjectIdentifier(type), box))
+        return box.container
+    }
+
+    private final class Box<Key: CodingKey> {
+        let container: KeyedDecodingContainer<Key>
+        init(container: KeyedDecodingContainer<Key>) { self.container = container }
+    }
+
+    func unkeyedContainer() throws -> any UnkeyedDecodingContainer {
+        throw DatabaseError.notDecodable("A row cannot be read as an array. Read it as a tuple of columns.", statement)
+    }
+
+    func singleValueContainer() -> any SingleValueDecodingContainer { ColumnValue(decoder: self, index: nil) }
+
+    /// Steps, and reads a whole row; `nil` at the end.
+    func nextRow<Value: Decodable>(_ type: Value.Type) throws(DatabaseError) -> Value? {
+        guard try statement.step() else { return nil }
+        do {
+            return try Value(from: self)
+        } catch let error as DecodingError {
+            throw .notDecodable(
+                "Row \(statement.rowNumber) cannot be read as \(type): \(CodingFailure.summary(of: error)).",
+                statement
+            )
+        } catch {
+            throw .thrown(
+                error,
+                message: "Row \(statement.rowNumber) cannot be read as \(type), because its init(from:) failed.",
+                code: SQLITE_MISMATCH,
+                sql: statement.sql
+            )
+        }
+    }
+
+    func column(at index: Int32) -> Column { Column(statement: statement, dateFormat: dateFormat, index: index) }
+
+    func isNull(at index: Int32) -> Bool { statement.storedType(at: index) == .null }
+
+    /// Reads the value of one column.
+    func value<Value: Decodable>(_ type: Value.Type, at index: Int32) throws -> Value {
+        if let readable = readable(type, at: index) { return try read(readable, as: type, at: index) }
+        do {
+            return try Value(from: ColumnDecoder(decoder: self, index: index))
+        } catch is ColumnDecoder.HoldsSeveralValues {
+            return try JSON<Value>(column: column(at: index)).value
+        } catch is DecodingError {
+            throw column(at: index).mismatch(type, "that is not a valid value")
+        }
+    }
+
+    private func readable(_ type: Any.Type, at index: Int32) -> (any ColumnReadable.Type)? {
+        for known in readables where known.index == index && known.type == ObjectIdentifier(type) {
+            return known.readable
+        }
+        let readable = type as? any ColumnReadable.Type
+        readables.append(Readable(index: index, type: ObjectIdentifier(type), readable: readable))
+        return readable
+    }
+
+    private func read<Stored: ColumnReadable, Value>(
+        _ stored: Stored.Type,
+        as type: Value.Type,
+        at index: Int32
+    ) throws(DatabaseError) -> Value {
+        // The two are the same type, which was found to be readable.
+        unsafeBitCast(try Stored(column: column(at: index)), to: type)
+    }
+}
+
+extension DatabaseError {
+    static func notDecodable(_ message: String, _ statement: Statement) -> DatabaseError {
+        DatabaseError(extendedCode: SQLITE_MISMATCH, reason: .typeMismatch, message: message, sql: statement.sql)
+    }
+}

@@ -1,0 +1,126 @@
+import Foundation
+
+/// Makes columns and values of an Encodable value, as ``RowDecoder`` reads them: ``Bindable`` properties and those that
+/// code themselves as a single value as they are, all others as JSON text.
+final class RowEncoder: Encoder {
+    let naming: ColumnNaming
+    let codingPath: [any CodingKey] = []
+    let userInfo: [CodingUserInfoKey: Any] = [:]
+    private(set) var columns: [String] = []
+    private(set) var values: [any Bindable] = []
+    /// Why the value is no row: not all of Swift's calls can throw.
+    private var problem: String?
+
+    private init(naming: ColumnNaming) {
+        self.naming = naming
+    }
+
+    static func encode(_ value: some Encodable, naming: ColumnNaming) throws(DatabaseError) -> RowEncoder {
+        let encoder = RowEncoder(naming: naming)
+        do {
+            try value.encode(to: encoder)
+        } catch let error as EncodingError {
+            encoder.reject(CodingFailure.summary(of: error))
+        } catch {
+            throw .thrown(
+                error,
+                message: "A \(type(of: value)) was not stored, because its encode(to:) failed.",
+                code: SQLITE_MISMATCH
+            )
+        }
+        if let problem = encoder.problem {
+            throw DatabaseError(
+                extendedCode: SQLITE_MISMATCH,
+                reason: .typeMismatch,
+                message: "A \(type(of: value)) cannot be stored as a row: \(problem). Nothing was executed."
+            )
+        }
+        return encoder
+    }
+
+    /// The position of a column, without regard to case.
+    func position(of column: String) -> Int? {
+        columns.firstIndex(of: column) ?? columns.firstIndex { $0.lowercased() == column.lowercased() }
+    }
+
+    func reject(_ problem: String) { self.problem = self.problem ?? problem }
+
+    func append(_ value: any Bindable, forKey key: some CodingKey) {
+        let column = naming.column(for: key)
+        if columns.contains(column) { reject("two of its properties are column \"\(column)\"") }
+        columns.append(column)
+        values.append(value)
+    }
+
+    func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
+        KeyedEncodingContainer(RowEncodingContainer<Key>(encoder: self))
+    }
+
+    func unkeyedContainer() -> any UnkeyedEncodingContainer {
+        reject("it is a list")
+        return DiscardedList()
+    }
+
+    func singleValueContainer() -> any SingleValueEncodingContainer {
+        reject("it has no named properties")
+        return ColumnEncoder()
+    }
+}
+
+/// The properties of a value. `nil` is NULL, so that what is read later is what was stored.
+private struct RowEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProtocol {
+    let encoder: RowEncoder
+
+    var codingPath: [any CodingKey] { [] }
+
+    func encodeNil(forKey key: Key) { encoder.append(.null, forKey: key) }
+
+    // The scalars: this witnesses all requirements for them.
+    func encode<Value: Encodable & Bindable>(_ value: Value, forKey key: Key) { encoder.append(value, forKey: key) }
+
+    func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws {
+        encoder.append(try ColumnEncoder.bindable(value), forKey: key)
+    }
+
+    func encodeIfPresent<Value: Encodable>(_ value: Value?, forKey key: Key) throws {
+        if let value { try encode(value, forKey: key) } else { encodeNil(forKey: key) }
+    }
+
+    // Each of these has a default, which leaves `nil` out, and would be preferred to a generic one.
+    func encodeIfPresent(_ value: Bool?, forKey key: Key) { encoder.append(value, forKey: key) }
+    func encodeIfPresent(_ value: String?, forKey key: Key) { encoder.append(value, forKey: key) }
+    func encodeIfPresent(_ value: Double?, forKey key: Key) { encoder.append(value, forKey: key) }
+    func encodeIfPresent(_ value: Float?, forKey key: Key) { encoder.append(value, forKey: key) }
+    func encodeIfPresent(_ value: Int?, forKey key: Key) { encoder.append(value, forKey: key) }
+    func encodeIfPresent(_ value: Int8?, forKey key: Key) { encoder.append(value, forKey: key) }
+    func encodeIfPresent(_ value: Int16?, forKey key: Key) { encoder.append(value, forKey: key) }
+    func encodeIfPresent(_ value: Int32?, forKey key: Key) { encoder.append(value, forKey: key) }
+    func encodeIfPresent(_ value: Int64?, forKey key: Key) { encoder.append(value, forKey: key) }
+    func encodeIfPresent(_ value: UInt?, forKey key: Key) { encoder.append(value, forKey: key) }
+    func encodeIfPresent(_ value: UInt8?, forKey key: Key) { encoder.append(value, forKey: key) }
+    func encodeIfPresent(_ value: UInt16?, forKey key: Key) { encoder.append(value, forKey: key) }
+    func encodeIfPresent(_ value: UInt32?, forKey key: Key) { encoder.append(value, forKey: key) }
+    func encodeIfPresent(_ value: UInt64?, forKey key: Key) { encoder.append(value, forKey: key) }
+
+    func nestedContainer<Nested: CodingKey>(
+        keyedBy type: Nested.Type,
+        forKey key: Key
+    ) -> KeyedEncodingContainer<Nested> {
+        reject(key)
+        return KeyedEncodingContainer(Discarded())
+    }
+
+    func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer {
+        reject(key)
+        return DiscardedList()
+    }
+
+    private func reject(_ key: Key) {
+        encoder.reject("give what is in \"\(key.stringValue)\" an Encodable type of its own")
+    }
+
+    /// The row itself: a superclass has its properties among the columns too.
+    func superEncoder() -> any Encoder { encoder }
+
+    func superEncoder(forKey key: Key) -> any Encoder { encoder }
+}

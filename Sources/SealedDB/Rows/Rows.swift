@@ -1,0 +1,155 @@
+import Foundation
+
+/// The rows of a query, each as a Swift value, one at a time.
+///
+/// ```swift
+/// let people = try db.query(Person.self, "SELECT * FROM person")
+/// while let person = try people.next() { … }
+/// ```
+/// It is no `Sequence`, because a `for` loop has nowhere to throw to: a query that fails in its third row would look
+/// like one with two rows. ``next()`` and ``forEach(_:)`` throw instead.
+///
+/// The first error ends the rows, and every later call throws it again. Keeps its ``Database`` alive; not Sendable.
+public final class Rows<Element> {
+    @usableFromInline let resultSet: ResultSet
+    /// Steps and reads.
+    @usableFromInline let advance: () throws(DatabaseError) -> Element?
+    @usableFromInline var isActive = true
+    @usableFromInline var failure: DatabaseError?
+
+    @inlinable
+    init(_ resultSet: ResultSet, advance: @escaping () throws(DatabaseError) -> Element?) {
+        self.resultSet = resultSet
+        self.advance = advance
+    }
+
+    /// The next row; `nil` at the end.
+    /// - Throws: ``DatabaseError`` if the query fails, or the row cannot be read as an `Element`.
+    @inlinable
+    public func next() throws(DatabaseError) -> Element? {
+        guard isActive else { return try ended() }
+        do throws(DatabaseError) {
+            if let element = try advance() { return element }
+        } catch {
+            fail(error)
+        }
+        close()
+        return try ended()
+    }
+
+    /// All rows that are left.
+    @inlinable
+    public func all() throws(DatabaseError) -> [Element] {
+        var result: [Element] = []
+        if isActive {
+            do throws(DatabaseError) {
+                while let element = try advance() { result.append(element) }
+            } catch {
+                fail(error)
+            }
+            close()
+        }
+        _ = try ended()
+        return result
+    }
+
+    /// Calls `body` with each row that is left; throwing from it closes the rows.
+    @inlinable
+    public func forEach(_ body: (Element) throws -> Void) throws {
+        defer { close() }
+        while let element = try next() { try body(element) }
+    }
+
+    /// Ends the query and frees its locks; a set from ``Database/prepare(_:)`` can then be bound again. Idempotent.
+    public func close() {
+        guard isActive else { return }
+        isActive = false
+        resultSet.finish()
+    }
+
+    @usableFromInline
+    func fail(_ error: DatabaseError) { failure = resultSet.recorded(error) }
+
+    @usableFromInline
+    func ended() throws(DatabaseError) -> Element? {
+        if let failure { throw failure }
+        return nil
+    }
+}
+
+@available(*, unavailable, message: "Rows belong to the thread that uses their Database. Pass the values on.")
+extension Rows: Sendable {}
+
+extension ResultSet {
+    /// The rows that are left as tuples of columns, in their order: `(Int, String?).self`, or one type for one column.
+    /// Further columns are passed over. See ``ColumnReadable`` for what is read from what.
+    @inlinable
+    public func rows<each Column: ColumnReadable>(
+        _ type: (repeat each Column).Type
+    ) -> Rows<(repeat each Column)> {
+        tuples(type)
+    }
+
+    /// The rows that are left as the values of their first column.
+    @inlinable
+    public func rows<Value: ColumnReadable & Decodable>(_ type: Value.Type) -> Rows<Value> {
+        tuples(type)
+    }
+
+    @inlinable
+    func tuples<each Value: ColumnReadable>(
+        _ type: (repeat each Value).Type
+    ) -> Rows<(repeat each Value)> {
+        // Not the set itself, whose weak references make it slow to retain.
+        let cursor = RowCursor(self)
+        var width: Int32 = 0
+        for _ in repeat (each Value).self { width += 1 }
+        return Rows(self) { [width] () throws(DatabaseError) in
+            try cursor.next(type, width: width)
+        }
+    }
+}
+
+/// The execution of a statement, row by row.
+@usableFromInline
+struct RowCursor {
+    let statement: Statement
+    let dateFormat: DateFormatter?
+
+    @usableFromInline
+    init(_ resultSet: ResultSet) {
+        statement = resultSet.prepared
+        dateFormat = resultSet.parentDB?.dateFormat
+    }
+
+    @inlinable
+    func next<each Value: ColumnReadable>(
+        _ type: (repeat each Value).Type,
+        width: Int32
+    ) throws(DatabaseError) -> (repeat each Value)? {
+        guard try step() else { return nil }
+        var column = try column(before: width)
+        func next<Next: ColumnReadable>(_ type: Next.Type) throws(DatabaseError) -> Next {
+            column.position += 1
+            return try Next(column: column)
+        }
+        return (repeat try next((each Value).self))
+    }
+
+    @usableFromInline
+    func step() throws(DatabaseError) -> Bool { try statement.step() }
+
+    /// The place before the first column of the current row, which has so many columns.
+    @usableFromInline
+    func column(before width: Int32) throws(DatabaseError) -> Column {
+        if statement.rowNumber == 1, statement.columnCount < width {
+            throw DatabaseError(
+                extendedCode: SQLITE_RANGE,
+                reason: .misuse,
+                message: "\(width) columns were asked for, but the query has \(statement.columnCount).",
+                sql: statement.sql
+            )
+        }
+        return Column(statement: statement, dateFormat: dateFormat, index: -1)
+    }
+}

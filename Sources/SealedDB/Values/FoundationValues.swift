@@ -1,0 +1,103 @@
+public import Foundation
+
+// How Foundation's value types are bound and read.
+
+extension Date: Bindable, ColumnReadable {
+    /// As REAL seconds since 1970; if the database has a date format, as TEXT in it.
+    public func bind(to slot: borrowing ParameterSlot) throws(DatabaseError) {
+        if let format = slot.dateFormat {
+            try slot.bind(format.string(from: self))
+        } else {
+            try slot.bind(timeIntervalSince1970)
+        }
+    }
+
+    /// Reads seconds since 1970; if the database has a date format, TEXT in it.
+    public init(column: borrowing Column) throws(DatabaseError) {
+        if let format = column.dateFormat {
+            guard let date = format.date(from: try column.text(for: Self.self)) else {
+                throw column.mismatch(Self.self, "that is not in the database's date format")
+            }
+            self = date
+        } else {
+            guard let seconds = column.statement.storedNumber(at: column.index) else {
+                throw column.mismatch(Self.self)
+            }
+            self.init(timeIntervalSince1970: seconds)
+        }
+    }
+}
+
+extension UUID: Bindable, ColumnReadable {
+    /// As TEXT in upper case.
+    public func bind(to slot: borrowing ParameterSlot) throws(DatabaseError) { try slot.bind(uuidString) }
+
+    /// Reads a TEXT in either case, or a BLOB of 16 bytes.
+    public init(column: borrowing Column) throws(DatabaseError) {
+        if column.type == .blob {
+            let bytes = column.withUnsafeBytes { $0.count == 16 ? $0.loadUnaligned(as: uuid_t.self) : nil }
+            guard let bytes else { throw column.mismatch(Self.self, "that has not 16 bytes") }
+            self.init(uuid: bytes)
+        } else {
+            guard let value = UUID(uuidString: try column.text(for: Self.self)) else {
+                throw column.mismatch(Self.self, "that is no UUID")
+            }
+            self = value
+        }
+    }
+}
+
+extension URL: Bindable, ColumnReadable {
+    /// Its absolute string, as TEXT.
+    public func bind(to slot: borrowing ParameterSlot) throws(DatabaseError) { try slot.bind(absoluteString) }
+
+    /// Reads a TEXT that is a valid URL as it stands.
+    public init(column: borrowing Column) throws(DatabaseError) {
+        guard let value = URL(string: try column.text(for: Self.self), encodingInvalidCharacters: false) else {
+            throw column.mismatch(Self.self, "that is no URL")
+        }
+        self = value
+    }
+}
+
+extension Decimal: Bindable, ColumnReadable {
+    /// As TEXT with all its digits; NaN as NULL.
+    ///
+    /// A column whose declared type has numeric affinity, such as `DECIMAL(10, 2)`, turns the text into a REAL of 15
+    /// digits. For exact numbers declare it TEXT. https://www.sqlite.org/datatype3.html#determination_of_column_affinity
+    public func bind(to slot: borrowing ParameterSlot) throws(DatabaseError) {
+        if isNaN { try slot.bindNull() } else { try slot.bind(description) }
+    }
+
+    /// Reads a TEXT of a number that it holds exactly, an INTEGER, or a REAL as the shortest number that denotes it.
+    public init(column: borrowing Column) throws(DatabaseError) {
+        switch column.type {
+        case .integer: self.init(try Int64(column: column))
+        case .float:
+            guard let value = Decimal(exactly: try Double(column: column).description) else {
+                throw column.mismatch(Self.self, "that does not fit")
+            }
+            self = value
+        case .text:
+            guard let value = Decimal(exactly: try column.text(for: Self.self)) else {
+                throw column.mismatch(Self.self, "that is no number that it holds exactly")
+            }
+            self = value
+        case .blob, .null: throw column.mismatch(Self.self)
+        }
+    }
+
+    /// `Decimal(string:)` takes the number that the text begins with, and rounds it; here either makes `nil`.
+    private init?(exactly text: String) {
+        guard text.wholeMatch(of: /[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?/) != nil,
+            let value = Decimal(string: text, locale: Locale(identifier: "en_US_POSIX")),
+            Decimal.significantDigits(value.description) == Decimal.significantDigits(text)
+        else { return nil }
+        self = value
+    }
+
+    private static func significantDigits(_ number: String) -> String {
+        let digits = number.prefix { !"eE".contains($0) }.filter(\.isWholeNumber).drop { $0 == "0" }
+        return String(digits.reversed().drop { $0 == "0" }.reversed())
+    }
+}

@@ -1,0 +1,195 @@
+/// The text of a statement, with the values that are bound to it.
+///
+/// An interpolated literal does not become text: each value in it is bound, so that it can hold whatever it likes.
+///
+/// ```swift
+/// try db.executeUpdate("INSERT INTO person (name, age) VALUES (\(name), \(age))")
+///
+/// let adults: SQL = "age >= \(18)"
+/// let rows = try db.executeQuery("SELECT * FROM person WHERE \(adults) AND id IN \(ids)")
+/// ```
+///
+/// | interpolation | what becomes of it |
+/// |---|---|
+/// | `\(value)` | a ``Bindable`` value, bound; `nil` is NULL |
+/// | `\(values)` | a collection of them: `(?, ?, …)` for `IN`, which matches nothing if it is empty. `Data` and `[UInt8]` are one value |
+/// | `\(sql)` | another `SQL`, with its values |
+/// | `\(identifier: name)` | the name of a table or column, quoted |
+/// | `\(raw: text)` | text of your own making, as it is: never what came from outside |
+///
+/// A value inside of quotes would be part of a string, so leave the quotes out: `name = \(name)`.
+///
+/// Only literals bind. Swift makes a `String` of a literal that is joined to a `String` with `+`, and values in it are
+/// then text; the compiler refuses such SQL, unless it comes with positional values (`?`) as well. Join `SQL` to `SQL`.
+/// The calls that FMDB has, such as `executeUpdate(_:values:)`, `prepare(_:)` and `executeStatements(_:)`, take a
+/// `String`, and interpolate text as any `String` does.
+public struct SQL: Sendable {
+    /// The text, with a placeholder for each value.
+    public internal(set) var text: String
+    var values: [any Bindable & Sendable] = []
+    /// Bytes of the text up to the end of the last placeholder.
+    private var placeholderEnd = -1
+    /// Why it cannot be executed: interpolations cannot throw.
+    var problem: String?
+
+    /// Text as it is, such as one that is held in a file. It must not have come from outside.
+    public init(raw text: String) {
+        self.text = text
+    }
+
+    public static func + (first: SQL, second: SQL) -> SQL {
+        var result = first
+        result += second
+        return result
+    }
+
+    public static func += (first: inout SQL, second: SQL) { first.append(second) }
+
+    /// Called before its text is compiled. The error leaves the text out, which could show a key.
+    func requireUsable() throws(DatabaseError) {
+        if let problem { throw SQL.unusable(problem) }
+    }
+
+    static func unusable(_ problem: String, sql: String? = nil) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_MISUSE,
+            reason: .misuse,
+            message: "The SQL cannot be executed: \(problem) Nothing was executed.",
+            sql: sql
+        )
+    }
+
+    mutating func append(_ other: SQL) {
+        append(text: other.text)
+        if other.placeholderEnd >= 0 { placeholderEnd = text.utf8.count - other.text.utf8.count + other.placeholderEnd }
+        values += other.values
+        problem = problem ?? other.problem
+    }
+
+    mutating func append(text addition: String) {
+        // "?" followed by a digit would be the parameter of that number.
+        let isDigit = addition.utf8.first.map { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } ?? false
+        if isDigit, text.utf8.count == placeholderEnd { text += " " }
+        text += addition
+    }
+
+    mutating func append(value: any Bindable & Sendable) {
+        text += "?"
+        placeholderEnd = text.utf8.count
+        values.append(value)
+    }
+
+    mutating func append<Value: Bindable & Sendable>(list: some Collection<Value>) {
+        if list.isEmpty {
+            append(text: "(SELECT NULL WHERE 0)")
+        } else {
+            append(text: "(" + SQL.placeholders(list.count) + ")")
+            for value in list { values.append(value) }
+        }
+    }
+
+    /// Some placeholders, at least one.
+    static func placeholders(_ count: Int) -> String { String(repeating: "?, ", count: count - 1) + "?" }
+
+    mutating func append(identifier: String) {
+        if identifier.utf8.contains(0) { problem = problem ?? "a name holds a NUL byte." }
+        text += Identifier.quoted(identifier)
+    }
+}
+
+extension SQL: ExpressibleByStringInterpolation {
+    public init(stringLiteral value: String) { self.init(raw: value) }
+
+    public init(stringInterpolation: StringInterpolation) { self = stringInterpolation.sql }
+
+    /// Collects the parts of a literal.
+    public struct StringInterpolation: StringInterpolationProtocol {
+        var sql = SQL(raw: "")
+
+        public init(literalCapacity: Int, interpolationCount: Int) {
+            sql.text.reserveCapacity(literalCapacity + interpolationCount)
+            sql.values.reserveCapacity(interpolationCount)
+        }
+
+        public mutating func appendLiteral(_ literal: String) { sql.append(text: literal) }
+
+        /// Binds the value.
+        public mutating func appendInterpolation<Value: Bindable & Sendable>(_ value: Value) {
+            sql.append(value: value)
+        }
+
+        /// Binds the value; `nil` as NULL.
+        public mutating func appendInterpolation<Value: Bindable & Sendable>(_ value: Value?) {
+            sql.append(value: value)
+        }
+
+        /// Binds the values, as the right side of `IN`.
+        public mutating func appendInterpolation<Values: Collection>(
+            _ values: Values
+        ) where Values.Element: Bindable & Sendable {
+            sql.append(list: values)
+        }
+
+        /// Binds one value that happens to be a collection, such as `Data`.
+        public mutating func appendInterpolation<Value: Bindable & Sendable & Collection>(
+            _ value: Value
+        ) where Value.Element: Bindable & Sendable {
+            sql.append(value: value)
+        }
+
+        /// Inserts other SQL, with its values.
+        public mutating func appendInterpolation(_ other: SQL) { sql.append(other) }
+
+        /// Inserts text as it is. It must not have come from outside.
+        public mutating func appendInterpolation(raw text: String) { sql.append(text: text) }
+
+        /// Inserts a name in back quotes: a name in double quotes that does not exist would be taken for a string.
+        /// A NUL in it makes executing an error. https://www.sqlite.org/quirks.html#dblquote
+        public mutating func appendInterpolation(identifier name: String) { sql.append(identifier: name) }
+
+        /// Executing it is an error. Without this, Swift would take such a literal for a `String` and make text of
+        /// all values in it.
+        @available(
+            *,
+            deprecated,
+            message: """
+                A value of this type cannot be bound, so this throws when it is executed. Make the type Bindable and \
+                Sendable, or write \\(raw: …), \\(identifier: …) or \\(JSON(…)).
+                """
+        )
+        @_disfavoredOverload
+        public mutating func appendInterpolation<Value>(_ value: Value) {
+            sql.problem = sql.problem ?? "a value of type \(Value.self) cannot be bound."
+        }
+    }
+}
+
+extension SQL: CustomStringConvertible {
+    /// The text with its placeholders, never the values.
+    public var description: String { text }
+}
+
+extension SQL: CustomReflectable {
+    public var customMirror: Mirror { Mirror(self, children: ["text": text]) }
+}
+
+extension Sequence<SQL> {
+    /// Joins the parts, with their values.
+    public func joined(separator: SQL = "") -> SQL {
+        var result = SQL(raw: "")
+        var isFirst = true
+        for part in self {
+            if !isFirst { result += separator }
+            result += part
+            isFirst = false
+        }
+        return result
+    }
+}
+
+/// Names of tables and columns in SQL. https://www.sqlite.org/lang_keywords.html
+enum Identifier {
+    static func quoted(_ name: String) -> String {
+        name.utf8.contains(UInt8(ascii: "`")) ? "`" + name.replacing("`", with: "``") + "`" : "`" + name + "`"
+    }
+}

@@ -1,0 +1,370 @@
+import Foundation
+import SealedDB
+import Testing
+
+struct DecodableRowTests {
+    private let database: Database
+
+    init() throws {
+        database = try Database.testing(nil)
+    }
+
+    private enum Colour: String, Codable { case red, green }
+    private enum Level: Int, Codable { case low = 1, high }
+
+    private struct Everything: Codable, Equatable {
+        var int: Int
+        var int8: Int8
+        var int16: Int16
+        var int32: Int32
+        var int64: Int64
+        var uint: UInt
+        var uint8: UInt8
+        var uint16: UInt16
+        var uint32: UInt32
+        var uint64: UInt64
+        var double: Double
+        var float: Float
+        var bool: Bool
+        var string: String
+        var data: Data
+        var bytes: [UInt8]
+        var date: Date
+        var uuid: UUID
+        var url: URL
+        var decimal: Decimal
+        var colour: Colour
+        var level: Level
+        var tags: [String]
+        var counts: [String: Int]
+        var address: Address
+        var maybe: String?
+        var maybeColour: Colour?
+        var maybeAddress: Address?
+        var maybeDate: Date?
+    }
+
+    private struct Address: Codable, Equatable {
+        var street: String
+        var number: Int?
+    }
+
+    private let everything = Everything(
+        int: .min,
+        int8: .min,
+        int16: .min,
+        int32: .min,
+        int64: .max,
+        uint: .max,
+        uint8: .max,
+        uint16: .max,
+        uint32: .max,
+        uint64: .max,
+        double: -0.5,
+        float: 1.5,
+        bool: true,
+        string: "a\0b👍",
+        data: Data([0, 1]),
+        bytes: [],
+        date: Date(timeIntervalSince1970: 1_000_000_000.5),
+        uuid: UUID(),
+        url: URL(string: "https://example.org/")!,
+        decimal: Decimal(string: "1234567890.0123456789")!,
+        colour: .green,
+        level: .high,
+        tags: ["a", "b\"c"],
+        counts: ["x": 1],
+        address: Address(street: "Main", number: nil),
+        maybe: nil,
+        maybeColour: .red,
+        maybeAddress: Address(street: "Side", number: 3),
+        maybeDate: nil
+    )
+
+    @Test func everyKindOfPropertyComesBack() throws {
+        let columns = Mirror(reflecting: everything).children.compactMap(\.label)
+        let definitions = columns.map { "\(identifier: $0)" as SQL }.joined(separator: ", ")
+        try database.executeUpdate("CREATE TABLE t (\(definitions))")
+        var other = everything
+        other.maybe = "m"
+        other.maybeColour = nil
+        other.maybeAddress = nil
+        other.maybeDate = Date(timeIntervalSince1970: 7)
+        try database.insert(everything, into: "t")
+        try database.insert(other, into: "t")
+        #expect(try database.all(Everything.self, "SELECT * FROM t") == [everything, other])
+        #expect(try database.first(Everything.self, "SELECT * FROM t WHERE maybe = \("m")") == other)
+        let types = try database.first(
+            (String, String, String, String).self,
+            "SELECT typeof(colour), typeof(level), typeof(tags), typeof(date) FROM t"
+        )
+        #expect(types.map { [$0.0, $0.1, $0.2, $0.3] } == ["text", "integer", "text", "real"])
+        #expect(try database.scalar(String.self, "SELECT json_extract(address, '$.street') FROM t") == "Main")
+    }
+
+    @Test func datesUseTheFormatOfTheDatabase() throws {
+        struct Event: Codable, Equatable {
+            var at: Date
+            var ended: Date?
+        }
+        database.setDateFormat(Database.storeableDateFormat("yyyy-MM-dd"))
+        try database.executeUpdate("CREATE TABLE event (at, ended)")
+        let event = Event(at: Date(timeIntervalSince1970: 86_400), ended: Date(timeIntervalSince1970: 0))
+        try database.insert(event, into: "event")
+        #expect(try database.scalar(String.self, "SELECT at || ended FROM event") == "1970-01-021970-01-01")
+        #expect(try database.all(Event.self, "SELECT * FROM event") == [event])
+    }
+
+    private struct Person: Codable, Equatable {
+        var id: Int
+        var firstName: String
+        var homeURL: String?
+    }
+
+    @Test func columnsAreFoundByName() throws {
+        let expected = [Person(id: 1, firstName: "Ada", homeURL: "u")]
+        #expect(
+            try database.all(Person.self, "SELECT 'x' AS other, 'u' AS homeURL, 'Ada' AS firstName, 1 AS id")
+                == expected
+        )
+        #expect(try database.all(Person.self, "SELECT 'u' AS HOMEURL, 'Ada' AS FirstName, 1 AS ID") == expected)
+        // The exact spelling first, and of equal names the last.
+        #expect(
+            try database.all(Person.self, "SELECT 'u' AS homeURL, 'Ada' AS firstName, 1 AS id, 2 AS ID") == expected
+        )
+        #expect(
+            try database.all(Person.self, "SELECT 'u' AS homeURL, 'Ada' AS firstName, 2 AS id, 1 AS id") == expected
+        )
+
+        database.columnNaming = .snakeCase
+        #expect(try database.all(Person.self, "SELECT 1 AS id, 'Ada' AS first_name, 'u' AS home_url") == expected)
+        let error = #expect(throws: DatabaseError.self) {
+            try database.all(Person.self, "SELECT 1 AS id, 'Ada' AS firstName")
+        }
+        #expect(error?.message == "Row 1: There is no column \"first_name\". The columns are: id, firstName.")
+    }
+
+    @Test func namesInSnakeCase() throws {
+        struct Names: Encodable {
+            var a = 1, aB = 1, userID = 1, URLString = 1, already_snake = 1, html5Page = 1, _private = 1, aURLOfX = 1
+        }
+        database.columnNaming = .snakeCase
+        try database.executeUpdate(
+            "CREATE TABLE n (a, a_b, user_id, url_string, already_snake, html5_page, _private, a_url_of_x)"
+        )
+        try database.insert(Names(), into: "n")
+        struct Clash: Encodable { var userID = 1, userId = 1 }
+        let error = #expect(throws: DatabaseError.self) { try database.insert(Clash(), into: "n") }
+        #expect(error?.message.contains("two of its properties are column \"user_id\"") == true)
+    }
+
+    @Test func missingColumnsAndNull() throws {
+        #expect(
+            try database.first(Person.self, "SELECT 1 AS id, 'Ada' AS firstName") == Person(id: 1, firstName: "Ada")
+        )
+        #expect(
+            try database.first(Person.self, "SELECT 1 AS id, 'Ada' AS firstName, NULL AS homeURL")
+                == Person(id: 1, firstName: "Ada")
+        )
+        let missing = #expect(throws: DatabaseError.self) { try database.all(Person.self, "SELECT 1 AS id") }
+        #expect(missing?.reason == .typeMismatch)
+        let null = #expect(throws: DatabaseError.self) {
+            try database.all(Person.self, "SELECT 1 AS id, NULL AS firstName")
+        }
+        #expect(
+            null?.message
+                == "Row 1, column \"firstName\" (index 1): expected String, found NULL. Read it as an optional."
+        )
+        #expect(database.lastErrorMessage() == null?.message)
+    }
+
+    @Test func wrongTypesNameTheColumn() throws {
+        struct Painted: Decodable {
+            var id: Int8
+            var colour: Colour?
+            var tags: [String]?
+        }
+        func message(_ sql: SQL) -> String? {
+            #expect(throws: DatabaseError.self) { try database.all(Painted.self, sql) }?.message
+        }
+        #expect(
+            message("SELECT value AS id FROM json_each('[1,300]')")
+                == "Row 2, column \"id\" (index 0): expected Int8, found INTEGER that does not fit."
+        )
+        #expect(message("SELECT 'x' AS id") == "Row 1, column \"id\" (index 0): expected Int8, found TEXT.")
+        #expect(
+            message("SELECT 1 AS id, 'mauve' AS colour")
+                == "Row 1, column \"colour\" (index 1): expected Colour, found TEXT that is not a valid value."
+        )
+        #expect(
+            message("SELECT 1 AS id, 5 AS colour")
+                == "Row 1, column \"colour\" (index 1): expected String, found INTEGER."
+        )
+        #expect(
+            message("SELECT 1 AS id, '[1]' AS tags")
+                == """
+                Row 1, column "tags" (index 1): expected Array<String>, found TEXT whose JSON does not match \
+                (at [0]: expected String).
+                """
+        )
+        #expect(message("SELECT 1 AS id, 7 AS tags")?.hasSuffix("expected Array<String>, found INTEGER.") == true)
+        #expect(message("SELECT 1 AS id, 'secret' AS tags")?.contains("secret") == false)
+    }
+
+    @Test func singleValuesAndDictionaries() throws {
+        #expect(try database.all(Colour.self, "SELECT 'red' UNION ALL SELECT 'green'") == [.red, .green])
+        #expect(try database.all(Colour?.self, "SELECT NULL UNION ALL SELECT 'green'") == [nil, .green])
+        let error = #expect(throws: DatabaseError.self) { try database.all(Colour.self, "SELECT 'mauve' AS c") }
+        #expect(error?.message == "Row 1 cannot be read as Colour: not a valid value.")
+        #expect(try database.all([String: Int].self, "SELECT 1 AS a, 2 AS b") == [["a": 1, "b": 2]])
+        #expect(throws: DatabaseError.self) { try database.all([Int].self, "SELECT 1, 2") }
+        #expect(try database.first(Person?.self, "SELECT 1 AS id, 'Ada' AS firstName")??.firstName == "Ada")
+    }
+
+    @Test func nestedTypesInManyRows() throws {
+        struct Wrapper: Codable, Equatable {
+            struct Identifier: Codable, Equatable {
+                var value: Int
+                init(value: Int) { self.value = value }
+                init(from decoder: any Decoder) throws { value = try decoder.singleValueContainer().decode(Int.self) }
+                func encode(to encoder: any Encoder) throws {
+                    var container = encoder.singleValueContainer()
+                    try container.encode(value)
+                }
+            }
+            var id: Identifier
+            var list: JSON<[Identifier]>
+            var optional: Identifier?
+        }
+        try database.executeUpdate("CREATE TABLE w (id, list, optional)")
+        let values = (1...5).map { number in
+            Wrapper(
+                id: .init(value: number),
+                list: JSON([.init(value: number)]),
+                optional: number.isMultiple(of: 2) ? .init(value: 0) : nil
+            )
+        }
+        for value in values { try database.insert(value, into: "w") }
+        #expect(try database.all(Wrapper.self, "SELECT * FROM w") == values)
+        #expect(try database.scalar(Int.self, "SELECT sum(id) FROM w WHERE typeof(id) = 'integer'") == 15)
+    }
+
+    private class Base: Codable {
+        var id = 0
+        init() {}
+    }
+
+    private final class Derived: Base {
+        var name = ""
+
+        private enum CodingKeys: CodingKey { case name }
+
+        required init(from decoder: any Decoder) throws {
+            let container = try decoder.container(keyedBy: CodingKeys.self)
+            name = try container.decode(String.self, forKey: .name)
+            try super.init(from: container.superDecoder())
+        }
+
+        override func encode(to encoder: any Encoder) throws {
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            try container.encode(name, forKey: .name)
+            try super.encode(to: container.superEncoder())
+        }
+
+        init(id: Int, name: String) {
+            super.init()
+            self.id = id
+            self.name = name
+        }
+    }
+
+    @Test func inheritance() throws {
+        try database.executeUpdate("CREATE TABLE c (id, name)")
+        for number in 1...3 { try database.insert(Derived(id: number, name: "n\(number)"), into: "c") }
+        let values = try database.all(Derived.self, "SELECT * FROM c")
+        #expect(values.map(\.id) == [1, 2, 3])
+        #expect(values.map(\.name) == ["n1", "n2", "n3"])
+    }
+
+    private struct AnyKey: CodingKey {
+        var stringValue: String
+        var intValue: Int? { nil }
+        init(stringValue: String) { self.stringValue = stringValue }
+        init?(intValue: Int) { nil }
+    }
+
+    /// Keys that are no enum, in an order that changes from row to row.
+    private struct Shuffled: Decodable {
+        var a: Int?
+        var b: Int?
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.container(keyedBy: AnyKey.self)
+            let first = try container.decode(Bool.self, forKey: AnyKey(stringValue: "first"))
+            for name in first ? ["a", "b", "a"] : ["b", "a"] {
+                let value = try container.decodeIfPresent(Int.self, forKey: AnyKey(stringValue: name))
+                if name == "a" { a = value } else { b = value }
+            }
+            #expect(try container.decodeIfPresent(Int.self, forKey: AnyKey(stringValue: "none")) == nil)
+            #expect(!container.contains(AnyKey(stringValue: "none")))
+            #expect(container.contains(AnyKey(stringValue: "b")))
+            #expect(container.allKeys.map(\.stringValue) == ["first", "b", "a"])
+            #expect(throws: DatabaseError.self) { try container.decodeNil(forKey: AnyKey(stringValue: "none")) }
+        }
+    }
+
+    @Test func keysThatAreNoEnum() throws {
+        let rows = try database.all(
+            Shuffled.self,
+            "SELECT value % 2 AS first, value * 10 AS b, value AS a FROM json_each('[1,2,3,4]')"
+        )
+        #expect(rows.map(\.a) == [1, 2, 3, 4])
+        #expect(rows.map(\.b) == [10, 20, 30, 40])
+    }
+
+    private struct Validated: Decodable {
+        struct Invalid: Error {}
+        var id: Int
+        private enum CodingKeys: CodingKey { case id }
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.container(keyedBy: CodingKeys.self)
+            id = try container.decode(Int.self, forKey: .id)
+            if id < 0 { throw Invalid() }
+            if id == 0 {
+                throw DecodingError.dataCorruptedError(forKey: .id, in: container, debugDescription: "secret")
+            }
+        }
+    }
+
+    @Test func errorsOfOnesOwn() throws {
+        let own = #expect(throws: DatabaseError.self) { try database.all(Validated.self, "SELECT -1 AS id") }
+        #expect(own?.underlyingError is Validated.Invalid)
+        #expect(own?.reason == .closureFailed)
+        #expect(database.lastErrorMessage() == own?.message)
+        let error = #expect(throws: DatabaseError.self) { try database.all(Validated.self, "SELECT 0 AS id") }
+        #expect(error?.message.contains("secret") == false)
+        #expect(!database.hasOpenResultSets)
+    }
+
+    private struct Nesting: Decodable {
+        private enum CodingKeys: CodingKey { case a }
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.container(keyedBy: CodingKeys.self)
+            _ = try container.nestedContainer(keyedBy: CodingKeys.self, forKey: .a)
+        }
+    }
+
+    @Test func nestedContainersAreRefused() throws {
+        let error = #expect(throws: DatabaseError.self) { try database.all(Nesting.self, "SELECT '{}' AS a") }
+        #expect(error?.message.contains("a Decodable type of its own") == true)
+    }
+
+    @Test func schemaChangeBetweenExecutions() throws {
+        try database.executeUpdate("CREATE TABLE s (id, firstName)")
+        try database.executeUpdate("INSERT INTO s VALUES (1, 'Ada')")
+        let set = try database.prepare("SELECT * FROM s")
+        #expect(try set.rows(Person.self).all().map(\.id) == [1])
+        try database.executeUpdate("ALTER TABLE s RENAME COLUMN id TO x")
+        try database.executeUpdate("ALTER TABLE s ADD COLUMN id DEFAULT 7")
+        #expect(try set.rows(Person.self).all().map(\.id) == [7])
+    }
+}

@@ -1,0 +1,156 @@
+import Foundation
+import SealedDB
+import Testing
+
+struct RecordTests {
+    private struct Person: Codable, Equatable {
+        var id: Int?
+        var name: String
+        var email: String?
+    }
+
+    private let database: Database
+
+    init() throws {
+        database = try Database.testing(nil)
+        try database.executeUpdate(
+            "CREATE TABLE person (id INTEGER PRIMARY KEY, name TEXT NOT NULL, email TEXT UNIQUE DEFAULT 'none')"
+        )
+    }
+
+    private func people() throws -> [Person] { try database.all(Person.self, "SELECT * FROM person ORDER BY id") }
+
+    @Test func insert() throws {
+        #expect(try database.insert(Person(name: "Ada"), into: "person") == 1)
+        #expect(try database.insert(Person(id: 7, name: "x'); --", email: "e"), into: "person") == 7)
+        // nil is NULL, not the column's default.
+        #expect(try people() == [Person(id: 1, name: "Ada"), Person(id: 7, name: "x'); --", email: "e")])
+        let error = #expect(throws: DatabaseError.self) {
+            try database.insert(Person(name: "Eve", email: "e"), into: "person")
+        }
+        #expect(error?.extendedCode == SQLITE_CONSTRAINT_UNIQUE)
+        #expect(database.lastInsertRowId == 7)
+        #expect(throws: DatabaseError.self) { try database.insert(Person(name: "Eve"), into: "nowhere") }
+        #expect(throws: DatabaseError.self) { try database.insert(["name": "Eve", "age": "5"], into: "person") }
+        #expect(try people().count == 2)
+    }
+
+    @Test func rowIDIsNeverThatOfAnEarlierRow() throws {
+        try database.executeUpdate("CREATE TABLE quiet (name TEXT UNIQUE ON CONFLICT IGNORE)")
+        try database.executeUpdate("CREATE TABLE keyed (name TEXT PRIMARY KEY) WITHOUT ROWID")
+        #expect(try database.insert(["name": "a"], into: "quiet") == 1)
+        #expect(try database.insert(["name": "b"], into: "quiet") == 2)
+        #expect(try database.insert(["name": "a"], into: "quiet") == 0)
+        #expect(try database.insert(["name": "a"], into: "keyed") == 0)
+        #expect(database.lastInsertRowId == 2)
+    }
+
+    @Test func update() throws {
+        try database.insert(Person(name: "Ada", email: "a"), into: "person")
+        try database.insert(Person(name: "Bob", email: "b"), into: "person")
+        #expect(try database.update(Person(id: 2, name: "Bo"), in: "person"))
+        #expect(try people() == [Person(id: 1, name: "Ada", email: "a"), Person(id: 2, name: "Bo")])
+        #expect(try database.update(Person(id: 3, name: "Eve"), in: "person") == false)
+        #expect(try database.update(Person(id: nil, name: "Eve"), in: "person") == false)
+        #expect(try people().count == 2)
+    }
+
+    @Test func updateNeedsAKey() throws {
+        func message(_ value: some Encodable, _ table: String) -> String? {
+            #expect(throws: DatabaseError.self) { try database.update(value, in: table) }?.message
+        }
+        try database.executeUpdate("CREATE TABLE keyless (id, name)")
+        #expect(message(Person(name: "a"), "keyless")?.contains("has no primary key") == true)
+        #expect(message(Person(name: "a"), "nowhere")?.contains("no such table: nowhere") == true)
+        #expect(message(["name": "a"], "person")?.contains("no property for \"id\"") == true)
+        #expect(message(["id": 1], "person")?.contains("no property beside the primary key") == true)
+    }
+
+    @Test func keysOfSeveralColumns() throws {
+        struct Membership: Codable, Equatable {
+            var userID: Int
+            var groupID: Int
+            var role: String?
+        }
+        database.columnNaming = .snakeCase
+        try database.executeUpdate(
+            "CREATE TABLE membership (role, GROUP_ID, user_id, PRIMARY KEY (user_id, group_id)) WITHOUT ROWID"
+        )
+        try database.insert(Membership(userID: 1, groupID: 2, role: "a"), into: "membership")
+        try database.insert(Membership(userID: 2, groupID: 1, role: "b"), into: "membership")
+        #expect(try database.update(Membership(userID: 2, groupID: 1, role: "c"), in: "membership"))
+        try database.upsert(Membership(userID: 1, groupID: 2, role: "d"), into: "membership")
+        try database.upsert(Membership(userID: 3, groupID: 3), into: "membership")
+        #expect(
+            try database.all(Membership.self, "SELECT * FROM membership") == [
+                Membership(userID: 1, groupID: 2, role: "d"), Membership(userID: 2, groupID: 1, role: "c"),
+                Membership(userID: 3, groupID: 3),
+            ]
+        )
+    }
+
+    @Test func upsert() throws {
+        try database.upsert(Person(name: "Ada"), into: "person")
+        try database.upsert(Person(id: 1, name: "Ada L", email: "a"), into: "person")
+        #expect(try people() == [Person(id: 1, name: "Ada L", email: "a")])
+        #expect(throws: DatabaseError.self) { try database.upsert(Person(name: "B", email: "a"), into: "person") }
+        try database.executeUpdate("CREATE TABLE tag (name TEXT PRIMARY KEY)")
+        try database.upsert(["name": "a"], into: "tag")
+        try database.upsert(["name": "a"], into: "tag")
+        #expect(try database.all(String.self, "SELECT name FROM tag") == ["a"])
+        try database.executeUpdate("CREATE TABLE keyless (name)")
+        #expect(throws: DatabaseError.self) { try database.upsert(["name": "a"], into: "keyless") }
+        #expect(throws: DatabaseError.self) { try database.upsert([String: Int](), into: "person") }
+    }
+
+    @Test func namesAreQuoted() throws {
+        struct Odd: Codable, Equatable {
+            var key: Int
+            var text: String
+            enum CodingKeys: String, CodingKey {
+                case key = "k`ey"
+                case text = "te\"xt; DROP"
+            }
+        }
+        let table = "o`dd\" ta'ble"
+        try database.executeUpdate(
+            "CREATE TABLE \(identifier: table) (\(identifier: "k`ey") PRIMARY KEY, \(identifier: "te\"xt; DROP"))"
+        )
+        try database.insert(Odd(key: 1, text: "a"), into: table)
+        #expect(try database.update(Odd(key: 1, text: "b"), in: table))
+        try database.upsert(Odd(key: 1, text: "c"), into: table)
+        #expect(try database.all(Odd.self, "SELECT * FROM \(identifier: table)") == [Odd(key: 1, text: "c")])
+        #expect(throws: DatabaseError.self) { try database.insert(Odd(key: 1, text: "a"), into: "person\0x") }
+    }
+
+    @Test func whatIsNoRow() throws {
+        struct Empty: Codable {}
+        struct Nested: Encodable {
+            enum CodingKeys: CodingKey { case name }
+            func encode(to encoder: any Encoder) throws {
+                var container = encoder.container(keyedBy: CodingKeys.self)
+                var nested = container.nestedContainer(keyedBy: CodingKeys.self, forKey: .name)
+                try nested.encode(1, forKey: .name)
+            }
+        }
+        struct Failing: Encodable {
+            struct Failure: Error {}
+            func encode(to encoder: any Encoder) throws { throw Failure() }
+        }
+        let own = #expect(throws: DatabaseError.self) { try database.insert(Failing(), into: "person") }
+        #expect(own?.underlyingError is Failing.Failure)
+        struct Unknowable: Encodable { var name = [Double.nan] }
+        try database.executeUpdate("CREATE TABLE plain (name DEFAULT 'd')")
+        #expect(try database.insert(Empty(), into: "plain") == 1)
+        #expect(try database.scalar(String.self, "SELECT name FROM plain") == "d")
+        for call in [
+            { try database.insert(5, into: "plain") }, { try database.insert([1, 2], into: "plain") },
+            { try database.insert(Nested(), into: "plain") }, { try database.insert(Unknowable(), into: "plain") },
+        ] as [() throws -> Int64] {
+            let error = #expect(throws: DatabaseError.self) { _ = try call() }
+            #expect(error?.reason == .typeMismatch)
+            #expect(database.lastErrorMessage() == error?.message)
+        }
+        #expect(try database.scalar(Int.self, "SELECT count(*) FROM plain") == 1)
+    }
+}
