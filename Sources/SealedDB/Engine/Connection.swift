@@ -276,7 +276,7 @@ final class Connection {
         // What other threads have dropped this very moment is gone soon.
         while registry.withLock({ $0.isEnding(besides: Connection.currentThread) }) { sched_yield() }
         settleChanges()
-        hooks?.detach()
+        hooks?.detach(from: handle)
         hooks = nil
         guardRules = nil
         self.handle = nil

@@ -48,8 +48,7 @@ final class Hooks {
     }
 
     /// For the connection that closes.
-    func detach() {
-        guard let handle = connection?.handle else { return }
+    func detach(from handle: OpaquePointer) {
         sqlite3_update_hook(handle, nil, nil)
         sqlite3_commit_hook(handle, nil, nil)
         sqlite3_rollback_hook(handle, nil, nil)
