@@ -47,6 +47,7 @@ let package = Package(
             ]
         ),
         .executableTarget(name: "BookStore", dependencies: ["SealedDB"], path: "Examples/BookStore"),
+        .executableTarget(name: "ObjectFetcher", dependencies: ["SealedDB"], path: "Examples/ObjectFetcher"),
         .executableTarget(name: "CipherProbe", dependencies: ["SealedDB"], path: "Tests/CipherProbe"),
         .executableTarget(name: "KeyMemoryProbe", dependencies: ["SealedDB"], path: "Tests/KeyMemoryProbe"),
         .testTarget(
@@ -56,7 +57,7 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
-        .testTarget(name: "sealdbTests", dependencies: ["SealedDB", "sealdb", "BookStore"]),
+        .testTarget(name: "sealdbTests", dependencies: ["SealedDB", "sealdb", "BookStore", "ObjectFetcher"]),
     ],
     swiftLanguageModes: [.v6]
 )
