@@ -95,7 +95,7 @@ struct MemoryImage {
     private func verify(_ opening: StoreOpening) throws(DatabaseError) {
         let file = try opening.open()
         defer { file.close() }
-        guard try (file.mainFileHeader() != StoreHeader.plaintextMagic) == (key != nil) else {
+        guard try StoreHeader.isPlaintext(file.fileBytes(count: 100)) == (key == nil) else {
             throw unverified("its header is wrong")
         }
         // Rows that break a CHECK of the schema broke it in memory too.

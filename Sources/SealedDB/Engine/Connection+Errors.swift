@@ -28,7 +28,7 @@ extension Connection {
     func error(sql: String? = nil) -> DatabaseError {
         guard let handle else { return .notOpen }
         let code = sqlite3_extended_errcode(handle)
-        if code == SQLITE_AUTH, let refusal = authorizer.takeRefusal() { return .notAllowed(refusal) }
+        if code == SQLITE_AUTH, let refusal = statementGuard.takeRefusal() { return .notAllowed(refusal) }
         if let error = thrown.take(code, sql: sql) { return error }
         let offset = sealeddb_error_offset(handle)
         return DatabaseError(

@@ -14,7 +14,7 @@ final class Connection {
     private(set) var handle: OpaquePointer?
     let threading: Threading
     private let registry = Mutex(HandleRegistry())
-    let authorizer = Authorizer()
+    let statementGuard = StatementGuard()
     /// Whether keys and cipher settings may come by SQL once there is a key.
     var allowsCipherStatements = false
     /// Frames in the log at the last commit, once they are counted.

@@ -149,7 +149,7 @@ final class Hooks {
         _ database: UnsafePointer<CChar>?,
         _ source: UnsafePointer<CChar>?
     ) -> AuthorizerDecision {
-        if connection?.authorizer.refuses(code, first, second) == true { return .deny }
+        if connection?.statementGuard.refuses(code, first, second) == true { return .deny }
         let own = changes.isActive ? changes.willRun(code, first, second, database, source) : .allow
         guard let authorizer, !isUserAuthorizerOff else { return own }
         let request = AuthorizationRequest(

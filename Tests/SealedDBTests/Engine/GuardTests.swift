@@ -119,6 +119,24 @@ struct GuardTests {
         #expect(plain.executeStatements("ATTACH '\(directory.file("second"))' AS s2 KEY 'hush'"))
     }
 
+    /// The application's authorizer comes second, and cannot allow what is refused.
+    @Test func besideAnAuthorizer() throws {
+        let database = try Database.testing(directory.file("db"))
+        var count = 0
+        database.authorizer = { _ in
+            count += 1
+            return .allow
+        }
+        expectRefusal(database, "PRAGMA temp_store = FILE")
+        #expect(database.executeStatements("CREATE TABLE t (a)"))
+        #expect(count > 0)
+        database.authorizer = nil
+        expectRefusal(database, "PRAGMA cipher_use_hmac = off")
+        database.close()
+        database.open()
+        expectRefusal(database, "PRAGMA cipher_use_hmac = off")
+    }
+
     @Test func plaintextDatabasesAreTheirOwnersBusiness() throws {
         let plain = Database(path: directory.file("plain"))
         plain.open()

@@ -2,7 +2,7 @@ internal import SQLiteEngine
 
 /// The rules are enforced where SQLite compiles statements, which is also where SQLCipher obeys its pragmas: the
 /// authorizer is asked first. https://www.sqlite.org/c3ref/set_authorizer.html
-final class Authorizer {
+final class StatementGuard {
     var rules: GuardRules?
     /// While the library itself sets what SQL may not.
     var isSuspended = false
@@ -38,44 +38,44 @@ final class Authorizer {
             UnsafeMutableRawPointer?, Int32, UnsafePointer<CChar>?, UnsafePointer<CChar>?, UnsafePointer<CChar>?,
             UnsafePointer<CChar>?
         ) -> Int32 = { context, action, first, second, _, _ in
-            let authorizer = Unmanaged<Authorizer>.fromOpaque(context!).takeUnretainedValue()
-            return authorizer.refuses(action, first, second) ? SQLITE_DENY : SQLITE_OK
+            let statementGuard = Unmanaged<StatementGuard>.fromOpaque(context!).takeUnretainedValue()
+            return statementGuard.refuses(action, first, second) ? SQLITE_DENY : SQLITE_OK
         }
 }
 
 extension Connection {
     /// `nil` on a connection that has nothing to do with keys.
     var guardRules: GuardRules? {
-        get { authorizer.rules }
+        get { statementGuard.rules }
         set {
-            authorizer.rules = newValue
+            statementGuard.rules = newValue
             guard let handle else { return }
             // They have the only place that SQLite has for it, and ask the rules first.
             if let hooks { return hooks.install() }
-            // The connection keeps the authorizer for as long as it has the handle.
-            let context = Unmanaged.passUnretained(authorizer).toOpaque()
-            sqlite3_set_authorizer(handle, newValue == nil ? nil : Authorizer.callback, context)
+            // The connection keeps the guard for as long as it has the handle.
+            let context = Unmanaged.passUnretained(statementGuard).toOpaque()
+            sqlite3_set_authorizer(handle, newValue == nil ? nil : StatementGuard.callback, context)
         }
     }
 
     /// Runs statements of the library's own.
     func unguarded<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
-        let wasSuspended = authorizer.isSuspended
-        authorizer.isSuspended = true
-        defer { authorizer.isSuspended = wasSuspended }
+        let wasSuspended = statementGuard.isSuspended
+        statementGuard.isSuspended = true
+        defer { statementGuard.isSuspended = wasSuspended }
         return try body()
     }
 
     /// Before any SQL is compiled.
     /// - Parameter comesFirst: whether it is a statement that holds a key.
     func authorizeKeyStatement(comesFirst: Bool) throws(DatabaseError) {
-        if authorizer.hasKeyFromSQL {
-            authorizer.hasKeyFromSQL = false
+        if statementGuard.hasKeyFromSQL {
+            statementGuard.hasKeyFromSQL = false
             guardAfterKeyStatement()
         }
         guard comesFirst else { return }
         if let rules = guardRules {
-            guard rules.allowsCipherStatements || authorizer.isSuspended else {
+            guard rules.allowsCipherStatements || statementGuard.isSuspended else {
                 throw .notAllowed(
                     """
                     SQL that holds a key is refused on a connection with a key. Use attach(_:as:key:), or give keys in \
@@ -86,7 +86,7 @@ extension Connection {
         } else {
             try requireMemoryForTemporaries()
         }
-        authorizer.hasKeyFromSQL = !authorizer.isSuspended
+        statementGuard.hasKeyFromSQL = !statementGuard.isSuspended
     }
 
     /// Before the library attaches a file with a key, to a database that may have none.
