@@ -4,6 +4,7 @@
 #define SEALEDDB_SQLITE_H
 
 #include <sqlite3.h>
+#include <stddef.h>
 
 #if SQLITE_VERSION_NUMBER < 3036000
 #error "SealedDB needs SQLite 3.36 or later. Run scripts/setup of SealedDB, or: apt-get install libsqlite3-dev"
