@@ -79,7 +79,10 @@ struct CanaryTests {
         #expect(try leaks(exec(Self.everything)) == [])
         #expect(try leaks(exec("VACUUM INTO 'copy'")) == [])
         #expect(try leaks([Tool.sealdb, "rotate", "db", "--key-file", "key", "--new-key-file", "new"]) == [])
-        #expect(try leaks([Tool.sealdb, "verify", "db", "--key-file", "new"]) == [])
+        #expect(try leaks([Tool.sealdb, "verify", "db", "--key-file", "new", "--deep"]) == [])
+        #expect(try leaks([Tool.sealdb, "backup", "db", "backup", "--key-file", "new"]) == [])
+        #expect(try leaks([Tool.sealdb, "restore", "backup", "db", "--key-file", "new", "--replace"]) == [])
+        #expect(try leaks([Tool.sealdb, "migrate", "db", "--key-file", "new", "--new-page-size", "8192"]) == [])
     }
 
     @Test(arguments: [3, 40, 400])

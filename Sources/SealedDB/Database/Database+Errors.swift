@@ -47,6 +47,11 @@ extension Database {
         if error.code == SQLITE_LOCKED, hasOpenResultSets {
             return error.adding(context: "A result set of this connection is still open; close it first")
         }
+        if error.code == SQLITE_CORRUPT, error.reason == .damaged, configuration.keyOrigin != nil, error.sql != nil {
+            return error.adding(
+                context: "The store is damaged, and the statement did nothing. `sealdb verify` lists the pages"
+            )
+        }
         guard error.code == SQLITE_NOTADB, error.reason == .sqlite, configuration.keyOrigin == nil, let connection,
             let header = try? connection.mainFileHeader()
         else { return error }
