@@ -39,14 +39,14 @@ do {
                 id: 1,
                 name: "Ada",
                 email: "ada@example.org",
-                born: Date(timeIntervalSince1970: -4_864_233_600),
+                born: Date(timeIntervalSince1970: -4_861_728_000),
                 portrait: pixel
             ),
             Person(
                 id: 2,
                 name: "Grace",
                 email: nil,
-                born: Date(timeIntervalSince1970: -1_989_532_800),
+                born: Date(timeIntervalSince1970: -1_990_137_600),
                 portrait: Data()
             ),
             Person(

@@ -37,4 +37,22 @@ struct ExampleTests {
         let failed = try sandbox.run([Tool.path("BookStore")] + withKey("no/such/directory/books.db"))
         #expect(failed.status == 1 && failed.output.contains("The book store failed"))
     }
+
+    @Test func objectFetcher() throws {
+        let outcome = try sandbox.run([Tool.path("ObjectFetcher")] + withKey("people.db"))
+        #expect(outcome.status == 0, "\(outcome.output)")
+        #expect(
+            outcome.lines == [
+                "1 Ada, born 1815-12-10, portrait of 42 bytes",
+                "2 Grace, born 1906-12-09, portrait of 0 bytes",
+                "3 Robert'); DROP TABLE person; --, born 1970-01-01, portrait of 42 bytes",
+                "Number 2: Grace; number 9: nobody",
+                "Of these: [\"Ada\", \"Grace\"]",
+                "Ada: ada@example.org",
+                "Grace: no address",
+                "Robert'); DROP TABLE person; --: no address",
+            ]
+        )
+        #expect(try sandbox.run([Tool.path("ObjectFetcher")]).status == 64)
+    }
 }

@@ -81,6 +81,7 @@ struct StoreOpening {
         try refuseTruncated(connection)
         connection.setCheckpointsOnClose(true)
         if isNew, isFile, createsFirstPage, flags & SQLITE_OPEN_READONLY == 0 { try createFirstPage(connection) }
+        if let path { key.derivedKeys?.storeExists(path) }
     }
 
     /// Why the first read failed. SQLite has one code for all that is not a database to it, and with a plaintext header

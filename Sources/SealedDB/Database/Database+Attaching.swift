@@ -21,7 +21,7 @@ extension Database {
                 path: path,
                 schema: schema,
                 key: key,
-                mainHasKey: configuration.key != nil,
+                mainHasKey: configuration.keyOrigin != nil,
                 createsFile: configuration.createsFile && !configuration.isReadOnly
             )
             try attachment.attach()

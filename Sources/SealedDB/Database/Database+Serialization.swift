@@ -12,7 +12,8 @@ extension Database {
         try recording { () throws(DatabaseError) in
             let connection = try openConnection()
             try requireNoTransaction()
-            guard let key = configuration.key else { return try Self.withoutWAL(connection.plaintextImage()) }
+            guard configuration.keyOrigin != nil else { return try Self.withoutWAL(connection.plaintextImage()) }
+            guard let key = fittingKey?.key else { throw .notOpen }
             let sealing = Sealing(key: key, settings: configuration.cipherSettings)
             let isFile = databasePath.map { !$0.isEmpty && $0 != ":memory:" } ?? false
             let base = isFile ? databasePath.flatMap { FileSystem.resolve($0) } : nil

@@ -156,6 +156,20 @@ struct KeyOriginTests {
         _ = try opened(Configuration(key: .testing(1)))
     }
 
+    @Test func aDatabaseWithASourceKeepsItsFilesSealed() throws {
+        try makeStore(.testing(1))
+        let source = KeySource.keyFile(try writeKey("key", 1))
+        let database = try opened(Configuration(keySource: source))
+        let image = try database.serialized()
+        #expect(image.range(of: Data("secret row".utf8)) == nil)
+        let copy = try Database.opening(serialized: image, configuration: Configuration(keySource: source))
+        #expect(try copy.integers("SELECT count(*) FROM t") == [10])
+        // Neither is its key inherited nor a plaintext file made.
+        let error = #expect(throws: DatabaseError.self) { try database.attach(directory.file("other"), as: "o") }
+        #expect(error?.reason == .keyRequired)
+        #expect(!directory.names.contains("other"))
+    }
+
     // MARK: Rings
 
     @Test func aDatabaseInMemoryIsLoadedWithAnyKeyOfTheRing() throws {

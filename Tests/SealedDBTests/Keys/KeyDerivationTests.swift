@@ -48,11 +48,9 @@ struct KeyDerivationTests {
     }
 
     @Test(arguments: CipherSettings.Compatibility.allCases)
-    func formats(version: CipherSettings.Compatibility) throws {
-        try expectSameKey(
-            ["cipher_compatibility = \(version.rawValue)"],
-            CipherSettings(compatibility: version).parameters.keyDerivation
-        )
+    func formats(_ format: CipherSettings.Compatibility) throws {
+        let settings = CipherSettings(compatibility: format)
+        try expectSameKey(["cipher_compatibility = \(format.rawValue)"], settings.parameters.keyDerivation)
     }
 
     @Test(arguments: [KeyDerivation.Algorithm.sha1, .sha256, .sha512], [1, 2, 1000])
@@ -172,7 +170,65 @@ struct KeyDerivationTests {
         let other = Database(path: directory.file("a"), configuration: Configuration(key: key))
         let error = #expect(throws: DatabaseError.self) { try other.openVerified() }
         #expect(error?.reason == .wrongKey)
-        #expect(key.derivedKeys?.derivationCount == 3)
+        // And the diagnosis has looked whether it is of SQLCipher 3 or 2.
+        #expect(key.derivedKeys?.derivationCount == 5)
+    }
+
+    @Test func attachedFilesAreDerivedOnce() throws {
+        let key = try Key.passphrase(passphrase)
+        let path = directory.file("other")
+        for round in 0..<3 {
+            let database = try Database.testing(directory.file("db"))
+            try database.attach(path, as: "o", key: key)
+            try database.executeUpdate("CREATE TABLE o.t\(round) (a)", values: nil)
+            database.close()
+        }
+        #expect(key.derivedKeys?.derivationCount == 1)
+        let stock = try Connection(path: path, flags: SQLITE_OPEN_READWRITE)
+        #expect(Array(passphrase.utf8).withUnsafeBytes { stock.key($0) } == SQLITE_OK)
+        #expect(try stock.integer("SELECT count(*) FROM sqlite_schema") == 3)
+        stock.close()
+        let database = try Database.testing(directory.file("db"))
+        try database.attach(":memory:", as: "m", key: key)
+        try database.executeUpdate("CREATE TABLE m.t (a)", values: nil)
+        let error = #expect(throws: DatabaseError.self) {
+            try database.attach(path, as: "o", key: .passphrase("wrong"))
+        }
+        #expect(error?.reason == .wrongKey)
+    }
+
+    @Test func serializedImagesOpenWithThePassphrase() throws {
+        let configuration = configuration(try .passphrase(passphrase))
+        let database = Database(path: directory.file("db"), configuration: configuration)
+        try database.openVerified()
+        try database.fill(rows: 10)
+        let image = try database.serialized()
+        let copy = try Database.opening(serialized: image, configuration: self.configuration(.passphrase(passphrase)))
+        #expect(try copy.integers("SELECT count(*) FROM t") == [10])
+        let wrong = self.configuration(try .passphrase("wrong"))
+        let error = #expect(throws: DatabaseError.self) {
+            try Database.opening(serialized: image, configuration: wrong)
+        }
+        #expect(error?.reason == .wrongKey)
+    }
+
+    /// With a plaintext header the salt is not in the file.
+    @Test func saltsOutsideTheFile() throws {
+        var configuration = configuration(try .passphrase(passphrase))
+        configuration.cipherSettings.plaintextHeaderSize = 32
+        configuration.cipherSettings.salt = (0..<16).map { $0 }
+        let database = Database(path: directory.file("db"), configuration: configuration)
+        try database.openVerified()
+        try database.fill(rows: 10)
+        database.close()
+        let stock = try connection([
+            "kdf_iter = 1000", "cipher_plaintext_header_size = 32",
+            "cipher_salt = \"x'\(Hexadecimal.string((0..<16).map { UInt8($0) }))'\"",
+        ])
+        #expect(try stock.integer("SELECT count(*) FROM t") == 10)
+        stock.close()
+        try database.openVerified()
+        #expect(configuration.key?.derivedKeys?.derivationCount == 1)
     }
 
     @Test func olderKeysGiveWay() throws {

@@ -39,7 +39,8 @@ struct KeyMemoryTests {
     private func makeStore() throws -> [UInt8] {
         let key = try passphrase.withUnsafeBytes { bytes in try Key.passphrase(bytes) }
         try Database(path: directory.file("db"), configuration: Configuration(key: key)).openVerified()
-        return try key.derived(salt: [UInt8](directory.bytes("db").prefix(16)), by: CipherSettings().parameters.keyDerivation).rawBytes()
+        let derivation = CipherSettings.sqlCipher4.parameters.keyDerivation
+        return try key.derived(salt: [UInt8](directory.bytes("db").prefix(16)), by: derivation).rawBytes()
     }
 
     /// Each secret is looked for whole and in halves, because freeing a block overwrites its beginning.
