@@ -11,11 +11,15 @@ let package = Package(
     traits: [
         .trait(name: "SQLCipher", description: "Encrypted stores: links the system's libsqlcipher."),
         .trait(name: "PlainSQLite", description: "Stores in the clear, for comparison: links the system's libsqlite3."),
+        .trait(name: "Metrics", description: "Queues and pools report to swift-metrics."),
+        .trait(name: "ServiceLifecycle", description: "Queues and pools are services of swift-service-lifecycle."),
         .default(enabledTraits: ["SQLCipher"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.5.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.6.0"),
     ],
     targets: [
         .systemLibrary(name: "CSQLCipher", pkgConfig: "sqlcipher", providers: [.apt(["libsqlcipher-dev"])]),
@@ -36,6 +40,12 @@ let package = Package(
                 "SQLiteEngine",
                 "CSealedDBSystem",
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
+                .product(
+                    name: "ServiceLifecycle",
+                    package: "swift-service-lifecycle",
+                    condition: .when(traits: ["ServiceLifecycle"])
+                ),
             ]
         ),
         .executableTarget(
@@ -50,14 +60,21 @@ let package = Package(
         .executableTarget(name: "ObjectFetcher", dependencies: ["SealedDB"], path: "Examples/ObjectFetcher"),
         .executableTarget(name: "CipherProbe", dependencies: ["SealedDB"], path: "Tests/CipherProbe"),
         .executableTarget(name: "KeyMemoryProbe", dependencies: ["SealedDB"], path: "Tests/KeyMemoryProbe"),
+        .executableTarget(name: "Soak", dependencies: ["SealedDB"], path: "Tests/Soak"),
         .testTarget(
             name: "SealedDBTests",
             dependencies: [
                 "SealedDB", "CSealedDBSystem", "CipherProbe", "KeyMemoryProbe",
                 .product(name: "Logging", package: "swift-log"),
+                .product(name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
+                .product(
+                    name: "ServiceLifecycleTestKit",
+                    package: "swift-service-lifecycle",
+                    condition: .when(traits: ["ServiceLifecycle"])
+                ),
             ]
         ),
-        .testTarget(name: "sealdbTests", dependencies: ["SealedDB", "sealdb", "BookStore", "ObjectFetcher"]),
+        .testTarget(name: "sealdbTests", dependencies: ["SealedDB", "sealdb", "BookStore", "ObjectFetcher", "Soak"]),
     ],
     swiftLanguageModes: [.v6]
 )

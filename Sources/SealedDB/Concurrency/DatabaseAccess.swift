@@ -1,13 +1,98 @@
 public import Foundation
 
-/// What ``DatabaseQueue`` and ``DatabasePool`` have in common: blocks that are lent a connection, on the thread of the
-/// caller, who waits.
+/// What ``DatabaseQueue`` and ``DatabasePool`` have in common: blocks that are lent a connection.
+///
+/// The calls without `await` run their block on the thread of the caller, who waits. Do not make them from a task where it
+/// can be helped: they hold one of the few threads that all tasks share. The calls with `await` wait without a thread, run
+/// their block on a thread of the queue or pool, in the order of the tasks' priorities, and end early when their task is
+/// cancelled.
+///
+/// ### What `write` promises
+///
+/// - A block runs in an IMMEDIATE transaction, once. When the call returns, its changes are committed, and durable as far as
+///   ``Configuration/synchronous`` says. When it throws, nothing of the block is kept.
+/// - Calls that wait at the same time share one transaction and its commit: their blocks run one after the other, by
+///   priority and then in order of arrival, each in a savepoint of its own. A block that throws, or leaves a deferred
+///   foreign key violated, is undone alone. All callers go on after the commit; if it fails, all of them get its error.
+/// - A block sees the changes of those before it that share its transaction. They are not committed yet, but can only be
+///   lost together with its own: no outcome leaves the call before the commit.
+/// - Where a statement makes SQLite roll the whole transaction back (`ON CONFLICT ROLLBACK`, a full disk, `interrupt()`, a
+///   statement's time-out), the blocks before it in the shared transaction fail too, with an error that says so.
+/// - `alone` keeps a block out of shared transactions: for one that takes long, or may roll back in such a way.
+/// - Within a block transactions can be neither begun nor ended; savepoints can.
+/// - `lastInsertRowId`, `changes` and temporary tables belong to the connection, and so may stem from an earlier block.
 public protocol DatabaseAccess: Sendable {
     /// Runs the block with a connection, and returns its result.
     /// - Throws: the block's error, or a ``DatabaseError`` if no connection could be had; the block was not called then.
     @_disfavoredOverload
     @discardableResult
     func inDatabase<T>(_ block: (Database) throws -> T) throws -> T
+
+    /// Runs the block in a deferred transaction, in which all its queries see the same state of the store, and returns
+    /// its result. A statement that writes is an error.
+    /// - Throws: the block's error, or a ``DatabaseError`` if the connection or BEGIN failed.
+    @discardableResult
+    func read<T>(_ block: (Database) throws -> T) throws -> T
+
+    /// As ``read(_:)-(_)``, waiting without a thread.
+    ///
+    /// When the task is cancelled, a call that waits ends, and a statement that runs is stopped.
+    /// - Throws: as ``read(_:)-(_)``; `CancellationError` if the task was cancelled.
+    @discardableResult
+    func read<T: Sendable>(_ block: @escaping @Sendable (Database) throws -> T) async throws -> T
+
+    /// Runs the block in an IMMEDIATE transaction that is committed before the call returns, and returns its result; a
+    /// thrown error undoes it.
+    /// - Parameter alone: whether it has the transaction to itself; else it may share one with concurrent calls.
+    /// - Throws: the block's error, or a ``DatabaseError`` if the connection, BEGIN or COMMIT failed.
+    @discardableResult
+    func write<T>(alone: Bool, _ block: (Database) throws -> T) throws -> T
+
+    /// As ``write(alone:_:)-(_,_)``, waiting without a thread.
+    ///
+    /// When the task is cancelled, a call that waits ends, and a running block is stopped at its statement, which is let
+    /// finish if others' work would be rolled back with it. A block that has ended is committed all the same.
+    /// - Throws: as above; `CancellationError` if the task was cancelled. Nothing of the block is kept then.
+    @discardableResult
+    func write<T: Sendable>(alone: Bool, _ block: @escaping @Sendable (Database) throws -> T) async throws -> T
+
+    /// Runs the block on the connection that writes, without a transaction: for `VACUUM`, pragmas and transactions of its
+    /// own. One that it leaves open is rolled back.
+    @discardableResult
+    func writeWithoutTransaction<T>(_ block: (Database) throws -> T) throws -> T
+
+    /// As above, waiting without a thread, and ending early when the task is cancelled.
+    @discardableResult
+    func writeWithoutTransaction<T: Sendable>(
+        _ block: @escaping @Sendable (Database) throws -> T
+    ) async throws -> T
+
+    /// Ends the use of the queue or pool for good, and closes its connections: as a service that stops does.
+    ///
+    /// Calls that run or wait already are waited for. New ones fail with ``DatabaseError/Reason/shutDown``.
+    /// - Parameter grace: how long to wait; then those that wait fail likewise, running statements are stopped, and what
+    ///   was not committed is rolled back. `nil`, the default, waits as long as it takes. Cancelling the task that shuts
+    ///   down has the same effect as the end of the time.
+    func shutDown(interruptingAfter grace: Duration?) async
+}
+
+extension DatabaseAccess {
+    /// As `write(alone: false)`.
+    @discardableResult
+    public func write<T>(_ block: (Database) throws -> T) throws -> T {
+        try write(alone: false, block)
+    }
+
+    /// Shuts down as ``shutDown(interruptingAfter:)``, waiting as long as it takes.
+    public func shutDown() async {
+        await shutDown(interruptingAfter: nil)
+    }
+
+    /// As `write(alone: false)`, waiting without a thread.
+    @discardableResult
+    public func write<T: Sendable>(_ block: @escaping @Sendable (Database) throws -> T) async throws -> T {
+        try await write(alone: false, block)
+    }
 }
 
 /// Blocks that return values and throw.

@@ -1,14 +1,19 @@
 public import Foundation
-import Synchronization
 
 /// Connections to one database that are lent to blocks, several at a time: FMDB's `FMDatabasePool`.
 ///
-/// Blocks run on the thread of the caller. They share nothing: in WAL mode, which files get unless the configuration
-/// says otherwise, readers go on while one writes; two writers wait for each other as long as the busy timeout lasts. A
-/// ``DatabaseQueue`` is the better choice where most blocks write. Connections are opened when they are needed, outside
-/// the pool's lock, and kept. A nested call takes a second connection.
+/// `read` and `write` divide the work: one connection writes, as many as ``Configuration/maximumReaderCount`` says read.
+/// In WAL mode, which files get unless the configuration says otherwise, readers see the last commit while the next
+/// transaction is being written, and nobody waits for them. Only the writer moves the log into the file. In a `write`
+/// block `read` takes a connection of its own; any other nesting of the two throws.
 ///
-/// Result sets end, and a transaction is rolled back, with the block that left them open.
+/// FMDB's calls, `inDatabase` and the like, lend any number of further connections to blocks on the thread of the caller.
+/// These share nothing: two that write wait for each other, and for `write`, as long as the busy timeout lasts. A nested
+/// call takes a second connection.
+///
+/// Connections are opened when they are needed, outside the pool's lock, and kept. Result sets end, and a transaction is
+/// rolled back, with the block that left them open. Databases in memory belong to one connection: there `read` and
+/// `write` share one, and each of FMDB's calls may get another.
 // @unchecked: a connection is used by the one block that it is lent to, the delegate under its lock.
 public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     /// The path as given; `nil` for databases in memory, of which each connection has its own.
@@ -18,11 +23,21 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     /// The VFS of every opening; `nil` for the default.
     public let vfsName: String?
     private let configuration: Configuration
+    /// What a rotation changes.
+    private let keys: Guarded<Keys>
+    private let rotation = NSLock()
     private let lender = Lender()
     let changeHub = ChangeHub()
+    let writer: Writer
+    private let readers: Readers?
+    private let opening: Opening
     private let delegateLock = NSRecursiveLock()
     private weak var delegateUnderLock: (any DatabasePoolDelegate)?
-    private let checkpointing = Mutex(())
+
+    private struct Keys {
+        let origin: KeyOrigin?
+        let adopted: Key?
+    }
 
     /// Remembers the path; nothing is opened.
     public convenience init(path aPath: String?) {
@@ -60,10 +75,33 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     }
 
     private init(path: String?, configuration: Configuration, flags: Int32, vfs: String?) {
+        let configuration = configuration.forSharedUse
         self.path = path
-        self.configuration = configuration.forSharedUse
+        self.configuration = configuration
+        keys = Guarded(Keys(origin: configuration.keyOrigin, adopted: nil))
         self.openFlags = flags
         self.vfsName = vfs
+        let opening = Opening(flags: flags, vfs: vfs)
+        self.opening = opening
+        let hub = changeHub
+        func database() -> Database {
+            let database = Database(path: path, configuration: configuration, threading: .gated)
+            database.additions.hooks.changes.hub = hub
+            return database
+        }
+        let open = { (database: Database) throws(DatabaseError) in try opening.open(database) }
+        let log = LogKeeper()
+        let instruments = Instruments(path: path)
+        writer = Writer(
+            database: database(),
+            lane: Lane(places: 1, name: "pool", instruments: instruments),
+            ready: open,
+            afterCommit: { database in log.checkpointIfDue(database) }
+        )
+        let isFile = path.map { !$0.isEmpty && $0 != ":memory:" } ?? false
+        let count = configuration.maximumReaderCount ?? min(max(2, ProcessInfo.processInfo.activeProcessorCount), 16)
+        let databases = (0..<(isFile ? max(1, count) : 0)).map { _ in database() }
+        readers = isFile ? Readers(databases: databases, instruments: instruments, open: open) : nil
     }
 
     deinit {
@@ -85,27 +123,129 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         set { lender.maximum = newValue }
     }
 
-    /// Seconds to wait for a connection at the limit before the call fails as busy; `nil`, the default, for ever.
+    /// Seconds to wait for a connection before the call fails as busy; `nil`, the default, for ever.
     public var maximumWaitTimeInterval: TimeInterval? {
         get { lender.maximumWait }
-        set { lender.maximumWait = newValue }
+        set {
+            lender.maximumWait = newValue
+            writer.lane.maximumWait = newValue
+            readers?.lane.maximumWait = newValue
+        }
     }
 
     /// Connections that wait to be lent.
-    public var countOfCheckedInDatabases: UInt { lender.counts.idle }
-
-    /// Connections that are lent to blocks.
-    public var countOfCheckedOutDatabases: UInt { lender.counts.lent }
-
-    /// All connections.
-    public var countOfOpenDatabases: UInt {
-        let counts = lender.counts
-        return counts.idle + counts.lent
+    public var countOfCheckedInDatabases: UInt {
+        let lent = lender.counts.lent
+        return countOfOpenDatabases - min(countOfOpenDatabases, lent + ownBusyCount)
     }
 
-    /// Closes the connections: idle ones now, lent ones when their blocks end. The counts drop to 0.
+    /// Connections that are lent to blocks.
+    public var countOfCheckedOutDatabases: UInt { lender.counts.lent + ownBusyCount }
+
+    /// All connections, those of `read` and `write` included.
+    public var countOfOpenDatabases: UInt {
+        let counts = lender.counts
+        let readerCount = max(readers?.openCount ?? 0, readers?.lane.busyCount ?? 0)
+        return counts.idle + counts.lent + UInt(readerCount + max(writer.isOpen ? 1 : 0, writer.lane.busyCount))
+    }
+
+    private var ownBusyCount: UInt { UInt(writer.lane.busyCount + (readers?.lane.busyCount ?? 0)) }
+
+    /// Closes the connections: idle ones now, lent ones when their blocks end. The counts of FMDB's calls drop to 0.
     public func releaseAllDatabases() {
         for database in lender.forgetAll() { close(database) }
+        readers?.closeAll()
+        writer.closeWhenIdle()
+    }
+
+    /// Stops the statements that are running in blocks of `read` and `write`, which then fail with `SQLITE_INTERRUPT`.
+    /// From any thread. https://www.sqlite.org/c3ref/interrupt.html
+    public func interrupt() {
+        _ = writer.interrupter.interrupt()
+        for database in readers?.databases ?? [] { _ = database.interrupter.interrupt() }
+    }
+
+    /// Waits for all blocks, keeps others waiting, and runs the body with the only connection that may be open.
+    func alone<T>(_ body: (Database) throws -> T) throws -> T {
+        guard !lender.isInside, !writer.lane.isInside, readers?.lane.isInside != true else {
+            throw DatabaseError.nestedCall
+        }
+        rotation.lock()
+        defer { rotation.unlock() }
+        lender.pause()
+        defer { lender.resume() }
+        lender.waitUntilIdle()
+        return try writer.inDatabase { database in
+            try readers?.lane.enterAll()
+            defer { readers?.lane.leaveAll() }
+            // Blocks of read and write may have borrowed further ones.
+            lender.waitUntilIdle()
+            for idle in lender.forgetAll() { close(idle) }
+            readers?.closeInPlace()
+            return try body(database)
+        }
+    }
+
+    /// Has all connections open with the key of this one from now on; for the body of ``alone(_:)``.
+    func adoptKey(of database: Database) {
+        let (origin, adopted) = (database.configuration.keyOrigin, database.adoptedKey)
+        keys.withLock { $0 = Keys(origin: origin, adopted: adopted) }
+        for reader in readers?.databases ?? [] {
+            reader.configuration.keyOrigin = origin
+            reader.adoptedKey = adopted
+        }
+    }
+
+    public func shutDown(interruptingAfter grace: Duration?) async {
+        lender.refuse(because: .shutDown)
+        let readerLanes = readers.map { [$0.lane] } ?? []
+        let databases = [writer.database] + (readers?.databases ?? [])
+        await Shutdown(lanes: readerLanes + [writer.lane], databases: databases).run(interruptingAfter: grace)
+        await withCheckedContinuation { lender.whenIdle($0.resume) }
+        await readers?.closeForGood()
+        await writer.closeForGood()
+        releaseAllDatabases()
+    }
+
+    // MARK: Reading and writing
+
+    @discardableResult
+    public func read<T>(_ block: (Database) throws -> T) throws -> T {
+        guard let readers else { return try writer.read(block) }
+        return try readers.read(block)
+    }
+
+    @discardableResult
+    public func read<T: Sendable>(_ block: @escaping @Sendable (Database) throws -> T) async throws -> T {
+        if let readers { return try await readers.read(block) }
+        return try await writer.read(block)
+    }
+
+    @discardableResult
+    public func write<T>(alone: Bool, _ block: (Database) throws -> T) throws -> T {
+        guard readers?.lane.isInside != true else { throw DatabaseError.nestedCall }
+        return try writer.write(alone: alone, block)
+    }
+
+    @discardableResult
+    public func write<T: Sendable>(
+        alone: Bool,
+        _ block: @escaping @Sendable (Database) throws -> T
+    ) async throws -> T {
+        try await writer.write(alone: alone, block)
+    }
+
+    @discardableResult
+    public func writeWithoutTransaction<T>(_ block: (Database) throws -> T) throws -> T {
+        guard readers?.lane.isInside != true else { throw DatabaseError.nestedCall }
+        return try writer.withoutTransaction(block)
+    }
+
+    @discardableResult
+    public func writeWithoutTransaction<T: Sendable>(
+        _ block: @escaping @Sendable (Database) throws -> T
+    ) async throws -> T {
+        try await writer.withoutTransaction(block)
     }
 
     // MARK: Blocks
@@ -113,7 +253,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     @_disfavoredOverload
     @discardableResult
     public func inDatabase<T>(_ block: (Database) throws -> T) throws -> T {
-        let loan = try lender.borrow()
+        let loan = try lender.borrow(isNested: writer.lane.isInside || readers?.lane.isInside == true)
         let database: Database
         do {
             database = try ready(loan)
@@ -132,8 +272,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         database.connection?.enter()
         do {
             if !database.isOpen {
-                guard database.open(withFlags: openFlags, vfs: vfsName) else { throw database.lastError() }
-                database.connection?.countWALFrames()
+                try opening.open(database)
             }
             if try !ask(about: database, isNew: loan.database == nil) {
                 throw DatabaseError(
@@ -152,6 +291,9 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
 
     private func newDatabase() -> Database {
         let database = Database(path: path, configuration: configuration, threading: .gated)
+        let keys = keys.withLock { $0 }
+        database.configuration.keyOrigin = keys.origin
+        database.adoptedKey = keys.adopted
         database.additions.hooks.changes.hub = changeHub
         return database
     }
@@ -180,14 +322,13 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         database.close()
     }
 
-    /// SQLite would let each connection checkpoint whenever it has committed; two that do so at once can damage the
-    /// file in versions before 3.51.3. https://www.sqlite.org/wal.html#walresetbug
+    /// The writer does it when it is at work: no two connections may at once.
     private func checkpointIfDue(_ database: Database) {
-        guard let connection = database.connection, connection.walFrameCount >= 1000 else { return }
+        guard let connection = database.connection, connection.walFrameCount >= LogKeeper.threshold else { return }
+        guard let place = writer.lane.takeFree().first else { return }
+        defer { writer.lane.leave(place) }
         // A full one keeps writers out. What it cannot do now is done after a later commit.
-        checkpointing.withLockIfAvailable { _ in
-            connection.walFrameCount = 0
-            _ = try? connection.checkpoint(.full, schema: "main")
-        }
+        connection.walFrameCount = 0
+        _ = try? connection.checkpoint(.full, schema: "main")
     }
 }

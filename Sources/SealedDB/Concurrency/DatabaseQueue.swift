@@ -1,8 +1,8 @@
 public import Foundation
-import Synchronization
 
-/// One connection that many threads share: FMDB's `FMDatabaseQueue`. Blocks run one at a time, in order of arrival, on
-/// the thread of the caller, who waits.
+/// One connection that many threads and tasks share: FMDB's `FMDatabaseQueue`. Blocks run one at a time, by priority and
+/// then in order of arrival. FMDB's calls, and the others in synchronous code, run them on the thread of the caller, who
+/// waits; tasks wait without a thread.
 ///
 /// Files are opened in WAL mode with a page cache of 32 MiB, unless the configuration says otherwise; a new file without
 /// a key only from its second opening on, because `setKey(_:)` may follow in a block. The connection is opened again,
@@ -10,18 +10,16 @@ import Synchronization
 ///
 /// A call of the queue from within one of its own blocks could only wait for itself: it throws `SQLITE_MISUSE` where
 /// the call can throw, and traps with a message where it cannot.
-// @unchecked: `database` and `configuration` are only touched inside `serial`, one block at a time.
-public final class DatabaseQueue: DatabaseAccess, @unchecked Sendable {
+public final class DatabaseQueue: DatabaseAccess {
     /// The path as given; `nil` in memory.
     public let path: String?
-    private let database: Database
-    private let serial = DispatchQueue(label: "SealedDB.DatabaseQueue")
-    private let flags: Int32
-    private let vfs: String?
+    /// The `SQLITE_OPEN_…` flags of every opening.
+    public let openFlags: Int32
+    /// The VFS of every opening; `nil` for the default.
+    public let vfsName: String?
+    let writer: Writer
     private let interrupter: Interrupter
     let changeHub: ChangeHub
-    /// The thread that is inside a block; 0 for none.
-    private let owner = Atomic<UInt>(0)
 
     /// Opens at once; `nil` on failure. Use ``init(path:configuration:)`` to learn the reason.
     public convenience init?(path aPath: String?) {
@@ -55,50 +53,74 @@ public final class DatabaseQueue: DatabaseAccess, @unchecked Sendable {
     }
 
     private init(path: String?, configuration: Configuration, flags: Int32, vfs: String?) throws(DatabaseError) {
-        let configuration = configuration.forSharedUse
+        let database = Database(path: path, configuration: configuration.forSharedUse, threading: .gated)
         self.path = path
-        self.flags = flags
-        self.vfs = vfs
-        database = Database(path: path, configuration: configuration, threading: .gated)
+        self.openFlags = flags
+        self.vfsName = vfs
         interrupter = database.interrupter
         changeHub = database.additions.hooks.changes.hub
         guard database.open(withFlags: flags, vfs: vfs) else { throw database.recordedError ?? .notOpen }
         database.connection?.leave()
+        let lane = Lane(places: 1, name: "queue", instruments: Instruments(path: path))
+        writer = Writer(database: database, lane: lane) { db throws(DatabaseError) in
+            try db.reopen()
+        }
     }
 
     deinit {
-        database.connection?.enter()
-        database.close()
+        writer.close()
     }
-
-    /// The `SQLITE_OPEN_…` flags of every opening.
-    public var openFlags: Int32 { flags }
-
-    /// The VFS of every opening; `nil` for the default.
-    public var vfsName: String? { vfs }
 
     @_disfavoredOverload
     @discardableResult
     public func inDatabase<T>(_ block: (Database) throws -> T) throws -> T {
-        guard !isInsideBlock else { throw DatabaseError.nestedCall }
-        return try serial.sync {
-            owner.store(UInt(pthread_self()), ordering: .sequentiallyConsistent)
-            defer { owner.store(0, ordering: .sequentiallyConsistent) }
-            database.connection?.enter()
-            try database.recording { () throws(DatabaseError) in try database.reopen() }
-            database.refreshObservation()
-            defer {
-                database.closeOpenResultSets()
-                database.connection?.endBlobs()
-                database.connection?.leave()
-            }
-            return try block(database)
-        }
+        try writer.inDatabase(block)
     }
 
     /// Whether the calling thread is inside a block of this queue, where the queue's own calls are an error.
-    public var isInsideBlock: Bool {
-        owner.load(ordering: .sequentiallyConsistent) == UInt(pthread_self())
+    public var isInsideBlock: Bool { writer.lane.isInside }
+
+    /// Seconds to wait for a turn before the call fails as busy; `nil`, the default, for ever.
+    public var maximumWaitTimeInterval: TimeInterval? {
+        get { writer.lane.maximumWait }
+        set { writer.lane.maximumWait = newValue }
+    }
+
+    // MARK: Reading and writing
+
+    @discardableResult
+    public func read<T>(_ block: (Database) throws -> T) throws -> T {
+        try writer.read(block)
+    }
+
+    @discardableResult
+    public func read<T: Sendable>(_ block: @escaping @Sendable (Database) throws -> T) async throws -> T {
+        try await writer.read(block)
+    }
+
+    @discardableResult
+    public func write<T>(alone: Bool, _ block: (Database) throws -> T) throws -> T {
+        try writer.write(alone: alone, block)
+    }
+
+    @discardableResult
+    public func write<T: Sendable>(
+        alone: Bool,
+        _ block: @escaping @Sendable (Database) throws -> T
+    ) async throws -> T {
+        try await writer.write(alone: alone, block)
+    }
+
+    @discardableResult
+    public func writeWithoutTransaction<T>(_ block: (Database) throws -> T) throws -> T {
+        try writer.withoutTransaction(block)
+    }
+
+    @discardableResult
+    public func writeWithoutTransaction<T: Sendable>(
+        _ block: @escaping @Sendable (Database) throws -> T
+    ) async throws -> T {
+        try await writer.withoutTransaction(block)
     }
 
     // MARK: Life
@@ -137,10 +159,12 @@ public final class DatabaseQueue: DatabaseAccess, @unchecked Sendable {
     /// Closes the connection; the next block opens it again.
     public func close() {
         guard !isInsideBlock else { fatalError("DatabaseQueue.close: \(DatabaseError.nestedCall.message)") }
-        serial.sync {
-            database.connection?.enter()
-            database.close()
-        }
+        _ = try? writer.closeInTurn()
+    }
+
+    public func shutDown(interruptingAfter grace: Duration?) async {
+        await Shutdown(lanes: [writer.lane], databases: [writer.database]).run(interruptingAfter: grace)
+        await writer.closeForGood()
     }
 
     /// Gives the store a new key by copy, verify, swap (see ``KeyRotation``). Callers meanwhile wait, and go on with

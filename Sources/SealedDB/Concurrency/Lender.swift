@@ -14,9 +14,14 @@ final class Lender: Sendable {
     // @unchecked: `loan` is written before the signal and read after it, or under the lock.
     private final class Waiter: @unchecked Sendable {
         let thread: UInt
+        let isNested: Bool
         let signal = DispatchSemaphore(value: 0)
         var loan: Loan?
-        init(thread: UInt) { self.thread = thread }
+
+        init(thread: UInt, isNested: Bool) {
+            self.thread = thread
+            self.isNested = isNested
+        }
     }
 
     // @unchecked: all of it is used under the lock, and idle connections by nobody.
@@ -28,22 +33,32 @@ final class Lender: Sendable {
         var generation = 0
         var maximum: UInt = 0
         var maximumWait: TimeInterval?
+        var refusal: DatabaseError?
+        /// Whether only threads that have a connection already get another one.
+        var isPaused = false
+        /// Loans of any generation.
+        var activeCount = 0
+        var idleObservers: [@Sendable () -> Void] = []
 
         var lentCount: UInt { lent.values.reduce(0, +) }
 
         mutating func lend(_ database: Database?, to thread: UInt) -> Loan {
             lent[thread, default: 0] += 1
+            activeCount += 1
             return Loan(database: database, generation: generation, borrower: thread)
         }
 
         /// Whether a loan is possible at once.
-        var hasRoom: Bool { !idle.isEmpty || maximum == 0 || lentCount < maximum }
+        func hasRoom(for thread: UInt, isNested: Bool) -> Bool {
+            if isPaused, !isNested, lent[thread] == nil { return false }
+            return !idle.isEmpty || maximum == 0 || lentCount < maximum
+        }
 
         /// Serves those who wait as far as possible, and returns them to be signalled.
         mutating func serveWaiters() -> [Waiter] {
             var served: [Waiter] = []
-            while hasRoom, !waiters.isEmpty {
-                let waiter = waiters.removeFirst()
+            while let index = waiters.firstIndex(where: { hasRoom(for: $0.thread, isNested: $0.isNested) }) {
+                let waiter = waiters.remove(at: index)
                 waiter.loan = lend(idle.popLast(), to: waiter.thread)
                 served.append(waiter)
             }
@@ -79,15 +94,23 @@ final class Lender: Sendable {
         books.withLock { (UInt($0.idle.count), $0.lentCount) }
     }
 
+    /// From now on nobody who is not waiting already gets a connection.
+    func refuse(because error: DatabaseError) {
+        books.withLock { $0.refusal = error }
+    }
+
     /// A kept connection, the right to open one, or a wait for either.
-    func borrow() throws(DatabaseError) -> Loan {
+    /// - Parameter isNested: whether the thread has a connection of `read` or `write`.
+    func borrow(isNested: Bool) throws(DatabaseError) -> Loan {
         let thread = UInt(pthread_self())
-        let waiter = Waiter(thread: thread)
+        let waiter = Waiter(thread: thread, isNested: isNested)
         let (outcome, limit) = books.withLock { books -> (Result<Loan?, DatabaseError>, TimeInterval?) in
-            if books.waiters.isEmpty, books.hasRoom {
+            if let refusal = books.refusal { return (.failure(refusal), nil) }
+            let isFirst = books.waiters.isEmpty || books.isPaused
+            if isFirst, books.hasRoom(for: thread, isNested: isNested) {
                 return (.success(books.lend(books.idle.popLast(), to: thread)), nil)
             }
-            if books.isDeadlock(with: thread) { return (.failure(.poolExhausted), nil) }
+            if !books.isPaused, books.isDeadlock(with: thread) { return (.failure(.poolExhausted), nil) }
             books.waiters.append(waiter)
             return (.success(nil), books.maximumWait)
         }
@@ -121,6 +144,7 @@ final class Lender: Sendable {
 
     private func settle(_ loan: Loan, keeping kept: Handed) -> Bool {
         let (isKept, served) = books.withLock { books -> (Bool, [Waiter]) in
+            books.activeCount -= 1
             // Forgotten meanwhile: the books know nothing of this loan any more.
             guard loan.generation == books.generation else { return (false, []) }
             let left = books.lent[loan.borrower, default: 1] - 1
@@ -131,7 +155,48 @@ final class Lender: Sendable {
             return (isWanted, books.serveWaiters())
         }
         for waiter in served { waiter.signal.signal() }
+        let observers = books.withLock { books -> [@Sendable () -> Void] in
+            guard books.activeCount == 0 else { return [] }
+            defer { books.idleObservers = [] }
+            return books.idleObservers
+        }
+        for observer in observers { observer() }
         return isKept
+    }
+
+    /// Lets nobody begin who has no connection yet, until ``resume()``.
+    func pause() {
+        books.withLock { $0.isPaused = true }
+    }
+
+    func resume() {
+        let served = books.withLock { books in
+            books.isPaused = false
+            return books.serveWaiters()
+        }
+        for waiter in served { waiter.signal.signal() }
+    }
+
+    /// Waits until nothing is lent.
+    func waitUntilIdle() {
+        let idle = DispatchSemaphore(value: 0)
+        whenIdle { idle.signal() }
+        idle.wait()
+    }
+
+    /// Whether the calling thread has a connection.
+    var isInside: Bool {
+        let thread = UInt(pthread_self())
+        return books.withLock { $0.lent[thread] != nil }
+    }
+
+    /// Calls back once nothing is lent.
+    func whenIdle(_ observer: @escaping @Sendable () -> Void) {
+        let isIdle = books.withLock { books in
+            if books.activeCount > 0 { books.idleObservers.append(observer) }
+            return books.activeCount == 0
+        }
+        if isIdle { observer() }
     }
 
     /// Begins anew; returns the idle connections.

@@ -17,6 +17,12 @@ public struct Configuration: Sendable {
     public var synchronous: Synchronous?
     /// How many prepared statements a connection keeps for their next use, by their text; 0 for none. Default 64.
     public var statementCacheCapacity = 64
+    /// Seconds that a statement may take before it is stopped, with ``DatabaseError/Reason/timedOut``; `nil`, the
+    /// default, for any time. Counted from its first step, whatever its reader does between rows included.
+    public var statementTimeout: Double?
+    /// Statements that take longer are logged as warnings, without values; in seconds, counted by milliseconds. `nil`,
+    /// the default, for none.
+    public var slowStatementThreshold: Double?
     /// Opens without the right to write. Default false.
     public var isReadOnly = false
     /// Creates a file that does not exist. Default true.
@@ -31,6 +37,12 @@ public struct Configuration: Sendable {
     public var prepare: (@Sendable (Database) throws -> Void)?
     /// Where failures are logged, without statements, values or keys. Default `nil`: nowhere.
     public var logger: Logger?
+
+    /// How `write` of a queue or pool shares commits.
+    public var writeBatching = WriteBatching()
+    /// How many connections a ``DatabasePool`` opens for `read`. `nil`, the default: as many as the machine has cores, at
+    /// least 2 and at most 16.
+    public var maximumReaderCount: Int?
 
     /// With a key, or in the clear.
     public init(key: Key? = nil) {
@@ -65,6 +77,16 @@ public struct Configuration: Sendable {
     public var keyRing: KeyRing? {
         get { if case .ring(let holder) = keyOrigin { holder.ringAsRead } else { nil } }
         set { keyOrigin = newValue.map { .ring(KeyOrigin.RingHolder($0)) } }
+    }
+
+    /// Limits of the transaction that concurrent calls of `write` share.
+    public struct WriteBatching: Sendable {
+        /// How many blocks share a commit at most; 1 for none. Default 128.
+        public var maximumCount = 128
+        /// Seconds after the first block's begin when no further one is let in. Default 0.05.
+        public var maximumDuration = 0.05
+
+        public init() {}
     }
 
     /// Names of SQLite's journal modes.

@@ -80,6 +80,10 @@ extension Database {
         let connection = try unlockedConnection(flags: flags, vfs: vfs)
         self.connection = connection
         connection.enter()
+        if let supervision {
+            connection.supervision = supervision
+            connection.setBusyTimeout(seconds: configuration.busyTimeout)
+        }
         do throws(DatabaseError) {
             try configure(connection, flags: flags)
         } catch {

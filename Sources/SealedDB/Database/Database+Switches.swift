@@ -46,3 +46,17 @@ extension Database {
         logger.info("execute", metadata: ["sql": "\(statement.sql ?? "(a statement that holds a key)")"])
     }
 }
+
+extension Supervision {
+    convenience init(_ configuration: Configuration) {
+        self.init(timeLimit: configuration.statementTimeout)
+        guard let threshold = configuration.slowStatementThreshold else { return }
+        let logger = configuration.logger ?? Logger(label: "SealedDB")
+        slowStatements = SlowStatements(threshold: threshold) { sql, seconds in
+            logger.warning(
+                "slow statement",
+                metadata: ["sql": "\(sql ?? "(a statement that holds a key)")", "seconds": "\(seconds)"]
+            )
+        }
+    }
+}

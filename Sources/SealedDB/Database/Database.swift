@@ -17,6 +17,8 @@ public final class Database {
     var connection: Connection? { didSet { interrupter.attach(connection) } }
     let interrupter = Interrupter()
     let threading: Connection.Threading
+    /// Bounds and stops statements, for queues and pools, and where a statement's time is limited.
+    let supervision: Supervision?
     /// The result sets that are in use, so that closing can end them.
     var resultSets: [ObjectIdentifier: WeakResultSet] = [:]
     /// Functions, hooks and the like, which come back with every reopening.
@@ -64,6 +66,8 @@ public final class Database {
         self.databasePath = path
         self.configuration = configuration
         self.threading = threading
+        let isWatched = configuration.statementTimeout != nil || configuration.slowStatementThreshold != nil
+        supervision = threading == .gated || isWatched ? Supervision(configuration) : nil
     }
 
     deinit {

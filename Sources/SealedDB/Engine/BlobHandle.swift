@@ -19,6 +19,7 @@ final class BlobHandle: ConnectionHandle {
     ) throws(DatabaseError) {
         guard let handle = connection.handle else { throw .notOpen }
         try connection.requireNoHook()
+        try connection.supervision?.check(connection, writes: isWritable)
         self.connection = connection
         self.database = database
         self.table = table

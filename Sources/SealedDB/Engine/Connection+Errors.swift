@@ -31,9 +31,10 @@ extension Connection {
         if code == SQLITE_AUTH, let refusal = statementGuard.takeRefusal() { return .notAllowed(refusal) }
         if let error = thrown.take(code, sql: sql) { return error }
         let offset = sealeddb_error_offset(handle)
+        let message = String(cString: sqlite3_errmsg(handle))
         return DatabaseError(
             extendedCode: code,
-            message: String(cString: sqlite3_errmsg(handle)),
+            message: code & 0xff == SQLITE_BUSY ? busyMessage(message) : message,
             sql: sql,
             offset: sql != nil && offset >= 0 ? Int(offset) : nil
         )

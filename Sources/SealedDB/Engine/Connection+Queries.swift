@@ -32,12 +32,27 @@ extension Connection {
         return result
     }
 
+    /// Whether a deferred foreign key is violated now, so that COMMIT would fail.
+    /// https://www.sqlite.org/c3ref/c_dbstatus_options.html
+    var hasViolatedForeignKeys: Bool {
+        guard let handle else { return false }
+        var current: Int32 = 0
+        var highest: Int32 = 0
+        return sqlite3_db_status(handle, SQLITE_DBSTATUS_DEFERRED_FKS, &current, &highest, 0) == SQLITE_OK && current != 0
+    }
+
     /// False while a transaction is open. https://www.sqlite.org/c3ref/get_autocommit.html
     var isAutocommit: Bool { handle.map { sqlite3_get_autocommit($0) != 0 } ?? true }
 
     /// https://www.sqlite.org/c3ref/busy_timeout.html
     func setBusyTimeout(seconds: Double) {
         guard let handle else { return }
+        if let supervision {
+            let wait = BusyWait(timeout: max(0, seconds), supervision: supervision)
+            wait.install(on: handle)
+            busyWait = wait
+            return
+        }
         let milliseconds = (seconds * 1000).rounded()
         sqlite3_busy_timeout(handle, milliseconds.isNaN ? 0 : Int32(clamping: Int64(min(max(milliseconds, 0), 1e12))))
     }

@@ -29,6 +29,10 @@ final class Connection {
     private(set) var depth = 0
     /// Whether a function ended the transaction of a writing statement that calls it, and that has to fail for it.
     private(set) var hasLostTransaction = false
+    /// Who bounds and stops what runs on it; `nil` for nobody.
+    var supervision: Supervision?
+    /// Waits for locks in place of SQLite, on supervised connections.
+    var busyWait: BusyWait?
     /// The thread inside the gate, 0 for none.
     private let visitor = Atomic<UInt>(0)
     /// The thread that is in a hook, 0 for none.
@@ -185,6 +189,7 @@ final class Connection {
     /// Prepares the first statement of `sql`, or takes it from the cache. The statement's pointer is `nil` for empty or
     /// comment-only text. https://www.sqlite.org/c3ref/prepare.html
     func prepare(_ sql: String) throws(DatabaseError) -> Statement {
+        if let supervision { try supervision.check(sql) }
         if let statement = takeFromCache(sql) { return statement }
         let text = Array(sql.utf8)
         let (statement, consumed) = try text.withUnsafeBufferPointer { bytes throws(DatabaseError) in
@@ -214,6 +219,7 @@ final class Connection {
         guard sql.count <= Int32.max else {
             throw DatabaseError(extendedCode: SQLITE_TOOBIG, message: "The statement is longer than 2 GiB.")
         }
+        if let supervision { try supervision.check(sql) }
         let holdsKey = KeyStatement.occurs(in: sql)
         if holdsKey { try Engine.requireCodec() }
         try authorizeKeyStatement(comesFirst: holdsKey && KeyStatement.comesFirst(in: sql))

@@ -131,6 +131,8 @@ extension DatabaseError {
         public static let cannotCreate = Reason("cannot create")
         /// Another connection or process is in the way; trying later may succeed.
         public static let busy = Reason("busy")
+        /// A statement took longer than the configuration allows.
+        public static let timedOut = Reason("timed out")
         /// The operating system reported a failure.
         public static let ioError = Reason("I/O error")
         /// The file system is full.
@@ -157,6 +159,10 @@ extension DatabaseError {
         public static let notAllowed = Reason("not allowed")
         /// A column's value cannot be read as the type that was asked for, or a value cannot be stored.
         public static let typeMismatch = Reason("type mismatch")
+        /// The store's migrations are not those of this program.
+        public static let unknownMigrations = Reason("unknown migrations")
+        /// The queue or pool was shut down.
+        public static let shutDown = Reason("shut down")
         /// The call is not allowed here: a programming error.
         public static let misuse = Reason("misuse")
 

@@ -28,6 +28,9 @@ final class Hooks {
     let changes = ChangeCollector()
 
     private weak var connection: Connection?
+    /// Virtual instructions between two questions, and since the caller's closure was asked.
+    private var progressInterval: Int32 = 0
+    private var progressed: Int32 = 0
     /// While statements of the library's own run.
     fileprivate var isUserAuthorizerOff = false
 
@@ -68,11 +71,15 @@ final class Hooks {
         sqlite3_update_hook(handle, update == nil && !observes ? nil : Hooks.updated, this)
         sqlite3_commit_hook(handle, commit == nil && !observes ? nil : Hooks.committing, this)
         sqlite3_rollback_hook(handle, rollback == nil && !observes ? nil : Hooks.rolledBack, this)
-        sqlite3_progress_handler(handle, progress?.interval ?? 0, progress == nil ? nil : Hooks.progressed, this)
+        let supervision = connection?.supervision
+        let isAsked = progress != nil || supervision != nil
+        progressInterval = min(progress?.interval ?? .max, supervision == nil ? .max : Supervision.interval)
+        sqlite3_progress_handler(handle, isAsked ? progressInterval : 0, isAsked ? Hooks.progressed : nil, this)
         // Also prepares all statements anew, with the authorizer that there is then.
         let isGuarded = connection?.guardRules != nil
         sqlite3_set_authorizer(handle, authorizer == nil && !observes && !isGuarded ? nil : Hooks.authorizing, this)
-        sqlite3_trace_v2(handle, trace == nil ? 0 : UInt32(SQLITE_TRACE_PROFILE), Hooks.traced, this)
+        let isTraced = trace != nil || supervision?.slowStatements != nil
+        sqlite3_trace_v2(handle, isTraced ? UInt32(SQLITE_TRACE_PROFILE) : 0, Hooks.traced, this)
     }
 
     private static func of(_ context: UnsafeMutableRawPointer?) -> Hooks {
@@ -128,7 +135,11 @@ final class Hooks {
 
     private static let progressed: @convention(c) (UnsafeMutableRawPointer?) -> Int32 = { context in
         let hooks = of(context)
+        if let supervision = hooks.connection?.supervision, !supervision.goesOn { return 1 }
         guard let progress = hooks.progress else { return 0 }
+        hooks.progressed += hooks.progressInterval
+        guard hooks.progressed >= progress.interval else { return 0 }
+        hooks.progressed = 0
         return hooks.call { progress.goesOn() } ? 0 : 1
     }
 
@@ -165,10 +176,15 @@ final class Hooks {
             UInt32, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?
         ) -> Int32 = { _, context, statement, duration in
             let hooks = of(context)
-            guard let trace = hooks.trace, let statement, let duration else { return 0 }
-            let sql = sqlite3_sql(OpaquePointer(statement)).map { String(cString: $0) } ?? ""
+            guard let statement, let duration else { return 0 }
             let nanoseconds = duration.load(as: sqlite3_int64.self)
-            hooks.call { trace(KeyStatement.occurs(in: sql) ? nil : sql, nanoseconds) }
+            let seconds = Double(nanoseconds) / 1e9
+            let slow = hooks.connection?.supervision?.slowStatements.flatMap { $0.threshold <= seconds ? $0 : nil }
+            guard hooks.trace != nil || slow != nil else { return 0 }
+            let text = sqlite3_sql(OpaquePointer(statement)).map { String(cString: $0) } ?? ""
+            let sql = KeyStatement.occurs(in: text) ? nil : text
+            slow?.report(sql, seconds)
+            if let trace = hooks.trace { hooks.call { trace(sql, nanoseconds) } }
             return 0
         }
 }

@@ -47,6 +47,27 @@ struct KeyStatement {
 
     /// Whether the pragma of this name sets a key.
     static func isKeyPragma(_ name: String) -> Bool { pragmas.contains(name.lowercased()) }
+    /// Tells of most statements by their first letter that they do not.
+    static func mayControlTransaction(_ first: UInt8?) -> Bool {
+        first.map { !"dipsuvw".utf8.contains($0 | 0x20) } ?? false
+    }
+
+    /// Whether the statement begins or ends a transaction. Savepoints do not.
+    static func controlsTransaction(_ sql: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard mayControlTransaction(sql.first) else { return false }
+        var scanner = KeyStatement(sql)
+        while let token = scanner.nextToken() {
+            switch token {
+            case ";": continue
+            case "begin", "commit", "end": return true
+            case "rollback":
+                let next = scanner.nextToken()
+                return next != "to" && (next != "transaction" || scanner.nextToken() != "to")
+            default: return false
+            }
+        }
+        return false
+    }
 
     /// The first word of the text in lower case, behind blanks, comments, semicolons and `EXPLAIN`.
     static func firstWord(of sql: String) -> String? {

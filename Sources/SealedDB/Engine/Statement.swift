@@ -79,6 +79,7 @@ public final class Statement {
         guard !isRunning else { throw .statementRunning }
         guard !lacksValues else { throw .valuesMissing(sql) }
         try connection.requireNoHook()
+        if !hasRow, let supervision = connection.supervision { try supervision.willStart(self) }
         isRunning = true
         let code = connection.step(self, pointer)
         isRunning = false
@@ -87,7 +88,7 @@ public final class Statement {
         let error = hasRow || code == SQLITE_DONE ? nil : connection.error(sql: sql)
         hasFailed = hasFailed || error != nil
         if isClosing { close() }
-        if let error { throw error }
+        if let error { throw connection.supervision?.explain(error) ?? error }
         if code == SQLITE_ROW {
             guard !isClosing else { throw .statementClosed }
             return true

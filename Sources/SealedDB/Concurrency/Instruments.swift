@@ -1,0 +1,62 @@
+#if Metrics
+    import Metrics
+#endif
+
+/// What a queue or pool reports to swift-metrics where the package trait `Metrics` is on; nothing otherwise.
+///
+/// | label | kind | what |
+/// |---|---|---|
+/// | `sealeddb_reads` | counter | blocks of `read` |
+/// | `sealeddb_writes` | counter | blocks of `write` |
+/// | `sealeddb_failures` | counter | those of them that failed, with their commit |
+/// | `sealeddb_wait` | timer | how long callers that did not get a connection at once waited for one |
+/// | `sealeddb_commit` | timer | how long a COMMIT took |
+/// | `sealeddb_commit_blocks` | recorder | how many blocks of `write` shared it |
+///
+/// All have the dimension `store`, the name of the file.
+struct Instruments: Sendable {
+    #if Metrics
+        static let isOn = true
+        private let reads: Counter
+        private let writes: Counter
+        private let failures: Counter
+        private let wait: Timer
+        private let commit: Timer
+        private let commitBlocks: Recorder
+
+        init(path: String?) {
+            let dimensions = [("store", FileSystem.name(of: path ?? ""))]
+            reads = Counter(label: "sealeddb_reads", dimensions: dimensions)
+            writes = Counter(label: "sealeddb_writes", dimensions: dimensions)
+            failures = Counter(label: "sealeddb_failures", dimensions: dimensions)
+            wait = Timer(label: "sealeddb_wait", dimensions: dimensions)
+            commit = Timer(label: "sealeddb_commit", dimensions: dimensions)
+            commitBlocks = Recorder(label: "sealeddb_commit_blocks", dimensions: dimensions)
+        }
+
+        func read(failed: Bool) {
+            reads.increment()
+            if failed { failures.increment() }
+        }
+
+        func write(failed: Bool) {
+            writes.increment()
+            if failed { failures.increment() }
+        }
+
+        func waited(nanoseconds: UInt64) { wait.recordNanoseconds(nanoseconds) }
+
+        func committed(blocks: Int, nanoseconds: UInt64) {
+            commit.recordNanoseconds(nanoseconds)
+            commitBlocks.record(blocks)
+        }
+    #else
+        static let isOn = false
+
+        init(path: String?) {}
+        func read(failed: Bool) {}
+        func write(failed: Bool) {}
+        func waited(nanoseconds: UInt64) {}
+        func committed(blocks: Int, nanoseconds: UInt64) {}
+    #endif
+}

@@ -1,0 +1,122 @@
+import Foundation
+
+/// The reading half of a ``DatabasePool``: connections that never write, opened when they are needed.
+// @unchecked: each database is used by whoever has its place in the lane.
+final class Readers: @unchecked Sendable {
+    let lane: Lane
+    let databases: [Database]
+    private let open: (Database) throws(DatabaseError) -> Void
+    private let books: Guarded<Books>
+
+    private struct Books {
+        var isOpen: [Bool]
+        /// Counts up when all are to be closed.
+        var generation = 0
+    }
+
+    init(
+        databases: [Database],
+        instruments: Instruments,
+        open: @escaping (Database) throws(DatabaseError) -> Void
+    ) {
+        self.databases = databases
+        self.open = open
+        lane = Lane(places: databases.count, name: "pool", instruments: instruments)
+        books = Guarded(Books(isOpen: databases.map { _ in false }))
+    }
+
+    var openCount: Int { books.withLock { $0.isOpen.count { $0 } } }
+
+    // MARK: Calls
+
+    func read<T>(_ block: (Database) throws -> T) throws -> T {
+        let place = try lane.enter()
+        defer { lane.leave(place) }
+        return try perform(at: place, stop: nil, block)
+    }
+
+    func read<T: Sendable>(_ block: @escaping @Sendable (Database) throws -> T) async throws -> T {
+        try await Call<T>(lane).run(shareable: false) { [self] place, call in
+            call.end {
+                try perform(at: place, stop: call.stop, block)
+            } before: {
+                lane.leave(place)
+            }
+        }
+    }
+
+    private func perform<T>(at place: Int, stop: StopFlag?, _ block: (Database) throws -> T) throws -> T {
+        let database = databases[place]
+        let generation = books.withLock { $0.generation }
+        database.connection?.enter()
+        defer { settle(place, generation) }
+        do {
+            try database.recording { () throws(DatabaseError) in try prepare(database) }
+            let result = try database.snapshot(stop: stop, block)
+            lane.instruments.read(failed: false)
+            return result
+        } catch {
+            lane.instruments.read(failed: true)
+            database.closeIfUnusable(after: error)
+            throw error
+        }
+    }
+
+    private func prepare(_ database: Database) throws(DatabaseError) {
+        try database.closeIfReplaced()
+        guard !database.isOpen else { return }
+        try open(database)
+        try database.connection?.run("PRAGMA query_only = ON")
+    }
+
+    private func settle(_ place: Int, _ generation: Int) {
+        let database = databases[place]
+        let isWanted = books.withLock { $0.generation == generation }
+        if !isWanted { database.close() }
+        database.connection?.leave()
+        books.withLock { $0.isOpen[place] = database.isOpen }
+    }
+
+    // MARK: Closing
+
+    /// Closes the connections: idle ones now, others when their block ends.
+    func closeAll() {
+        books.withLock { $0.generation += 1 }
+        for place in lane.takeFree() {
+            databases[place].connection?.enter()
+            databases[place].close()
+            books.withLock { $0.isOpen[place] = false }
+            lane.leave(place)
+        }
+    }
+
+    /// Closes all connections, for whoever has all places.
+    func closeInPlace() {
+        for place in databases.indices {
+            databases[place].connection?.enter()
+            databases[place].close()
+        }
+        books.withLock { $0.isOpen = databases.map { _ in false } }
+    }
+
+    /// After the lane's end.
+    func closeForGood() async {
+        await withCheckedContinuation { continuation in
+            lane.onOwnThread(at: 0) { [self] in
+                closeAll()
+                continuation.resume()
+            }
+        }
+    }
+}
+
+extension Database {
+    /// Closes after an error that shows the connection or its file to be unfit for further blocks, which open it again.
+    func closeIfUnusable(after error: any Error) {
+        guard let error = error as? DatabaseError else { return }
+        switch error.code {
+        case SQLITE_NOTADB, SQLITE_CORRUPT, SQLITE_IOERR, SQLITE_CANTOPEN: close()
+        default: if error.extendedCode == SQLITE_READONLY_DBMOVED { close() }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+/// Who waits for a turn, in the order in which they get one: by priority, then by arrival.
+///
+/// Nobody waits for ever: whoever heads a lower priority's line is served after at most ``overtakingLimit`` turns of
+/// higher ones.
+struct WaitingLine<Element> {
+    /// Names a place in the line.
+    struct Ticket: Hashable {
+        fileprivate let number: UInt64
+        fileprivate let band: Int
+    }
+
+    /// How many turns of higher priorities may go before the first of a lower one.
+    static var overtakingLimit: Int { 16 }
+
+    /// Those of one priority. Who leaves early leaves a gap, which is closed now and then.
+    private struct Band {
+        var tickets: [Ticket] = []
+        var head = 0
+        var overtaken = 0
+
+        var isEmpty: Bool { head == tickets.count }
+
+        mutating func skip(_ isGone: (Ticket) -> Bool) {
+            while head < tickets.count, isGone(tickets[head]) { head += 1 }
+            if head > 64, head * 2 > tickets.count {
+                tickets.removeFirst(head)
+                head = 0
+            }
+        }
+    }
+
+    private var elements: [Ticket: Element] = [:]
+    private var bands = [Band](repeating: Band(), count: 4)
+    private var lastNumber: UInt64 = 0
+
+    var isEmpty: Bool { elements.isEmpty }
+    var count: Int { elements.count }
+    /// Places that nobody has any more.
+    var gapCount: Int { bands.reduce(0) { $0 + $1.tickets.count } - elements.count }
+
+    mutating func append(_ element: Element, priority: TaskPriority) -> Ticket {
+        lastNumber += 1
+        let ticket = Ticket(number: lastNumber, band: WaitingLine.band(of: priority))
+        bands[ticket.band].tickets.append(ticket)
+        elements[ticket] = element
+        return ticket
+    }
+
+    /// Leaves the line; `nil` for one that was served.
+    mutating func remove(_ ticket: Ticket) -> Element? {
+        guard let element = elements.removeValue(forKey: ticket) else { return nil }
+        let band = ticket.band
+        bands[band].skip { elements[$0] == nil }
+        let gaps = bands[band].tickets.count - bands[band].head
+        if gaps > 64, gaps > 2 * elements.count {
+            bands[band].tickets = bands[band].tickets.filter { elements[$0] != nil }
+            bands[band].head = 0
+        }
+        return element
+    }
+
+    /// Whose turn is next.
+    var first: Element? { nextBand.map { elements[bands[$0].tickets[bands[$0].head]]! } }
+
+    mutating func popFirst() -> Element? {
+        guard let next = nextBand else { return nil }
+        for band in bands.indices where band > next && !bands[band].isEmpty { bands[band].overtaken += 1 }
+        bands[next].overtaken = 0
+        let element = elements.removeValue(forKey: bands[next].tickets[bands[next].head])
+        bands[next].skip { elements[$0] == nil }
+        return element
+    }
+
+    /// Empties the line, in its order.
+    mutating func removeAll() -> [Element] {
+        var all: [Element] = []
+        while let element = popFirst() { all.append(element) }
+        return all
+    }
+
+    private var nextBand: Int? {
+        var next: Int?
+        for band in bands.indices where !bands[band].isEmpty {
+            if bands[band].overtaken >= WaitingLine.overtakingLimit { return band }
+            if next == nil { next = band }
+        }
+        return next
+    }
+
+    private static func band(of priority: TaskPriority) -> Int {
+        if priority >= .high { return 0 }
+        if priority >= .medium { return 1 }
+        return priority >= .low ? 2 : 3
+    }
+}

@@ -1,0 +1,64 @@
+import Foundation
+internal import SQLiteEngine
+
+/// Waits for a lock that another connection or process holds.
+///
+/// SQLite keeps no line of those who wait: who asks first after the lock is free gets it. So all ask at random moments,
+/// and the longer one has waited the more often, so that it does not lose to newcomers for ever.
+/// https://www.sqlite.org/c3ref/busy_handler.html
+final class BusyWait {
+    /// Seconds to wait before the call fails as busy.
+    let timeout: Double
+    /// Seconds that the last wait took.
+    private(set) var waited = 0.0
+    private var began: UInt64 = 0
+    private weak var supervision: Supervision?
+
+    init(timeout: Double, supervision: Supervision?) {
+        self.timeout = timeout
+        self.supervision = supervision
+    }
+
+    /// The connection must keep this object as long as it is open.
+    func install(on handle: OpaquePointer) {
+        sqlite3_busy_handler(
+            handle,
+            { Unmanaged<BusyWait>.fromOpaque($0!).takeUnretainedValue().wait(attempt: $1) ? 1 : 0 },
+            Unmanaged.passUnretained(self).toOpaque()
+        )
+    }
+
+    private func wait(attempt: Int32) -> Bool {
+        let now = DispatchTime.now().uptimeNanoseconds
+        if attempt == 0 { began = now }
+        waited = Double(now - began) / 1e9
+        guard waited < timeout, supervision?.isStopped != true else { return false }
+        let delay = BusyWait.delay(attempt: attempt, waited: waited, timeout: timeout) * Double.random(in: 0.5...1.5)
+        usleep(UInt32(min(delay, timeout - waited) * 1e6))
+        return true
+    }
+
+    /// Mean seconds before the next attempt: short at first, because most transactions are; then 10 ms, falling to 1 ms
+    /// as the deadline nears.
+    static func delay(attempt: Int32, waited: Double, timeout: Double) -> Double {
+        switch attempt {
+        case ..<3: 0.0001 * Double(1 << attempt)
+        case ..<6: 0.001
+        default: 0.001 + 0.009 * max(0, 1 - waited / timeout)
+        }
+    }
+}
+
+extension Connection {
+    /// SQLite's message with how long was waited, and for whom.
+    func busyMessage(_ message: String) -> String {
+        var parts = [message]
+        if let busyWait, busyWait.timeout > 0 {
+            parts.append("waited \((busyWait.waited * 1000).rounded() / 1000) s of \(busyWait.timeout) s")
+        }
+        let path = handle.flatMap { sqlite3_db_filename($0, "main") }.map { String(cString: $0) } ?? ""
+        let holders = path.isEmpty ? [] : LockHolders.of(path)
+        if !holders.isEmpty { parts.append("locks are held by \(holders.joined(separator: ", "))") }
+        return parts.joined(separator: "; ")
+    }
+}

@@ -1,0 +1,139 @@
+import Foundation
+internal import SQLiteEngine
+
+/// Bounds what a block may do with its connection, and ends statements that are no longer wanted or take too long.
+///
+/// SQLite asks it every now and then while a statement runs, on the thread that runs it. So it stops the statement of the
+/// block that is meant, and never that of the next block, as a call of `sqlite3_interrupt` from elsewhere could.
+/// https://www.sqlite.org/c3ref/progress_handler.html
+final class Supervision {
+    /// Whose transaction the statements run in.
+    enum Scope {
+        /// The block's own, if any.
+        case block
+        /// The library's, which the block may not end.
+        case reading, writing
+    }
+
+    /// Set when the caller of the present block no longer wants it.
+    var stop: StopFlag?
+    /// Set when the queue or pool shuts down.
+    let shutdown = StopFlag()
+    /// Whether a caller's block runs, or waits for a lock. The library's own COMMIT and ROLLBACK are never stopped.
+    var isStoppable = false
+    var scope = Scope.block
+    /// Whether the transaction also holds the work of other blocks. SQLite rolls all of it back when a statement that
+    /// writes is stopped, so that it is then let finish.
+    var isShared = false
+    /// Seconds a statement may take.
+    let timeLimit: Double?
+    /// Told the text and the seconds of statements that took longer than `threshold`; the text is that of the prepared
+    /// statement, without values, and `nil` if it holds a key.
+    var slowStatements: SlowStatements?
+
+    struct SlowStatements {
+        let threshold: Double
+        let report: (_ sql: String?, _ seconds: Double) -> Void
+    }
+
+    /// In nanoseconds of the monotonic clock.
+    private var deadline: UInt64?
+    private var isTimeUp = false
+    private var isWriting = false
+
+    init(timeLimit: Double?) {
+        self.timeLimit = timeLimit
+    }
+
+    var isStopped: Bool { isStoppable && (stop?.isSet ?? false || shutdown.isSet) }
+
+    /// How many of SQLite's virtual instructions pass between two questions: some ten microseconds.
+    static let interval: Int32 = 1000
+
+    /// Asked while a statement runs.
+    var goesOn: Bool {
+        if let deadline, DispatchTime.now().uptimeNanoseconds > deadline {
+            isTimeUp = true
+            return false
+        }
+        return !isStopped || (isShared && isWriting)
+    }
+
+    /// Called before a statement is prepared, or taken from the cache.
+    func check(_ sql: String) throws(DatabaseError) {
+        guard scope != .block, KeyStatement.mayControlTransaction(sql.utf8.first) else { return }
+        let text = Array(sql.utf8)
+        try text.withUnsafeBufferPointer { bytes throws(DatabaseError) in try check(bytes) }
+    }
+
+    func check(_ sql: UnsafeBufferPointer<UInt8>) throws(DatabaseError) {
+        guard scope != .block, KeyStatement.controlsTransaction(sql) else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_MISUSE,
+            reason: .misuse,
+            message: """
+                The block of read or write runs in a transaction that ends with it, and cannot begin or end one. Throw \
+                to roll back, use a savepoint for a part, or call writeWithoutTransaction.
+                """,
+            sql: String(decoding: sql, as: UTF8.self)
+        )
+    }
+
+    /// Called before the first step of a statement.
+    func willStart(_ statement: Statement) throws(DatabaseError) {
+        let isNested = statement.connection.isRunning
+        let writes = !statement.isReadOnly
+        // A statement that a function executes does not change what the one that calls it does.
+        isWriting = writes || (isNested && isWriting)
+        try check(statement.connection, writes: writes)
+        if let timeLimit, !isNested {
+            isTimeUp = false
+            deadline = DispatchTime.now().uptimeNanoseconds + UInt64(max(0, min(timeLimit, 1e9)) * 1e9)
+        }
+    }
+
+    /// Called before anything that reads or writes.
+    func check(_ connection: Connection, writes: Bool) throws(DatabaseError) {
+        // Elsewhere a block may have a transaction to roll back, or a setting to restore.
+        guard scope != .block else { return }
+        if isStopped { throw .stopped }
+        // SQLite would go on without a transaction.
+        guard !connection.isAutocommit else { throw .transactionLost }
+        guard scope == .writing || !writes else { throw .readOnlyBlock }
+    }
+
+    /// Says what stopped the statement.
+    func explain(_ error: DatabaseError) -> DatabaseError {
+        guard error.code == SQLITE_INTERRUPT, isTimeUp, let timeLimit else { return error }
+        return DatabaseError(
+            extendedCode: SQLITE_INTERRUPT,
+            reason: .timedOut,
+            message: """
+                The statement was stopped because it took longer than the configuration's limit of \(timeLimit) s. \
+                If it was writing, SQLite has rolled its transaction back.
+                """,
+            sql: error.sql
+        )
+    }
+}
+
+extension DatabaseError {
+    static let stopped = DatabaseError(
+        extendedCode: SQLITE_INTERRUPT,
+        message: "The caller of the block was cancelled, or the queue or pool is shutting down."
+    )
+
+    static let transactionLost = DatabaseError(
+        extendedCode: SQLITE_ABORT,
+        message: """
+            SQLite has rolled the block's transaction back, after a statement that failed or was stopped. Nothing of it \
+            is kept, and further statements of the block are refused.
+            """
+    )
+
+    static let readOnlyBlock = DatabaseError(
+        extendedCode: SQLITE_READONLY,
+        reason: .misuse,
+        message: "A block of read cannot write. The statement was not executed; use write."
+    )
+}

@@ -1,0 +1,255 @@
+/// Brings a store's schema up to date, step by step: each migration has a name and runs once, in the order of
+/// registration.
+///
+/// ```swift
+/// var migrator = Migrator()
+/// migrator.register("create notes", sql: "CREATE TABLE note (id INTEGER PRIMARY KEY, body TEXT)")
+/// migrator.register("index notes") { db in
+///     try db.executeUpdate("CREATE INDEX note_body ON note (body)", values: nil)
+/// }
+/// try await migrator.migrate(queue)
+/// ```
+///
+/// Each migration and the note that it was made are one IMMEDIATE transaction: after a failure or a kill the store is as
+/// the last complete migration left it. Several processes may migrate at once: one does it, the others wait and find it
+/// done. Foreign keys are not enforced meanwhile, so that tables can be made anew, but checked before each commit, if the
+/// connection enforces them. https://www.sqlite.org/lang_altertable.html#otheralter
+///
+/// What was made is kept in the table `sealeddb_migrations`, with a checksum of each migration's text. A store that does not
+/// match is refused, and left as it is: one that a later version of the program has migrated, one whose migrations had
+/// another order, and one where the text of a migration was changed after it was made.
+public struct Migrator: Sendable {
+    private struct Migration: Sendable {
+        let name: String
+        let checksum: String
+        let body: @Sendable (Database) throws -> Void
+    }
+
+    private struct Applied {
+        let name: String
+        let checksum: String
+    }
+
+    private var migrations: [Migration] = []
+
+    public init() {}
+
+    /// The names of the migrations, in their order.
+    public var names: [String] { migrations.map(\.name) }
+
+    /// Adds a migration at the end. Its text must not change once it was released.
+    /// - Parameters:
+    ///   - name: unique, and never changed.
+    ///   - sql: statements without parameters and without BEGIN and COMMIT.
+    public mutating func register(_ name: String, sql: String) {
+        add(name, text: sql) { db in
+            guard db.executeStatements(sql) else { throw db.lastError() }
+        }
+    }
+
+    /// Adds a migration at the end that is written in Swift.
+    /// - Parameters:
+    ///   - name: unique, and never changed.
+    ///   - revision: stands for the block's text, which cannot be compared.
+    ///   - body: runs in a transaction, which it cannot end; an error that it throws rolls back.
+    public mutating func register(
+        _ name: String,
+        revision: String = "",
+        _ body: @escaping @Sendable (Database) throws -> Void
+    ) {
+        add(name, text: revision, body)
+    }
+
+    private mutating func add(_ name: String, text: String, _ body: @escaping @Sendable (Database) throws -> Void) {
+        precondition(!names.contains(name), "Migrator.register: the name \"\(name)\" is taken.")
+        migrations.append(Migration(name: name, checksum: Migrator.checksum(of: text), body: body))
+    }
+
+    /// FNV-1a of 64 bits: tells changes by mistake, not by intent.
+    static func checksum(of text: String) -> String {
+        let hash = text.utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+        return String(hash, radix: 16)
+    }
+
+    // MARK: Migrating
+
+    /// Makes the migrations that are missing, on the connection that writes.
+    /// - Returns: the names of those that were made now.
+    /// - Throws: the error of a migration, whose changes are rolled back while earlier ones stay, or a ``DatabaseError``.
+    @discardableResult
+    public func migrate(_ access: some DatabaseAccess) throws -> [String] {
+        try access.writeWithoutTransaction { db in try migrate(db) }
+    }
+
+    /// As ``migrate(_:)-(DatabaseAccess)``, waiting without a thread. Cancelling the task stops the migration that runs,
+    /// which is rolled back.
+    @discardableResult
+    public func migrate(_ access: some DatabaseAccess) async throws -> [String] {
+        try await access.writeWithoutTransaction { db in try migrate(db) }
+    }
+
+    /// As ``migrate(_:)-(DatabaseAccess)``, on one connection, which may not be in a transaction.
+    @discardableResult
+    public func migrate(_ database: Database) throws -> [String] {
+        guard !database.isInTransaction else {
+            throw DatabaseError(
+                extendedCode: SQLITE_MISUSE,
+                reason: .misuse,
+                message: "Migrations run in transactions of their own. Commit or roll back first. Nothing was changed."
+            )
+        }
+        guard try !pending(in: database).isEmpty else { return [] }
+        let enforcesForeignKeys = try database.integer("PRAGMA foreign_keys") == 1
+        if enforcesForeignKeys { try database.run("PRAGMA foreign_keys = OFF") }
+        defer { if enforcesForeignKeys { try? database.run("PRAGMA foreign_keys = ON") } }
+        var made: [String] = []
+        while let name = try makeNext(in: database, checksForeignKeys: enforcesForeignKeys) { made.append(name) }
+        return made
+    }
+
+    /// The names of the migrations that are missing; nothing is changed.
+    /// - Throws: ``DatabaseError`` with ``DatabaseError/Reason/unknownMigrations`` for a store that does not match.
+    public func pending(in database: Database) throws(DatabaseError) -> [String] {
+        let applied = try applied(in: database)
+        try verify(applied)
+        return migrations.dropFirst(applied.count).map(\.name)
+    }
+
+    /// One migration in one transaction; `nil` if none is missing.
+    private func makeNext(in database: Database, checksForeignKeys: Bool) throws -> String? {
+        if database.supervision?.isStopped == true { throw DatabaseError.stopped }
+        return try database.inTransaction {
+            // Another process may have been faster.
+            let applied = try applied(in: database)
+            try verify(applied)
+            guard applied.count < migrations.count else { return nil }
+            let migration = migrations[applied.count]
+            try context("The migration \"\(migration.name)\" failed and was rolled back; those before it stay") {
+                try database.withinTransaction { try migration.body(database) }
+                if checksForeignKeys { try database.checkForeignKeys() }
+            }
+            try database.run(Migrator.table)
+            try database.executeUpdate(
+                "INSERT INTO sealeddb_migrations (name, checksum) VALUES (?, ?)",
+                values: [migration.name, migration.checksum]
+            )
+            return migration.name
+        }
+    }
+
+    private func context<T>(_ text: String, _ body: () throws -> T) throws -> T {
+        do {
+            return try body()
+        } catch let error as DatabaseError {
+            throw error.adding(context: text)
+        }
+    }
+
+    // MARK: The store's record
+
+    private static let table = """
+        CREATE TABLE IF NOT EXISTS sealeddb_migrations (
+            position INTEGER PRIMARY KEY,
+            name TEXT NOT NULL UNIQUE,
+            checksum TEXT NOT NULL,
+            applied_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))
+        )
+        """
+
+    private func applied(in database: Database) throws(DatabaseError) -> [Applied] {
+        guard try database.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'sealeddb_migrations'") == 1 else {
+            return []
+        }
+        let rows = try database.executeQuery(
+            "SELECT name, checksum FROM sealeddb_migrations ORDER BY position",
+            values: nil
+        )
+        defer { rows.close() }
+        var applied: [Applied] = []
+        while try rows.nextWithError() {
+            applied.append(
+                Applied(
+                    name: rows.string(forColumnIndex: 0) ?? "",
+                    checksum: rows.string(forColumnIndex: 1) ?? ""
+                )
+            )
+        }
+        return applied
+    }
+
+    /// What was made must be the beginning of what is registered.
+    private func verify(_ applied: [Applied]) throws(DatabaseError) {
+        let unknown = applied.map(\.name).filter { !names.contains($0) }
+        guard unknown.isEmpty else {
+            throw .unknownMigrations(
+                """
+                The store has migrations that this program does not know: \(unknown.joined(separator: ", ")). A later \
+                version has used it; use that one.
+                """
+            )
+        }
+        for (migration, record) in zip(migrations, applied) {
+            guard migration.name == record.name else {
+                throw .unknownMigrations(
+                    """
+                    The store's migrations have another order: "\(record.name)" was made where "\(migration.name)" is \
+                    registered. New migrations are registered after the others.
+                    """
+                )
+            }
+            guard migration.checksum == record.checksum else {
+                throw .unknownMigrations(
+                    """
+                    The migration "\(migration.name)" was changed after the store was migrated. Restore its text, and \
+                    register the change as a new migration.
+                    """
+                )
+            }
+        }
+    }
+}
+
+extension DatabaseError {
+    fileprivate static func unknownMigrations(_ message: String) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_MISMATCH,
+            reason: .unknownMigrations,
+            message: message + " Nothing was changed."
+        )
+    }
+}
+
+extension Database {
+    fileprivate func run(_ sql: String) throws(DatabaseError) {
+        try recording { () throws(DatabaseError) in try openConnection().run(sql) }
+    }
+
+    fileprivate func integer(_ sql: String) throws(DatabaseError) -> Int64? {
+        try recording { () throws(DatabaseError) in try openConnection().integer(sql) }
+    }
+
+    /// Runs a block that may not end the transaction that is open.
+    fileprivate func withinTransaction(_ block: () throws -> Void) throws {
+        let scope = supervision?.scope
+        supervision?.scope = .writing
+        defer { if let scope { supervision?.scope = scope } }
+        try block()
+        closeOpenResultSets()
+        guard isInTransaction else { throw DatabaseError.transactionLost }
+    }
+
+    /// https://www.sqlite.org/pragma.html#pragma_foreign_key_check
+    fileprivate func checkForeignKeys() throws(DatabaseError) {
+        let tables = try recording { () throws(DatabaseError) in
+            try openConnection().texts("PRAGMA foreign_key_check")
+        }
+        guard !tables.isEmpty else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_CONSTRAINT_FOREIGNKEY,
+            message: """
+                FOREIGN KEY constraint failed: it would leave \(tables.count) rows without their parents, in \
+                \(Set(tables).sorted().joined(separator: ", "))
+                """
+        )
+    }
+}

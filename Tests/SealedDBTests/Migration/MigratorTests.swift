@@ -1,0 +1,169 @@
+import Foundation
+import SealedDB
+import Testing
+
+struct MigratorTests {
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    private func queue() throws -> DatabaseQueue {
+        var configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
+        configuration.prepare = { db in try db.executeUpdate("PRAGMA foreign_keys = ON", values: nil) }
+        return try DatabaseQueue(path: directory.file("db"), configuration: configuration)
+    }
+
+    private func migrator(_ count: Int) -> Migrator {
+        var migrator = Migrator()
+        for number in 0..<count { migrator.register("m\(number)", sql: "CREATE TABLE t\(number) (n); SELECT 1;") }
+        return migrator
+    }
+
+    private func tables(_ access: some DatabaseAccess) throws -> [String] {
+        try access.read { db in try db.texts("SELECT name FROM sqlite_schema WHERE name LIKE 't%' ORDER BY 1") }
+    }
+
+    @Test func makesWhatIsMissingOnceAndInOrder() async throws {
+        let queue = try queue()
+        #expect(try await migrator(2).migrate(queue) == ["m0", "m1"])
+        #expect(try await migrator(2).migrate(queue) == [])
+        let four = migrator(4)
+        #expect(try await queue.read { db in try four.pending(in: db) } == ["m2", "m3"])
+        #expect(try migratedSynchronously(queue) == ["m2", "m3"])
+        #expect(try tables(queue) == ["t0", "t1", "t2", "t3"])
+        #expect(Migrator().names == [] && migrator(2).names == ["m0", "m1"])
+    }
+
+    private func migratedSynchronously(_ queue: DatabaseQueue) throws -> [String] { try migrator(4).migrate(queue) }
+
+    @Test func worksOnPoolsAndDatabases() throws {
+        let pool = DatabasePool(
+            path: directory.file("db"),
+            configuration: Configuration(key: isEncrypting ? try .testing(1) : nil)
+        )
+        #expect(try migrator(1).migrate(pool) == ["m0"])
+        let database = try Database.testing(directory.file("db"))
+        #expect(try migrator(2).migrate(database) == ["m1"])
+        #expect(database.beginTransaction())
+        let error = #expect(throws: DatabaseError.self) { try migrator(3).migrate(database) }
+        #expect(error?.reason == .misuse)
+    }
+
+    @Test func aFailureKeepsWhatWasMadeBefore() throws {
+        struct Failure: Error {}
+        let queue = try queue()
+        var failing = migrator(1)
+        failing.register("broken") { db in
+            try db.executeUpdate("CREATE TABLE t9 (n)", values: nil)
+            throw Failure()
+        }
+        failing.register("never", sql: "CREATE TABLE t8 (n)")
+        #expect(throws: Failure.self) { try failing.migrate(queue) }
+        #expect(try tables(queue) == ["t0"])
+        var repaired = migrator(1)
+        repaired.register("broken", sql: "CREATE TABLE t9 (n)")
+        #expect(try repaired.migrate(queue) == ["broken"])
+
+        var wrong = repaired
+        wrong.register("wrong", sql: "CREATE TABLE t7 (n); nonsense")
+        let error = #expect(throws: DatabaseError.self) { try wrong.migrate(queue) }
+        #expect(error?.message.contains("\"wrong\" failed and was rolled back") == true)
+        #expect(try tables(queue) == ["t0", "t9"])
+    }
+
+    @Test func itCannotEndItsTransaction() throws {
+        let queue = try queue()
+        var migrator = Migrator()
+        migrator.register("commits", sql: "CREATE TABLE t1 (n); COMMIT; CREATE TABLE t2 (n)")
+        #expect(throws: DatabaseError.self) { try migrator.migrate(queue) }
+        #expect(try tables(queue) == [])
+        let database = try Database.testing(nil)
+        #expect(throws: DatabaseError.self) { try migrator.migrate(database) }
+    }
+
+    @Test func storesThatDoNotMatchAreRefused() throws {
+        let queue = try queue()
+        try migrator(3).migrate(queue)
+        func refusal(_ migrator: Migrator) -> DatabaseError? {
+            #expect(throws: DatabaseError.self) { try migrator.migrate(queue) }
+        }
+        let later = refusal(migrator(2))
+        #expect(later?.reason == .unknownMigrations && later?.message.contains("m2") == true)
+        var reordered = Migrator()
+        for number in [0, 2, 1] { reordered.register("m\(number)", sql: "CREATE TABLE t\(number) (n); SELECT 1;") }
+        #expect(refusal(reordered)?.message.contains("another order") == true)
+        var edited = migrator(2)
+        edited.register("m2", sql: "CREATE TABLE t2 (n, more)")
+        edited.register("m3", sql: "CREATE TABLE t3 (n)")
+        #expect(refusal(edited)?.message.contains("was changed") == true)
+        #expect(try tables(queue) == ["t0", "t1", "t2"])
+    }
+
+    @Test func foreignKeysAreCheckedAtTheEnd() throws {
+        let queue = try queue()
+        var migrator = Migrator()
+        migrator.register(
+            "tables",
+            sql: """
+                CREATE TABLE tp (id INTEGER PRIMARY KEY);
+                CREATE TABLE tc (p REFERENCES tp ON DELETE CASCADE);
+                INSERT INTO tp VALUES (1); INSERT INTO tc VALUES (1);
+                """
+        )
+        // Would delete the children if keys were enforced.
+        migrator.register(
+            "anew",
+            sql: """
+                CREATE TABLE new (id INTEGER PRIMARY KEY, more); INSERT INTO new (id) SELECT id FROM tp;
+                DROP TABLE tp; ALTER TABLE new RENAME TO tp;
+                """
+        )
+        try migrator.migrate(queue)
+        #expect(try queue.read { db in try db.integers("SELECT p FROM tc") } == [1])
+        migrator.register("orphans", sql: "DELETE FROM tp")
+        let error = #expect(throws: DatabaseError.self) { try migrator.migrate(queue) }
+        #expect(error?.code == SQLITE_CONSTRAINT && error?.message.contains("tc") == true)
+        #expect(try queue.read { db in try db.integers("SELECT id FROM tp") } == [1])
+        // They are enforced again.
+        #expect(try queue.writeWithoutTransaction { db in try db.integers("PRAGMA foreign_keys") } == [1])
+    }
+
+    @Test func severalMayMigrateAtOnce() async throws {
+        let path = directory.file("db")
+        let configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
+        try await DatabaseQueue(path: path, configuration: configuration).shutDown()
+        let migrator = migrator(20)
+        let made = try await withThrowingTaskGroup(of: [String].self) { group in
+            for _ in 0..<4 {
+                group.addTask {
+                    var patient = configuration
+                    patient.busyTimeout = 60
+                    return try await migrator.migrate(DatabaseQueue(path: path, configuration: patient))
+                }
+            }
+            return try await group.reduce(into: []) { $0 += $1 }
+        }
+        #expect(made.count == 20 && Set(made).count == 20)
+    }
+
+    @Test func aCancelledMigrationIsRolledBack() async throws {
+        let queue = try queue()
+        let started = Gate()
+        var migrator = migrator(1)
+        migrator.register("endless") { db in
+            try db.executeUpdate("CREATE TABLE t1 (n)", values: nil)
+            started.open()
+            _ = try db.integers(
+                "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+            )
+        }
+        let task = Task { [migrator] in try await migrator.migrate(queue) }
+        await started.wait()
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(try tables(queue) == ["t0"])
+        #expect(try await queue.writeWithoutTransaction { db in try db.integers("PRAGMA foreign_keys") } == [1])
+    }
+}
