@@ -60,7 +60,9 @@ enum Store {
         let counted = try integer(db, "SELECT sum(number) FROM counter")
         let present = try integer(db, "SELECT count(*) FROM row")
         guard wrong == 0, counted == present else {
-            throw Violation(text: "A reader saw \(wrong) wrong counters, \(counted) counted and \(present) present rows.")
+            throw Violation(
+                text: "A reader saw \(wrong) wrong counters, \(counted) counted and \(present) present rows."
+            )
         }
     }
 }

@@ -71,10 +71,7 @@ struct Worker: Sendable {
 
     /// One call for each line, so that a kill cannot cut one off unnoticed.
     static func say(_ line: String) {
-        let bytes = Array((line + "\n").utf8)
-        output.withLock { _ in
-            bytes.withUnsafeBytes { _ = write(1, $0.baseAddress, $0.count) }
-        }
+        output.withLock { _ in try? FileHandle.standardOutput.write(contentsOf: Data((line + "\n").utf8)) }
     }
 
     // MARK: Writing

@@ -44,7 +44,8 @@ extension Database {
             throw DatabaseError(
                 extendedCode: SQLITE_READONLY_DBMOVED,
                 reason: .noSuchFile,
-                message: "\(path) was removed or renamed while it was open. The block was not called; put the file back."
+                message:
+                    "\(path) was removed or renamed while it was open. The block was not called; put the file back."
             )
         }
         close()

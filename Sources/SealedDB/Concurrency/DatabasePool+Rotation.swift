@@ -24,7 +24,7 @@ extension DatabasePool {
         to newKey: Key,
         progress: (@Sendable (KeyRotation.Progress) throws -> Void)? = nil
     ) async throws -> KeyRotation.Report {
-        try await Task.onOwnThread { stop in
+        try await onOwnThread { [self] stop in
             try rotateKey(to: newKey) { state in
                 if stop.isSet { throw CancellationError() }
                 try progress?(state)
@@ -41,7 +41,7 @@ extension DatabaseQueue {
         to newKey: Key,
         progress: (@Sendable (KeyRotation.Progress) throws -> Void)? = nil
     ) async throws -> KeyRotation.Report {
-        try await Task.onOwnThread { stop in
+        try await onOwnThread { [self] stop in
             try rotateKey(to: newKey) { state in
                 if stop.isSet { throw CancellationError() }
                 try progress?(state)
@@ -50,25 +50,23 @@ extension DatabaseQueue {
     }
 }
 
-extension Task where Success == Never, Failure == Never {
-    /// Runs rare work that blocks, on a thread that no task needs.
-    fileprivate static func onOwnThread<T: Sendable>(
-        _ work: @escaping @Sendable (_ stop: StopFlag) throws -> T
-    ) async throws -> T {
-        let stop = StopFlag()
-        return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                Thread.detachNewThread {
-                    let result = Result { try work(stop) }
-                    if case .failure = result, stop.isSet {
-                        continuation.resume(throwing: CancellationError())
-                    } else {
-                        continuation.resume(with: result)
-                    }
+/// Runs rare work that blocks, on a thread that no task needs.
+private func onOwnThread<T: Sendable>(
+    _ work: @escaping @Sendable (_ stop: StopFlag) throws -> T
+) async throws -> T {
+    let stop = StopFlag()
+    return try await withTaskCancellationHandler {
+        try await withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread {
+                let result = Result { try work(stop) }
+                if case .failure = result, stop.isSet {
+                    continuation.resume(throwing: CancellationError())
+                } else {
+                    continuation.resume(with: result)
                 }
             }
-        } onCancel: {
-            stop.set()
         }
+    } onCancel: {
+        stop.set()
     }
 }

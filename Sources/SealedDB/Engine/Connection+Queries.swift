@@ -38,7 +38,8 @@ extension Connection {
         guard let handle else { return false }
         var current: Int32 = 0
         var highest: Int32 = 0
-        return sqlite3_db_status(handle, SQLITE_DBSTATUS_DEFERRED_FKS, &current, &highest, 0) == SQLITE_OK && current != 0
+        return sqlite3_db_status(handle, SQLITE_DBSTATUS_DEFERRED_FKS, &current, &highest, 0) == SQLITE_OK
+            && current != 0
     }
 
     /// False while a transaction is open. https://www.sqlite.org/c3ref/get_autocommit.html

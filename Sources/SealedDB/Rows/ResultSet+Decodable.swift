@@ -15,6 +15,7 @@ extension ResultSet {
             dateFormat: parentDB?.dateFormat,
             naming: parentDB?.columnNaming ?? .asIs
         )
-        return Rows(self) { () throws(DatabaseError) in try decoder.nextRow(type) }
+        let owner = RowDecoder.Owner(decoder)
+        return Rows(self) { () throws(DatabaseError) in try owner.decoder.nextRow(type) }
     }
 }

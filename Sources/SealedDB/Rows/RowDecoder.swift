@@ -37,6 +37,17 @@ final class RowDecoder: Decoder {
         return box.container
     }
 
+    /// Ends the cycle between a decoder and its containers, which know each other.
+    final class Owner {
+        let decoder: RowDecoder
+
+        init(_ decoder: RowDecoder) { self.decoder = decoder }
+
+        deinit {
+            decoder.containers = []
+        }
+    }
+
     private final class Box<Key: CodingKey> {
         let container: KeyedDecodingContainer<Key>
         init(container: KeyedDecodingContainer<Key>) { self.container = container }

@@ -158,7 +158,7 @@ struct StoreConversionTests {
         let key = try Key.testing(1)
         let database = try open("db", key: key, .sqlCipher3)
         try database.fill(rows: 5)
-        database.makeFunctionNamed("twice", arguments: 1) { context, _, values in
+        database.makeFunctionNamed("twice", arguments: 1) { [unowned database] context, _, values in
             database.resultLong(2 * database.valueLong(values[0]), context: context)
         }
         try database.executeUpdate("CREATE VIEW doubled AS SELECT twice(id) AS d FROM t", values: nil)

@@ -140,7 +140,9 @@ struct RotationInServiceTests {
         #expect(try await pool.read { db in try db.integers("SELECT count(*) FROM t") } == [3])
         try await pool.write { db in try db.fill(rows: 1) }
 
-        let (old, new) = (try KeySource.keyFile(directory.file("old")).key(), try KeySource.keyFile(directory.file("new")).key())
+        let (old, new) = (
+            try KeySource.keyFile(directory.file("old")).key(), try KeySource.keyFile(directory.file("new")).key()
+        )
         try KeyRotation(path: directory.file("db"), from: old, to: new).run()
         // Before its key is there the store cannot be opened, and nothing is written to the file that was replaced.
         let early = await #expect(throws: DatabaseError.self) { try await queue.write { _ in } }

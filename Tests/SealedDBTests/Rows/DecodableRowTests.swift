@@ -367,4 +367,17 @@ struct DecodableRowTests {
         try database.executeUpdate("ALTER TABLE s ADD COLUMN id DEFAULT 7")
         #expect(try set.rows(Person.self).all().map(\.id) == [7])
     }
+
+    @Test func decodingKeepsNothingAlive() throws {
+        struct Row: Decodable { var a: Int }
+        weak var database: Database?
+        do {
+            let opened = try Database.testing(nil)
+            #expect(try opened.all(Row.self, "SELECT 1 AS a UNION SELECT 2").count == 2)
+            let rows = try opened.query(Row.self, "SELECT 3 AS a UNION SELECT 4")
+            #expect(try rows.next()?.a == 3)
+            database = opened
+        }
+        #expect(database == nil)
+    }
 }

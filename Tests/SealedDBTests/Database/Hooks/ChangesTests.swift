@@ -364,7 +364,7 @@ struct ChangesTests {
         queue.close()
         try queue.inTransaction { db in try db.run("INSERT INTO t VALUES (3)") }
         #expect(await changes?.next()?.tables == ["t": .some([3])])
-        if isEncrypting { try queue.rotateKey(to: .testing(2)) }
+        if isEncrypting { try await queue.rotateKey(to: .testing(2)) }
         try queue.inTransaction { db in try db.run("INSERT INTO t VALUES (4)") }
         #expect(await changes?.next()?.tables == ["t": .some([4])])
         // A result set that the block leaves open commits when the block ends.
