@@ -55,13 +55,16 @@ final class Oracle {
         if let failure = lines.first(where: { $0.hasPrefix("failed") }) { throw Violation(text: failure) }
         if !kills {
             guard process.terminationStatus == 0, lines.last == "ended" else {
-                throw Violation(text: "The worker ended with \(process.terminationStatus): \(lines.last ?? "no output").")
+                throw Violation(
+                    text: "The worker ended with \(process.terminationStatus): \(lines.last ?? "no output")."
+                )
             }
         }
         rotations += lines.count { $0 == "rotated" }
         for line in lines {
             let words = line.split(separator: " ")
-            guard words.count == 3, words[0] == "committed", let writer = Int(words[1]), let number = Int(words[2]) else {
+            guard words.count == 3, words[0] == "committed", let writer = Int(words[1]), let number = Int(words[2])
+            else {
                 continue
             }
             committed[writer] = max(committed[writer] ?? 0, number)
@@ -94,7 +97,9 @@ final class Oracle {
             for (writer, number) in committed {
                 let last = try Store.integer(db, "SELECT max(number) FROM row WHERE writer = \(writer)")
                 guard last >= number else {
-                    throw Violation(text: "Writer \(writer) committed row \(number), and the last one there is \(last).")
+                    throw Violation(
+                        text: "Writer \(writer) committed row \(number), and the last one there is \(last)."
+                    )
                 }
             }
         }
@@ -115,10 +120,13 @@ final class Oracle {
 
     /// The last quarter of the long round against its second one.
     private func compareUse(_ lines: [String]) throws {
-        let uses = lines.filter { $0.hasPrefix("uses ") }.map { $0.split(separator: " ").dropFirst().compactMap { Int($0) } }
+        let uses = lines.filter { $0.hasPrefix("uses ") }.map {
+            $0.split(separator: " ").dropFirst().compactMap { Int($0) }
+        }
         guard uses.count >= 8 else { return }
         let quarter = uses.count / 4
-        for (index, (name, slack)) in [("KiB of memory", 32 * 1024), ("descriptors", 16), ("threads", 16)].enumerated() {
+        for (index, (name, slack)) in [("KiB of memory", 32 * 1024), ("descriptors", 16), ("threads", 16)].enumerated()
+        {
             let before = uses[quarter..<quarter * 2].map { $0[index] }.max()!
             let after = uses.suffix(quarter).map { $0[index] }.max()!
             print("\(name): at most \(before) early, \(after) late")

@@ -88,7 +88,9 @@ struct Worker: Sendable {
     }
 
     private func write(as writer: Int) async throws {
-        var number = try await pool.read { db in try Store.integer(db, "SELECT max(number) FROM row WHERE writer = \(writer)") }
+        var number = try await pool.read { db in
+            try Store.integer(db, "SELECT max(number) FROM row WHERE writer = \(writer)")
+        }
         while !isEnding.isSet {
             let next = number + 1
             switch Int.random(in: 0..<10) {
