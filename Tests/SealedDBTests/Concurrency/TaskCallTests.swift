@@ -199,7 +199,7 @@ struct TaskCallTests {
         let second = Task {
             try await access.write { db in
                 // Waits within the statement until the cancellation has arrived.
-                db.makeFunctionNamed("pause", arguments: 0) { context, _, _ in
+                db.makeFunctionNamed("pause", arguments: 0) { [unowned db] context, _, _ in
                     began.open()
                     cancelled.waitBlocking()
                     db.resultInt(1, context: context)
