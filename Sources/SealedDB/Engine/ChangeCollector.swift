@@ -1,5 +1,4 @@
 internal import SQLiteEngine
-import Synchronization
 
 /// A table of one schema, its name folded as SQLite compares names.
 struct TableName: Hashable, Sendable {
@@ -50,7 +49,7 @@ final class ChangeCollector {
     private var observed: Set<TableName> = []
     private var version = 0
     /// The transaction that is open. Under a lock, because a statement that is dropped on another thread may end it.
-    private let transaction = Mutex(Transaction())
+    private let transaction = Guarded(Transaction())
     /// The statement that is running; `nil` for none.
     private var run: Run?
     /// What the statement may write that is being prepared; `nil` for none.

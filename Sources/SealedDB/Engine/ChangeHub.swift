@@ -33,7 +33,7 @@ final class ChangeHub: Sendable {
         var observers: [ObjectIdentifier: ChangeObserver] = [:]
     }
 
-    private let state = Mutex(State())
+    private let state = Guarded(State())
     private let versionCounter = Atomic<Int>(0)
 
     deinit {
@@ -69,7 +69,7 @@ final class ChangeHub: Sendable {
 final class ChangeObserver: Sendable {
     /// The tables, with their names as the observer spells them.
     let names: [TableName: String]
-    private let unseen = Mutex<[String: ChangedRows]>([:])
+    private let unseen = Guarded<[String: ChangedRows]>([:])
     private let continuation: AsyncStream<Void>.Continuation
 
     /// - Parameter continuation: of a stream that keeps one signal.

@@ -13,7 +13,7 @@ final class Connection {
 
     private(set) var handle: OpaquePointer?
     let threading: Threading
-    private let registry = Mutex(HandleRegistry())
+    private let registry = Guarded(HandleRegistry())
     let statementGuard = StatementGuard()
     /// Whether keys and cipher settings may come by SQL once there is a key.
     var allowsCipherStatements = false

@@ -1,5 +1,3 @@
-import Synchronization
-
 /// Reaches the connection that is open now from any thread, to interrupt it.
 final class Interrupter: Sendable {
     // The connection is only asked to interrupt, which any thread may do, and under the lock, so that it is not closed
@@ -8,7 +6,7 @@ final class Interrupter: Sendable {
         weak var connection: Connection?
     }
 
-    private let target = Mutex(Target())
+    private let target = Guarded(Target())
 
     func attach(_ connection: Connection?) {
         let new = Target(connection: connection)

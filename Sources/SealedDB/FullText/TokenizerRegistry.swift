@@ -1,12 +1,10 @@
-import Synchronization
-
 /// A tokenizer that every connection may use at the same time. FMDB's `FMTokenizerDelegate`.
 public typealias TokenizerDelegate = FTS5Tokenizer & Sendable
 
 /// FMDB's way to tokenizers: registered once for the process, and used by the connections that install the module. They
 /// serve FTS5 tables, `CREATE VIRTUAL TABLE … USING fts5(…, tokenize = 'fmdb key')`, where FMDB's serve FTS3.
 extension Database {
-    private static let tokenizers = Mutex<[String: any TokenizerDelegate]>([:])
+    private static let tokenizers = Guarded<[String: any TokenizerDelegate]>([:])
 
     /// Registers a tokenizer for all connections, under the key `default`, or replaces the one there.
     public class func registerTokenizer(_ tokenizer: any TokenizerDelegate) {

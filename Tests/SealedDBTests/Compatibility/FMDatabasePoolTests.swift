@@ -1,7 +1,7 @@
 import Foundation
-import SealedDB
-import Synchronization
 import Testing
+
+@testable import SealedDB
 
 /// `FMDatabasePool` and its delegate. A test for each member, named after it.
 struct FMDatabasePoolTests {
@@ -69,7 +69,7 @@ struct FMDatabasePoolTests {
 
     @Test func theConnectionLastReturnedIsLentFirst() throws {
         let pool = try pool()
-        let first = Mutex<ObjectIdentifier?>(nil)
+        let first = Guarded<ObjectIdentifier?>(nil)
         pool.inDatabase { db in first.withLock { $0 = ObjectIdentifier(db) } }
         pool.inDatabase { db in #expect(first.withLock { $0 } == ObjectIdentifier(db)) }
         #expect(pool.countOfOpenDatabases == 1)
@@ -100,7 +100,7 @@ struct FMDatabasePoolTests {
         let pool = try pool()
         pool.maximumNumberOfDatabasesToCreate = 2
         #expect(pool.maximumNumberOfDatabasesToCreate == 2)
-        let most = Mutex((now: 0, most: 0, done: 0))
+        let most = Guarded((now: 0, most: 0, done: 0))
         DispatchQueue.concurrentPerform(iterations: 16) { _ in
             for _ in 0..<10 {
                 let error = pool.inDatabase { db in
@@ -135,7 +135,7 @@ struct FMDatabasePoolTests {
         let both = DispatchGroup()
         both.enter()
         both.enter()
-        let outcomes = Mutex<[Bool]>([])
+        let outcomes = Guarded<[Bool]>([])
         DispatchQueue.concurrentPerform(iterations: 2) { _ in
             pool.inDatabase { _ in
                 both.leave()
@@ -151,7 +151,7 @@ struct FMDatabasePoolTests {
         let pool = try pool()
         pool.maximumNumberOfDatabasesToCreate = 1
         pool.maximumWaitTimeInterval = 0
-        let failure = Mutex<DatabaseError?>(nil)
+        let failure = Guarded<DatabaseError?>(nil)
         pool.inDatabase { _ in
             let thread = DispatchGroup()
             DispatchQueue.global().async(group: thread) {

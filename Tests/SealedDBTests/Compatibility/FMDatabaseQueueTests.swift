@@ -1,7 +1,7 @@
 import Foundation
-import SealedDB
-import Synchronization
 import Testing
+
+@testable import SealedDB
 
 /// `FMDatabaseQueue`. A test for each member, named after it.
 struct FMDatabaseQueueTests {
@@ -95,7 +95,7 @@ struct FMDatabaseQueueTests {
         let queue = try queue()
         let other = try #require(FMDatabaseQueue(path: directory.file("db")))
         other.inDatabase { db in db.maxBusyRetryTimeInterval = 0 }
-        let wasCalled = Mutex(false)
+        let wasCalled = Guarded(false)
         queue.inTransaction { _, _ in
             let error = other.inTransaction { _, _ in wasCalled.withLock { $0 = true } }
             #expect((error as? DatabaseError)?.reason == .busy)
@@ -124,7 +124,7 @@ struct FMDatabaseQueueTests {
     @Test func interruptFromAnotherThread() throws {
         let queue = try queue()
         let isRunning = DispatchSemaphore(value: 0)
-        let code = Mutex<Int32>(0)
+        let code = Guarded<Int32>(0)
         let done = DispatchGroup()
         DispatchQueue.global().async(group: done) {
             queue.inDatabase { db in

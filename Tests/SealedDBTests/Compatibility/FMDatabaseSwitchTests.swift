@@ -1,14 +1,14 @@
 import Foundation
 import Logging
-import SealedDB
-import Synchronization
 import Testing
+
+@testable import SealedDB
 
 /// `FMDatabase`: the switches. A test for each member, named after it.
 struct FMDatabaseSwitchTests {
     /// Remembers what is logged.
     private final class Log: Sendable {
-        let lines = Mutex<[String]>([])
+        let lines = Guarded<[String]>([])
 
         var logger: Logger {
             Logger(label: "test") { _ in Handler(log: self) }

@@ -1,7 +1,7 @@
 import Foundation
-import SealedDB
-import Synchronization
 import Testing
+
+@testable import SealedDB
 
 struct DatabaseQueueTests {
     private let directory: TemporaryDirectory
@@ -73,7 +73,7 @@ struct DatabaseQueueTests {
         queue.close()
         try FileManager.default.removeItem(atPath: directory.file("db"))
         try FileManager.default.createDirectory(atPath: directory.file("db"), withIntermediateDirectories: false)
-        let called = Mutex(false)
+        let called = Guarded(false)
         let error = queue.inDatabase { _ in called.withLock { $0 = true } }
         #expect(error is DatabaseError)
         #expect(!called.withLock { $0 })
@@ -155,7 +155,7 @@ struct DatabaseQueueTests {
     func rotationWhileOthersWait() throws {
         let queue = try queue()
         try queue.inDatabase { db in try db.fill(rows: 500) }
-        let failures = Mutex(0)
+        let failures = Guarded(0)
         let group = DispatchGroup()
         for _ in 0..<4 {
             DispatchQueue.global().async(group: group) {

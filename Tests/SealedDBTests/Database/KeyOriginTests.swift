@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import Testing
 
 @testable import SealedDB
@@ -63,7 +62,7 @@ struct KeyOriginTests {
 
     @Test func aSourceIsReadOnceForManyConnections() throws {
         try makeStore(.testing(1))
-        let calls = Mutex(0)
+        let calls = Guarded(0)
         let configuration = Configuration(
             keySource: .closure {
                 calls.withLock { $0 += 1 }
