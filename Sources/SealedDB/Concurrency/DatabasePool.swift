@@ -26,7 +26,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     /// What a rotation changes.
     private let keys: Guarded<Keys>
     private let rotation = NSLock()
-    private let lender = Lender()
+    let lender = Lender()
     let changeHub = ChangeHub()
     let writer: Writer
     private let readers: Readers?

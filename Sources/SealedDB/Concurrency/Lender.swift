@@ -110,7 +110,10 @@ final class Lender: Sendable {
             if isFirst, books.hasRoom(for: thread, isNested: isNested) {
                 return (.success(books.lend(books.idle.popLast(), to: thread)), nil)
             }
-            if !books.isPaused, books.isDeadlock(with: thread) { return (.failure(.poolExhausted), nil) }
+            // Who waits for the end of a pause holds nothing that others wait for.
+            if !books.isPaused || books.lent[thread] != nil, books.isDeadlock(with: thread) {
+                return (.failure(.poolExhausted), nil)
+            }
             books.waiters.append(waiter)
             return (.success(nil), books.maximumWait)
         }
@@ -168,6 +171,8 @@ final class Lender: Sendable {
     func pause() {
         books.withLock { $0.isPaused = true }
     }
+
+    var isPaused: Bool { books.withLock { $0.isPaused } }
 
     func resume() {
         let served = books.withLock { books in

@@ -111,6 +111,30 @@ struct RotationInServiceTests {
         #expect(try await pool.read { db in try db.integers("SELECT count(*) FROM t") } == [500])
     }
 
+    /// A call that could only wait for itself is refused, also while a rotation waits for the block that makes it.
+    @Test func aNestedCallAtTheLimitIsRefusedMeanwhile() async throws {
+        let pool = try pool()
+        try await pool.write { db in try db.fill(rows: 1) }
+        pool.maximumNumberOfDatabasesToCreate = 1
+        let lent = Gate()
+        let rotating = Gate()
+        let failure = Log<DatabaseError>()
+        Thread.detachNewThread {
+            pool.inDatabase { _ in
+                lent.open()
+                rotating.waitBlocking()
+                if let error = pool.inDatabase({ _ in }) as? DatabaseError { failure.add(error) }
+            }
+        }
+        await lent.wait()
+        let key = try Key.testing(2)
+        let rotation = Task { try await pool.rotateKey(to: key) }
+        while !pool.lender.isPaused { await Task.yield() }
+        rotating.open()
+        _ = try await rotation.value
+        #expect(failure.values.first?.reason == .misuse)
+    }
+
     @Test func withinABlockItIsAnError() throws {
         let pool = try pool()
         try pool.write { db in try db.fill(rows: 1) }
