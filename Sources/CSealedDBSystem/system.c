@@ -163,3 +163,16 @@ int sealeddb_copy_attributes(const char *from, int to, const char **step) {
     *step = "setxattr";
     return copy_extended_attributes(from, to);
 }
+
+int sealeddb_lock(int descriptor, int type, long long start, long long count) {
+    struct flock lock = {.l_type = (short)type, .l_whence = SEEK_SET, .l_start = start, .l_len = count};
+    return fcntl(descriptor, F_OFD_SETLK, &lock);
+}
+
+int sealeddb_excluding_lock(int descriptor, int *type, long long start, long long *count) {
+    struct flock lock = {.l_type = (short)*type, .l_whence = SEEK_SET, .l_start = start, .l_len = *count};
+    if (fcntl(descriptor, F_OFD_GETLK, &lock) != 0) return -1;
+    *type = lock.l_type;
+    *count = lock.l_len;
+    return 0;
+}

@@ -40,4 +40,11 @@ int sealeddb_lock_store(int descriptor);
 // Copies owner, group, mode and extended attributes. 0, or -1 with errno set and `*step` naming the call.
 int sealeddb_copy_attributes(const char *from, int to, const char **step);
 
+// A lock of the open file description (F_OFD_SETLK) on `count` bytes, or its release: F_RDLCK, F_WRLCK, F_UNLCK. Does
+// not wait. 0, or -1 with errno set (EAGAIN if somebody else has a lock that excludes this one).
+int sealeddb_lock(int descriptor, int type, long long start, long long count);
+
+// Type and length of a lock that excludes this one; F_UNLCK for none. 0, or -1 with errno set.
+int sealeddb_excluding_lock(int descriptor, int *type, long long start, long long *count);
+
 #endif

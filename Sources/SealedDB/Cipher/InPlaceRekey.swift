@@ -14,6 +14,10 @@ struct InPlaceRekey {
                 "Rekeying in place to a key with salt loses the store if it is interrupted. Use rotateKey(to:)."
             )
         }
+        let lock = try exclusiveLock()
+        defer { lock.release() }
+        var opening = opening
+        opening.takesLock = false
         let connection = try opening.open()
         do throws(DatabaseError) {
             // Whoever is in the way is found out here; sqlite3_rekey would not tell.
@@ -46,6 +50,18 @@ struct InPlaceRekey {
                     ? "Rekeying failed. The store is whole under the old key. Look for a full disk or another user of it."
                     : "After rekeying neither key opens the store. Keep both keys and the file, and restore a backup."
             )
+        }
+    }
+
+    /// Who has the store open could go on only with the old key, in a file that has the new one.
+    private func exclusiveLock() throws(DatabaseError) -> UsageLock {
+        do throws(DatabaseError) {
+            guard let path = opening.path.flatMap({ FileSystem.resolve($0) }) else {
+                throw .system("Cannot find the store", reason: .noSuchFile)
+            }
+            return try UsageLock.exclusive(path, timeout: opening.busyTimeout)
+        } catch {
+            throw error.adding(context: "The store is unchanged under the old key")
         }
     }
 }

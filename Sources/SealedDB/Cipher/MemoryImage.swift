@@ -75,7 +75,7 @@ struct MemoryImage {
     }
 
     private func fill(_ path: String, setsWAL: Bool) throws(DatabaseError) {
-        let opening = StoreOpening(path: path, key: key, settings: settings)
+        let opening = StoreOpening(path: path, key: key, settings: settings, takesLock: false)
         let file = try opening.open()
         defer { file.close() }
         // The file is worthless until it is synced as a whole, so neither a journal nor syncs are needed.

@@ -1,6 +1,8 @@
 import Foundation
 
 /// The store that is to be copied: opened, examined, and kept from others until its connection closes.
+///
+/// Programs with this library are kept away by its ``UsageLock``, others by SQLite's locks.
 struct RotationSource {
     let connection: Connection
     let plan: KeyRotation.Plan
@@ -32,12 +34,17 @@ struct RotationSource {
             key: sealing.key,
             settings: sealing.settings,
             busyTimeout: busyTimeout,
-            createsFirstPage: false
+            createsFirstPage: false,
+            takesLock: false
         )
-        connection = try opening.open()
+        let lock = try UsageLock.exclusive(resolved, timeout: busyTimeout)
+        connection = try RotationSource.naming(resolved) { () throws(DatabaseError) in try opening.open() }
+        connection.usageLocks["main"] = lock
         do throws(DatabaseError) {
             // The lock is obtainable, hot journals are rolled back, and nobody swapped the file before it was taken.
-            try connection.run("BEGIN EXCLUSIVE")
+            try RotationSource.naming(resolved) { [connection] () throws(DatabaseError) in
+                try connection.run("BEGIN EXCLUSIVE")
+            }
             try connection.run("ROLLBACK")
             guard try !connection.mainFileHasMoved() else { throw KeyRotation.replaced }
             let pageSize = Int(try connection.integer("PRAGMA page_size") ?? 0)
@@ -70,13 +77,23 @@ struct RotationSource {
 
     /// WAL to rollback journal: needs the file to itself, so it also finds idle connections.
     func leaveWAL() throws(DatabaseError) {
-        let mode = try connection.text("PRAGMA journal_mode = DELETE")
-        guard mode == "delete" else {
-            throw DatabaseError(
-                extendedCode: SQLITE_BUSY,
-                reason: .busy,
-                message: "Another connection has the store open. Close it, and try again."
-            )
+        try RotationSource.naming(plan.path) { () throws(DatabaseError) in
+            guard try connection.text("PRAGMA journal_mode = DELETE") == "delete" else {
+                throw DatabaseError(extendedCode: SQLITE_BUSY, message: "Another connection has the store open.")
+            }
+        }
+    }
+
+    /// Whoever is in the way of SQLite's locks and does not know of ours, such as the stock shell, is named in the error.
+    private static func naming<T>(
+        _ path: String,
+        _ body: () throws(DatabaseError) -> T
+    ) throws(DatabaseError) -> T {
+        do throws(DatabaseError) {
+            return try body()
+        } catch {
+            guard error.code == SQLITE_BUSY else { throw error }
+            throw .storeInUse(path, by: LockHolders.of(path, isForAlone: true))
         }
     }
 

@@ -13,7 +13,8 @@ struct SerializedStore {
         let copy = try StoreCopy(beside: base, takesAttributes: false)
         defer { copy.discard() }
         _ = try copy.fill(from: connection, sealing: sealing, method: .pages, setsWAL: false, progress: nil)
-        let file = try StoreOpening(path: copy.path, key: sealing.key, settings: sealing.settings).open()
+        let opening = StoreOpening(path: copy.path, key: sealing.key, settings: sealing.settings, takesLock: false)
+        let file = try opening.open()
         defer { file.close() }
         guard try file.text("PRAGMA journal_mode = DELETE") == "delete", file.close() else {
             throw DatabaseError(

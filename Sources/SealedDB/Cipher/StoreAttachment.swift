@@ -6,6 +6,7 @@ struct StoreAttachment {
     let key: Key?
     let mainHasKey: Bool
     let createsFile: Bool
+    let busyTimeout: Double
 
     private var isFile: Bool { !path.isEmpty && path != ":memory:" }
 
@@ -25,6 +26,8 @@ struct StoreAttachment {
                 message: "Files are attached outside transactions. Nothing was attached."
             )
         }
+        // Nobody replaces the file from here on.
+        let lock = try usageLock()
         let start = try check()
         if key != nil { try connection.guardKeyFromAPI() }
         do throws(DatabaseError) {
@@ -35,11 +38,17 @@ struct StoreAttachment {
         guard key != nil else { return }
         do throws(DatabaseError) {
             try proveSealed(isNew: start.isEmpty)
+            connection.usageLocks[schema.lowercased()] = if let lock { lock } else { try usageLock() }
             key?.derivedKeys?.storeExists(path)
         } catch {
             try? connection.run("DETACH \(schema.quotedIdentifier)")
             throw error
         }
+    }
+
+    private func usageLock() throws(DatabaseError) -> UsageLock? {
+        guard key != nil, isFile, let path = FileSystem.resolve(path) else { return nil }
+        return try UsageLock.shared(path, timeout: busyTimeout)
     }
 
     /// Looks at the file before SQLite does.

@@ -95,7 +95,13 @@ struct StoreCopy {
     }
 
     private func openTarget(_ sealing: Sealing) throws(DatabaseError) -> Connection {
-        let opening = StoreOpening(path: path, key: sealing.key, settings: sealing.settings, createsFirstPage: false)
+        let opening = StoreOpening(
+            path: path,
+            key: sealing.key,
+            settings: sealing.settings,
+            createsFirstPage: false,
+            takesLock: false
+        )
         let connection = try opening.open()
         // The file is worthless until it is synced as a whole, so neither a journal nor syncs are needed.
         try connection.run("PRAGMA journal_mode = OFF")
@@ -157,7 +163,13 @@ struct StoreCopy {
         digest: [UInt8]?,
         pageCount: Int64?
     ) throws(DatabaseError) -> PageTotals {
-        let connection = try StoreOpening(path: path, key: sealing.key, settings: sealing.settings).open()
+        let connection = try StoreOpening(
+            path: path,
+            key: sealing.key,
+            settings: sealing.settings,
+            createsFirstPage: false,
+            takesLock: false
+        ).open()
         defer { connection.close() }
         let isPlaintext = try StoreHeader.isPlaintext(connection.fileBytes(count: 100))
         guard isPlaintext == (sealing.key == nil) else {

@@ -14,6 +14,8 @@ struct StoreOpening {
     var createsFirstPage = true
     /// Whether keys and cipher settings may then come by SQL.
     var allowsCipherStatements = false
+    /// Whether others learn of the connection from a ``UsageLock``; off where the lock is held already.
+    var takesLock = true
     /// What a database in memory begins with.
     var image: Data?
 
@@ -24,7 +26,7 @@ struct StoreOpening {
             try settings.validate(for: key)
             try refuseForeignJournal(key)
         }
-        let connection = try Connection(path: path ?? ":memory:", flags: flags, vfs: vfs, threading: threading)
+        let connection = try lockedConnection()
         connection.enter()
         connection.allowsCipherStatements = allowsCipherStatements
         do throws(DatabaseError) {

@@ -85,7 +85,13 @@ struct StoreReplacement {
 
     private func confirm(_ plan: KeyRotation.Plan) throws(DatabaseError) {
         do throws(DatabaseError) {
-            let opening = StoreOpening(path: plan.path, key: new.key, settings: new.settings, busyTimeout: 10)
+            let opening = StoreOpening(
+                path: plan.path,
+                key: new.key,
+                settings: new.settings,
+                busyTimeout: 10,
+                takesLock: false
+            )
             try opening.open().close()
         } catch {
             guard error.reason != .busy else { return }

@@ -75,10 +75,12 @@ public struct StoreRestore: Sendable {
             return Report(path: path, pageCount: report.pageCount, pageSize: report.pageSize, replacedPath: nil)
         }
         let lock: StoreLock
+        let usageLock: UsageLock
         let copy: StoreCopy
         let totals: PageTotals
         let replacedPath = "\(target).replaced-\(try FileSystem.randomName())"
         do throws(DatabaseError) {
+            usageLock = try UsageLock.exclusive(target, timeout: 0)
             lock = try StoreLock(target)
             StoreCopy.removeLeftovers(of: target)
             (copy, totals) = try verifiedCopy(beside: target, from: source, progress: progress)
@@ -88,6 +90,7 @@ public struct StoreRestore: Sendable {
         }
         try copy.synchronizeSwap()
         lock.release()
+        usageLock.release()
         return Report(path: target, pageCount: totals.count, pageSize: totals.size, replacedPath: replacedPath)
     }
 

@@ -22,7 +22,8 @@ extension Database {
                 schema: schema,
                 key: key,
                 mainHasKey: configuration.keyOrigin != nil,
-                createsFile: configuration.createsFile && !configuration.isReadOnly
+                createsFile: configuration.createsFile && !configuration.isReadOnly,
+                busyTimeout: configuration.busyTimeout
             )
             try attachment.attach()
         }
@@ -32,7 +33,9 @@ extension Database {
     /// - Throws: ``DatabaseError`` if there is none of that name, or a statement or transaction still uses it.
     public func detach(_ schema: String) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in
-            try openConnection().run("DETACH \(schema.quotedIdentifier)")
+            let connection = try openConnection()
+            try connection.run("DETACH \(schema.quotedIdentifier)")
+            connection.usageLocks.removeValue(forKey: schema.lowercased())?.release()
         }
     }
 }

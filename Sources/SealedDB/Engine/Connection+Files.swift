@@ -25,6 +25,13 @@ extension Connection {
         return bytes
     }
 
+    /// The absolute path of the file of "main", symbolic links followed; `nil` for a database without a file.
+    /// https://www.sqlite.org/c3ref/db_filename.html
+    var mainFilePath: String? {
+        let path = handle.flatMap { sqlite3_db_filename($0, "main") }.map { String(cString: $0) }
+        return path?.isEmpty == true ? nil : path
+    }
+
     func mainFileSize() throws(DatabaseError) -> Int64 { try fileSize() }
 
     /// The first 16 bytes of the file of "main": SQLite's magic, or the salt of an encrypted store.

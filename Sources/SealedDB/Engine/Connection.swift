@@ -19,6 +19,8 @@ final class Connection {
     var allowsCipherStatements = false
     /// Frames in the log at the last commit, once they are counted.
     var walFrameCount: Int32 = 0
+    /// By the name of the attached file, in small letters; `main` for the file that is open. Given back at closing.
+    var usageLocks: [String: UsageLock] = [:]
     /// What closures of the caller threw, until it is met as a result code.
     var thrown = ThrownErrors()
     /// What SQLite calls meanwhile; kept as long as it may.
@@ -286,6 +288,8 @@ final class Connection {
         hooks = nil
         guardRules = nil
         self.handle = nil
+        // After SQLite, which may still move its log into the file.
+        defer { for lock in usageLocks.values { lock.release() } }
         if sqlite3_close(handle) == SQLITE_OK { return true }
         sqlite3_close_v2(handle)
         return false

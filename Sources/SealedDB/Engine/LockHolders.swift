@@ -3,10 +3,11 @@ import Foundation
 /// Which processes hold locks on a database, as far as the kernel tells. For messages: by the time they are read it may
 /// have changed.
 enum LockHolders {
-    /// Such as `process 4711 (sealdb)` for each process that could be in the way of a writer.
+    /// Such as `process 4711 (sealdb)` for each process that could be in the way of a writer, or of one who wants the
+    /// file to itself.
     ///
     /// Taken from `/proc/locks`: opening the files to ask would drop this process's own locks when they are closed.
-    static func of(_ path: String) -> [String] {
+    static func of(_ path: String, isForAlone: Bool = false) -> [String] {
         let files = [path, path + "-shm"].compactMap { try? FileSystem.status($0) }.map { LockedFile($0) }
         guard !files.isEmpty, let table = try? String(contentsOfFile: "/proc/locks", encoding: .utf8) else { return [] }
         var writers: [Int32] = []
@@ -18,15 +19,15 @@ enum LockHolders {
                 let file = LockedFile(fields[5]), files.contains(file)
             else { continue }
             // Whoever has a file in WAL mode open holds byte 128. https://www.sqlite.org/walformat.html#locks
-            let isPresence = files.count > 1 && file == files[1] && fields[6] == "128"
+            let isPresence = !isForAlone && files.count > 1 && file == files[1] && fields[6] == "128"
             if fields[3] == "WRITE" { writers.append(process) } else if !isPresence { readers.append(process) }
         }
         // This process has read locks of its own when it asks.
-        let inTheWay = writers.isEmpty ? readers.filter { $0 != getpid() } : writers
+        let inTheWay = writers.isEmpty || isForAlone ? (writers + readers).filter { $0 != getpid() } : writers
         return Set(inTheWay).sorted().map(describe)
     }
 
-    private static func describe(_ process: Int32) -> String {
+    static func describe(_ process: Int32) -> String {
         if process == getpid() { return "another connection of this process" }
         let name = try? String(contentsOfFile: "/proc/\(process)/comm", encoding: .utf8)
         return "process \(process)" + (name.map { " (\($0.trimmingCharacters(in: .newlines)))" } ?? "")

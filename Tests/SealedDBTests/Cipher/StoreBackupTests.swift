@@ -82,7 +82,7 @@ struct StoreBackupTests {
         #expect(store.beginExclusiveTransaction())
         #expect(reason { try backup().run() } == .busy)
         #expect(store.rollback())
-        #expect(directory.names == ["db"])
+        #expect(directory.namesOfFiles == ["db"])
     }
 
     @Test func restoreIntoNothing() throws {

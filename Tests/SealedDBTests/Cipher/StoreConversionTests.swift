@@ -60,7 +60,7 @@ struct StoreConversionTests {
         let used = try open("db", key: key)
         try RichDatabase.use(used)
         #expect(try StockShell.run(directory.file("again"), "SELECT count(*) FROM loose;") == ["5"])
-        #expect(directory.names == ["again", "db", "plain"])
+        #expect(directory.namesOfFiles == ["again", "db", "plain"])
     }
 
     @Test(arguments: [("UTF-16le", 0), ("UTF-16be", 1), ("UTF-8", 2)])

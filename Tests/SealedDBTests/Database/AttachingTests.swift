@@ -85,7 +85,7 @@ struct AttachingTests {
         try main.attach("", as: "e")
         #expect(main.executeStatements("CREATE TABLE m.t (a); CREATE TABLE e.t (a)"))
         try main.attach(directory.file("sealed"), as: "s", key: main.configuration.key)
-        #expect(directory.names == ["main", "plain", "sealed"])
+        #expect(directory.namesOfFiles == ["main", "plain", "sealed"])
     }
 
     @Test func whatCannotBeAttached() throws {

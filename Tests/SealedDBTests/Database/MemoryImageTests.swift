@@ -81,7 +81,7 @@ struct MemoryImageTests {
         #expect(database.lastErrorMessage().contains("in memory"))
         #expect(!Database(path: "").write(toFile: path))
         #expect(!Database().write(toFile: path))
-        #expect(directory.names == ["db"])
+        #expect(directory.namesOfFiles == ["db"])
     }
 
     @Test func loadingRefusesAndKeepsWhatThereIs() throws {

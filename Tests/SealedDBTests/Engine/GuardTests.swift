@@ -40,7 +40,7 @@ struct GuardTests {
         ] {
             expectRefusal(database, sql)
         }
-        #expect(directory.names == ["db"])
+        #expect(directory.namesOfFiles == ["db"])
         #expect(try database.integers("PRAGMA kdf_iter") + database.integers("PRAGMA cipher_use_hmac") == before)
         try database.fill(rows: 10)
         database.close()
@@ -81,7 +81,7 @@ struct GuardTests {
             try database.executeUpdate("ATTACH ? AS o", values: [directory.file("o")])
         }
         #expect(database.executeStatements("VACUUM; ATTACH ':memory:' AS m"))
-        #expect(directory.names == ["db"])
+        #expect(directory.namesOfFiles == ["db"])
     }
 
     @Test func permittedByTheConfiguration() throws {

@@ -18,6 +18,9 @@ final class TemporaryDirectory {
 
     var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted() }
 
+    /// Without what open stores are locked by.
+    var namesOfFiles: [String] { names.filter { !$0.hasSuffix("-sealdb-lock") } }
+
     /// A file for its owner alone, unless another mode is given; its path.
     @discardableResult
     func write(_ name: String, _ bytes: some Collection<UInt8>, mode: mode_t = 0o600) throws -> String {

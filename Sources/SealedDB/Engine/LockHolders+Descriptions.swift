@@ -1,0 +1,40 @@
+import Foundation
+
+/// The holders of locks of open file descriptions, which have no process to the kernel.
+extension LockHolders {
+    /// Such as `process 4711 (sealdb)` for each process that has the file locked through a descriptor of its own.
+    ///
+    /// Every process shows what its descriptors have locked to those who may look into it.
+    /// <https://man7.org/linux/man-pages/man5/proc_pid_fdinfo.5.html>
+    static func ofDescriptions(_ path: String) -> [String] {
+        guard let status = try? FileSystem.status(path) else { return [] }
+        let processes = names(in: "/proc").compactMap { Int32($0) }.filter { process in
+            names(in: "/proc/\(process)/fd").contains { descriptor in
+                guard let other = try? FileSystem.status("/proc/\(process)/fd/\(descriptor)"),
+                    other.st_ino == status.st_ino, other.st_dev == status.st_dev
+                else { return false }
+                let information = try? String(contentsOfFile: "/proc/\(process)/fdinfo/\(descriptor)", encoding: .utf8)
+                return information?.contains("\nlock:") == true
+            }
+        }
+        return processes.sorted().map(describe)
+    }
+
+    private static func names(in directory: String) -> [String] {
+        (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+    }
+}
+
+extension DatabaseError {
+    /// - Parameter holders: empty if they belong to users whom this one may not look into.
+    static func storeInUse(_ store: String, by holders: [String]) -> DatabaseError {
+        let names = holders.isEmpty ? "another process, which this user may not see" : holders.joined(separator: ", ")
+        return DatabaseError(
+            extendedCode: SQLITE_BUSY,
+            reason: .busy,
+            message: """
+                \(store) is open in \(names). Stop that first, or change the key from within it, by rotateKey(to:).
+                """
+        )
+    }
+}

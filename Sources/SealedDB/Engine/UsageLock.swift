@@ -1,0 +1,209 @@
+internal import CSealedDBSystem
+import Foundation
+
+/// Tells those who use a store from those who put another file in its place.
+///
+/// SQLite's own locks do not: a connection in rollback-journal mode has none while it is idle. So every connection to an
+/// encrypted file shares a lock on a file beside it, and whoever replaces the store must have that lock alone. It
+/// belongs to the open file description: connections of one process do not disturb each other, and it ends with them.
+/// <https://man7.org/linux/man-pages/man2/fcntl_locking.2.html>
+///
+/// The lock file is empty and has the owner and mode of the store. The last user removes it. Until then it is open to
+/// all who may read the store. A file of that name that is not empty is somebody else's, and left alone.
+final class UsageLock {
+    enum Mode {
+        case shared, exclusive
+
+        var type: Int32 { Int32(self == .shared ? F_RDLCK : F_WRLCK) }
+        /// All lock the first byte, but only who replaces the store the second: the last user has the first one alone for
+        /// a moment while it removes the file.
+        var byteCount: Int64 { self == .shared ? 1 : 2 }
+    }
+
+    private let path: String
+    private var descriptor: Int32
+
+    private init(path: String, descriptor: Int32) {
+        self.path = path
+        self.descriptor = descriptor
+    }
+
+    deinit {
+        release()
+    }
+
+    static func path(ofStore path: String) -> String { path + "-sealdb-lock" }
+
+    // MARK: Taking
+
+    /// For as long as a connection is open.
+    /// - Parameter store: a file that exists, symbolic links followed.
+    /// - Returns: `nil` if there can be no lock file, such as in a directory that this process may not write to. Then the
+    ///   store is used without, as the stock shell does.
+    /// - Throws: ``DatabaseError/Reason/busy`` if somebody is replacing the store for longer than the timeout.
+    static func shared(_ store: String, timeout: Double) throws(DatabaseError) -> UsageLock? {
+        do throws(Unavailable) {
+            return try take(.shared, store, timeout: timeout)
+        } catch {
+            guard error == .busy else { return nil }
+            let holders = LockHolders.ofDescriptions(path(ofStore: store))
+            let names = holders.isEmpty ? "another process" : holders.joined(separator: ", ")
+            throw DatabaseError(
+                extendedCode: SQLITE_BUSY,
+                reason: .busy,
+                message: "\(store) is being given a new key or format by \(names). It was not opened. Try again later."
+            )
+        }
+    }
+
+    /// To replace the store.
+    /// - Throws: ``DatabaseError/Reason/busy`` with the names of those who have the store open for longer than the
+    ///   timeout; ``DatabaseError/Reason/cannotCreate`` without a lock file.
+    static func exclusive(_ store: String, timeout: Double) throws(DatabaseError) -> UsageLock {
+        do throws(Unavailable) {
+            return try take(.exclusive, store, timeout: timeout)
+        } catch {
+            switch error {
+            case .busy:
+                throw .storeInUse(store, by: LockHolders.ofDescriptions(path(ofStore: store)))
+            case .failed(let number):
+                throw .system("Cannot lock \(path(ofStore: store))", reason: .cannotCreate, number: number)
+            }
+        }
+    }
+
+    private enum Unavailable: Error, Equatable {
+        case busy
+        case failed(Int32)
+    }
+
+    private static func take(_ mode: Mode, _ store: String, timeout: Double) throws(Unavailable) -> UsageLock {
+        let path = path(ofStore: store)
+        var patience = Patience(seconds: timeout)
+        while true {
+            let lock = UsageLock(path: path, descriptor: try open(path, store, mode))
+            if sealeddb_lock(lock.descriptor, mode.type, 0, mode.byteCount) == 0 {
+                do throws(Unavailable) {
+                    if try lock.isNamed() { return lock }
+                } catch {
+                    lock.abandon()
+                    throw error
+                }
+                // Its last user removed it between the two calls.
+                lock.abandon()
+                continue
+            }
+            let number = errno
+            let isRefused = number == EAGAIN || number == EACCES
+            guard isRefused else {
+                lock.abandon()
+                throw .failed(number)
+            }
+            let isLeaving = lock.isBeingRemoved(for: mode)
+            lock.abandon()
+            if isLeaving {
+                sched_yield()
+            } else {
+                guard patience.wait() else { throw .busy }
+            }
+        }
+    }
+
+    /// Opens the lock file, or makes it with the owner and mode of the store.
+    private static func open(_ path: String, _ store: String, _ mode: Mode) throws(Unavailable) -> Int32 {
+        let flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+        while true {
+            var descriptor = Glibc.open(path, O_RDWR | flags)
+            // A shared lock needs no more than the right to read.
+            if descriptor < 0, mode == .shared, [EACCES, EROFS].contains(errno) {
+                descriptor = Glibc.open(path, O_RDONLY | flags)
+            }
+            if descriptor >= 0 {
+                do throws(Unavailable) {
+                    if try isLockFile(descriptor) { return descriptor }
+                } catch {
+                    close(descriptor)
+                    throw error
+                }
+                close(descriptor)
+                throw .failed(EEXIST)
+            }
+            guard errno == ENOENT else { throw .failed(errno) }
+            var status = stat()
+            guard stat(store, &status) == 0 else { throw .failed(errno) }
+            // The owner must be able to lock it exclusively, whatever may be done to the store.
+            let permissions = status.st_mode & 0o666 | 0o600
+            descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | flags, permissions)
+            if descriptor >= 0 {
+                // As SQLite does with its log. The umask may have taken something away.
+                fchmod(descriptor, permissions)
+                if geteuid() == 0 { _ = fchown(descriptor, status.st_uid, status.st_gid) }
+                return descriptor
+            }
+            guard errno == EEXIST else { throw .failed(errno) }
+        }
+    }
+
+    private static func isLockFile(_ descriptor: Int32) throws(Unavailable) -> Bool {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw .failed(errno) }
+        return status.st_mode & S_IFMT == S_IFREG && status.st_size == 0
+    }
+
+    /// Whether the path still names the file that is locked.
+    private func isNamed() throws(Unavailable) -> Bool {
+        var own = stat()
+        var named = stat()
+        guard fstat(descriptor, &own) == 0 else { throw .failed(errno) }
+        guard lstat(path, &named) == 0 else {
+            guard errno == ENOENT else { throw .failed(errno) }
+            return false
+        }
+        return own.st_ino == named.st_ino && own.st_dev == named.st_dev
+    }
+
+    private func isBeingRemoved(for mode: Mode) -> Bool {
+        var type = mode.type
+        var count = mode.byteCount
+        guard sealeddb_excluding_lock(descriptor, &type, 0, &count) == 0 else { return false }
+        return type == F_UNLCK || (type == F_WRLCK && count == 1)
+    }
+
+    // MARK: Giving back
+
+    /// Idempotent.
+    func release() {
+        guard descriptor >= 0 else { return }
+        // Only the last user gets it alone, and nobody else can come before the file is gone.
+        if sealeddb_lock(descriptor, Int32(F_WRLCK), 0, 1) == 0, (try? isNamed()) == true { unlink(path) }
+        abandon()
+    }
+
+    private func abandon() {
+        // Explicitly: a child of this process shares the description until it calls exec.
+        _ = sealeddb_lock(descriptor, Int32(F_UNLCK), 0, 0)
+        close(descriptor)
+        descriptor = -1
+    }
+}
+
+/// Waits between attempts, longer each time, until a time is over.
+private struct Patience {
+    private let deadline: UInt64
+    private var pause: UInt64 = 1_000_000
+
+    init(seconds: Double) {
+        let nanoseconds = UInt64(min(max(seconds, 0), 1e9) * 1e9)
+        deadline = DispatchTime.now().uptimeNanoseconds + nanoseconds
+    }
+
+    /// False when the time is over.
+    mutating func wait() -> Bool {
+        let now = DispatchTime.now().uptimeNanoseconds
+        guard now < deadline else { return false }
+        var duration = timespec(tv_sec: 0, tv_nsec: Int(min(pause, deadline - now)))
+        nanosleep(&duration, nil)
+        pause = min(pause * 2, 100_000_000)
+        return true
+    }
+}
