@@ -14,26 +14,31 @@ public struct KeyRotation: Sendable {
     /// Path of the store; a symbolic link is followed and kept.
     public let path: String
     private let oldKey: Key
-    private let newKey: Key
-    private let settings: CipherSettings
-    private let busyTimeout: Double
+    let newKey: Key
+    let settings: CipherSettings
+    let busyTimeout: Double
+    private let oldFileSuffix: String?
 
     /// Describes a rotation; nothing is touched before ``plan()`` or ``run(progress:)``.
     /// - Parameters:
     ///   - cipherSettings: those that the store has, and keeps.
     ///   - busyTimeout: seconds to wait for others to release the store.
+    ///   - oldFileSuffix: keeps the old file, under the old key, beside the new one; its name is that of the store with
+    ///     this at its end, and must not exist.
     public init(
         path: String,
         from oldKey: Key,
         to newKey: Key,
         cipherSettings: CipherSettings = .init(),
-        busyTimeout: Double = 0
+        busyTimeout: Double = 0,
+        oldFileSuffix: String? = nil
     ) {
         self.path = path
         self.oldKey = oldKey
         self.newKey = newKey
         self.settings = cipherSettings
         self.busyTimeout = busyTimeout
+        self.oldFileSuffix = oldFileSuffix
     }
 
     /// What a rotation would do, and what it needs.
@@ -51,6 +56,8 @@ public struct KeyRotation: Sendable {
         public let freeSpace: Int64
         /// Bytes that the copy takes, with a tenth to spare.
         public let neededSpace: Int64
+        /// How long it takes, by the speed at which the first pages can be read.
+        public internal(set) var estimatedSeconds: Double?
     }
 
     /// How far a rotation has come.
@@ -103,6 +110,7 @@ public struct KeyRotation: Sendable {
             old: Sealing(key: oldKey, settings: settings),
             new: Sealing(key: newKey, settings: settings),
             busyTimeout: busyTimeout,
+            oldFileSuffix: oldFileSuffix,
             words: .init(name: "The rotation", before: "unchanged under the old key", after: "has the new key")
         )
     }

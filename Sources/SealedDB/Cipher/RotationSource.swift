@@ -6,8 +6,15 @@ import Foundation
 struct RotationSource {
     let connection: Connection
     let plan: KeyRotation.Plan
+    /// The name under which the old file is to be kept.
+    let oldFile: String?
 
-    init(path: String, sealing: Sealing, busyTimeout: Double) throws(DatabaseError) {
+    init(
+        path: String,
+        sealing: Sealing,
+        busyTimeout: Double,
+        oldFileSuffix: String? = nil
+    ) throws(DatabaseError) {
         guard let resolved = FileSystem.resolve(path) else {
             throw .system("Cannot open \(path)", reason: .noSuchFile)
         }
@@ -19,7 +26,17 @@ struct RotationSource {
                 message: "\(resolved) is not a regular file."
             )
         }
-        guard status.st_nlink == 1 else {
+        let oldFile = oldFileSuffix.map { resolved + $0 }
+        self.oldFile = oldFile
+        let hasUnfinishedLink = oldFile.map { RotationSource.isLink($0, to: status) } ?? false
+        if let oldFile, !hasUnfinishedLink, FileSystem.exists(oldFile) {
+            throw DatabaseError(
+                extendedCode: SQLITE_CANTOPEN,
+                reason: .alreadyExists,
+                message: "\(oldFile) exists, so the old file cannot be kept under that name."
+            )
+        }
+        guard status.st_nlink == (hasUnfinishedLink ? 2 : 1) else {
             throw DatabaseError(
                 extendedCode: SQLITE_CANTOPEN,
                 reason: .hardLinked,
@@ -73,6 +90,39 @@ struct RotationSource {
             connection.close()
             throw error
         }
+    }
+
+    /// A rotation that was killed right before the swap had given the file its second name already.
+    private static func isLink(_ path: String, to store: stat) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0 && status.st_ino == store.st_ino && status.st_dev == store.st_dev
+    }
+
+    func removeUnfinishedLink() throws(DatabaseError) {
+        guard let oldFile else { return }
+        let status = try FileSystem.status(plan.path)
+        guard RotationSource.isLink(oldFile, to: status) else { return }
+        guard unlink(oldFile) == 0 else { throw .system("Cannot remove \(oldFile)", reason: .ioError) }
+    }
+
+    /// Reads the first pages into memory. Each page is read, written, and read for the check of its code and of the
+    /// structure, at about the same cost.
+    func estimatedSeconds(_ sealing: Sealing) throws(DatabaseError) -> Double {
+        let memory = try StoreOpening(key: sealing.key, settings: sealing.settings).open()
+        defer { memory.close() }
+        let enough = DatabaseError(extendedCode: SQLITE_INTERRUPT, message: "That is enough.")
+        var seconds = 0.0
+        let start = DispatchTime.now().uptimeNanoseconds
+        do throws(DatabaseError) {
+            try Backup.copy(from: connection, to: memory, pagesPerStep: 1024) { backup throws(DatabaseError) in
+                let perPage = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9 / Double(backup.completedPages)
+                seconds = perPage * Double(backup.totalPages) * 4
+                throw enough
+            }
+        } catch {
+            guard error == enough else { throw error }
+        }
+        return seconds
     }
 
     /// WAL to rollback journal: needs the file to itself, so it also finds idle connections.

@@ -10,10 +10,15 @@ struct StoreCopy {
         ".\(FileSystem.name(of: path)).sealdb-"
     }
 
+    private static func namePrefixOfWAL(for path: String) -> String { namePrefix(for: path) + "wal-" }
+
     /// Creates the empty file, with the attributes of the store if there is one.
-    init(beside target: String, takesAttributes: Bool = true) throws(DatabaseError) {
+    /// - Parameter ofWAL: whether the store is in WAL mode, which it has to leave while it is copied. If that is the end
+    ///   of the process, the name of the copy still tells.
+    init(beside target: String, takesAttributes: Bool = true, ofWAL: Bool = false) throws(DatabaseError) {
         self.target = target
-        let name = StoreCopy.namePrefix(for: target) + (try FileSystem.randomName())
+        let prefix = ofWAL ? StoreCopy.namePrefixOfWAL(for: target) : StoreCopy.namePrefix(for: target)
+        let name = prefix + (try FileSystem.randomName())
         path = "\(FileSystem.directory(of: target))/\(name)"
         try FileSystem.createExclusively(path)
         guard takesAttributes else { return }
@@ -25,14 +30,26 @@ struct StoreCopy {
         }
     }
 
-    /// What earlier copies left when they were killed. Safe under the store's exclusive lock: no other is running.
+    /// What earlier copies left when they were killed. Safe for who has the store's ``UsageLock`` alone: no other is
+    /// running.
     static func removeLeftovers(of path: String) {
+        for leftover in leftovers(of: path) { unlink(leftover) }
+    }
+
+    func removeOtherLeftovers() {
+        for leftover in StoreCopy.leftovers(of: target) where leftover != path { unlink(leftover) }
+    }
+
+    /// Whether the store was in WAL mode before a process that copied it was killed.
+    static func hasLeftoverOfWAL(_ path: String) -> Bool {
+        leftovers(of: path).contains { FileSystem.name(of: $0).hasPrefix(namePrefixOfWAL(for: path)) }
+    }
+
+    private static func leftovers(of path: String) -> [String] {
         let directory = FileSystem.directory(of: path)
         let prefix = namePrefix(for: path)
-        for name in (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? [] where name.hasPrefix(prefix)
-        {
-            unlink("\(directory)/\(name)")
-        }
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+        return names.filter { $0.hasPrefix(prefix) }.map { "\(directory)/\($0)" }
     }
 
     func discard() {
@@ -203,11 +220,37 @@ struct StoreCopy {
     }
 
     /// The point of no return: renames over the store.
-    func swapIn() throws(DatabaseError) {
+    /// - Parameter oldFile: another name for the old file, which it then keeps.
+    func swapIn(keepingOldAs oldFile: String? = nil) throws(DatabaseError) {
+        if let oldFile { try keepOld(as: oldFile) }
         guard rename(path, target) == 0 else {
             let number = errno
             discard()
+            if let oldFile { unlink(oldFile) }
             throw .system("The copy could not take the store's place", reason: .ioError, number: number)
+        }
+    }
+
+    private func keepOld(as oldFile: String) throws(DatabaseError) {
+        do throws(DatabaseError) {
+            guard link(target, oldFile) == 0 else {
+                let number = errno
+                throw .system(
+                    "Cannot keep the old file as \(oldFile)",
+                    reason: number == EEXIST ? .alreadyExists : .cannotCreate,
+                    number: number
+                )
+            }
+            do throws(DatabaseError) {
+                // Or a power failure could leave the new file alone.
+                try FileSystem.synchronizeDirectory(of: target)
+            } catch {
+                unlink(oldFile)
+                throw error
+            }
+        } catch {
+            discard()
+            throw error
         }
     }
 

@@ -6,6 +6,8 @@ struct StoreReplacement {
     let old: Sealing
     let new: Sealing
     let busyTimeout: Double
+    /// Keeps the old file beside the new one, with this at the end of its name.
+    var oldFileSuffix: String?
     let words: Words
 
     /// What errors call it.
@@ -21,7 +23,9 @@ struct StoreReplacement {
     func plan() throws(DatabaseError) -> KeyRotation.Plan {
         let source = try lockedSource()
         defer { source.connection.close() }
-        return source.plan
+        var plan = source.plan
+        plan.estimatedSeconds = try source.estimatedSeconds(old)
+        return plan
     }
 
     func run(progress: ((KeyRotation.Progress) throws -> Void)?) throws(DatabaseError) -> KeyRotation.Report {
@@ -29,14 +33,15 @@ struct StoreReplacement {
         let source = try lockedSource()
         defer { source.connection.close() }
         let plan = source.plan
-        let wasWAL = plan.journalMode == "wal"
+        let isWAL = plan.journalMode == "wal" || StoreCopy.hasLeftoverOfWAL(plan.path)
         let totals: PageTotals
         let copy: StoreCopy
         do throws(DatabaseError) {
-            (copy, totals) = try verifiedCopy(of: source, setsWAL: wasWAL, progress: progress)
-            try copy.swapIn()
+            (copy, totals) = try verifiedCopy(of: source, setsWAL: isWAL, progress: progress)
+            try source.removeUnfinishedLink()
+            try copy.swapIn(keepingOldAs: source.oldFile)
         } catch {
-            if wasWAL {
+            if isWAL {
                 try? source.connection.run("PRAGMA locking_mode = NORMAL")
                 try? source.connection.run("PRAGMA journal_mode = WAL")
             }
@@ -54,11 +59,11 @@ struct StoreReplacement {
         setsWAL: Bool,
         progress: ((KeyRotation.Progress) throws -> Void)?
     ) throws(DatabaseError) -> (StoreCopy, PageTotals) {
-        if setsWAL { try source.leaveWAL() }
-        try source.holdExclusively()
-        StoreCopy.removeLeftovers(of: source.plan.path)
-        let copy = try StoreCopy(beside: source.plan.path)
+        let copy = try StoreCopy(beside: source.plan.path, ofWAL: setsWAL)
         do throws(DatabaseError) {
+            copy.removeOtherLeftovers()
+            if setsWAL { try source.leaveWAL() }
+            try source.holdExclusively()
             let totals = try copy.fill(
                 from: source.connection,
                 sealing: new,
@@ -77,7 +82,7 @@ struct StoreReplacement {
 
     private func lockedSource() throws(DatabaseError) -> RotationSource {
         do throws(DatabaseError) {
-            return try RotationSource(path: path, sealing: old, busyTimeout: busyTimeout)
+            return try RotationSource(path: path, sealing: old, busyTimeout: busyTimeout, oldFileSuffix: oldFileSuffix)
         } catch {
             throw error.adding(context: "\(words.name) did not begin, and the store is unchanged")
         }
