@@ -23,9 +23,12 @@ struct PageCipher {
     }
 
     /// Whether the page's authentication code is the one that this key makes. False for pages without one.
-    func authenticates(_ page: [UInt8], number: Int64) -> Bool {
+    func authenticates(_ page: [UInt8], number: Int64) -> Bool { authenticates(page[...], number: number) }
+
+    func authenticates(_ page: ArraySlice<UInt8>, number: Int64) -> Bool {
         guard parameters.usesHMAC, page.count == parameters.pageSize else { return false }
-        let covered = page[clearBytes(ofPage: number)..<page.count - parameters.reservedBytes + 16]
+        let start = page.startIndex + clearBytes(ofPage: number)
+        let covered = page[start..<page.endIndex - parameters.reservedBytes + 16]
         let stored = page[covered.endIndex..<covered.endIndex + parameters.hmacAlgorithm.bits / 8]
         let pageNumber = (0..<4).map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) }
         let code = hmacKey.withBytes { key in

@@ -1,24 +1,26 @@
 /// A look at every page of a store, without SQLCipher.
+///
+/// SQLCipher's `cipher_integrity_check` does not tell how far it is, cannot be stopped, calls every page beyond 4 GiB
+/// damaged before 4.17, and goes on for ever where the size of the file cannot be had.
+/// <https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_integrity_check>
 struct PageScan {
     let connection: Connection
     let key: Key
     let settings: CipherSettings
 
-    /// The numbers of the pages that this key did not write as they are.
+    /// The numbers of the pages that this key did not write as they are, or that cannot be read.
     ///
-    /// Of the file alone: the log must be in it.
+    /// Of the file alone: the log must be in it. Bytes after the last whole page are no page.
     func damagedPages(progress: ((KeyRotation.Progress) throws -> Void)? = nil) throws(DatabaseError) -> [Int64] {
         let cipher = try pageCipher()
         let size = cipher.parameters.pageSize
         let count = try connection.mainFileSize() / Int64(size)
         var result: [Int64] = []
-        let lockPage = PageScan.lockPage(pageSize: size)
-        for number in stride(from: 1 as Int64, through: count, by: 1) where number != lockPage {
-            let page = try connection.fileBytes(at: (number - 1) * Int64(size), count: size)
-            if !cipher.authenticates(page, number: number) { result.append(number) }
-            guard let progress, number.isMultiple(of: 256) || number == count else { continue }
+        for first in stride(from: 1 as Int64, through: count, by: 64) {
+            let numbers = first...min(first + 63, count)
+            result += try damagedPages(among: numbers, cipher)
             do {
-                try progress(.init(phase: .verify, completedPages: number, totalPages: count, pageSize: size))
+                try progress?(.init(phase: .verify, completedPages: numbers.last!, totalPages: count, pageSize: size))
             } catch {
                 throw DatabaseError(
                     extendedCode: SQLITE_INTERRUPT,
@@ -28,6 +30,37 @@ struct PageScan {
             }
         }
         return result
+    }
+
+    private func damagedPages(
+        among numbers: ClosedRange<Int64>,
+        _ cipher: PageCipher
+    ) throws(DatabaseError) -> [Int64] {
+        let size = cipher.parameters.pageSize
+        let lockPage = PageScan.lockPage(pageSize: size)
+        guard let bytes = try bytes(of: numbers, size: size) else {
+            guard numbers.count > 1 else { return numbers.first == lockPage ? [] : [numbers.lowerBound] }
+            // One by one, to learn which it is.
+            var result: [Int64] = []
+            for number in numbers { result += try damagedPages(among: number...number, cipher) }
+            return result
+        }
+        return numbers.filter { number in
+            let start = Int(number - numbers.lowerBound) * size
+            return number != lockPage && !cipher.authenticates(bytes[start..<start + size], number: number)
+        }
+    }
+
+    /// - Returns: `nil` if the disk does not yield them, or not all of them.
+    private func bytes(of numbers: ClosedRange<Int64>, size: Int) throws(DatabaseError) -> [UInt8]? {
+        let count = numbers.count * size
+        do throws(DatabaseError) {
+            let bytes = try connection.fileBytes(at: (numbers.lowerBound - 1) * Int64(size), count: count)
+            return bytes.count == count ? bytes : nil
+        } catch {
+            guard error.code == SQLITE_IOERR, error.extendedCode != SQLITE_IOERR_FSTAT else { throw error }
+            return nil
+        }
     }
 
     /// The page that SQLite's locks lie on, which it never writes.

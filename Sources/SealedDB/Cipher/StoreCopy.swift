@@ -100,8 +100,14 @@ struct StoreCopy {
         case .rows:
             digest = try copyRows(from: source, sealing, totals, setsWAL: setsWAL, report: report)
         }
-        try report(.verify, totals.count)
-        let result = try verify(sealing, digest: digest, pageCount: digest == nil ? totals.count : nil)
+        try report(.verify, 0)
+        let result: PageTotals
+        if let digest {
+            result = try verifyRows(sealing, digest: digest)
+        } else {
+            try verifyPages(sealing, totals, report: report)
+            result = totals
+        }
         try report(.sync, totals.count)
         for suffix in ["-journal", "-wal"] where FileSystem.exists(path + suffix) {
             throw unverified("\(path + suffix) is left beside it")
@@ -111,15 +117,18 @@ struct StoreCopy {
         return result
     }
 
-    private func openTarget(_ sealing: Sealing) throws(DatabaseError) -> Connection {
-        let opening = StoreOpening(
+    private func opening(_ sealing: Sealing) -> StoreOpening {
+        StoreOpening(
             path: path,
             key: sealing.key,
             settings: sealing.settings,
             createsFirstPage: false,
             takesLock: false
         )
-        let connection = try opening.open()
+    }
+
+    private func openTarget(_ sealing: Sealing) throws(DatabaseError) -> Connection {
+        let connection = try opening(sealing).open()
         // The file is worthless until it is synced as a whole, so neither a journal nor syncs are needed.
         try connection.run("PRAGMA journal_mode = OFF")
         try connection.run("PRAGMA synchronous = OFF")
@@ -175,18 +184,20 @@ struct StoreCopy {
         return digest
     }
 
-    private func verify(
+    private func verifyPages(
         _ sealing: Sealing,
-        digest: [UInt8]?,
-        pageCount: Int64?
-    ) throws(DatabaseError) -> PageTotals {
-        let connection = try StoreOpening(
-            path: path,
-            key: sealing.key,
-            settings: sealing.settings,
-            createsFirstPage: false,
-            takesLock: false
-        ).open()
+        _ totals: PageTotals,
+        report: @escaping Report
+    ) throws(DatabaseError) {
+        let check = CopyCheck(opening: opening(sealing), sealing: sealing) { completed throws(DatabaseError) in
+            try report(.verify, completed)
+        }
+        let problems = try check.problems(pageCount: totals.count)
+        guard problems.isEmpty else { throw unverified(problems.prefix(5).joined(separator: "; ")) }
+    }
+
+    private func verifyRows(_ sealing: Sealing, digest: [UInt8]) throws(DatabaseError) -> PageTotals {
+        let connection = try opening(sealing).open()
         defer { connection.close() }
         let isPlaintext = try StoreHeader.isPlaintext(connection.fileBytes(count: 100))
         guard isPlaintext == (sealing.key == nil) else {
@@ -199,13 +210,8 @@ struct StoreCopy {
             let pages = report.damagedPages.prefix(5).map { "page \($0)" }
             throw unverified((pages + report.structureProblems.prefix(5)).joined(separator: "; "))
         }
-        if let pageCount, report.pageCount != pageCount {
-            throw unverified("it has \(report.pageCount) pages instead of \(pageCount)")
-        }
-        if let digest {
-            guard try ContentDigest.of(connection) == digest else {
-                throw unverified("its contents are not those of the source")
-            }
+        guard try ContentDigest.of(connection) == digest else {
+            throw unverified("its contents are not those of the source")
         }
         guard connection.close() else { throw unverified("it could not be closed") }
         return PageTotals(count: report.pageCount, size: report.pageSize)

@@ -14,6 +14,16 @@ struct StructureCheck {
         return rows.filter { $0 != "ok" }
     }
 
+    /// What is wrong with pages and trees; rows are not compared with the constraints of their tables.
+    func pageProblems(goesOn: () -> Bool) throws(DatabaseError) -> [String] {
+        do throws(DatabaseError) {
+            return try connection.pageProblems(goesOn: goesOn)
+        } catch {
+            guard error.code == SQLITE_ERROR else { throw error }
+            return try tableByTable().filter { $0 != "ok" }
+        }
+    }
+
     /// The schema names a collation, function or tokenizer that only the program has that wrote it. All pages are checked
     /// that belong to tables and indexes; what those rows mean to that program is not.
     private func tableByTable() throws(DatabaseError) -> [String] {

@@ -110,25 +110,18 @@ struct IntegrityReportTests {
         #expect(try verify(deep: true, settings: .sqlCipher1).isSound)
     }
 
-    @Test func beyondFourGigabytes() {
-        let limit: Int64 = 1 << 32
-        #expect(!IntegrityReport.isBlind(forFileSize: limit, cipherVersion: "4.6.1 community"))
-        #expect(IntegrityReport.isBlind(forFileSize: limit + 4096, cipherVersion: "4.6.1 community"))
-        #expect(IntegrityReport.isBlind(forFileSize: limit + 4096, cipherVersion: "4.16.9 community"))
-        #expect(!IntegrityReport.isBlind(forFileSize: limit + 4096, cipherVersion: "4.17.0 community"))
-        #expect(!IntegrityReport.isBlind(forFileSize: limit + 4096, cipherVersion: "5.0.0 community"))
-        #expect(IntegrityReport.isBlind(forFileSize: limit + 4096, cipherVersion: nil))
+    @Test func pageOfTheLocks() {
         #expect(PageScan.lockPage(pageSize: 4096) == 262_145)
         #expect(PageScan.lockPage(pageSize: 65536) == 16385)
     }
 
-    @Test func rowsOfTheEngine() {
-        var findings = IntegrityReport.Findings()
-        findings.add(rows: [
-            "HMAC verification failed for page 12", "error reading 4096 bytes from file page 3 at offset 8192",
-            "page 9 has an invalid size of 100 bytes (expected 4096 bytes)", "unable to derive keys",
-        ])
-        #expect(findings.pages == [12, 3])
-        #expect(findings.problems.count == 2)
+    @Test func bytesAfterTheLastPage() throws {
+        let database = try Database.testing(directory.file("db"))
+        try database.fill(rows: 100)
+        database.close()
+        try (directory.bytes("db") + Data(count: 100)).write(to: URL(fileURLWithPath: directory.file("db")))
+        let report = try verify(deep: false)
+        #expect(!report.isSound && report.damagedPages.isEmpty)
+        #expect(report.structureProblems == ["the file ends with 100 bytes that are no whole page"])
     }
 }

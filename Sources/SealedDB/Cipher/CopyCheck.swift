@@ -1,0 +1,108 @@
+import Foundation
+
+/// A fresh look at every page of a file that was copied page by page: its authentication code on one thread, the
+/// structure on another.
+struct CopyCheck {
+    let opening: StoreOpening
+    let sealing: Sealing
+    /// Told time and again how many pages have been looked at; throws to stop.
+    let report: (_ completedPages: Int64) throws(DatabaseError) -> Void
+
+    /// - Returns: what is wrong, for people; empty if nothing is.
+    func problems(pageCount: Int64) throws(DatabaseError) -> [String] {
+        let connection = try opening.open()
+        defer { connection.close() }
+        let codes = CodeCheck(opening: opening, sealing: sealing)
+        var result: Result<[String], DatabaseError>
+        do throws(DatabaseError) {
+            let problems = try structureProblems(connection, codes, pageCount)
+            repeat { try report(codes.completedPages) } while !codes.isOver(within: 0.1)
+            try report(codes.completedPages)
+            result = .success(problems)
+        } catch {
+            codes.stop()
+            result = .failure(error)
+        }
+        // Always waited for: it reads a file that may be deleted next. Its connection is closed before this one, because
+        // two that close at the same time would leave the log.
+        let damaged = codes.result
+        let problems = try result.get()
+        let pages = try damaged.get().map { "page \($0)" }
+        guard connection.close() else { return ["it could not be closed"] }
+        return pages + problems
+    }
+
+    private func structureProblems(
+        _ connection: Connection,
+        _ codes: CodeCheck,
+        _ pageCount: Int64
+    ) throws(DatabaseError) -> [String] {
+        let start = try connection.fileBytes(count: 100)
+        guard StoreHeader.isPlaintext(start) == (sealing.key == nil) else {
+            return [sealing.key == nil ? "it is no plaintext database" : "it is plaintext"]
+        }
+        let totals = try PageTotals(of: connection)
+        guard totals.count == pageCount else { return ["it has \(totals.count) pages instead of \(pageCount)"] }
+        let size = try connection.mainFileSize()
+        guard totals.count * Int64(totals.size) == size else { return ["the file has \(size) bytes"] }
+        var stop: DatabaseError?
+        do throws(DatabaseError) {
+            return try StructureCheck(connection: connection).pageProblems {
+                do throws(DatabaseError) {
+                    try report(codes.completedPages)
+                    return true
+                } catch {
+                    stop = error
+                    return false
+                }
+            }
+        } catch {
+            if let stop { throw stop }
+            guard [SQLITE_CORRUPT, SQLITE_NOTADB].contains(error.code) else { throw error }
+            return [error.message]
+        }
+    }
+
+    /// The check of the codes, which begins at once.
+    private final class CodeCheck: Sendable {
+        private let group = DispatchGroup()
+        private let outcome = Guarded(Result<[Int64], DatabaseError>.success([]))
+        private let pages = Guarded(Int64(0))
+        private let stopFlag = StopFlag()
+
+        init(opening: StoreOpening, sealing: Sealing) {
+            DispatchQueue.global().async(group: group) { [outcome, pages, stopFlag] in
+                let result = Result { () throws(DatabaseError) in
+                    try CodeCheck.damagedPages(opening, sealing) { progress in
+                        guard !stopFlag.isSet else { throw CancellationError() }
+                        pages.withLock { $0 = progress.completedPages }
+                    }
+                }
+                outcome.withLock { $0 = result }
+            }
+        }
+
+        var completedPages: Int64 { pages.withLock { $0 } }
+
+        func stop() { stopFlag.set() }
+
+        func isOver(within seconds: Double) -> Bool { group.wait(timeout: .now() + seconds) == .success }
+
+        var result: Result<[Int64], DatabaseError> {
+            group.wait()
+            return outcome.withLock { $0 }
+        }
+
+        private static func damagedPages(
+            _ opening: StoreOpening,
+            _ sealing: Sealing,
+            progress: @escaping (KeyRotation.Progress) throws -> Void
+        ) throws(DatabaseError) -> [Int64] {
+            guard let key = sealing.key, sealing.settings.parameters.usesHMAC else { return [] }
+            let connection = try opening.open()
+            defer { connection.close() }
+            let scan = PageScan(connection: connection, key: key, settings: sealing.settings)
+            return try scan.damagedPages(progress: progress)
+        }
+    }
+}

@@ -1,0 +1,134 @@
+import Foundation
+import Testing
+
+@testable import SealedDB
+
+@Suite(.enabled(if: isEncrypting, "needs a codec"))
+struct CopyCheckTests {
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    private func makeStore(_ sql: String = "", journalMode: Configuration.JournalMode? = nil) throws {
+        let database = try Database.testing(directory.file("db"), journalMode: journalMode)
+        try database.fill(rows: 2000)
+        #expect(database.executeStatements("CREATE INDEX i ON t (body); \(sql)"))
+        database.close()
+    }
+
+    private func problems(
+        pages: Int64? = nil,
+        report: @escaping (Int64) throws(DatabaseError) -> Void = { _ in }
+    ) throws(DatabaseError) -> [String] {
+        let sealing = Sealing(key: try? .testing(1))
+        let opening = StoreOpening(path: directory.file("db"), key: sealing.key, takesLock: false)
+        let size = (try? directory.bytes("db").count) ?? 0
+        let check = CopyCheck(opening: opening, sealing: sealing, report: report)
+        return try check.problems(pageCount: pages ?? Int64(size / 4096))
+    }
+
+    private func change(at offset: Int, _ body: (inout UInt8) -> Void) throws {
+        var bytes = try directory.bytes("db")
+        body(&bytes[offset])
+        try bytes.write(to: URL(fileURLWithPath: directory.file("db")))
+    }
+
+    @Test(arguments: [Configuration.JournalMode.delete, .wal])
+    func soundCopy(mode: Configuration.JournalMode) throws {
+        try makeStore(journalMode: mode)
+        #expect(try problems() == [])
+        #expect(directory.names == ["db"])
+    }
+
+    @Test(arguments: [1, 2, 40, 90])
+    func everyPageIsLookedAt(page: Int) throws {
+        try makeStore()
+        try change(at: (page - 1) * 4096 + 200) { $0 ^= 1 }
+        if page == 1 {
+            #expect(throws: DatabaseError.self) { try problems() }
+        } else {
+            #expect(try problems().first == "page \(page)")
+        }
+    }
+
+    /// Free pages are no part of the structure.
+    @Test func freePagesToo() throws {
+        try makeStore("DELETE FROM t")
+        let last = try directory.bytes("db").count / 4096
+        try change(at: (last - 1) * 4096 + 200) { $0 ^= 1 }
+        #expect(try problems() == ["page \(last)"])
+    }
+
+    /// Every page is as it was written, but one belongs to two trees.
+    @Test func structure() throws {
+        try makeStore(
+            """
+            CREATE TABLE u (a);
+            PRAGMA writable_schema = ON;
+            UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema WHERE name = 't') WHERE name = 'u';
+            """
+        )
+        let found = try problems()
+        #expect(!found.isEmpty && !found.contains { $0.hasPrefix("page ") })
+    }
+
+    @Test func numberOfPages() throws {
+        try makeStore()
+        #expect(try problems(pages: 7).first?.contains("pages instead of 7") == true)
+        let size = try directory.bytes("db").count
+        try (directory.bytes("db") + Data(count: 4096)).write(to: URL(fileURLWithPath: directory.file("db")))
+        #expect(try problems(pages: Int64(size / 4096)).contains("the file has \(size + 4096) bytes"))
+    }
+
+    @Test func plaintext() throws {
+        let database = Database(path: directory.file("db"))
+        #expect(database.open())
+        try database.fill(rows: 10)
+        database.close()
+        let error = #expect(throws: DatabaseError.self) { try problems() }
+        #expect(error?.reason == .plaintext)
+    }
+
+    @Test func tellsHowFarItIs() throws {
+        try makeStore()
+        let pages = Int64(try directory.bytes("db").count / 4096)
+        var told: [Int64] = []
+        #expect(try problems { told.append($0) } == [])
+        #expect(told == told.sorted() && told.last == pages)
+    }
+
+    @Test func stopsWhenItIsToldTo() throws {
+        try makeStore()
+        let stop = DatabaseError(extendedCode: SQLITE_INTERRUPT, reason: .interrupted, message: "Enough.")
+        let error = #expect(throws: DatabaseError.self) {
+            try problems { _ throws(DatabaseError) in throw stop }
+        }
+        #expect(error == stop)
+        #expect(directory.names == ["db"])
+    }
+
+    /// A store whose rows break a constraint can be copied as well as any other.
+    @Test(arguments: [20, 2000])
+    func rowsAreNotCompared(rows: Int) throws {
+        let database = try Database.testing(directory.file("db"))
+        #expect(
+            database.executeStatements(
+                """
+                CREATE TABLE n (a);
+                INSERT INTO n VALUES (NULL);
+                PRAGMA writable_schema = ON;
+                UPDATE sqlite_schema SET sql = 'CREATE TABLE n (a NOT NULL)' WHERE name = 'n';
+                """
+            )
+        )
+        try database.fill(rows: rows)
+        database.close()
+        let connection = try StoreOpening(path: directory.file("db"), key: .testing(1)).open()
+        #expect(try StructureCheck(connection: connection).problems("quick_check") == ["NULL value in n.a"])
+        #expect(try StructureCheck(connection: connection).pageProblems { true } == [])
+        connection.close()
+        try KeyRotation(path: directory.file("db"), from: .testing(1), to: .testing(2)).run()
+    }
+}
