@@ -101,9 +101,14 @@ public struct KeyRotation: Sendable {
         try replacement().run(progress: progress)
     }
 
+    /// As ``run(progress:)``, with a copy that was made while the store was in use.
+    func run(with copy: LiveCopy?, progress: ((Progress) throws -> Void)?) throws(DatabaseError) -> Report {
+        try replacement().run(with: copy, progress: progress)
+    }
+
     private func replacement() throws(DatabaseError) -> StoreReplacement {
         guard oldKey != newKey else {
-            throw .malformedKey("The new key is the old one.")
+            throw KeyRotation.sameKey
         }
         return StoreReplacement(
             path: path,
@@ -114,6 +119,8 @@ public struct KeyRotation: Sendable {
             words: .init(name: "The rotation", before: "unchanged under the old key", after: "has the new key")
         )
     }
+
+    static var sameKey: DatabaseError { .malformedKey("The new key is the old one.") }
 
     static let replaced = DatabaseError(
         extendedCode: SQLITE_BUSY,

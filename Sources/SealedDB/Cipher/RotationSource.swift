@@ -6,53 +6,27 @@ import Foundation
 struct RotationSource {
     let connection: Connection
     let plan: KeyRotation.Plan
-    /// The name under which the old file is to be kept.
-    let oldFile: String?
+    let place: ReplaceablePlace
 
+    /// - Parameter isPrepared: whether there is a copy already, so that nobody may get in between until the swap. SQLite
+    ///   then keeps its exclusive lock from the first read on.
     init(
         path: String,
         sealing: Sealing,
         busyTimeout: Double,
-        oldFileSuffix: String? = nil
+        oldFileSuffix: String? = nil,
+        isPrepared: Bool = false
     ) throws(DatabaseError) {
-        guard let resolved = FileSystem.resolve(path) else {
-            throw .system("Cannot open \(path)", reason: .noSuchFile)
-        }
-        let status = try FileSystem.status(resolved)
-        guard status.st_mode & S_IFMT == S_IFREG else {
-            throw DatabaseError(
-                extendedCode: SQLITE_CANTOPEN,
-                reason: .notRegularFile,
-                message: "\(resolved) is not a regular file."
-            )
-        }
-        let oldFile = oldFileSuffix.map { resolved + $0 }
-        self.oldFile = oldFile
-        let hasUnfinishedLink = oldFile.map { RotationSource.isLink($0, to: status) } ?? false
-        if let oldFile, !hasUnfinishedLink, FileSystem.exists(oldFile) {
-            throw DatabaseError(
-                extendedCode: SQLITE_CANTOPEN,
-                reason: .alreadyExists,
-                message: "\(oldFile) exists, so the old file cannot be kept under that name."
-            )
-        }
-        guard status.st_nlink == (hasUnfinishedLink ? 2 : 1) else {
-            throw DatabaseError(
-                extendedCode: SQLITE_CANTOPEN,
-                reason: .hardLinked,
-                message: """
-                    \(resolved) has \(status.st_nlink) hard links; the others would keep the old contents under the \
-                    old key. Remove them first.
-                    """
-            )
-        }
+        place = try ReplaceablePlace(path, oldFileSuffix: oldFileSuffix)
+        let resolved = place.path
         let opening = StoreOpening(
             path: resolved,
             key: sealing.key,
             settings: sealing.settings,
             busyTimeout: busyTimeout,
             createsFirstPage: false,
-            takesLock: false
+            takesLock: false,
+            locksExclusively: isPrepared
         )
         let lock = try UsageLock.exclusive(resolved, timeout: busyTimeout)
         connection = try RotationSource.naming(resolved) { () throws(DatabaseError) in try opening.open() }
@@ -64,45 +38,21 @@ struct RotationSource {
             }
             try connection.run("ROLLBACK")
             guard try !connection.mainFileHasMoved() else { throw KeyRotation.replaced }
-            let pageSize = Int(try connection.integer("PRAGMA page_size") ?? 0)
-            let pageCount = try connection.integer("PRAGMA page_count") ?? 0
-            let needed = pageCount * Int64(pageSize) / 10 * 11
+            let totals = try PageTotals(of: connection)
             plan = KeyRotation.Plan(
                 path: resolved,
                 fileSize: try connection.mainFileSize(),
-                pageCount: pageCount,
-                pageSize: pageSize,
+                pageCount: totals.count,
+                pageSize: totals.size,
                 journalMode: try connection.text("PRAGMA journal_mode") ?? "",
-                freeSpace: try FileSystem.freeSpace(at: FileSystem.directory(of: resolved)),
-                neededSpace: needed
+                freeSpace: try place.freeSpace(),
+                neededSpace: place.neededSpace(for: totals)
             )
-            guard access(FileSystem.directory(of: resolved), W_OK) == 0 else {
-                throw .system("The copy needs a place beside \(resolved)", reason: .cannotCreate)
-            }
-            guard plan.freeSpace >= needed else {
-                throw DatabaseError(
-                    extendedCode: SQLITE_FULL,
-                    reason: .noSpace,
-                    message: "The copy needs \(needed) bytes, and \(plan.freeSpace) are free."
-                )
-            }
+            try place.requireSpace(for: totals)
         } catch {
             connection.close()
             throw error
         }
-    }
-
-    /// A rotation that was killed right before the swap had given the file its second name already.
-    private static func isLink(_ path: String, to store: stat) -> Bool {
-        var status = stat()
-        return lstat(path, &status) == 0 && status.st_ino == store.st_ino && status.st_dev == store.st_dev
-    }
-
-    func removeUnfinishedLink() throws(DatabaseError) {
-        guard let oldFile else { return }
-        let status = try FileSystem.status(plan.path)
-        guard RotationSource.isLink(oldFile, to: status) else { return }
-        guard unlink(oldFile) == 0 else { throw .system("Cannot remove \(oldFile)", reason: .ioError) }
     }
 
     /// Reads the first pages into memory. Each page is read, written, and read for the check of its code and of the

@@ -56,8 +56,6 @@ struct StoreCopy {
         for suffix in ["", "-journal", "-wal", "-shm"] { unlink(path + suffix) }
     }
 
-    private typealias Report = (KeyRotation.Progress.Phase, _ completed: Int64) throws(DatabaseError) -> Void
-
     /// How the contents get into the copy.
     enum Method {
         /// Page by page, for a source whose pages are laid out alike.
@@ -75,31 +73,25 @@ struct StoreCopy {
         progress: ((KeyRotation.Progress) throws -> Void)?
     ) throws(DatabaseError) -> PageTotals {
         let totals = try PageTotals(of: source)
-        let report: Report = { (phase, completed) throws(DatabaseError) in
-            let state = KeyRotation.Progress(
-                phase: phase,
-                completedPages: completed,
-                totalPages: totals.count,
-                pageSize: totals.size
-            )
-            do {
-                try progress?(state)
-            } catch {
-                throw DatabaseError(
-                    extendedCode: SQLITE_INTERRUPT,
-                    reason: .interrupted,
-                    message: "The caller stopped it in phase \(phase.rawValue)."
-                )
-            }
-        }
-        let digest: [UInt8]?
+        let report = ProgressReport(totals: totals, progress: progress)
         switch method {
         case .pages:
-            digest = nil
             try copyPages(from: source, sealing, totals, setsWAL: setsWAL, report: report)
+            return try settle(sealing, report)
         case .rows:
-            digest = try copyRows(from: source, sealing, totals, setsWAL: setsWAL, report: report)
+            let digest = try copyRows(from: source, sealing, totals, setsWAL: setsWAL, report: report)
+            return try settle(sealing, digest: digest, report)
         }
+    }
+
+    /// Verifies a copy that is complete with a fresh connection, and syncs it.
+    /// - Parameter digest: of the rows, if it was not copied page by page.
+    func settle(
+        _ sealing: Sealing,
+        digest: [UInt8]? = nil,
+        _ report: ProgressReport
+    ) throws(DatabaseError) -> PageTotals {
+        let totals = report.totals
         try report(.verify, 0)
         let result: PageTotals
         if let digest {
@@ -135,7 +127,22 @@ struct StoreCopy {
         return connection
     }
 
-    private func finish(_ connection: Connection, setsWAL: Bool) throws(DatabaseError) {
+    /// For the pages of a store, which have this size.
+    func openTarget(_ sealing: Sealing, pageSize: Int) throws(DatabaseError) -> Connection {
+        let connection = try openTarget(sealing)
+        do throws(DatabaseError) {
+            // With different sizes the backup would return OK and write garbage and plaintext.
+            guard try connection.integer("PRAGMA page_size") == Int64(pageSize) else {
+                throw unverified("its pages would differ in size from the store's \(pageSize)")
+            }
+        } catch {
+            connection.close()
+            throw error
+        }
+        return connection
+    }
+
+    func finish(_ connection: Connection, setsWAL: Bool) throws(DatabaseError) {
         if setsWAL {
             guard try connection.text("PRAGMA journal_mode = WAL") == "wal" else {
                 throw unverified("it could not be put into WAL mode")
@@ -149,14 +156,10 @@ struct StoreCopy {
         _ sealing: Sealing,
         _ totals: PageTotals,
         setsWAL: Bool,
-        report: Report
+        report: ProgressReport
     ) throws(DatabaseError) {
-        let connection = try openTarget(sealing)
+        let connection = try openTarget(sealing, pageSize: totals.size)
         defer { connection.close() }
-        // With different sizes the backup would return OK and write garbage and plaintext.
-        guard try connection.integer("PRAGMA page_size") == Int64(totals.size) else {
-            throw unverified("its pages would differ in size from the store's \(totals.size)")
-        }
         try Backup.copy(from: source, to: connection, pagesPerStep: 256) { backup throws(DatabaseError) in
             try report(.copy, backup.completedPages)
         }
@@ -168,7 +171,7 @@ struct StoreCopy {
         _ sealing: Sealing,
         _ totals: PageTotals,
         setsWAL: Bool,
-        report: Report
+        report: ProgressReport
     ) throws(DatabaseError) -> [UInt8] {
         let connection = try openTarget(sealing)
         defer { connection.close() }

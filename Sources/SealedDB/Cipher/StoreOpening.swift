@@ -16,6 +16,8 @@ struct StoreOpening {
     var allowsCipherStatements = false
     /// Whether others learn of the connection from a ``UsageLock``; off where the lock is held already.
     var takesLock = true
+    /// Whether nobody else may have the file open from the first read on. https://www.sqlite.org/pragma.html#pragma_locking_mode
+    var locksExclusively = false
     /// What a database in memory begins with.
     var image: Data?
 
@@ -75,6 +77,7 @@ struct StoreOpening {
         connection.setCheckpointsOnClose(false)
         try applyKey(key, to: connection)
         try connection.run("PRAGMA temp_store = MEMORY")
+        if locksExclusively { try connection.run("PRAGMA locking_mode = EXCLUSIVE") }
         do throws(DatabaseError) {
             _ = try connection.integer("SELECT count(*) FROM sqlite_schema")
         } catch {

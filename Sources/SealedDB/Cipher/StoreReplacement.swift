@@ -28,18 +28,23 @@ struct StoreReplacement {
         return plan
     }
 
-    func run(progress: ((KeyRotation.Progress) throws -> Void)?) throws(DatabaseError) -> KeyRotation.Report {
+    /// - Parameter prepared: a copy that was made while the store was in use. If somebody has written to the store since
+    ///   it was complete, it is made anew.
+    func run(
+        with prepared: LiveCopy? = nil,
+        progress: ((KeyRotation.Progress) throws -> Void)?
+    ) throws(DatabaseError) -> KeyRotation.Report {
         let start = DispatchTime.now().uptimeNanoseconds
-        let source = try lockedSource()
+        let source = try lockedSource(isPrepared: prepared != nil)
         defer { source.connection.close() }
         let plan = source.plan
         let isWAL = plan.journalMode == "wal" || StoreCopy.hasLeftoverOfWAL(plan.path)
         let totals: PageTotals
         let copy: StoreCopy
         do throws(DatabaseError) {
-            (copy, totals) = try verifiedCopy(of: source, setsWAL: isWAL, progress: progress)
-            try source.removeUnfinishedLink()
-            try copy.swapIn(keepingOldAs: source.oldFile)
+            (copy, totals) = try verifiedCopy(of: source, prepared, setsWAL: isWAL, progress: progress)
+            try source.place.removeUnfinishedLink()
+            try copy.swapIn(keepingOldAs: source.place.oldFile)
         } catch {
             if isWAL {
                 try? source.connection.run("PRAGMA locking_mode = NORMAL")
@@ -56,21 +61,33 @@ struct StoreReplacement {
     /// Locks the store and makes the copy that is to replace it; all that can fail without a trace.
     private func verifiedCopy(
         of source: RotationSource,
+        _ prepared: LiveCopy?,
         setsWAL: Bool,
         progress: ((KeyRotation.Progress) throws -> Void)?
     ) throws(DatabaseError) -> (StoreCopy, PageTotals) {
-        let copy = try StoreCopy(beside: source.plan.path, ofWAL: setsWAL)
+        // Asked first: what follows writes to the store.
+        let isPrepared = try prepared?.isCurrent() ?? false
+        let copy =
+            if let prepared, isPrepared { prepared.file } else {
+                try StoreCopy(beside: source.plan.path, ofWAL: setsWAL)
+            }
         do throws(DatabaseError) {
             copy.removeOtherLeftovers()
             if setsWAL { try source.leaveWAL() }
             try source.holdExclusively()
-            let totals = try copy.fill(
-                from: source.connection,
-                sealing: new,
-                method: new.hasLayout(of: old) ? .pages : .rows,
-                setsWAL: setsWAL,
-                progress: progress
-            )
+            let totals: PageTotals
+            if isPrepared {
+                let report = ProgressReport(totals: try PageTotals(of: source.connection), progress: progress)
+                totals = try copy.settle(new, report)
+            } else {
+                totals = try copy.fill(
+                    from: source.connection,
+                    sealing: new,
+                    method: new.hasLayout(of: old) ? .pages : .rows,
+                    setsWAL: setsWAL,
+                    progress: progress
+                )
+            }
             guard try !source.connection.mainFileHasMoved() else { throw KeyRotation.replaced }
             try source.requireNoJournal()
             return (copy, totals)
@@ -80,9 +97,15 @@ struct StoreReplacement {
         }
     }
 
-    private func lockedSource() throws(DatabaseError) -> RotationSource {
+    private func lockedSource(isPrepared: Bool = false) throws(DatabaseError) -> RotationSource {
         do throws(DatabaseError) {
-            return try RotationSource(path: path, sealing: old, busyTimeout: busyTimeout, oldFileSuffix: oldFileSuffix)
+            return try RotationSource(
+                path: path,
+                sealing: old,
+                busyTimeout: busyTimeout,
+                oldFileSuffix: oldFileSuffix,
+                isPrepared: isPrepared
+            )
         } catch {
             throw error.adding(context: "\(words.name) did not begin, and the store is unchanged")
         }

@@ -25,7 +25,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     private let configuration: Configuration
     /// What a rotation changes.
     private let keys: Guarded<Keys>
-    private let rotation = NSLock()
+    let rotation = RotationGate()
     let lender = Lender()
     let changeHub = ChangeHub()
     let writer: Writer
@@ -165,13 +165,12 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         for database in readers?.databases ?? [] { _ = database.interrupter.interrupt() }
     }
 
-    /// Waits for all blocks, keeps others waiting, and runs the body with the only connection that may be open.
+    private var isInsideBlock: Bool { lender.isInside || writer.lane.isInside || readers?.lane.isInside == true }
+
+    /// Waits for all blocks, keeps others waiting, and runs the body with the only connection that may be open. For one
+    /// thread at a time.
     func alone<T>(_ body: (Database) throws -> T) throws -> T {
-        guard !lender.isInside, !writer.lane.isInside, readers?.lane.isInside != true else {
-            throw DatabaseError.nestedCall
-        }
-        rotation.lock()
-        defer { rotation.unlock() }
+        guard !isInsideBlock else { throw DatabaseError.nestedCall }
         lender.pause()
         defer { lender.resume() }
         lender.waitUntilIdle()

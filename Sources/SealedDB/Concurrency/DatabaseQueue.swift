@@ -18,6 +18,7 @@ public final class DatabaseQueue: DatabaseAccess {
     /// The VFS of every opening; `nil` for the default.
     public let vfsName: String?
     let writer: Writer
+    let rotation = RotationGate()
     private let interrupter: Interrupter
     let changeHub: ChangeHub
 
@@ -165,18 +166,5 @@ public final class DatabaseQueue: DatabaseAccess {
     public func shutDown(interruptingAfter grace: Duration?) async {
         await Shutdown(lanes: [writer.lane], databases: [writer.database]).run(interruptingAfter: grace)
         await writer.closeForGood()
-    }
-
-    /// Gives the store a new key by copy, verify, swap (see ``KeyRotation``). Callers meanwhile wait, and go on with
-    /// the new key.
-    /// - Parameter progress: called on this thread after each step; throwing stops the rotation.
-    /// - Throws: ``DatabaseError``; unless its message says otherwise, the store is unchanged and the queue goes on with
-    ///   the old key.
-    @discardableResult
-    public func rotateKey(
-        to newKey: Key,
-        progress: ((KeyRotation.Progress) throws -> Void)? = nil
-    ) throws -> KeyRotation.Report {
-        try inDatabase { db in try db.rotateKey(to: newKey, progress: progress) }
     }
 }

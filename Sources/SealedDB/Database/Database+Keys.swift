@@ -101,6 +101,15 @@ extension Database {
         to newKey: Key,
         progress: ((KeyRotation.Progress) throws -> Void)? = nil
     ) throws(DatabaseError) -> KeyRotation.Report {
+        try rotateKey(to: newKey, with: nil, progress: progress)
+    }
+
+    /// As above, with a copy that was made meanwhile; it is completed now, or discarded.
+    func rotateKey(
+        to newKey: Key,
+        with copy: LiveCopy?,
+        progress: ((KeyRotation.Progress) throws -> Void)?
+    ) throws(DatabaseError) -> KeyRotation.Report {
         try recording { () throws(DatabaseError) in
             let (path, oldKey) = try changeableKey()
             let rotation = KeyRotation(
@@ -110,7 +119,24 @@ extension Database {
                 cipherSettings: configuration.cipherSettings,
                 busyTimeout: configuration.busyTimeout
             )
-            return try changeKey(to: newKey) { () throws(DatabaseError) in try rotation.run(progress: progress) }
+            try copy?.complete()
+            return try changeKey(to: newKey) { () throws(DatabaseError) in
+                try rotation.run(with: copy, progress: progress)
+            }
+        }
+    }
+
+    /// Begins to copy the store under a new key, for ``rotateKey(to:with:progress:)``.
+    func liveCopy(for newKey: Key) throws(DatabaseError) -> LiveCopy {
+        try recording { () throws(DatabaseError) in
+            let (path, oldKey) = try changeableKey()
+            guard oldKey != newKey else { throw KeyRotation.sameKey }
+            let sealing = Sealing(key: newKey, settings: configuration.cipherSettings)
+            do throws(DatabaseError) {
+                return try LiveCopy(of: openConnection(), path: path, sealing: sealing)
+            } catch {
+                throw error.adding(context: "The rotation did not begin, and the store is unchanged")
+            }
         }
     }
 

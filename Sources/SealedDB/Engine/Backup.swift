@@ -2,9 +2,19 @@ internal import SQLiteEngine
 
 /// A copy of all pages from one connection to another. https://www.sqlite.org/c3ref/backup_finish.html
 final class Backup: ConnectionHandle {
-    private var pointer: OpaquePointer?
-    private let source: Connection
-    private let target: Connection
+    /// Keeps the target until SQLite has let go of it, which may be on another thread and later.
+    private final class Running {
+        let pointer: OpaquePointer
+        let target: Connection
+
+        init(pointer: OpaquePointer, target: Connection) {
+            self.pointer = pointer
+            self.target = target
+        }
+    }
+
+    private var running: Running?
+    private var pointer: OpaquePointer? { running?.pointer }
 
     /// Copies everything, in steps of so many pages or, for a negative number, in one. If that fails, or `afterStep`
     /// throws, the target is as it was before.
@@ -15,6 +25,8 @@ final class Backup: ConnectionHandle {
         afterStep: (Backup) throws(DatabaseError) -> Void
     ) throws(DatabaseError) {
         let backup = try Backup(from: source, to: target)
+        // Whichever is closed first ends it. Both are used by the thread that copies.
+        target.register(backup)
         defer {
             target.end(backup)
             source.end(backup)
@@ -26,7 +38,8 @@ final class Backup: ConnectionHandle {
         }
     }
 
-    private init(from source: Connection, to target: Connection) throws(DatabaseError) {
+    /// Begins a copy that ends with the source at the latest. The target must not be closed before that.
+    init(from source: Connection, to target: Connection) throws(DatabaseError) {
         guard let from = source.handle, let to = target.handle else { throw .notOpen }
         try source.requireNoHook()
         try target.requireNoHook()
@@ -38,23 +51,22 @@ final class Backup: ConnectionHandle {
             )
         }
         guard let pointer = sqlite3_backup_init(to, "main", from, "main") else { throw target.error() }
-        self.pointer = pointer
-        self.source = source
-        self.target = target
-        // Whichever is closed first ends it. Both are used by the thread that copies.
+        running = Running(pointer: pointer, target: target)
         source.register(self)
-        target.register(self)
     }
 
     func takePointer() -> OpaquePointer? {
-        defer { pointer = nil }
-        return pointer
+        defer { running = nil }
+        return running.map { OpaquePointer(Unmanaged.passRetained($0).toOpaque()) }
     }
 
-    static func end(_ pointer: OpaquePointer) { sqlite3_backup_finish(pointer) }
+    static func end(_ pointer: OpaquePointer) {
+        let running = Unmanaged<Running>.fromOpaque(UnsafeRawPointer(pointer)).takeRetainedValue()
+        sqlite3_backup_finish(running.pointer)
+    }
 
     /// Copies some pages; false when all are there. Waits for locks as long as the busy timeouts of the connections allow.
-    private func step(pages: Int32) throws(DatabaseError) -> Bool {
+    func step(pages: Int32) throws(DatabaseError) -> Bool {
         guard let pointer else {
             throw DatabaseError(
                 extendedCode: SQLITE_ABORT,
@@ -69,6 +81,8 @@ final class Backup: ConnectionHandle {
         return code == SQLITE_OK
     }
 
+    /// False once it has ended, such as by the end of one of its connections.
+    var isOpen: Bool { pointer != nil }
     var completedPages: Int64 { totalPages - remainingPages }
     var remainingPages: Int64 { pointer.map { Int64(sqlite3_backup_remaining($0)) } ?? 0 }
     var totalPages: Int64 { pointer.map { Int64(sqlite3_backup_pagecount($0)) } ?? 0 }

@@ -6,7 +6,15 @@ extension LockHolders {
     ///
     /// Every process shows what its descriptors have locked to those who may look into it.
     /// <https://man7.org/linux/man-pages/man5/proc_pid_fdinfo.5.html>
-    static func ofDescriptions(_ path: String) -> [String] {
+    static func ofDescriptions(_ path: String) -> [String] { processes(withLocksOn: path).map(describe) }
+
+    /// The other processes that have a store open, in the way of a writer or not.
+    static func others(of store: String) -> [String] {
+        let ours = processes(withLocksOn: UsageLock.path(ofStore: store)).filter { $0 != getpid() }
+        return Set(ours.map(describe) + of(store, isForAlone: true)).sorted()
+    }
+
+    private static func processes(withLocksOn path: String) -> [Int32] {
         guard let status = try? FileSystem.status(path) else { return [] }
         let processes = names(in: "/proc").compactMap { Int32($0) }.filter { process in
             names(in: "/proc/\(process)/fd").contains { descriptor in
@@ -17,7 +25,7 @@ extension LockHolders {
                 return information?.contains("\nlock:") == true
             }
         }
-        return processes.sorted().map(describe)
+        return processes.sorted()
     }
 
     private static func names(in directory: String) -> [String] {

@@ -1,0 +1,82 @@
+import Foundation
+
+/// A store's name in a directory where another file can take its place.
+struct ReplaceablePlace {
+    /// Symbolic links followed.
+    let path: String
+    /// The name under which the old file is to be kept.
+    let oldFile: String?
+
+    /// - Parameter oldFileSuffix: `nil` if the old file is not to be kept.
+    init(_ path: String, oldFileSuffix: String? = nil) throws(DatabaseError) {
+        guard let resolved = FileSystem.resolve(path) else {
+            throw .system("Cannot open \(path)", reason: .noSuchFile)
+        }
+        let status = try FileSystem.status(resolved)
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw DatabaseError(
+                extendedCode: SQLITE_CANTOPEN,
+                reason: .notRegularFile,
+                message: "\(resolved) is not a regular file."
+            )
+        }
+        let oldFile = oldFileSuffix.map { resolved + $0 }
+        let hasUnfinishedLink = oldFile.map { ReplaceablePlace.isLink($0, to: status) } ?? false
+        if let oldFile, !hasUnfinishedLink, FileSystem.exists(oldFile) {
+            throw DatabaseError(
+                extendedCode: SQLITE_CANTOPEN,
+                reason: .alreadyExists,
+                message: "\(oldFile) exists, so the old file cannot be kept under that name."
+            )
+        }
+        guard status.st_nlink == (hasUnfinishedLink ? 2 : 1) else {
+            throw DatabaseError(
+                extendedCode: SQLITE_CANTOPEN,
+                reason: .hardLinked,
+                message: """
+                    \(resolved) has \(status.st_nlink) hard links; the others would keep the old contents under the \
+                    old key. Remove them first.
+                    """
+            )
+        }
+        self.path = resolved
+        self.oldFile = oldFile
+    }
+
+    /// A rotation that was killed right before the swap had given the file its second name already.
+    private static func isLink(_ path: String, to store: stat) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0 && status.st_ino == store.st_ino && status.st_dev == store.st_dev
+    }
+
+    func removeUnfinishedLink() throws(DatabaseError) {
+        guard let oldFile else { return }
+        let status = try FileSystem.status(path)
+        guard ReplaceablePlace.isLink(oldFile, to: status) else { return }
+        guard unlink(oldFile) == 0 else { throw .system("Cannot remove \(oldFile)", reason: .ioError) }
+    }
+
+    // MARK: Space
+
+    /// Bytes free on the file system.
+    func freeSpace() throws(DatabaseError) -> Int64 {
+        try FileSystem.freeSpace(at: FileSystem.directory(of: path))
+    }
+
+    /// Bytes that the copy takes, with a tenth to spare.
+    func neededSpace(for totals: PageTotals) -> Int64 { totals.count * Int64(totals.size) / 10 * 11 }
+
+    func requireSpace(for totals: PageTotals) throws(DatabaseError) {
+        guard access(FileSystem.directory(of: path), W_OK) == 0 else {
+            throw .system("The copy needs a place beside \(path)", reason: .cannotCreate)
+        }
+        let (needed, free) = (neededSpace(for: totals), try freeSpace())
+        guard free >= needed else {
+            throw DatabaseError(
+                extendedCode: SQLITE_FULL,
+                reason: .noSpace,
+                message: "The copy needs \(needed) bytes, and \(free) are free."
+            )
+        }
+    }
+}

@@ -1,0 +1,42 @@
+import Foundation
+
+/// What tells whether anybody has written to a store: its file, and the log beside it.
+struct StoreState: Equatable {
+    private let device: dev_t
+    private let inode: ino_t
+    private let size: off_t
+    private let modified: Int64
+    /// Whether nothing is in the log that is not in the file.
+    private let hasLog: Bool
+
+    /// Of a store of which no connection of this process writes now.
+    /// - Returns: `nil` if a later write might not show.
+    static func settled(_ path: String) throws(DatabaseError) -> StoreState? {
+        let state = try StoreState(of: path)
+        // File systems that count whole seconds do not tell two writes apart.
+        guard !state.hasLog, state.modified % 1_000_000_000 != 0 else { return nil }
+        // The kernel dates writes by a clock that ticks a few hundred times a second.
+        for _ in 0..<50 {
+            var now = timespec()
+            clock_gettime(CLOCK_REALTIME_COARSE, &now)
+            if state.modified < now.nanoseconds { return state }
+            var pause = timespec(tv_sec: 0, tv_nsec: 1_000_000)
+            nanosleep(&pause, nil)
+        }
+        return nil
+    }
+
+    init(of path: String) throws(DatabaseError) {
+        let status = try FileSystem.status(path)
+        device = status.st_dev
+        inode = status.st_ino
+        size = status.st_size
+        modified = status.st_mtim.nanoseconds
+        var log = stat()
+        hasLog = stat(path + "-wal", &log) == 0 && log.st_size > 0
+    }
+}
+
+extension timespec {
+    fileprivate var nanoseconds: Int64 { Int64(tv_sec) * 1_000_000_000 + Int64(tv_nsec) }
+}

@@ -1,0 +1,109 @@
+import Foundation
+
+extension DatabasePool {
+    /// Gives the store a new key by copy, verify, swap (see ``KeyRotation``), while the pool is in use.
+    ///
+    /// Blocks go on while the copy is made, also those that write: what `write` changes reaches the copy. Writes by
+    /// FMDB's calls, or in another process, come from another connection and make the copy begin anew; after a few times
+    /// callers are kept waiting for it. Callers always wait while the copy is verified and put in the store's place, and
+    /// go on with the new key.
+    /// - Parameter progress: called on this thread after each step, for phase ``KeyRotation/Progress/Phase/copy`` without
+    ///   keeping anybody waiting; throwing stops the rotation.
+    /// - Throws: ``DatabaseError``; unless its message says otherwise, the store is unchanged and the pool goes on with the
+    ///   old key. Within a block of the pool it is an error, and while another call is changing the key.
+    @discardableResult
+    public func rotateKey(
+        to newKey: Key,
+        progress: ((KeyRotation.Progress) throws -> Void)? = nil
+    ) throws -> KeyRotation.Report {
+        try rotation.enter {
+            try ServiceRotation(newKey: newKey, progress: progress) { [self] body in
+                try writeWithoutTransaction(body)
+            } alone: { [self] body in
+                try alone { writer in
+                    defer { adoptKey(of: writer) }
+                    return try body(writer)
+                }
+            }
+            .run()
+        }
+    }
+
+    /// As above, holding no thread of the tasks'. Cancelling the task stops the rotation and leaves the store as it was.
+    /// - Parameter progress: called on a thread of the pool's.
+    @discardableResult
+    public func rotateKey(
+        to newKey: Key,
+        progress: (@Sendable (KeyRotation.Progress) throws -> Void)? = nil
+    ) async throws -> KeyRotation.Report {
+        try await onOwnThread { [self] stop in
+            try rotateKey(to: newKey) { state in
+                if stop.isSet { throw CancellationError() }
+                try progress?(state)
+            }
+        }
+    }
+}
+
+extension DatabaseQueue {
+    /// Gives the store a new key by copy, verify, swap (see ``KeyRotation``), while the queue is in use.
+    ///
+    /// Blocks go on while the copy is made, and what they write reaches it; a write in another process makes it begin anew,
+    /// and after a few times callers are kept waiting for it. Callers always wait while the copy is verified and put in
+    /// the store's place, and go on with the new key.
+    /// - Parameter progress: called on this thread after each step, for phase ``KeyRotation/Progress/Phase/copy`` without
+    ///   keeping anybody waiting; throwing stops the rotation.
+    /// - Throws: ``DatabaseError``; unless its message says otherwise, the store is unchanged and the queue goes on with
+    ///   the old key. Within a block of the queue it is an error, while a transaction is open, and while another call is
+    ///   changing the key.
+    @discardableResult
+    public func rotateKey(
+        to newKey: Key,
+        progress: ((KeyRotation.Progress) throws -> Void)? = nil
+    ) throws -> KeyRotation.Report {
+        try rotation.enter {
+            try ServiceRotation(newKey: newKey, progress: progress) { [self] body in
+                try inDatabase(body)
+            } alone: { [self] body in
+                try inDatabase(body)
+            }
+            .run()
+        }
+    }
+
+    /// As above, holding no thread of the tasks'. Cancelling the task stops the rotation and leaves the store as it was.
+    /// - Parameter progress: called on a thread of the queue's.
+    @discardableResult
+    public func rotateKey(
+        to newKey: Key,
+        progress: (@Sendable (KeyRotation.Progress) throws -> Void)? = nil
+    ) async throws -> KeyRotation.Report {
+        try await onOwnThread { [self] stop in
+            try rotateKey(to: newKey) { state in
+                if stop.isSet { throw CancellationError() }
+                try progress?(state)
+            }
+        }
+    }
+}
+
+/// Runs rare work that blocks, on a thread that no task needs.
+private func onOwnThread<T: Sendable>(
+    _ work: @escaping @Sendable (_ stop: StopFlag) throws -> T
+) async throws -> T {
+    let stop = StopFlag()
+    return try await withTaskCancellationHandler {
+        try await withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread {
+                let result = Result { try work(stop) }
+                if case .failure = result, stop.isSet {
+                    continuation.resume(throwing: CancellationError())
+                } else {
+                    continuation.resume(with: result)
+                }
+            }
+        }
+    } onCancel: {
+        stop.set()
+    }
+}

@@ -1,0 +1,74 @@
+import Foundation
+
+/// Gives a store a new key while a queue or pool has it in use: the copy is made between the turns of others, who wait only
+/// for its verification and the swap.
+struct ServiceRotation {
+    let newKey: Key
+    let progress: ((KeyRotation.Progress) throws -> Void)?
+    /// Lends the connection that writes for a moment.
+    let turn: ((Database) throws -> Void) throws -> Void
+    /// Lends it when no other is open; until the body ends none is opened.
+    let alone: ((Database) throws -> KeyRotation.Report) throws -> KeyRotation.Report
+
+    func run() throws -> KeyRotation.Report {
+        for _ in 0..<3 {
+            if let report = try attempt() { return report }
+        }
+        return try finish(with: nil)
+    }
+
+    /// `nil` if the connection was closed meanwhile, and what was copied is lost.
+    private func attempt() throws -> KeyRotation.Report? {
+        var begun: (copy: LiveCopy, state: KeyRotation.Progress)?
+        try turn { db in
+            let copy = try db.liveCopy(for: newKey)
+            begun = (copy, copy.progress)
+        }
+        let (copy, state) = begun!
+        do {
+            try ProgressReport.send(state, to: progress)
+            while true {
+                switch try advance(copy) {
+                case .copied(let state): try ProgressReport.send(state, to: progress)
+                case .nearlyComplete: return try finish(with: copy)
+                case .lost:
+                    copy.discard()
+                    return nil
+                }
+            }
+        } catch {
+            copy.discard()
+            throw error
+        }
+    }
+
+    private enum Outcome {
+        case copied(KeyRotation.Progress)
+        case nearlyComplete
+        case lost
+    }
+
+    private func advance(_ copy: LiveCopy) throws -> Outcome {
+        var outcome = Outcome.lost
+        try turn { db in
+            guard !copy.isLost else { return }
+            if copy.isNearlyComplete {
+                outcome = .nearlyComplete
+            } else {
+                try db.recording { () throws(DatabaseError) in try copy.advance() }
+                outcome = .copied(copy.progress)
+            }
+        }
+        return outcome
+    }
+
+    private func finish(with copy: LiveCopy?) throws -> KeyRotation.Report {
+        try alone { db in
+            guard let copy, !copy.isLost else {
+                copy?.discard()
+                return try db.rotateKey(to: newKey, with: nil, progress: progress)
+            }
+            return try db.rotateKey(to: newKey, with: copy, progress: progress)
+        }
+    }
+}
