@@ -190,7 +190,7 @@ struct StoreCopy {
     private func verifyPages(
         _ sealing: Sealing,
         _ totals: PageTotals,
-        report: @escaping Report
+        report: ProgressReport
     ) throws(DatabaseError) {
         let check = CopyCheck(opening: opening(sealing), sealing: sealing) { completed throws(DatabaseError) in
             try report(.verify, completed)
