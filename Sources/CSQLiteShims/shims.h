@@ -6,7 +6,7 @@
 
 static const char *const sealeddb_header_source_id = SQLITE_SOURCE_ID;
 
-static inline int sealeddb_bind_text(sqlite3_stmt *stmt, int index, const char *bytes, sqlite3_uint64 count) {
+static inline int sealeddb_bind_text(sqlite3_stmt *stmt, int index, const void *bytes, sqlite3_uint64 count) {
     // A null pointer would bind NULL, and Swift's empty buffers have one.
     return sqlite3_bind_text64(stmt, index, bytes ? bytes : "", count, SQLITE_TRANSIENT, SQLITE_UTF8);
 }
@@ -14,6 +14,15 @@ static inline int sealeddb_bind_text(sqlite3_stmt *stmt, int index, const char *
 static inline int sealeddb_bind_blob(sqlite3_stmt *stmt, int index, const void *bytes, sqlite3_uint64 count) {
     if (count == 0) return sqlite3_bind_zeroblob(stmt, index, 0);
     return sqlite3_bind_blob64(stmt, index, bytes, count, SQLITE_TRANSIENT);
+}
+
+// Without a copy: the bytes stay where they are until the parameter is bound again.
+static inline int sealeddb_bind_static_text(sqlite3_stmt *stmt, int index, const void *bytes, sqlite3_uint64 count) {
+    return sqlite3_bind_text64(stmt, index, bytes, count, SQLITE_STATIC, SQLITE_UTF8);
+}
+
+static inline int sealeddb_bind_static_blob(sqlite3_stmt *stmt, int index, const void *bytes, sqlite3_uint64 count) {
+    return sqlite3_bind_blob64(stmt, index, bytes, count, SQLITE_STATIC);
 }
 
 static inline void sealeddb_result_text(sqlite3_context *context, const char *bytes, sqlite3_uint64 count) {

@@ -22,20 +22,26 @@ extension Database {
     func recording<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
         do throws(DatabaseError) {
             let result = try body()
-            recordedError = nil
+            record(nil)
             return result
         } catch {
-            let error = clarified(error)
-            recordedError = error
-            if logsErrors {
-                configuration.logger?.error(
-                    "database error",
-                    metadata: ["code": "\(error.extendedCode)", "reason": "\(error.reason)"]
-                )
-            }
-            if crashOnErrors { fatalError("crashOnErrors is set, and a call failed: \(error)") }
-            throw error
+            throw recorded(error)
         }
+    }
+
+    /// Remembers an error, and says what more is known of it.
+    @inline(never)
+    func recorded(_ error: DatabaseError) -> DatabaseError {
+        let error = clarified(error)
+        record(error)
+        if logsErrors {
+            configuration.logger?.error(
+                "database error",
+                metadata: ["code": "\(error.extendedCode)", "reason": "\(error.reason)"]
+            )
+        }
+        if crashOnErrors { fatalError("crashOnErrors is set, and a call failed: \(error)") }
+        return error
     }
 
     /// Runs a call of the kind that answers with a Bool, and remembers its outcome.

@@ -13,7 +13,7 @@ extension Database {
     public func executeUpdate(_ sql: String, withArgumentsIn arguments: [Any]) -> Bool {
         succeeds { () throws(DatabaseError) in
             try update(sql) { statement throws(DatabaseError) in
-                try statement.bind(all: arguments, dateFormat: dateFormat)
+                try statement.bind(all: arguments)
             }
         }
     }
@@ -22,7 +22,7 @@ extension Database {
     public func executeUpdate(_ sql: String, values: [Any]?) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in
             try update(sql) { statement throws(DatabaseError) in
-                try statement.bind(all: values, dateFormat: dateFormat)
+                try statement.bind(all: values)
             }
         }
     }
@@ -33,7 +33,7 @@ extension Database {
     public func executeUpdate(_ sql: String, withParameterDictionary arguments: [AnyHashable: Any]) -> Bool {
         succeeds { () throws(DatabaseError) in
             try update(sql) { statement throws(DatabaseError) in
-                try statement.bind(named: arguments, dateFormat: dateFormat)
+                try statement.bind(named: arguments)
             }
         }
     }
@@ -51,7 +51,7 @@ extension Database {
     @discardableResult
     public func executeQuery(_ sql: String, values: [Any]?) throws(DatabaseError) -> ResultSet {
         try query(sql, isPrepared: false) { statement throws(DatabaseError) in
-            try statement.bind(all: values, dateFormat: dateFormat)
+            try statement.bind(all: values)
         }
     }
 
@@ -61,9 +61,9 @@ extension Database {
     public func executeQuery(_ sql: String, withParameterDictionary arguments: [AnyHashable: Any]?) -> ResultSet? {
         try? query(sql, isPrepared: false) { statement throws(DatabaseError) in
             if let arguments {
-                try statement.bind(named: arguments, dateFormat: dateFormat)
+                try statement.bind(named: arguments)
             } else {
-                try statement.bind(all: nil, dateFormat: dateFormat)
+                try statement.bind(all: nil)
             }
         }
     }
@@ -138,16 +138,13 @@ extension Database {
                 throw error
             }
             trace(statement)
-            let resultSet = ResultSet(statement: statement, database: self, sql: sql, isPrepared: isPrepared)
-            resultSets[ObjectIdentifier(resultSet)] = WeakResultSet(resultSet: resultSet)
-            return resultSet
+            return ResultSet(statement: statement, database: self, sql: sql, isPrepared: isPrepared)
         }
     }
 
     /// FMDB would silently leave out all statements but the first.
     func prepareOne(_ sql: String) throws(DatabaseError) -> Statement {
         let connection = try openConnection()
-        if resultSets.count > 16 { resultSets = resultSets.filter { $0.value.resultSet != nil } }
         let statement = try connection.prepare(sql)
         guard statement.pointer != nil else {
             throw DatabaseError(

@@ -16,14 +16,18 @@ extension Database {
         _ sql: SQL,
         _ values: repeat each Value
     ) throws(DatabaseError) {
-        var given = 0
-        for _ in repeat (each Value).self { given += 1 }
-        try executeUpdate(sql, given: given) { slot throws(DatabaseError) in
-            for value in repeat each values {
-                slot.position += 1
-                try value.bind(to: slot)
-            }
+        let statement = try start(sql, given: SQL.count(repeat (each Value).self))
+        var slot = ParameterSlot(statement: statement)
+        func bind<Next: Bindable>(_ value: Next) throws(DatabaseError) {
+            slot.position += 1
+            try value.bind(to: slot)
         }
+        do throws(DatabaseError) {
+            _ = (repeat try bind(each values))
+        } catch {
+            throw failed(statement, error)
+        }
+        try finishUpdate(statement)
     }
 
     /// As ``executeUpdate(_:_:)``, with text that is held in a variable.
@@ -49,14 +53,18 @@ extension Database {
         _ sql: SQL,
         _ values: repeat each Value
     ) throws(DatabaseError) -> ResultSet {
-        var given = 0
-        for _ in repeat (each Value).self { given += 1 }
-        return try executeQuery(sql, given: given) { slot throws(DatabaseError) in
-            for value in repeat each values {
-                slot.position += 1
-                try value.bind(to: slot)
-            }
+        let statement = try start(sql, given: SQL.count(repeat (each Value).self))
+        var slot = ParameterSlot(statement: statement)
+        func bind<Next: Bindable>(_ value: Next) throws(DatabaseError) {
+            slot.position += 1
+            try value.bind(to: slot)
         }
+        do throws(DatabaseError) {
+            _ = (repeat try bind(each values))
+        } catch {
+            throw failed(statement, error)
+        }
+        return resultSet(of: statement, sql)
     }
 
     /// As ``executeQuery(_:_:)``, with text that is held in a variable.
@@ -80,29 +88,63 @@ extension Database {
 
     // MARK: What the calls above leave to the library, so that no more than the binding is compiled for their types
 
+    /// Prepares the statement, and binds the values that the text has of its own.
     @usableFromInline
-    func executeUpdate(
-        _ sql: SQL,
-        given: Int,
-        _ bind: (inout ParameterSlot) throws(DatabaseError) -> Void
-    ) throws(DatabaseError) {
+    func start(_ sql: SQL, given: Int) throws(DatabaseError) -> Statement {
         try recording { () throws(DatabaseError) in
             try sql.requireUsable()
-            try update(sql.text) { statement throws(DatabaseError) in
-                try statement.bind(sql, given: given, dateFormat: dateFormat, bind)
+            let statement = try prepareOne(sql.text)
+            do throws(DatabaseError) {
+                guard sql.values.isEmpty else {
+                    guard given == 0 else {
+                        throw SQL.unusable(
+                            "it has values of its own, so that others cannot be added.",
+                            sql: statement.sql
+                        )
+                    }
+                    try statement.bind(sql.values)
+                    return statement
+                }
+                try statement.beginBinding(given)
+            } catch {
+                statement.close()
+                throw error
             }
+            return statement
+        }
+    }
+
+    /// Ends a statement whose values could not be bound.
+    @usableFromInline
+    func failed(_ statement: Statement, _ error: DatabaseError) -> DatabaseError {
+        statement.close()
+        return recorded(error)
+    }
+
+    @usableFromInline
+    func finishUpdate(_ statement: Statement) throws(DatabaseError) {
+        try recording { () throws(DatabaseError) in
+            defer { statement.close() }
+            statement.endBinding()
+            trace(statement)
+            while try statement.step() {}
         }
     }
 
     @usableFromInline
-    func executeQuery(
-        _ sql: SQL,
-        given: Int,
-        _ bind: (inout ParameterSlot) throws(DatabaseError) -> Void
-    ) throws(DatabaseError) -> ResultSet {
-        try recording { () throws(DatabaseError) in try sql.requireUsable() }
-        return try query(sql.text, isPrepared: false) { statement throws(DatabaseError) in
-            try statement.bind(sql, given: given, dateFormat: dateFormat, bind)
-        }
+    func resultSet(of statement: Statement, _ sql: SQL) -> ResultSet {
+        statement.endBinding()
+        trace(statement)
+        return ResultSet(statement: statement, database: self, sql: sql.text, isPrepared: false)
+    }
+}
+
+extension SQL {
+    /// How many types there are.
+    @inlinable
+    static func count<each Value>(_ types: repeat (each Value).Type) -> Int {
+        var count = 0
+        for _ in repeat each types { count += 1 }
+        return count
     }
 }

@@ -14,16 +14,21 @@ public final class Database {
     /// Whether a ``DatabasePool`` has lent it to a block.
     public internal(set) var checkedOut = false
 
-    var connection: Connection? { didSet { interrupter.attach(connection) } }
+    var connection: Connection? {
+        willSet {
+            newValue?.dateFormat = dateFormat
+            interrupter.attach(newValue)
+        }
+    }
     let interrupter = Interrupter()
     let threading: Connection.Threading
     /// Bounds and stops statements, for queues and pools, and where a statement's time is limited.
     let supervision: Supervision?
-    /// The result sets that are in use, so that closing can end them.
-    var resultSets: [ObjectIdentifier: WeakResultSet] = [:]
     /// Functions, hooks and the like, which come back with every reopening.
     let additions = ConnectionAdditions()
-    var recordedError: DatabaseError?
+    private(set) var recordedError: DatabaseError?
+    /// Whether there is one: told sooner than by looking at it.
+    private var hasRecordedError = false
     /// What a database in memory begins with, until it is opened.
     var image: Data?
     /// Of the last opening.
@@ -32,13 +37,9 @@ public final class Database {
     var adoptedKey: Key?
     var openedFlags: Int32?
     var openedVFS: String?
-    var dateFormat: DateFormatter?
+    var dateFormat: DateFormatter? { didSet { connection?.dateFormat = dateFormat } }
     var savepointCount = 0
     var switches = Switches()
-
-    struct WeakResultSet {
-        weak var resultSet: ResultSet?
-    }
 
     /// A database in memory.
     public convenience init() {
@@ -71,6 +72,7 @@ public final class Database {
     }
 
     deinit {
+        interrupter.attach(nil)
         connection?.close()
     }
 
@@ -114,13 +116,19 @@ public final class Database {
 
     /// Ends all result sets; their `next()` then returns false.
     public func closeOpenResultSets() {
-        let open = resultSets.values.compactMap(\.resultSet)
-        resultSets = [:]
-        for resultSet in open { resultSet.close() }
+        connection?.endUses()
+    }
+
+    /// Remembers the outcome of a call.
+    @inline(__always)
+    func record(_ error: DatabaseError?) {
+        guard error != nil || hasRecordedError else { return }
+        recordedError = error
+        hasRecordedError = error != nil
     }
 
     /// Whether a result set of this database is in use.
-    public var hasOpenResultSets: Bool { resultSets.values.contains { $0.resultSet?.parentDB != nil } }
+    public var hasOpenResultSets: Bool { connection?.isInUse ?? false }
 }
 
 @available(*, unavailable, message: "A Database is used by one thread at a time. Share a DatabaseQueue instead.")

@@ -9,7 +9,7 @@ extension ResultSet {
     /// Index of a column by its name: the exact spelling first, then without regard to case. Of equal names the last
     /// counts. -1 if there is none.
     public func columnIndex(forName columnName: String) -> Int32 {
-        columnIndexes[columnName] ?? columnIndexes[columnName.lowercased()] ?? -1
+        prepared.columnIndex(of: columnName)
     }
 
     /// Name of a column as the statement gives it; `nil` if there is none of this index.
@@ -20,26 +20,6 @@ extension ResultSet {
         var map: [String: Int32] = [:]
         for index in 0..<columnCount { map[prepared.columnName(at: index)?.lowercased() ?? ""] = index }
         return map
-    }
-
-    /// Names in their spelling and lower-cased, found again if SQLite prepared the statement anew.
-    private var columnIndexes: [String: Int32] {
-        let reprepareCount = prepared.reprepareCount
-        if let cachedIndexes, cachedIndexes.reprepareCount == reprepareCount { return cachedIndexes.map }
-        let map = makeColumnIndexes()
-        cachedIndexes = (map, reprepareCount)
-        return map
-    }
-
-    private func makeColumnIndexes() -> [String: Int32] {
-        var exact: [String: Int32] = [:]
-        var folded: [String: Int32] = [:]
-        for index in 0..<prepared.columnCount {
-            guard let name = prepared.columnName(at: index) else { continue }
-            exact[name] = index
-            folded[name.lowercased()] = index
-        }
-        return exact.merging(folded) { exact, _ in exact }
     }
 
     /// The low 32 bits of the integer.

@@ -7,6 +7,17 @@ extension ResultSet {
         _ type: Value.Type = Value.self,
         forColumnIndex columnIdx: Int32
     ) throws(DatabaseError) -> Value {
+        // Of the comparisons the one that holds remains, where the type is known: the compiler (6.3) would call even
+        // then a witness that throws a typed error.
+        if Value.self == Int64.self, let value = integer(columnIdx) {
+            return unsafeBitCast(value, to: Value.self)
+        } else if Value.self == Int.self, let value = integer(columnIdx) {
+            return unsafeBitCast(Int(value), to: Value.self)
+        } else if Value.self == Double.self, let value = number(columnIdx) {
+            return unsafeBitCast(value, to: Value.self)
+        } else if Value.self == String.self, let value = text(columnIdx) {
+            return unsafeBitCast(value, to: Value.self)
+        }
         let column = try column(at: columnIdx)
         do throws(DatabaseError) {
             return try Value(column: column)
@@ -14,6 +25,17 @@ extension ResultSet {
             throw recorded(error)
         }
     }
+
+    // `nil` without a row or column, and for a value of another type.
+
+    @usableFromInline
+    func integer(_ index: Int32) -> Int64? { prepared.hasColumn(index) ? prepared.storedInteger(at: index) : nil }
+
+    @usableFromInline
+    func number(_ index: Int32) -> Double? { prepared.hasColumn(index) ? prepared.storedNumber(at: index) : nil }
+
+    @usableFromInline
+    func text(_ index: Int32) -> String? { prepared.hasColumn(index) ? prepared.storedText(at: index) : nil }
 
     /// As ``value(_:forColumnIndex:)``, by the column's name as in ``columnIndex(forName:)``.
     @inlinable
@@ -56,29 +78,35 @@ extension ResultSet {
     /// - Throws: ``DatabaseError``, also if values are missing or surplus; it does not run before values are bound.
     @inlinable
     public func bind<each Value: Bindable>(_ values: repeat each Value) throws(DatabaseError) {
-        var given = 0
-        for _ in repeat (each Value).self { given += 1 }
-        try bind(given: given) { slot throws(DatabaseError) in
-            for value in repeat each values {
-                slot.position += 1
-                try value.bind(to: slot)
-            }
+        var slot = try startBinding(SQL.count(repeat (each Value).self))
+        func bind<Next: Bindable>(_ value: Next) throws(DatabaseError) {
+            slot.position += 1
+            try value.bind(to: slot)
         }
-    }
-
-    @usableFromInline
-    func bind(
-        given: Int,
-        _ bind: (inout ParameterSlot) throws(DatabaseError) -> Void
-    ) throws(DatabaseError) {
-        guard let database = parentDB else { throw .statementClosed }
-        prepared.reset()
         do throws(DatabaseError) {
-            try prepared.bind(given: given, dateFormat: database.dateFormat, bind)
+            _ = (repeat try bind(each values))
         } catch {
             throw recorded(error)
         }
-        if case .some = database.recordedError { database.recordedError = nil }
+        endBinding()
+    }
+
+    @usableFromInline
+    func startBinding(_ given: Int) throws(DatabaseError) -> ParameterSlot {
+        prepared.reset()
+        do throws(DatabaseError) {
+            guard prepared.inUse else { throw .statementClosed }
+            try prepared.beginBinding(given)
+        } catch {
+            throw recorded(error)
+        }
+        return ParameterSlot(statement: prepared)
+    }
+
+    @usableFromInline
+    func endBinding() {
+        prepared.endBinding()
+        if prepared.inUse { succeeded() }
     }
 
     // MARK: Shared
@@ -86,36 +114,32 @@ extension ResultSet {
     /// Remembers an error of reading as that of the database.
     @usableFromInline
     func recorded(_ error: DatabaseError) -> DatabaseError {
-        guard let parentDB else { return error }
-        do throws(DatabaseError) {
-            return try parentDB.recording { () throws(DatabaseError) -> DatabaseError in throw error }
-        } catch {
-            return error
-        }
+        parentDB?.recorded(error) ?? error
     }
 
     /// A column of the current row.
     @usableFromInline
     func column(at index: Int32) throws(DatabaseError) -> Column {
-        try requireRow()
-        guard index >= 0, index < prepared.columnCount else {
-            throw missing("The row has \(prepared.columnCount) columns; there is none of index \(index).")
-        }
-        return Column(statement: prepared, dateFormat: parentDB?.dateFormat, index: index)
+        guard prepared.hasColumn(index) else { throw missing(index) }
+        return Column(statement: prepared, index: index)
+    }
+
+    @inline(never)
+    private func missing(_ index: Int32) -> DatabaseError {
+        guard prepared.hasRow else { return noRow }
+        return missing("The row has \(prepared.columnCount) columns; there is none of index \(index).")
     }
 
     @usableFromInline
     func index(forColumn columnName: String) throws(DatabaseError) -> Int32 {
-        try requireRow()
+        guard prepared.hasRow else { throw noRow }
         let index = columnIndex(forName: columnName)
         guard index >= 0 else { throw missing(prepared.noColumn(columnName)) }
         return index
     }
 
-    private func requireRow() throws(DatabaseError) {
-        guard prepared.hasRow else {
-            throw missing("The set stands on no row. Call nextWithError(), and read while it returns true.")
-        }
+    private var noRow: DatabaseError {
+        missing("The set stands on no row. Call nextWithError(), and read while it returns true.")
     }
 
     func missing(_ message: String) -> DatabaseError {

@@ -12,7 +12,7 @@ final class BusyWait {
     /// Seconds that the last wait took.
     private(set) var waited = 0.0
     private var began: UInt64 = 0
-    private weak var supervision: Supervision?
+    private let supervision: Supervision?
 
     init(timeout: Double, supervision: Supervision?) {
         self.timeout = timeout

@@ -32,7 +32,11 @@ final class Connection {
     /// Whether a function ended the transaction of a writing statement that calls it, and that has to fail for it.
     private(set) var hasLostTransaction = false
     /// Who bounds and stops what runs on it; `nil` for nobody.
-    var supervision: Supervision?
+    var supervision: Supervision? { didSet { supervisor = supervision.map { .passUnretained($0) } } }
+    /// The same, to be asked for each statement.
+    private var supervisor: Unmanaged<Supervision>?
+    /// How dates are stored and read as text; `nil` for seconds.
+    var dateFormat: DateFormatter?
     /// Waits for locks in place of SQLite, on supervised connections.
     var busyWait: BusyWait?
     /// The thread inside the gate, 0 for none.
@@ -135,6 +139,14 @@ final class Connection {
 
     // MARK: Steps
 
+    /// Whether nobody has to be asked before a statement runs.
+    @inline(__always)
+    func startsFreely(_ isReadOnly: Bool) -> Bool {
+        guard let supervisor else { return true }
+        guard depth == 0 else { return false }
+        return supervisor._withUnsafeGuaranteedRef { $0.startsFreely(isReadOnly) }
+    }
+
     /// https://www.sqlite.org/c3ref/step.html
     func step(_ statement: Statement, _ pointer: OpaquePointer) -> Int32 {
         depth += 1
@@ -146,7 +158,7 @@ final class Connection {
         let wasInTransaction = !isAutocommit
         let code = isObserved ? observedStep(statement, pointer) : sqlite3_step(pointer)
         // SQLite would let the outer statement go on writing without a transaction, and report success for what it loses.
-        if wasInTransaction, isAutocommit, registry.withLock({ $0.hasRunningWriter }) { hasLostTransaction = true }
+        if wasInTransaction, isAutocommit, hasRunningWriter { hasLostTransaction = true }
         return code
     }
 
@@ -160,6 +172,14 @@ final class Connection {
             return mayEnd ? registry.takeOrphans() : HandleRegistry.Claim()
         }
         .end()
+    }
+
+    private func register(_ statement: Statement) {
+        let hasOrphans = registry.withLock { registry in
+            registry.add(statement)
+            return registry.hasOrphans
+        }
+        if hasOrphans, mayEnd { endOrphans() }
     }
 
     /// Ends the handle, now if this thread may, else when the owner of the gate comes by.
@@ -192,23 +212,25 @@ final class Connection {
     /// comment-only text. https://www.sqlite.org/c3ref/prepare.html
     func prepare(_ sql: String) throws(DatabaseError) -> Statement {
         if let supervision { try supervision.check(sql) }
-        if let statement = takeFromCache(sql) { return statement }
+        let key = StatementCache.Key(sql)
+        if let statement = takeFromCache(key) { return statement }
         let text = Array(sql.utf8)
         let (statement, consumed) = try text.withUnsafeBufferPointer { bytes throws(DatabaseError) in
             try prepare(bytes)
         }
         statement.hasTail = text.dropFirst(consumed).contains { !$0.isSQLBlank }
-        if statement.kind == .reusable, !statement.hasTail { statement.cacheKey = sql }
+        if statement.kind == .reusable, !statement.hasTail { statement.prepared.cacheKey = key }
         return statement
     }
 
-    private func takeFromCache(_ sql: String) -> Statement? {
-        guard let entry = registry.withLock({ $0.takeFromCache(sql) }) else { return nil }
-        let statement = Statement(pointer: entry.pointer, connection: self, kind: .reusable)
-        statement.cacheKey = sql
-        statement.useCount = entry.useCount + 1
-        statement.targets = entry.targets
-        register(statement)
+    private func takeFromCache(_ key: StatementCache.Key) -> Statement? {
+        let (statement, hasOrphans) = registry.withLock { registry -> (Statement?, Bool) in
+            guard let prepared = registry.takeFromCache(key) else { return (nil, false) }
+            let statement = Statement(prepared, connection: self)
+            registry.add(statement)
+            return (statement, registry.hasOrphans)
+        }
+        if hasOrphans, mayEnd { endOrphans() }
         return statement
     }
 
@@ -239,29 +261,47 @@ final class Connection {
             throw error(sql: String(decoding: sql, as: UTF8.self))
         }
         let consumed = tail.flatMap { tail in start.map { tail - $0 } } ?? sql.count
-        let statement = Statement(pointer: pointer, connection: self, kind: kind, holdsKey: holdsKey)
+        let prepared = PreparedStatement(pointer, kind: kind, holdsKey: holdsKey)
+        prepared.targets = targets
+        let statement = Statement(prepared, connection: self)
         if pointer != nil { register(statement) }
-        statement.targets = targets
         return (statement, consumed)
     }
 
     /// Ends a use of the statement: it goes back to the cache, or is finalised, now if this thread may, else when the
     /// owner of the gate comes by.
     func release(_ statement: Statement) {
-        ending(statement) { claimed in
-            guard let pointer = claimed.first, let sql = statement.cacheKey, !statement.hasFailed else {
-                return claimed.end()
-            }
-            sqlite3_reset(pointer)
-            sqlite3_clear_bindings(pointer)
-            let entry = StatementCache.Entry(
-                pointer: pointer,
-                useCount: statement.useCount,
-                targets: statement.targets
-            )
-            registry.withLock { $0.keep(entry, for: sql) }.end()
+        let (mayEnd, thread) = (mayEnd, Connection.currentThread)
+        // Its user is let go here, outside of the lock: nobody else may be keeping it alive.
+        let taken = registry.withLock { registry -> Statement.Taken? in
+            guard let taken = registry.claim(statement) else { return nil }
+            if mayEnd { registry.willEnd(thread) } else { registry.orphan(taken.prepared) }
+            return taken
         }
+        guard mayEnd, let prepared = taken?.prepared, let pointer = prepared.pointer else { return }
+        var surplus: PreparedStatement? = prepared
+        if prepared.cacheKey != nil, !statement.hasFailed {
+            prepared.clear(pointer, hasRun: statement.hasRun)
+            surplus = registry.withLock { registry in
+                let surplus = registry.keep(prepared)
+                if surplus == nil { registry.hasEnded(thread) }
+                return surplus
+            }
+        }
+        guard let surplus else { return }
+        surplus.end()
+        registry.withLock { $0.hasEnded(thread) }
     }
+
+    /// Ends the uses that keep somebody alive: those of result sets.
+    func endUses() {
+        for statement in registry.withLock({ $0.statements { $0.user != nil } }) { statement.close() }
+    }
+
+    /// Whether a result set is in use.
+    var isInUse: Bool { registry.withLock { !$0.statements { $0.activeUser != nil }.isEmpty } }
+
+    private var hasRunningWriter: Bool { registry.withLock { !$0.statements { $0.isRunningWriter }.isEmpty } }
 
     /// Finalises the statements that are kept for later; those in use are not touched.
     func clearCache() {

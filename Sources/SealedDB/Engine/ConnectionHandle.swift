@@ -1,14 +1,9 @@
-/// Something of SQLite's that must end before its connection does: a prepared statement, an open blob, a backup.
+/// Something of SQLite's that must end before its connection does: an open blob, a backup. Statements have a list of
+/// their own.
 protocol ConnectionHandle: AnyObject {
     /// Gives the pointer away, once. For the connection alone, under its lock.
     func takePointer() -> OpaquePointer?
-    /// Whether it is writing further up the call stack.
-    var isRunningWriter: Bool { get }
     static func end(_ pointer: OpaquePointer)
-}
-
-extension ConnectionHandle {
-    var isRunningWriter: Bool { false }
 }
 
 /// Which handles a connection has, who may end them, and which of them wait for that.
@@ -17,30 +12,36 @@ extension ConnectionHandle {
 /// the registry, by whoever ends it: its last user or the closing connection.
 // @unchecked: the pointers are only handed from one owner to the next, under the lock.
 struct HandleRegistry: @unchecked Sendable {
-    /// Pointers that now belong to whoever holds this.
+    /// What now belongs to whoever holds this. It is let go outside of the lock, because its end may call anything.
     // @unchecked: as for the registry.
     struct Claim: @unchecked Sendable {
         fileprivate(set) var pointers: [(pointer: OpaquePointer, kind: any ConnectionHandle.Type)] = []
+        fileprivate var statements: [PreparedStatement] = []
+        /// What the statements' users kept alive.
+        fileprivate var users: [AnyObject] = []
 
         var first: OpaquePointer? { pointers.first?.pointer }
+        var isEmpty: Bool { pointers.isEmpty && statements.isEmpty && users.isEmpty }
 
         func end() {
             for (pointer, kind) in pointers { kind.end(pointer) }
+            for statement in statements { statement.end() }
         }
 
-        fileprivate mutating func add(_ pointers: [OpaquePointer]) {
-            self.pointers += pointers.map { ($0, Statement.self) }
+        fileprivate mutating func add(_ taken: Statement.Taken) {
+            statements.append(taken.prepared)
+            if let user = taken.user { users.append(user) }
         }
     }
 
     private var open: [ObjectIdentifier: any ConnectionHandle] = [:]
+    /// The statements in use, each of which is retained for its place in the list.
+    private var statements: Unmanaged<Statement>?
     private var orphans = Claim()
     private var cache = StatementCache()
     private var isClosed = false
     /// The threads that are ending something which they have claimed.
     private var enders: [UInt] = []
-
-    var hasRunningWriter: Bool { open.values.contains { $0.isRunningWriter } }
 
     mutating func add(_ handle: any ConnectionHandle) {
         open[ObjectIdentifier(handle)] = handle
@@ -69,6 +70,8 @@ struct HandleRegistry: @unchecked Sendable {
         orphans.pointers += claim(handle).pointers
     }
 
+    var hasOrphans: Bool { !orphans.isEmpty }
+
     mutating func takeOrphans() -> Claim {
         defer { orphans = Claim() }
         return orphans
@@ -83,28 +86,65 @@ struct HandleRegistry: @unchecked Sendable {
     mutating func close() -> Claim {
         var all = takeOrphans()
         for handle in Array(open.values) { all.pointers += claim(handle).pointers }
-        all.add(cache.removeAll())
+        while let statement = statements?.takeUnretainedValue(), let taken = claim(statement) { all.add(taken) }
+        all.statements += cache.removeAll()
         isClosed = true
         return all
     }
 
+    // MARK: Statements in use
+
+    mutating func add(_ statement: Statement) {
+        let entry = Unmanaged.passRetained(statement)
+        statement.nextInUse = statements
+        statements?._withUnsafeGuaranteedRef { $0.previousInUse = entry }
+        statements = entry
+    }
+
+    /// Takes it out of the list; `nil` if somebody else did.
+    mutating func claim(_ statement: Statement) -> Statement.Taken? {
+        guard let taken = statement.take() else { return nil }
+        let (next, previous) = (statement.nextInUse, statement.previousInUse)
+        (statement.nextInUse, statement.previousInUse) = (nil, nil)
+        next?._withUnsafeGuaranteedRef { $0.previousInUse = previous }
+        if let previous { previous._withUnsafeGuaranteedRef { $0.nextInUse = next } } else { statements = next }
+        // Not the last reference: the caller has one.
+        Unmanaged.passUnretained(statement).release()
+        return taken
+    }
+
+    /// For ``takeOrphans()``.
+    mutating func orphan(_ statement: PreparedStatement) { orphans.statements.append(statement) }
+
+    /// The statements in use for which `condition` holds.
+    func statements(where condition: (Statement) -> Bool) -> [Statement] {
+        var result: [Statement] = []
+        var candidate = statements
+        while let entry = candidate {
+            let statement = entry.takeUnretainedValue()
+            if condition(statement) { result.append(statement) }
+            candidate = statement.nextInUse
+        }
+        return result
+    }
+
     // MARK: Statements that wait for their next use
 
-    mutating func takeFromCache(_ sql: String) -> StatementCache.Entry? { cache.take(sql) }
+    mutating func takeFromCache(_ key: StatementCache.Key) -> PreparedStatement? { cache.take(key) }
 
     /// Keeps a claimed statement; returns what is to be finalised.
-    mutating func keep(_ entry: StatementCache.Entry, for sql: String) -> Claim {
+    mutating func keep(_ statement: PreparedStatement) -> PreparedStatement? {
         // Closed by another thread meanwhile, which could not know of this statement.
-        surplus(isClosed ? [entry.pointer] : cache.put(entry, for: sql))
+        isClosed ? statement : cache.put(statement)
     }
 
     mutating func clearCache() -> Claim { surplus(cache.removeAll()) }
 
     mutating func setCacheCapacity(_ capacity: Int) -> Claim { surplus(cache.setCapacity(capacity)) }
 
-    private func surplus(_ pointers: [OpaquePointer]) -> Claim {
+    private func surplus(_ statements: [PreparedStatement]) -> Claim {
         var claim = Claim()
-        claim.add(pointers)
+        claim.statements = statements
         return claim
     }
 }

@@ -4,14 +4,26 @@ import Foundation
 /// `Synchronization.Mutex`, and reports races where several threads wait for one.
 // @unchecked: the value is only touched under the lock.
 final class Guarded<Value>: @unchecked Sendable {
-    private let lock = NSLock()
-    private var value: Value
+    // Both at an address of their own: a mutex must not move, and Swift would check each access to the value of a class.
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let value = UnsafeMutablePointer<Value>.allocate(capacity: 1)
 
-    init(_ value: sending Value) { self.value = value }
+    init(_ value: sending Value) {
+        pthread_mutex_init(mutex, nil)
+        self.value.initialize(to: value)
+    }
 
+    deinit {
+        value.deinitialize(count: 1)
+        value.deallocate()
+        pthread_mutex_destroy(mutex)
+        mutex.deallocate()
+    }
+
+    @inline(__always)
     func withLock<T>(_ body: (inout Value) throws -> T) rethrows -> T {
-        lock.lock()
-        defer { lock.unlock() }
-        return try body(&value)
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        return try body(&value.pointee)
     }
 }

@@ -27,7 +27,8 @@ final class Hooks {
     var trace: ((_ sql: String?, _ duration: Int64) -> Void)? { didSet { install() } }
     let changes = ChangeCollector()
 
-    private weak var connection: Connection?
+    // It detaches this object when it closes, at the latest when it is deinitialised.
+    private unowned(unsafe) var connection: Connection?
     /// Virtual instructions between two questions, and since the caller's closure was asked.
     private var progressInterval: Int32 = 0
     private var progressed: Int32 = 0
@@ -58,7 +59,7 @@ final class Hooks {
         sqlite3_progress_handler(handle, 0, nil, nil)
         sqlite3_set_authorizer(handle, nil, nil)
         sqlite3_trace_v2(handle, 0, nil, nil)
-        connection = nil
+        if connection?.handle == handle { connection = nil }
     }
 
     /// Has SQLite call what there is, and nothing else.

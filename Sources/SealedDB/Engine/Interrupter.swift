@@ -1,9 +1,9 @@
 /// Reaches the connection that is open now from any thread, to interrupt it.
 final class Interrupter: Sendable {
-    // The connection is only asked to interrupt, which any thread may do, and under the lock, so that it is not closed
-    // meanwhile.
+    // @unchecked: the connection is only asked to interrupt, which any thread may do, and under the lock. Its owner lets
+    // it go, and closes it, only after having attached another one or none.
     private struct Target: @unchecked Sendable {
-        weak var connection: Connection?
+        unowned(unsafe) var connection: Connection?
     }
 
     private let target = Guarded(Target())

@@ -1,32 +1,61 @@
+import Foundation
 internal import SQLiteEngine
 
 /// Readers without conversion, for ``Column``: they ask SQLite no more than they must. Without a row SQLite answers
 /// NULL to all of them.
 extension Statement {
     func storedType(at index: Int32) -> SqliteValueType {
-        pointer.flatMap { SqliteValueType(rawValue: sqlite3_column_type($0, index)) } ?? .null
+        guard let pointer else { return .null }
+        return SqliteValueType(rawValue: sqlite3_column_type(pointer, index)) ?? .null
     }
 
     /// `nil` unless it is an INTEGER.
+    @inline(__always)
     func storedInteger(at index: Int32) -> Int64? {
-        guard let pointer, sqlite3_column_type(pointer, index) == SqliteValueType.integer.rawValue else { return nil }
-        return sqlite3_column_int64(pointer, index)
+        guard let pointer else { return nil }
+        let value = sqlite3_column_value(pointer, index)
+        guard sqlite3_value_type(value) == SqliteValueType.integer.rawValue else { return nil }
+        return sqlite3_value_int64(value)
     }
 
     /// `nil` unless it is a REAL or an INTEGER.
+    @inline(__always)
     func storedNumber(at index: Int32) -> Double? {
         guard let pointer else { return nil }
-        let type = sqlite3_column_type(pointer, index)
+        let value = sqlite3_column_value(pointer, index)
+        let type = sqlite3_value_type(value)
         guard type == SqliteValueType.float.rawValue || type == SqliteValueType.integer.rawValue else { return nil }
-        return sqlite3_column_double(pointer, index)
+        return sqlite3_value_double(value)
     }
 
     /// `nil` unless it is a TEXT of valid UTF-8.
+    @inline(__always)
     func storedText(at index: Int32) -> String? {
         guard let pointer, sqlite3_column_type(pointer, index) == SqliteValueType.text.rawValue,
             let start = sqlite3_column_text(pointer, index)
         else { return nil }
-        let bytes = UnsafeBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, index)))
-        return String(validating: bytes, as: UTF8.self)
+        return String(validUTF8: UnsafeBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, index))))
+    }
+}
+
+extension Statement {
+    /// `nil` unless it is a BLOB.
+    @inline(__always)
+    func storedData(at index: Int32) -> Data? {
+        guard let pointer, sqlite3_column_type(pointer, index) == SqliteValueType.blob.rawValue else { return nil }
+        guard let start = sqlite3_column_blob(pointer, index) else { return Data() }
+        return Data(bytes: start, count: Int(sqlite3_column_bytes(pointer, index)))
+    }
+}
+
+extension String {
+    /// `nil` for what is not valid UTF-8. The standard library's `String(validating:as:)` is many times slower.
+    init?(validUTF8 bytes: UnsafeBufferPointer<UInt8>) {
+        self.init(decoding: bytes, as: UTF8.self)
+        // What is repaired is no longer the same.
+        let isSame = utf8.withContiguousStorageIfAvailable { own in
+            own.count == bytes.count && (own.isEmpty || memcmp(own.baseAddress!, bytes.baseAddress!, own.count) == 0)
+        }
+        guard isSame == true else { return nil }
     }
 }

@@ -16,47 +16,57 @@ public enum SqliteValueType: Int32, Sendable {
 public final class Statement {
     /// `nil` for text without a statement, and once the use has ended.
     private(set) var pointer: OpaquePointer?
-    let connection: Connection
-    let kind: StatementKind
-    /// The text, if the statement may be kept for another use.
-    var cacheKey: String?
-    /// How many queries and updates this prepared statement has served, the present one included: 1 for one that was
-    /// prepared now, more for one from the cache.
-    public internal(set) var useCount = 1
-    /// Whether text that is more than white space followed the statement.
-    var hasTail = false
-    /// True between a step that returned a row and the next step, reset or end.
-    private(set) var hasRow = false
+    /// Columns of the row that it stands on, between a step that returned one and the next step, reset or end; else 0.
+    private var rowWidth: Int32 = 0
     /// How many rows the execution has returned.
     private(set) var rowNumber = 0
-    /// True after a failed binding: it must not run with NULL in place of values.
-    var lacksValues = false
-    /// Whether a step failed.
-    private(set) var hasFailed = false
     /// Whether a step is under way; a function that it calls must leave the statement alone.
     private(set) var isRunning = false
-    var isRunningWriter: Bool { isRunning && !isReadOnly }
     private var isClosing = false
-    /// What it may write, where changes are observed.
-    var targets = ChangeCollector.Targets()
+    /// Whether SQLite has to reset it before it runs again.
+    private(set) var hasRun = false
+    /// True after a failed binding: it must not run with NULL in place of values.
+    private(set) var lacksValues = false
+    /// Whether a step failed.
+    private(set) var hasFailed = false
+    /// Whether text that is more than white space followed the statement.
+    var hasTail = false
 
-    /// Errors then leave the text out.
-    private let holdsKey: Bool
+    let connection: Connection
+    let prepared: PreparedStatement
+    /// Whom it keeps alive while it is in use: the database of a result set.
+    var user: AnyObject?
+    /// How many queries and updates this prepared statement has served, the present one included: 1 for one that was
+    /// prepared now, more for one from the cache.
+    public let useCount: Int
 
-    init(pointer: OpaquePointer?, connection: Connection, kind: StatementKind, holdsKey: Bool = false) {
-        self.holdsKey = holdsKey
-        self.pointer = pointer
+    // Its place in the connection's list, under the connection's lock.
+    var nextInUse: Unmanaged<Statement>?
+    var previousInUse: Unmanaged<Statement>?
+
+    init(_ prepared: PreparedStatement, connection: Connection) {
+        self.prepared = prepared
+        self.pointer = prepared.pointer
         self.connection = connection
-        self.kind = kind
+        prepared.useCount += 1
+        useCount = prepared.useCount
     }
 
-    /// For the connection alone, under its lock.
-    func takePointer() -> OpaquePointer? {
+    /// What a use gives back at its end.
+    struct Taken {
+        let prepared: PreparedStatement
+        let user: AnyObject?
+    }
+
+    /// For the connection alone, under its lock; once.
+    func take() -> Taken? {
+        guard pointer != nil else { return nil }
         defer {
             pointer = nil
-            hasRow = false
+            rowWidth = 0
+            user = nil
         }
-        return pointer
+        return Taken(prepared: prepared, user: user)
     }
 
     /// Whether it is in use.
@@ -65,7 +75,20 @@ public final class Statement {
     /// The text; empty once the use has ended, and for a statement that holds a key.
     public var query: String { sql ?? "" }
 
-    static func end(_ pointer: OpaquePointer) { sqlite3_finalize(pointer) }
+    var kind: StatementKind { prepared.kind }
+    /// Whether the statement leaves the database file as it is.
+    var isReadOnly: Bool { prepared.isReadOnly }
+    var isRunningWriter: Bool { isRunning && !isReadOnly }
+    var hasRow: Bool { rowWidth > 0 }
+    var dateFormat: DateFormatter? { connection.dateFormat }
+
+    var targets: ChangeCollector.Targets {
+        get { prepared.targets }
+        set { prepared.targets = newValue }
+    }
+
+    /// ``user``, unless the use ends with the step that is under way.
+    var activeUser: AnyObject? { isClosing ? nil : user }
 
     /// Ends this use, as closing the result set does; idempotent. In a function that the statement calls, it ends when
     /// the function has returned.
@@ -75,104 +98,165 @@ public final class Statement {
 
     /// Advances by one row; false at the end. https://www.sqlite.org/c3ref/step.html
     func step() throws(DatabaseError) -> Bool {
-        guard let pointer else { throw .statementClosed }
-        guard !isRunning else { throw .statementRunning }
-        guard !lacksValues else { throw .valuesMissing(sql) }
+        guard let pointer, !isRunning, !lacksValues else { throw refusal }
         try connection.requireNoHook()
-        if !hasRow, let supervision = connection.supervision { try supervision.willStart(self) }
+        if rowWidth == 0, !connection.startsFreely(isReadOnly) { try connection.supervision?.willStart(self) }
+        hasRun = true
         isRunning = true
         let code = connection.step(self, pointer)
         isRunning = false
-        rowNumber = hasRow ? rowNumber &+ 1 : 1
-        hasRow = code == SQLITE_ROW
-        let error = hasRow || code == SQLITE_DONE ? nil : connection.error(sql: sql)
-        hasFailed = hasFailed || error != nil
-        if isClosing { close() }
-        if let error { throw connection.supervision?.explain(error) ?? error }
-        if code == SQLITE_ROW {
-            guard !isClosing else { throw .statementClosed }
+        if code == SQLITE_ROW, !isClosing {
+            if rowWidth > 0 { rowNumber &+= 1 } else { stepped(pointer) }
             return true
         }
+        if code == SQLITE_DONE, !isClosing, kind != .schemaChange {
+            rowWidth = 0
+            return false
+        }
+        return try ended(code)
+    }
+
+    /// It stands on the first row.
+    private func stepped(_ pointer: OpaquePointer) {
+        rowNumber = 1
+        rowWidth = sqlite3_data_count(pointer)
+        prepared.checkColumnNames(pointer)
+    }
+
+    @inline(never)
+    private func ended(_ code: Int32) throws(DatabaseError) -> Bool {
+        rowWidth = 0
+        let error = code == SQLITE_ROW || code == SQLITE_DONE ? nil : connection.error(sql: sql)
+        hasFailed = hasFailed || error != nil
+        let wasClosing = isClosing
+        if wasClosing { close() }
+        if let error { throw connection.supervision?.explain(error) ?? error }
+        guard code == SQLITE_DONE else { throw .statementClosed }
         if kind == .schemaChange { connection.clearCache() }
         return false
+    }
+
+    private var refusal: DatabaseError {
+        pointer == nil ? .statementClosed : isRunning ? .statementRunning : .valuesMissing(sql)
     }
 
     /// Makes the statement ready to run again, with its bindings kept. https://www.sqlite.org/c3ref/reset.html
     ///
     /// In a function that the statement calls it does nothing.
     public func reset() {
-        guard let pointer, !isRunning else { return }
-        hasRow = false
+        guard let pointer, hasRun, !isRunning else { return }
+        rowWidth = 0
+        hasRun = false
         // The result repeats the last step's error, which was reported then.
         sqlite3_reset(pointer)
     }
 
     func clearBindings() {
-        if let pointer, !isRunning { sqlite3_clear_bindings(pointer) }
+        if let pointer, !isRunning { prepared.clear(pointer, hasRun: false) }
     }
 
     /// The text, for errors; `nil` if it holds a key.
-    var sql: String? { holdsKey ? nil : pointer.flatMap { sqlite3_sql($0) }.map { String(cString: $0) } }
-
-    /// Whether the statement leaves the database file as it is. https://www.sqlite.org/c3ref/stmt_readonly.html
-    var isReadOnly: Bool { pointer.map { sqlite3_stmt_readonly($0) != 0 } ?? true }
+    var sql: String? { prepared.holdsKey ? nil : pointer.flatMap { sqlite3_sql($0) }.map { String(cString: $0) } }
 
     // MARK: Parameters
 
-    var parameterCount: Int32 { pointer.map { sqlite3_bind_parameter_count($0) } ?? 0 }
+    var parameterCount: Int32 { pointer == nil ? 0 : prepared.parameterCount }
 
     /// Name of a parameter with its prefix; `nil` for `?`. Indexes begin at 1.
     func parameterName(at index: Int32) -> String? {
         pointer.flatMap { sqlite3_bind_parameter_name($0, index) }.map { String(cString: $0) }
     }
 
+    /// Before all parameters are bound: until ``endBinding()`` it does not run.
+    func beginBinding(_ given: Int) throws(DatabaseError) {
+        lacksValues = true
+        guard given == Int(parameterCount) else { throw wrongCount(given) }
+        // Not while it runs: what is bound is in use then, and SQLite will refuse the new values.
+        if !isRunning, !hasRun { prepared.rewindBoundBytes() }
+    }
+
+    func endBinding() { lacksValues = false }
+
+    // False on failure, which is then ``bindingFailure``: that is cheaper to pass on than an error.
+
+    @inline(__always)
+    func bindNull(to index: Int32) -> Bool {
+        guard let pointer else { return false }
+        return sqlite3_bind_null(pointer, index) == SQLITE_OK
+    }
+
+    @inline(__always)
+    func bind(_ value: Int64, to index: Int32) -> Bool {
+        guard let pointer else { return false }
+        return sqlite3_bind_int64(pointer, index, value) == SQLITE_OK
+    }
+
+    @inline(__always)
+    func bind(_ value: Double, to index: Int32) -> Bool {
+        guard let pointer else { return false }
+        return sqlite3_bind_double(pointer, index, value) == SQLITE_OK
+    }
+
+    @inline(__always)
+    func bind(_ value: String, to index: Int32) -> Bool {
+        let isBound = value.utf8.withContiguousStorageIfAvailable { bindText(UnsafeRawBufferPointer($0), to: index) }
+        return isBound ?? ContiguousArray(value.utf8).withUnsafeBytes { bindText($0, to: index) }
+    }
+
+    /// As text, whose bytes must be UTF-8.
+    @inline(__always)
+    func bindText(_ bytes: UnsafeRawBufferPointer, to index: Int32) -> Bool {
+        guard let pointer else { return false }
+        return prepared.bindText(bytes, to: pointer, at: index) == SQLITE_OK
+    }
+
+    /// As a blob; empty bytes are an empty blob, not NULL.
+    @inline(__always)
+    func bind(_ bytes: UnsafeRawBufferPointer, to index: Int32) -> Bool {
+        guard let pointer else { return false }
+        return prepared.bindBlob(bytes, to: pointer, at: index) == SQLITE_OK
+    }
+
+    var bindingFailure: DatabaseError { pointer == nil ? .statementClosed : connection.error(sql: sql) }
+
     func bindNull(at index: Int32) throws(DatabaseError) {
-        try checked { sqlite3_bind_null($0, index) }
+        guard bindNull(to: index) else { throw bindingFailure }
     }
 
     func bind(_ value: Int64, at index: Int32) throws(DatabaseError) {
-        try checked { sqlite3_bind_int64($0, index, value) }
+        guard bind(value, to: index) else { throw bindingFailure }
     }
 
     func bind(_ value: Double, at index: Int32) throws(DatabaseError) {
-        try checked { sqlite3_bind_double($0, index, value) }
+        guard bind(value, to: index) else { throw bindingFailure }
     }
 
     func bind(_ value: String, at index: Int32) throws(DatabaseError) {
-        var value = value
-        try checked { pointer in
-            value.withUTF8 { bytes in
-                let start = bytes.baseAddress.map { UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self) }
-                return sealeddb_bind_text(pointer, index, start, UInt64(bytes.count))
-            }
-        }
+        guard bind(value, to: index) else { throw bindingFailure }
     }
 
     /// As a blob; empty bytes are an empty blob, not NULL.
     func bind(_ bytes: some ContiguousBytes, at index: Int32) throws(DatabaseError) {
-        try checked { pointer in
-            bytes.withUnsafeBytes { sealeddb_bind_blob(pointer, index, $0.baseAddress, UInt64($0.count)) }
-        }
+        guard bytes.withUnsafeBytes({ bind($0, to: index) }) else { throw bindingFailure }
     }
 
-    /// As text, whose bytes must be UTF-8.
     func bindText(_ bytes: UnsafeRawBufferPointer, at index: Int32) throws(DatabaseError) {
-        try checked { pointer in
-            let start = bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
-            return sealeddb_bind_text(pointer, index, start, UInt64(bytes.count))
-        }
+        guard bindText(bytes, to: index) else { throw bindingFailure }
     }
 
-    private func checked(_ call: (OpaquePointer) -> Int32) throws(DatabaseError) {
-        guard let pointer else { throw .statementClosed }
-        let code = call(pointer)
-        guard code == SQLITE_OK else { throw connection.error(sql: sql) }
+    private func wrongCount(_ given: Int) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_RANGE,
+            reason: .misuse,
+            message: """
+                The statement has \(parameterCount) parameters, but \(given) values were given. Nothing was executed. \
+                A placeholder inside of quotes is no parameter.
+                """,
+            sql: sql
+        )
     }
 
     // MARK: Columns. Without a row, and for a column that is not there, every value is NULL.
-
-    /// How often SQLite has prepared it anew because of a changed schema. https://www.sqlite.org/c3ref/stmt_status.html
-    var reprepareCount: Int32 { pointer.map { sqlite3_stmt_status($0, SQLITE_STMTSTATUS_REPREPARE, 0) } ?? 0 }
 
     var columnCount: Int32 { pointer.map { sqlite3_column_count($0) } ?? 0 }
 
@@ -181,29 +265,43 @@ public final class Statement {
         return sqlite3_column_name(pointer, index).map { String(cString: $0) }
     }
 
+    /// -1 if there is none.
+    func columnIndex(of name: String) -> Int32 {
+        guard let pointer else { return -1 }
+        return prepared.columnIndex(of: name, pointer)
+    }
+
     /// The pointer if it stands on a row that has this column: SQLite would otherwise record an error.
+    @inline(__always)
     private func row(_ index: Int32) -> OpaquePointer? {
-        guard let pointer, hasRow, index >= 0, index < sqlite3_data_count(pointer) else { return nil }
-        return pointer
+        UInt32(bitPattern: index) < UInt32(bitPattern: rowWidth) ? pointer : nil
     }
 
+    @inline(__always)
+    func hasColumn(_ index: Int32) -> Bool { UInt32(bitPattern: index) < UInt32(bitPattern: rowWidth) }
+
+    @inline(__always)
     func type(at index: Int32) -> SqliteValueType {
-        row(index).flatMap { SqliteValueType(rawValue: sqlite3_column_type($0, index)) } ?? .null
+        guard let pointer = row(index) else { return .null }
+        return SqliteValueType(rawValue: sqlite3_column_type(pointer, index)) ?? .null
     }
 
+    @inline(__always)
     func int64(at index: Int32) -> Int64 {
-        row(index).map { sqlite3_column_int64($0, index) } ?? 0
+        guard let pointer = row(index) else { return 0 }
+        return sqlite3_column_int64(pointer, index)
     }
 
+    @inline(__always)
     func double(at index: Int32) -> Double {
-        row(index).map { sqlite3_column_double($0, index) } ?? 0
+        guard let pointer = row(index) else { return 0 }
+        return sqlite3_column_double(pointer, index)
     }
 
     /// Text with its embedded NULs; `nil` for NULL and for invalid UTF-8.
     func text(at index: Int32) -> String? {
         guard let pointer = row(index), let start = sqlite3_column_text(pointer, index) else { return nil }
-        let bytes = UnsafeBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, index)))
-        return String(validating: bytes, as: UTF8.self)
+        return String(validUTF8: UnsafeBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, index))))
     }
 
     /// Terminated text inside SQLite, valid until the next step, reset or conversion.
@@ -230,8 +328,6 @@ public final class Statement {
 
 @available(*, unavailable, message: "A Statement belongs to the thread that uses its Database.")
 extension Statement: Sendable {}
-
-extension Statement: ConnectionHandle {}
 
 extension DatabaseError {
     static var statementRunning: DatabaseError {

@@ -1,54 +1,121 @@
+import Foundation
+
 /// Prepared statements that wait for their next use, by their text. The one that was used longest ago gives way.
 ///
 /// A statement leaves the cache while it is in use, so that two uses of one text never share it.
 struct StatementCache {
-    // The pointer is only handed from one owner to the next.
-    struct Entry: @unchecked Sendable {
-        let pointer: OpaquePointer
-        let useCount: Int
-        let targets: ChangeCollector.Targets
-        fileprivate var tick: UInt64 = 0
+    /// A text, byte for byte: what is the same to Swift may be another string to SQL.
+    struct Key {
+        let text: String
+        /// Made of the length and of some bytes: texts that differ elsewhere only share a chain.
+        let hash: UInt
 
-        init(pointer: OpaquePointer, useCount: Int, targets: ChangeCollector.Targets) {
-            self.pointer = pointer
-            self.useCount = useCount
-            self.targets = targets
+        init(_ text: String) {
+            self.text = text
+            hash = text.utf8.withContiguousStorageIfAvailable { Key.hash($0) } ?? UInt(text.utf8.count)
+        }
+
+        private static func hash(_ bytes: UnsafeBufferPointer<UInt8>) -> UInt {
+            let bytes = UnsafeRawBufferPointer(bytes)
+            var hash = UInt(bytes.count)
+            guard bytes.count >= 8 else {
+                for byte in bytes { hash = hash &* 31 &+ UInt(byte) }
+                return hash
+            }
+            let last = bytes.count - 8
+            for part in 0...4 {
+                let word = bytes.loadUnaligned(fromByteOffset: last * part / 4, as: UInt64.self)
+                hash = (hash ^ UInt(word)) &* 0x9e37_79b9_7f4a_7c15
+                hash ^= hash >> 32
+            }
+            return hash
+        }
+
+        static func == (first: Key, second: Key) -> Bool {
+            guard first.hash == second.hash else { return false }
+            let isSame = first.text.utf8.withContiguousStorageIfAvailable { first in
+                second.text.utf8.withContiguousStorageIfAvailable { second in
+                    first.count == second.count && memcmp(first.baseAddress!, second.baseAddress!, first.count) == 0
+                }
+            }
+            return (isSame ?? nil) ?? first.text.utf8.elementsEqual(second.text.utf8)
         }
     }
 
     /// 0 for no cache.
     private(set) var capacity = 0
-    private var entries: [String: Entry] = [:]
+    private var count = 0
+    private var chains: [PreparedStatement?] = []
     private var tick: UInt64 = 0
 
-    mutating func take(_ sql: String) -> Entry? {
-        entries.removeValue(forKey: sql)
+    mutating func take(_ key: Key) -> PreparedStatement? {
+        guard count > 0 else { return nil }
+        let chain = self.chain(of: key)
+        var before: PreparedStatement?
+        var candidate = chains[chain]
+        while let statement = candidate {
+            if let own = statement.cacheKey, own == key {
+                if let before { before.next = statement.next } else { chains[chain] = statement.next }
+                statement.next = nil
+                count -= 1
+                return statement
+            }
+            (before, candidate) = (statement, statement.next)
+        }
+        return nil
     }
 
-    /// Keeps the statement; returns what is to be finalised for it.
-    mutating func put(_ entry: Entry, for sql: String) -> [OpaquePointer] {
-        guard capacity > 0, entries[sql] == nil else { return [entry.pointer] }
-        var evicted: [OpaquePointer] = []
-        if entries.count >= capacity, let oldest = entries.min(by: { $0.value.tick < $1.value.tick }) {
-            entries[oldest.key] = nil
-            evicted = [oldest.value.pointer]
-        }
+    /// Keeps the statement; returns the one that is to be finalised for it.
+    mutating func put(_ statement: PreparedStatement) -> PreparedStatement? {
+        guard capacity > 0, let key = statement.cacheKey else { return statement }
+        // Another use of the text may have come back before.
+        let replaced = take(key)
+        let evicted = replaced ?? (count >= capacity ? takeOldest() : nil)
         tick += 1
-        var entry = entry
-        entry.tick = tick
-        entries[sql] = entry
+        statement.tick = tick
+        let chain = self.chain(of: key)
+        statement.next = chains[chain]
+        chains[chain] = statement
+        count += 1
         return evicted
     }
 
     /// Returns what is to be finalised.
-    mutating func removeAll() -> [OpaquePointer] {
-        defer { entries = [:] }
-        return entries.values.map(\.pointer)
+    mutating func removeAll() -> [PreparedStatement] {
+        var all: [PreparedStatement] = []
+        for chain in chains.indices {
+            while let statement = chains[chain] {
+                chains[chain] = statement.next
+                statement.next = nil
+                all.append(statement)
+            }
+        }
+        count = 0
+        return all
     }
 
     /// Returns what is to be finalised.
-    mutating func setCapacity(_ capacity: Int) -> [OpaquePointer] {
+    mutating func setCapacity(_ capacity: Int) -> [PreparedStatement] {
+        let all = removeAll()
         self.capacity = capacity
-        return entries.count > capacity ? removeAll() : []
+        var size = 16
+        while size < min(capacity, 1 << 16) * 2 { size *= 2 }
+        chains = Array(repeating: nil, count: size)
+        guard all.count <= capacity else { return all }
+        return all.sorted { $0.tick < $1.tick }.compactMap { put($0) }
+    }
+
+    private func chain(of key: Key) -> Int { Int(key.hash & UInt(chains.count - 1)) }
+
+    private mutating func takeOldest() -> PreparedStatement? {
+        var oldest: PreparedStatement?
+        for first in chains {
+            var candidate = first
+            while let statement = candidate {
+                if statement.tick < oldest?.tick ?? .max { oldest = statement }
+                candidate = statement.next
+            }
+        }
+        return oldest?.cacheKey.flatMap { take($0) }
     }
 }

@@ -79,6 +79,14 @@ final class Supervision {
         )
     }
 
+    /// Called before the first step of a statement that no other one calls: whether ``willStart(_:)`` has nothing to do.
+    @inline(__always)
+    func startsFreely(_ isReadOnly: Bool) -> Bool {
+        guard scope == .block, timeLimit == nil else { return false }
+        isWriting = !isReadOnly
+        return true
+    }
+
     /// Called before the first step of a statement.
     func willStart(_ statement: Statement) throws(DatabaseError) {
         let isNested = statement.connection.isRunning

@@ -10,11 +10,7 @@ extension ResultSet {
     ///
     /// An error that an `init(from:)` of your own throws is the ``DatabaseError/underlyingError`` of the one thrown.
     public func rows<Value: Decodable>(_ type: Value.Type) -> Rows<Value> {
-        let decoder = RowDecoder(
-            statement: prepared,
-            dateFormat: parentDB?.dateFormat,
-            naming: parentDB?.columnNaming ?? .asIs
-        )
+        let decoder = RowDecoder(statement: prepared, naming: parentDB?.columnNaming ?? .asIs)
         let owner = RowDecoder.Owner(decoder)
         return Rows(self) { () throws(DatabaseError) in try owner.decoder.nextRow(type) }
     }

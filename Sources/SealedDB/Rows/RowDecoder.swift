@@ -7,7 +7,6 @@ import Foundation
 /// says if that is ``ColumnReadable``, or if it codes itself as a single value; every other one is JSON text.
 final class RowDecoder: Decoder {
     let statement: Statement
-    let dateFormat: DateFormatter?
     let naming: ColumnNaming
     let codingPath: [any CodingKey] = []
     let userInfo: [CodingUserInfoKey: Any] = [:]
@@ -22,9 +21,8 @@ final class RowDecoder: Decoder {
         let readable: (any ColumnReadable.Type)?
     }
 
-    init(statement: Statement, dateFormat: DateFormatter?, naming: ColumnNaming) {
+    init(statement: Statement, naming: ColumnNaming) {
         self.statement = statement
-        self.dateFormat = dateFormat
         self.naming = naming
     }
 
@@ -79,7 +77,7 @@ final class RowDecoder: Decoder {
         }
     }
 
-    func column(at index: Int32) -> Column { Column(statement: statement, dateFormat: dateFormat, index: index) }
+    func column(at index: Int32) -> Column { Column(statement: statement, index: index) }
 
     func isNull(at index: Int32) -> Bool { statement.storedType(at: index) == .null }
 

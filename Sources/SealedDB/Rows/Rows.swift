@@ -100,35 +100,51 @@ extension ResultSet {
     func tuples<each Value: ColumnReadable>(
         _ type: (repeat each Value).Type
     ) -> Rows<(repeat each Value)> {
-        // Not the set itself, whose weak references make it slow to retain.
-        let cursor = RowCursor(self)
-        var width: Int32 = 0
-        for _ in repeat (each Value).self { width += 1 }
-        return Rows(self) { [width] () throws(DatabaseError) in
-            try cursor.next(type, width: width)
-        }
+        var cursor = RowCursor(self)
+        for element in repeat (each Value).self { cursor.add(element) }
+        return Rows(self) { [cursor] () throws(DatabaseError) in try cursor.next(type) }
     }
 }
 
-/// The execution of a statement, row by row.
+/// The execution of a statement, row by row, as tuples.
 @usableFromInline
 struct RowCursor {
     let statement: Statement
-    let dateFormat: DateFormatter?
+    private var plan = TuplePlan()
+    private var width: Int32 = 0
 
     @usableFromInline
     init(_ resultSet: ResultSet) {
         statement = resultSet.prepared
-        dateFormat = resultSet.parentDB?.dateFormat
+    }
+
+    @usableFromInline
+    mutating func add(_ type: Any.Type) {
+        plan.add(type)
+        width += 1
     }
 
     @inlinable
+    @inline(__always)
     func next<each Value: ColumnReadable>(
-        _ type: (repeat each Value).Type,
-        width: Int32
+        _ type: (repeat each Value).Type
     ) throws(DatabaseError) -> (repeat each Value)? {
         guard try step() else { return nil }
-        var column = try column(before: width)
+        let row: (repeat each Value)? = withUnsafeTemporaryAllocation(of: type, capacity: 1) { row in
+            guard read(into: UnsafeMutableRawBufferPointer(row)) else { return nil }
+            return row.moveElement(from: 0)
+        }
+        if let row { return row }
+        return try read(type)
+    }
+
+    /// Element by element, also to find out what is wrong with one.
+    @inlinable
+    @inline(never)
+    func read<each Value: ColumnReadable>(
+        _ type: (repeat each Value).Type
+    ) throws(DatabaseError) -> (repeat each Value) {
+        var column = try columnBeforeFirst()
         func next<Next: ColumnReadable>(_ type: Next.Type) throws(DatabaseError) -> Next {
             column.position += 1
             return try Next(column: column)
@@ -139,10 +155,16 @@ struct RowCursor {
     @usableFromInline
     func step() throws(DatabaseError) -> Bool { try statement.step() }
 
-    /// The place before the first column of the current row, which has so many columns.
+    /// False, with nothing read, where that is left to ``read(_:)``.
     @usableFromInline
-    func column(before width: Int32) throws(DatabaseError) -> Column {
-        if statement.rowNumber == 1, statement.columnCount < width {
+    func read(into place: UnsafeMutableRawBufferPointer) -> Bool {
+        guard let start = place.baseAddress else { return false }
+        return plan.read(statement, into: start)
+    }
+
+    @usableFromInline
+    func columnBeforeFirst() throws(DatabaseError) -> Column {
+        guard statement.columnCount >= width else {
             throw DatabaseError(
                 extendedCode: SQLITE_RANGE,
                 reason: .misuse,
@@ -150,6 +172,6 @@ struct RowCursor {
                 sql: statement.sql
             )
         }
-        return Column(statement: statement, dateFormat: dateFormat, index: -1)
+        return Column(statement: statement, index: -1)
     }
 }

@@ -23,31 +23,47 @@ public protocol Bindable {
 /// https://www.sqlite.org/c3ref/bind_blob.html
 public struct ParameterSlot: ~Copyable {
     // Kept alive by the caller of `bind(to:)`, which the slot cannot outlive.
-    unowned(unsafe) let statement: Statement
-    let dateFormat: DateFormatter?
-    @usableFromInline var position: Int32 = 0
+    private let reference: Unmanaged<Statement>
+    @usableFromInline var position: Int32
 
-    init(statement: Statement, dateFormat: DateFormatter?) {
-        self.statement = statement
-        self.dateFormat = dateFormat
+    @usableFromInline
+    init(statement: Statement, position: Int32 = 0) {
+        reference = .passUnretained(statement)
+        self.position = position
     }
+
+    var statement: Statement { reference._withUnsafeGuaranteedRef { $0 } }
 
     /// Number of the parameter, from 1.
     public var index: Int32 { position }
 
-    public func bindNull() throws(DatabaseError) { try statement.bindNull(at: index) }
+    public func bindNull() throws(DatabaseError) {
+        guard reference._withUnsafeGuaranteedRef({ $0.bindNull(to: position) }) else { throw failure }
+    }
 
     /// As INTEGER.
-    public func bind(_ value: Int64) throws(DatabaseError) { try statement.bind(value, at: index) }
+    public func bind(_ value: Int64) throws(DatabaseError) {
+        guard reference._withUnsafeGuaranteedRef({ $0.bind(value, to: position) }) else { throw failure }
+    }
 
     /// As REAL; NaN becomes NULL.
-    public func bind(_ value: Double) throws(DatabaseError) { try statement.bind(value, at: index) }
+    public func bind(_ value: Double) throws(DatabaseError) {
+        guard reference._withUnsafeGuaranteedRef({ $0.bind(value, to: position) }) else { throw failure }
+    }
 
     /// As TEXT, with its embedded NULs.
-    public func bind(_ value: String) throws(DatabaseError) { try statement.bind(value, at: index) }
+    public func bind(_ value: String) throws(DatabaseError) {
+        guard reference._withUnsafeGuaranteedRef({ $0.bind(value, to: position) }) else { throw failure }
+    }
 
     /// As BLOB, copied; no bytes are an empty blob, not NULL.
-    public func bind(_ bytes: UnsafeRawBufferPointer) throws(DatabaseError) { try statement.bind(bytes, at: index) }
+    public func bind(_ bytes: UnsafeRawBufferPointer) throws(DatabaseError) {
+        guard reference._withUnsafeGuaranteedRef({ $0.bind(bytes, to: position) }) else { throw failure }
+    }
+
+    private var failure: DatabaseError {
+        @inline(never) get { statement.bindingFailure }
+    }
 
     /// An error that says why a value of this type cannot be bound, to be thrown from ``Bindable/bind(to:)``.
     public func mismatch(_ type: Any.Type, _ detail: String) -> DatabaseError {
@@ -57,6 +73,27 @@ public struct ParameterSlot: ~Copyable {
             message: "The \(type) for parameter \(index) \(detail). Nothing was executed.",
             sql: statement.sql
         )
+    }
+}
+
+extension ParameterSlot {
+    /// Binds the value to the next parameter. Of the comparisons the one that holds remains, where the type is known:
+    /// the compiler (6.3) would call even then a witness that throws a typed error, and could not see into it.
+    @inlinable
+    @inline(__always)
+    mutating func bindNext<Value: Bindable>(_ value: Value) throws(DatabaseError) {
+        position += 1
+        if Value.self == Int64.self {
+            try bind(unsafeBitCast(value, to: Int64.self))
+        } else if Value.self == Int.self {
+            try bind(Int64(unsafeBitCast(value, to: Int.self)))
+        } else if Value.self == Double.self {
+            try bind(unsafeBitCast(value, to: Double.self))
+        } else if Value.self == String.self {
+            try bind(unsafeBitCast(value, to: String.self))
+        } else {
+            try value.bind(to: self)
+        }
     }
 }
 

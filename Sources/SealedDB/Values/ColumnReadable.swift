@@ -39,15 +39,16 @@ public protocol ColumnReadable {
 /// https://www.sqlite.org/c3ref/column_blob.html
 public struct Column: ~Copyable {
     // Kept alive by the caller of `init(column:)`, which the column cannot outlive.
-    unowned(unsafe) let statement: Statement
-    let dateFormat: DateFormatter?
+    private let reference: Unmanaged<Statement>
     @usableFromInline var position: Int32
 
-    init(statement: Statement, dateFormat: DateFormatter?, index: Int32) {
-        self.statement = statement
-        self.dateFormat = dateFormat
-        self.position = index
+    @inline(__always)
+    init(statement: Statement, index: Int32) {
+        reference = .passUnretained(statement)
+        position = index
     }
+
+    var statement: Statement { reference._withUnsafeGuaranteedRef { $0 } }
 
     /// Index of the column, from 0.
     public var index: Int32 { position }
@@ -56,14 +57,25 @@ public struct Column: ~Copyable {
     public var name: String { statement.columnName(at: index) ?? "" }
 
     /// Type of the value in this row.
-    public var type: SqliteValueType { statement.storedType(at: index) }
+    public var type: SqliteValueType { reference._withUnsafeGuaranteedRef { $0.storedType(at: position) } }
 
     /// Whether the value in this row is NULL.
     public var isNull: Bool { type == .null }
 
     /// `nil` unless the value is an INTEGER.
     @usableFromInline
-    func integer() -> Int64? { statement.storedInteger(at: position) }
+    func integer() -> Int64? { reference._withUnsafeGuaranteedRef { $0.storedInteger(at: position) } }
+
+    /// `nil` unless the value is a REAL or an INTEGER.
+    @usableFromInline
+    func number() -> Double? { reference._withUnsafeGuaranteedRef { $0.storedNumber(at: position) } }
+
+    /// `nil` unless the value is a TEXT of valid UTF-8.
+    @usableFromInline
+    func text() -> String? { reference._withUnsafeGuaranteedRef { $0.storedText(at: position) } }
+
+    /// `nil` unless the value is a BLOB.
+    func data() -> Data? { reference._withUnsafeGuaranteedRef { $0.storedData(at: position) } }
 
     /// Calls `body` with the bytes of a BLOB or TEXT, without copying them; they are valid only meanwhile, and there are
     /// none for NULL.

@@ -5,7 +5,7 @@ public import Foundation
 extension Date: Bindable, ColumnReadable {
     /// As REAL seconds since 1970; if the database has a date format, as TEXT in it.
     public func bind(to slot: borrowing ParameterSlot) throws(DatabaseError) {
-        if let format = slot.dateFormat {
+        if let format = slot.statement.dateFormat {
             try slot.bind(format.string(from: self))
         } else {
             try slot.bind(timeIntervalSince1970)
@@ -14,13 +14,13 @@ extension Date: Bindable, ColumnReadable {
 
     /// Reads seconds since 1970; if the database has a date format, TEXT in it.
     public init(column: borrowing Column) throws(DatabaseError) {
-        if let format = column.dateFormat {
+        if let format = column.statement.dateFormat {
             guard let date = format.date(from: try column.text(for: Self.self)) else {
                 throw column.mismatch(Self.self, "that is not in the database's date format")
             }
             self = date
         } else {
-            guard let seconds = column.statement.storedNumber(at: column.index) else {
+            guard let seconds = column.number() else {
                 throw column.mismatch(Self.self)
             }
             self.init(timeIntervalSince1970: seconds)

@@ -41,7 +41,7 @@ extension Double: Bindable, ColumnReadable {
 
     /// Reads a REAL, or an INTEGER rounded to the nearest.
     public init(column: borrowing Column) throws(DatabaseError) {
-        guard let stored = column.statement.storedNumber(at: column.index) else { throw column.mismatch(Self.self) }
+        guard let stored = column.number() else { throw column.mismatch(Self.self) }
         self = stored
     }
 }
@@ -52,7 +52,7 @@ extension Float: Bindable, ColumnReadable {
 
     /// Reads a REAL or an INTEGER, rounded to the nearest; one that only infinity could stand for is an error.
     public init(column: borrowing Column) throws(DatabaseError) {
-        guard let stored = column.statement.storedNumber(at: column.index) else { throw column.mismatch(Self.self) }
+        guard let stored = column.number() else { throw column.mismatch(Self.self) }
         let value = Float(stored)
         guard value.isFinite || !stored.isFinite else { throw column.mismatch(Self.self, "that does not fit") }
         self = value

@@ -2,18 +2,20 @@ import Foundation
 
 extension Statement {
     /// Binds the values to the parameters in order, one each.
-    func bind(all values: [Any]?, dateFormat: DateFormatter?) throws(DatabaseError) {
-        lacksValues = true
-        try checkCount(values?.count ?? 0)
-        for (position, value) in (values ?? []).enumerated() {
-            try bind(any: value, at: Int32(position + 1), dateFormat: dateFormat)
+    func bind(all values: [Any]?) throws(DatabaseError) {
+        let values = values ?? []
+        try beginBinding(values.count)
+        var position: Int32 = 0
+        for value in values {
+            position += 1
+            try bind(any: value, at: position)
         }
-        lacksValues = false
+        endBinding()
     }
 
     /// Binds the values to the parameters of the form `:name`; keys are without the colon, surplus keys are ignored.
-    func bind(named values: [AnyHashable: Any], dateFormat: DateFormatter?) throws(DatabaseError) {
-        lacksValues = true
+    func bind(named values: [AnyHashable: Any]) throws(DatabaseError) {
+        try beginBinding(Int(parameterCount))
         for index in 1..<max(1, parameterCount + 1) {
             guard let name = parameterName(at: index), name.hasPrefix(":") else {
                 throw DatabaseError(
@@ -34,13 +36,13 @@ extension Statement {
                     sql: sql
                 )
             }
-            try bind(any: value, at: index, dateFormat: dateFormat)
+            try bind(any: value, at: index)
         }
-        lacksValues = false
+        endBinding()
     }
 
     /// Binds by dynamic type. A type without a meaning in SQL is an error; FMDB would store its description.
-    func bind(any value: Any, at index: Int32, dateFormat: DateFormatter?) throws(DatabaseError) {
+    func bind(any value: Any, at index: Int32) throws(DatabaseError) {
         // Comparing types is faster than asking for one after the other.
         switch ObjectIdentifier(Swift.type(of: value)) {
         case ObjectIdentifier(String.self): try bind(value as! String, at: index)
@@ -50,22 +52,22 @@ extension Statement {
         case ObjectIdentifier(Int64.self): try bind(value as! Int64, at: index)
         case ObjectIdentifier(Data.self): try bind(value as! Data, at: index)
         case ObjectIdentifier(NSNull.self): try bindNull(at: index)
-        default: try bind(unusual: value, at: index, dateFormat: dateFormat)
+        default: try bind(unusual: value, at: index)
         }
     }
 
-    private func bind(unusual value: Any, at index: Int32, dateFormat: DateFormatter?) throws(DatabaseError) {
+    private func bind(unusual value: Any, at index: Int32) throws(DatabaseError) {
         switch value {
-        case let value as any Bindable: try bind(bindable: value, at: index, dateFormat: dateFormat)
+        case let value as any Bindable: try bind(bindable: value, at: index)
         case let value as NSNumber: try bind(number: value, at: index)
         case let value as NSString: try bind(value as String, at: index)
         case let value as NSData: try bind(value as Data, at: index)
-        case let value as NSDate: try bind(bindable: value as Date, at: index, dateFormat: dateFormat)
+        case let value as NSDate: try bind(bindable: value as Date, at: index)
         default:
             let mirror = Mirror(reflecting: value)
             guard mirror.displayStyle == .optional else { throw unbindable(value, at: index) }
             if let wrapped = mirror.children.first?.value {
-                try bind(any: wrapped, at: index, dateFormat: dateFormat)
+                try bind(any: wrapped, at: index)
             } else {
                 try bindNull(at: index)
             }
@@ -74,17 +76,14 @@ extension Statement {
 
     private func bind(
         bindable value: any Bindable,
-        at index: Int32,
-        dateFormat: DateFormatter?
+        at index: Int32
     ) throws(DatabaseError) {
-        var slot = ParameterSlot(statement: self, dateFormat: dateFormat)
-        slot.position = index
-        try value.bind(to: slot)
+        try value.bind(to: ParameterSlot(statement: self, position: index))
     }
 
     private func bind(number value: NSNumber, at index: Int32) throws(DatabaseError) {
         if let decimal = value as? NSDecimalNumber {
-            try bind(bindable: decimal.decimalValue, at: index, dateFormat: nil)
+            try bind(bindable: decimal.decimalValue, at: index)
         } else if ["f", "d"].contains(String(cString: value.objCType)) {
             try bind(value.doubleValue, at: index)
         } else {

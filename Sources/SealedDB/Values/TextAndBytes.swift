@@ -26,8 +26,8 @@ extension Data: Bindable, ColumnReadable {
 
     /// Reads a BLOB, copying it.
     public init(column: borrowing Column) throws(DatabaseError) {
-        guard column.type == .blob else { throw column.mismatch(Self.self) }
-        self = column.withUnsafeBytes { Data($0) }
+        guard let data = column.data() else { throw column.mismatch(Self.self) }
+        self = data
     }
 }
 
@@ -56,7 +56,7 @@ extension Bindable where Self == NSNull {
 
 extension Column {
     func text(for type: Any.Type) throws(DatabaseError) -> String {
-        guard let text = statement.storedText(at: index) else {
+        guard let text = self.text() else {
             throw mismatch(type, self.type == .text ? "that is not valid UTF-8" : "")
         }
         return text

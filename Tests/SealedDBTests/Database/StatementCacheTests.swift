@@ -62,6 +62,39 @@ struct StatementCacheTests {
         #expect(try db.prepare(sql).statement?.useCount == 5)
     }
 
+    @Test func textsOfEqualCharactersAndOtherBytesAreTwoStatements() throws {
+        let db = try database()
+        // Equal to Swift, but not to SQL.
+        #expect(try db.integers("SELECT length('e\u{301}')") == [2])
+        #expect(try db.integers("SELECT length('\u{e9}')") == [1])
+        #expect(try db.integers("SELECT length('e\u{301}')") == [2])
+    }
+
+    @Test func textsThatDifferInOneByteAnywhere() throws {
+        let db = try database(capacity: 1000)
+        // Each text twice, so that one that is taken for another gives a wrong number.
+        let texts = (0..<40).flatMap { place in
+            (0..<8).map {
+                "SELECT " + String(repeating: "0", count: place) + "\($0)" + String(repeating: "1", count: 5)
+            }
+        }
+        for sql in texts + texts {
+            let expected = try #require(Int(sql.dropFirst(7).suffix(18)))
+            #expect(try db.integers(sql) == [expected])
+        }
+        #expect(try db.prepare("SELECT 0011111").statement?.useCount == 3)
+    }
+
+    @Test func aSmallerCapacityKeepsNothingBeyondIt() throws {
+        let db = try database(capacity: 4)
+        for number in 1...4 { #expect(try db.integers("SELECT \(number)") == [number]) }
+        db.shouldCacheStatements = false
+        #expect(try db.prepare("SELECT 4").statement?.useCount == 1)
+        db.shouldCacheStatements = true
+        #expect(try useCount("SELECT 4", db) == 1)
+        #expect(try db.prepare("SELECT 4").statement?.useCount == 3)
+    }
+
     @Test func theOldestGivesWay() throws {
         let db = try database(capacity: 2)
         #expect(try useCount("SELECT 1", db) == 1)

@@ -31,6 +31,49 @@ struct RowsTests {
         #expect(error?.message == "2 columns were asked for, but the query has 1.")
     }
 
+    @Test func tuplesOfAllUsualTypes() throws {
+        typealias Row = (Int64, Int, Double, String, Data, Int?, Double?, String?, Data?)
+        let full = try #require(
+            try database.first(
+                Row.self,
+                "SELECT 1, -2, 3.5, 'a text that is no short one', x'0102', 6, 7.5, 'h', x'09'"
+            )
+        )
+        #expect(full.0 == 1 && full.1 == -2 && full.2 == 3.5 && full.3 == "a text that is no short one")
+        #expect(full.4 == Data([1, 2]) && full.5 == 6 && full.6 == 7.5 && full.7 == "h" && full.8 == Data([9]))
+        let empty = try #require(
+            try database.first(Row.self, "SELECT 0, 0, 4, '', x'', NULL, NULL, NULL, NULL")
+        )
+        #expect(empty.2 == 4 && empty.3 == "" && empty.4 == Data())
+        #expect(empty.5 == nil && empty.6 == nil && empty.7 == nil && empty.8 == nil)
+        // One that is none of them, and more than sixteen.
+        let date = try #require(try database.first((Int, Date, String).self, "SELECT 1, 2, 'three'"))
+        #expect(date.0 == 1 && date.1 == Date(timeIntervalSince1970: 2) && date.2 == "three")
+        typealias Wide = (Int, Int, Int, Int, Int, Int, Int, Int, Int, Int, Int, Int, Int, Int, Int, Int, String)
+        let wide = try #require(
+            try database.first(Wide.self, "SELECT 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 'last'")
+        )
+        #expect(wide.0 == 1 && wide.15 == 16 && wide.16 == "last")
+    }
+
+    @Test func tupleWithAValueOfAnotherType() throws {
+        let text = String(repeating: "long ", count: 20)
+        for (sql, column, found) in [
+            ("SELECT ?, x'00', 'x', 1.5, 1", 0, "INTEGER"), ("SELECT ?1, 'x', 'x', 1.5, 1", 1, "TEXT"),
+            ("SELECT ?1, x'00', CAST(x'ff' AS TEXT), 1.5, 1", 2, "TEXT"), ("SELECT ?1, x'00', 'x', NULL, 1", 3, "NULL"),
+            ("SELECT ?1, x'00', NULL, 1.5, 'x'", 4, "TEXT"),
+        ] {
+            let rows =
+                try column == 0 ? database.executeQuery(SQL(raw: sql), 1) : database.executeQuery(SQL(raw: sql), text)
+            let error = try #require(throws: DatabaseError.self) {
+                try rows.rows((String, Data, String?, Double, Int?).self).next()
+            }
+            #expect(error.reason == .typeMismatch)
+            #expect(error.message.hasPrefix("Row 1, column"))
+            #expect(error.message.contains("(index \(column))") && error.message.contains("found \(found)"))
+        }
+    }
+
     @Test func scalars() throws {
         #expect(try database.scalar(Int.self, "SELECT count(*) FROM person") == 2)
         #expect(try database.scalar(String.self, "SELECT email FROM person WHERE id = 2") == nil)

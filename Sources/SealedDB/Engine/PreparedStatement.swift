@@ -1,0 +1,134 @@
+internal import SQLiteEngine
+
+/// A statement that SQLite has compiled, with what has been learned of it. Between its uses it waits in the cache; each
+/// use is a ``Statement``.
+///
+/// Belongs to the thread that uses its connection. It is finalised by whoever claims it, and only then let go.
+final class PreparedStatement {
+    /// `nil` for text without a statement.
+    let pointer: OpaquePointer?
+    let kind: StatementKind
+    /// Errors then leave the text out.
+    let holdsKey: Bool
+    /// Whether it leaves the database file as it is. https://www.sqlite.org/c3ref/stmt_readonly.html
+    let isReadOnly: Bool
+    let parameterCount: Int32
+    /// The text, if it may be kept for another use.
+    var cacheKey: StatementCache.Key?
+    /// How many uses it has begun.
+    var useCount = 0
+    /// What it may write, where changes are observed.
+    var targets = ChangeCollector.Targets()
+    /// Where its columns are, once that was asked, and how often SQLite had prepared it anew by then.
+    @exclusivity(unchecked) private var columnNames: (names: ColumnNames, reprepareCount: Int32)?
+    // Used by calls that do not nest.
+    @exclusivity(unchecked) private var boundBytes: BoundBytes
+
+    /// For the cache: the next one with the same hash, and when this one came.
+    var next: PreparedStatement?
+    var tick: UInt64 = 0
+
+    init(_ pointer: OpaquePointer?, kind: StatementKind, holdsKey: Bool) {
+        self.pointer = pointer
+        self.kind = kind
+        self.holdsKey = holdsKey
+        isReadOnly = pointer.map { sqlite3_stmt_readonly($0) != 0 } ?? true
+        parameterCount = pointer.map { sqlite3_bind_parameter_count($0) } ?? 0
+        // What is bound to a statement that is used once may be a key: SQLite's own copy goes with the statement.
+        boundBytes = BoundBytes(capacity: kind == .reusable ? BoundBytes.usualCapacity : 0)
+    }
+
+    /// For whoever has claimed it. https://www.sqlite.org/c3ref/finalize.html
+    func end() { sqlite3_finalize(pointer) }
+
+    /// Makes it ready for its next use, with no values.
+    func clear(_ pointer: OpaquePointer, hasRun: Bool) {
+        // The result repeats the last step's error, which was reported then.
+        if hasRun { sqlite3_reset(pointer) }
+        guard parameterCount > 0 else { return }
+        sqlite3_clear_bindings(pointer)
+        boundBytes.wipe()
+    }
+
+    // MARK: Columns
+
+    /// -1 if there is none.
+    func columnIndex(of name: String, _ pointer: OpaquePointer) -> Int32 {
+        if columnNames == nil {
+            let names = (0..<sqlite3_column_count(pointer)).map { sqlite3_column_name(pointer, $0) }
+            columnNames = (ColumnNames(names.map { $0.map { String(cString: $0) } ?? "" }), reprepareCount(pointer))
+        }
+        return columnNames!.names.index(of: name)
+    }
+
+    /// At the first row: in the step to it, SQLite may have found another schema.
+    func checkColumnNames(_ pointer: OpaquePointer) {
+        if let known = columnNames?.reprepareCount, known != reprepareCount(pointer) { columnNames = nil }
+    }
+
+    /// How often SQLite has prepared it anew because of a changed schema. https://www.sqlite.org/c3ref/stmt_status.html
+    private func reprepareCount(_ pointer: OpaquePointer) -> Int32 {
+        sqlite3_stmt_status(pointer, SQLITE_STMTSTATUS_REPREPARE, 0)
+    }
+
+    // MARK: Values
+
+    /// All values are about to be bound again, and none is in use.
+    func rewindBoundBytes() { boundBytes.rewind() }
+
+    func bindText(_ bytes: UnsafeRawBufferPointer, to pointer: OpaquePointer, at index: Int32) -> Int32 {
+        if let kept = boundBytes.keep(bytes) {
+            return sealeddb_bind_static_text(pointer, index, kept, UInt64(bytes.count))
+        }
+        return sealeddb_bind_text(pointer, index, bytes.baseAddress, UInt64(bytes.count))
+    }
+
+    func bindBlob(_ bytes: UnsafeRawBufferPointer, to pointer: OpaquePointer, at index: Int32) -> Int32 {
+        if let kept = boundBytes.keep(bytes) {
+            return sealeddb_bind_static_blob(pointer, index, kept, UInt64(bytes.count))
+        }
+        return sealeddb_bind_blob(pointer, index, bytes.baseAddress, UInt64(bytes.count))
+    }
+}
+
+/// Small texts and blobs that are bound to a statement, in one piece of memory that is used again for the next values.
+/// SQLite reads them there, where it would otherwise allocate memory for a copy of each.
+///
+/// The memory is SQLite's, so that it is locked and wiped where SQLCipher is told to do so with all of it.
+/// https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_memory_security
+struct BoundBytes: ~Copyable {
+    static let usualCapacity = 4096
+    /// A longer value costs more to copy than to allocate.
+    private static let longest = 1024
+
+    private let capacity: Int
+    private var start: UnsafeMutableRawPointer?
+    private var count = 0
+
+    init(capacity: Int) { self.capacity = capacity }
+
+    deinit {
+        sqlite3_free(start)
+    }
+
+    /// `nil` if there is no place for it. Valid until ``rewind()``.
+    mutating func keep(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawPointer? {
+        guard let source = bytes.baseAddress, bytes.count <= min(BoundBytes.longest, capacity &- count) else {
+            return nil
+        }
+        if start == nil { start = sqlite3_malloc64(UInt64(capacity)) }
+        guard let start else { return nil }
+        let place = start + count
+        place.copyMemory(from: source, byteCount: bytes.count)
+        count &+= bytes.count
+        return UnsafeRawPointer(place)
+    }
+
+    mutating func rewind() { count = 0 }
+
+    /// Leaves nothing for whoever looks at the memory while the statement waits in the cache.
+    mutating func wipe() {
+        if count > 0 { start?.initializeMemory(as: UInt8.self, repeating: 0, count: count) }
+        count = 0
+    }
+}

@@ -1,0 +1,122 @@
+internal import Foundation
+internal import SQLiteEngine
+
+/// What a tuple consists of, if these are usual types only: its rows are then read here, without a call through a witness
+/// for each column, and put where they are in the tuple's memory.
+@usableFromInline
+struct TuplePlan {
+    private enum Kind: UInt64 {
+        // All begin where 8 divides the address, and the next one begins behind 8 or 16 bytes.
+        case int64 = 1
+        case double, string, data
+        case optionalInt64, optionalDouble, optionalString, optionalData
+
+        init?(_ type: Any.Type) {
+            switch ObjectIdentifier(type) {
+            case ObjectIdentifier(Int64.self), ObjectIdentifier(Int.self): self = .int64
+            case ObjectIdentifier(Double.self): self = .double
+            case ObjectIdentifier(String.self): self = .string
+            case ObjectIdentifier(Data.self): self = .data
+            case ObjectIdentifier(Int64?.self), ObjectIdentifier(Int?.self): self = .optionalInt64
+            case ObjectIdentifier(Double?.self): self = .optionalDouble
+            case ObjectIdentifier(String?.self): self = .optionalString
+            case ObjectIdentifier(Data?.self): self = .optionalData
+            default: return nil
+            }
+        }
+
+        var stride: Int { self == .int64 || self == .double ? 8 : 16 }
+    }
+
+    /// Four bits for each, the first in the lowest; 0 if there is another one.
+    private var kinds: UInt64 = 0
+    private var count = 0
+    private var isUsual = true
+
+    @usableFromInline
+    init() {}
+
+    @usableFromInline
+    mutating func add(_ type: Any.Type) {
+        guard isUsual, count < 16, let kind = Kind(type) else {
+            (kinds, isUsual) = (0, false)
+            return
+        }
+        kinds |= kind.rawValue << UInt64(4 * count)
+        count += 1
+    }
+
+    /// Reads the current row; false, with nothing in the memory, if a value is not of its type or there are too few.
+    @usableFromInline
+    func read(_ statement: Statement, into start: UnsafeMutableRawPointer) -> Bool {
+        guard isUsual, statement.hasColumn(Int32(truncatingIfNeeded: count - 1)) else { return false }
+        var rest = kinds
+        var place = start
+        var index: Int32 = 0
+        while let kind = Kind(rawValue: rest & 15) {
+            guard read(kind, statement, index, into: place) else {
+                destroy(index, from: start)
+                return false
+            }
+            rest >>= 4
+            place += kind.stride
+            index += 1
+        }
+        return true
+    }
+
+    @inline(__always)
+    private func read(
+        _ kind: Kind,
+        _ statement: Statement,
+        _ index: Int32,
+        into place: UnsafeMutableRawPointer
+    ) -> Bool {
+        switch kind {
+        case .int64:
+            guard let value = statement.storedInteger(at: index) else { return false }
+            place.storeBytes(of: value, as: Int64.self)
+        case .double:
+            guard let value = statement.storedNumber(at: index) else { return false }
+            place.storeBytes(of: value, as: Double.self)
+        case .string:
+            guard let value = statement.storedText(at: index) else { return false }
+            place.initializeMemory(as: String.self, to: value)
+        case .data:
+            guard let value = statement.storedData(at: index) else { return false }
+            place.initializeMemory(as: Data.self, to: value)
+        case .optionalInt64:
+            let value = statement.storedInteger(at: index)
+            guard value != nil || statement.storedType(at: index) == .null else { return false }
+            place.initializeMemory(as: Int64?.self, to: value)
+        case .optionalDouble:
+            let value = statement.storedNumber(at: index)
+            guard value != nil || statement.storedType(at: index) == .null else { return false }
+            place.initializeMemory(as: Double?.self, to: value)
+        case .optionalString:
+            let value = statement.storedText(at: index)
+            guard value != nil || statement.storedType(at: index) == .null else { return false }
+            place.initializeMemory(as: String?.self, to: value)
+        case .optionalData:
+            let value = statement.storedData(at: index)
+            guard value != nil || statement.storedType(at: index) == .null else { return false }
+            place.initializeMemory(as: Data?.self, to: value)
+        }
+        return true
+    }
+
+    private func destroy(_ count: Int32, from start: UnsafeMutableRawPointer) {
+        var rest = kinds
+        var place = start
+        for _ in 0..<count {
+            guard let kind = Kind(rawValue: rest & 15) else { return }
+            switch kind {
+            case .string, .optionalString: place.assumingMemoryBound(to: String?.self).deinitialize(count: 1)
+            case .data, .optionalData: place.assumingMemoryBound(to: Data?.self).deinitialize(count: 1)
+            case .int64, .double, .optionalInt64, .optionalDouble: break
+            }
+            rest >>= 4
+            place += kind.stride
+        }
+    }
+}
