@@ -9,7 +9,8 @@ struct RotationKillTests {
         "rename", "renameat", "renameat2", "unlink", "unlinkat", "link", "linkat", "fsync", "fdatasync", "ftruncate",
     ]
 
-    /// One system call of a run: its name, and how many of that name came up to it. That is how strace counts.
+    /// One system call of a run: its name, and how many of that name its thread had made by then. That is how strace
+    /// counts.
     private struct KillPoint {
         let call: String
         let count: Int
@@ -18,10 +19,10 @@ struct RotationKillTests {
     private func killPoints(in trace: String) -> [KillPoint] {
         var counts: [String: Int] = [:]
         return trace.split(separator: "\n").compactMap { line in
-            guard let match = line.firstMatch(of: /^\d+ +(\w+)\(/) else { return nil }
-            let call = String(match.1)
-            counts[call, default: 0] += 1
-            return KillPoint(call: call, count: counts[call, default: 0])
+            guard let match = line.firstMatch(of: /^(\d+) +(\w+)\(/) else { return nil }
+            let call = String(match.2)
+            counts["\(match.1) \(call)", default: 0] += 1
+            return KillPoint(call: call, count: counts["\(match.1) \(call)", default: 0])
         }
     }
 
