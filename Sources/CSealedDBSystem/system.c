@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
@@ -175,4 +176,9 @@ int sealeddb_excluding_lock(int descriptor, int *type, long long start, long lon
     *type = lock.l_type;
     *count = lock.l_len;
     return 0;
+}
+
+int sealeddb_terminal_columns(int descriptor) {
+    struct winsize size;
+    return ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }

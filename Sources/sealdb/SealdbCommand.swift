@@ -23,6 +23,7 @@ struct SealdbCommand: ParsableCommand {
 
             EXIT STATUS
               0   done
+              2   partial: of several stores some failed, and --continue-on-error was given
               64  usage: wrong arguments or options
               65  data: damaged, malformed, not a store, bad CSV, or SQL that the database rejects
               66  no input: the store, key file or input file is missing or unreadable
@@ -33,12 +34,13 @@ struct SealdbCommand: ParsableCommand {
               75  busy: another process has the store locked; try again later
               77  wrong key, or the store needs a key
               78  configuration: unsafe key file, wrong library, unsupported in this build
-              130, 143  stopped by SIGINT or SIGTERM
+              129, 130, 143  stopped by SIGHUP, SIGINT or SIGTERM
             """,
         subcommands: [
             KeygenCommand.self, KeyringCommand.self, CreateCommand.self, EncryptCommand.self, ImportCommand.self,
             QueryCommand.self, ExecCommand.self, InfoCommand.self, VerifyCommand.self, RotateCommand.self,
-            MigrateCommand.self, BackupCommand.self, RestoreCommand.self, DecryptCommand.self, DoctorCommand.self,
+            StatusCommand.self, MigrateCommand.self, BackupCommand.self, RestoreCommand.self, DecryptCommand.self,
+            DoctorCommand.self,
         ]
     )
 
@@ -65,7 +67,7 @@ struct SealdbCommand: ParsableCommand {
         // So is a file that grows past a limit.
         signal(SIGXFSZ, SIG_IGN)
         do {
-            var command = try parseAsRoot()
+            var command = try parseAsRoot(RotationOptions.normalized(Array(CommandLine.arguments.dropFirst())))
             try command.run()
         } catch {
             ErrorReport.exit(with: error)

@@ -165,11 +165,12 @@ struct KeySourceTests {
         let sandbox = try Sandbox()
         try sandbox.makeStore()
         try sandbox.makeKey("other")
+        try sandbox.makeKey("third")
         try sandbox.write("rows.csv", "a\n1\n")
         let before = try sandbox.contents("db")
         for arguments in [
             ["query", "db", "SELECT 1"], ["exec", "db", "CREATE TABLE t (a)"], ["import", "db", "t", "rows.csv"],
-            ["info", "db"], ["verify", "db"], ["rotate", "db", "--new-key-file", "key"],
+            ["info", "db"], ["verify", "db"], ["rotate", "db", "--new-key-file", "third"],
         ] {
             let outcome = try sandbox.run([Tool.sealdb] + arguments + ["--key-file", "other"])
             #expect(outcome.status == 77, "\(arguments): \(outcome.error)")

@@ -111,6 +111,35 @@ struct RotateFailureTests {
         try checkUnchanged(sandbox)
     }
 
+    /// SQLCipher's own check of a file whose size cannot be had does not end.
+    @Test func failingFileStatus() throws {
+        let sandbox = try makeStoreAndNewKey()
+        let strace = ["strace", "-f", "-qq", "-e", "trace=newfstatat,fstat"]
+        #expect(try sandbox.run(strace + ["-o", "trace", Tool.sealdb] + rotate).status == 0)
+        let trace = String(decoding: try sandbox.contents("trace"), as: UTF8.self)
+        let lines = trace.split(separator: "\n")
+        let main = try #require(lines.first?.prefix { $0 != " " })
+        let count = lines.count { $0.hasPrefix(main + " ") }
+        try #require(count > 30)
+        var failures = 0
+        for when in stride(from: count - 24, through: count, by: 2) {
+            let isDone = try sandbox.census(keyFile: "new").status == 0
+            let keys = isDone ? ["new", "key"] : ["key", "new"]
+            let fault = "inject=newfstatat,fstat:error=EIO:when=\(when)+"
+            let outcome = try sandbox.run(
+                ["timeout", "60"] + strace + ["-o", "/dev/null", "-e", fault, Tool.sealdb]
+                    + ["rotate", "db", "--key-file", keys[0], "--new-key-file", keys[1]]
+            )
+            if outcome.status != 0 { failures += 1 }
+            #expect(![124, 137].contains(outcome.status), "\(when): \(outcome.error)")
+            #expect(try sandbox.names().filter { $0.hasPrefix(".") } == [], "\(when)")
+            let opening = try keys.filter { try sandbox.census(keyFile: $0).output == Sandbox.wholeStore }
+            #expect(opening.count == 1, "\(when): \(outcome.status) \(outcome.error)")
+            if outcome.status == 0 { #expect(opening == [keys[1]]) }
+        }
+        #expect(failures > 3)
+    }
+
     @Test func fileSizeLimit() throws {
         let sandbox = try makeStoreAndNewKey()
         let outcome = try sandbox.run(["prlimit", "--fsize=16384", Tool.sealdb] + rotate)

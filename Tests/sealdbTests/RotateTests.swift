@@ -55,8 +55,26 @@ struct RotateTests {
         #expect(try sandbox.contents("db") == before)
         #expect(try sandbox.names() == ["db", "key", "new"])
         #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)
-        try sandbox.fail(77, "rotate", "db", "--key-file", "new", "--new-key-file", "key", "--dry-run")
+        try sandbox.makeKey("other")
+        try sandbox.fail(77, "rotate", "db", "--key-file", "other", "--new-key-file", "new", "--dry-run")
         #expect(try sandbox.contents("db") == before)
+    }
+
+    /// The same command once more, such as after an interruption whose outcome nobody saw.
+    @Test func storeThatHasItsNewKey() throws {
+        let sandbox = try makeStoreAndNewKey()
+        try sandbox.succeed("rotate", "db", "--key-file", "key", "--new-key-file", "new")
+        let before = try sandbox.contents("db")
+        for more in [[], ["--dry-run"]] {
+            let outcome = try sandbox.run(
+                [Tool.sealdb, "rotate", "db", "--key-file", "key", "--new-key-file", "new"] + more
+            )
+            #expect(outcome.status == 0, "\(outcome.error)")
+            #expect(outcome.output == "db: has the new key already; nothing was changed\n")
+        }
+        #expect(try sandbox.contents("db") == before)
+        try sandbox.makeKey("other")
+        try sandbox.fail(77, "rotate", "db", "--key-file", "key", "--new-key-file", "other")
     }
 
     @Test func betweenPassphraseAndRawKey() throws {

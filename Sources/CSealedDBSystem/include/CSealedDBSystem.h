@@ -47,4 +47,7 @@ int sealeddb_lock(int descriptor, int type, long long start, long long count);
 // Type and length of a lock that excludes this one; F_UNLCK for none. 0, or -1 with errno set.
 int sealeddb_excluding_lock(int descriptor, int *type, long long start, long long *count);
 
+// Columns of a terminal; 0 if the descriptor is none.
+int sealeddb_terminal_columns(int descriptor);
+
 #endif

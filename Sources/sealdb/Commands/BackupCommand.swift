@@ -1,29 +1,40 @@
 import ArgumentParser
+import Foundation
 import SealedDB
 
 struct BackupCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "backup",
-        abstract: "Make an encrypted copy of a store while it is in use.",
+        abstract: "Make encrypted copies of stores while they are in use.",
         discussion: """
             The copy is that of one moment, verified page by page, and an ordinary store: under the same key, or under \
             one of its own. A file that exists is never overwritten (exit 73). In WAL mode nobody notices; in the other \
             journal modes writers wait until it is done.
 
               sealdb backup app.db /backups/app-monday.db --key-file app.key
+              sealdb backup *.db --into /backups/monday --key-file app.key --jobs 2
 
             After the key of the store is changed, its backups still open with the old one.
             """
     )
 
-    @Argument(help: "The store.", completion: .file())
-    var store: String
+    @OptionGroup
+    var list: StoreListOptions
 
-    @Argument(help: "The backup to make.", completion: .file())
-    var backup: String
+    @Option(
+        help: ArgumentHelp(
+            "Directory for the backups, which have the names of their stores. Without it: two arguments, store and backup.",
+            valueName: "directory"
+        ),
+        completion: .directory
+    )
+    var into: String?
 
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
+
+    @OptionGroup(title: "Key")
+    var keyTable: KeyTableOptions
 
     @OptionGroup(title: "Key of the backup; without any of these the store's own")
     var newKeyOptions: NewKeyOptions
@@ -32,35 +43,71 @@ struct BackupCommand: ParsableCommand {
     var cipherOptions: CipherOptions
 
     @OptionGroup
+    var batchOptions: BatchOptions
+
+    @OptionGroup
     var lockOptions: LockOptions
 
     @OptionGroup
     var progressOptions: ProgressOptions
 
     func validate() throws {
-        try keyOptions.choice.validate(isRequired: true)
+        try keyTable.validate(with: keyOptions.choice)
         try newKeyOptions.choice.validate(isRequired: false)
+        guard into == nil else { return }
+        guard list.stores.count == 2, list.fromFile == nil, list.fromFileWithNULs == nil else {
+            throw ValidationError("Give a store and its backup, or stores and --into.")
+        }
     }
 
     func run() throws {
-        let path = try Store.literalPath(store)
-        let backupPath = try Store.literalPath(backup)
-        try Store.requireAbsent(backupPath)
+        let map = try keyTable.map()
+        var list = list
+        var target: String?
+        if into == nil { target = try Store.literalPath(list.stores.removeLast()) }
+        if let target { try Store.requireAbsent(target) }
+        let stores = try list.items(or: map?.entries.map(\.path) ?? [])
+        let paths = try backupPaths(stores, target)
+        let keys = try keyTable.assignment(keyOptions.choice, map, stores)
+        let whose = target.map { TerminalText.escaped($0) } ?? "the backups"
+        let backupKey =
+            newKeyOptions.choice.isGiven
+            ? try newKeyOptions.choice.key(prompt: "New passphrase of \(whose): ", confirm: true) : nil
         let settings = try cipherOptions.settings
-        let backupKey = newKeyOptions.choice.isGiven ? try newKeyOptions.key(of: backup) : nil
-        let report = try keyOptions.withKey(of: store) { key in
-            let copy = StoreBackup(
-                path: path,
-                key: key,
-                cipherSettings: settings,
-                to: backupPath,
-                backupKey: backupKey,
-                busyTimeout: lockOptions.lockWait
-            )
-            return try progressOptions.watchingSignals { try copy.run(progress: $0) }
+        let work = StoreWork(
+            list: list,
+            batchOptions: batchOptions,
+            progressOptions: progressOptions,
+            doneText: "backed up"
+        ) { [lockWait = lockOptions.lockWait] store, progress in
+            let path = paths[store.identity]!
+            let report = try keys.withKey(of: store) { key, _ in
+                let copy = StoreBackup(
+                    path: store.path,
+                    key: key,
+                    cipherSettings: settings,
+                    to: path,
+                    backupKey: backupKey,
+                    busyTimeout: lockWait
+                )
+                return try copy.run(progress: progress)
+            }
+            let name = TerminalText.escaped(path)
+            return StoreReport(text: .lines(["\(name): backup of \(report.pageCount) pages"]))
         }
-        let output = StandardOutput()
-        try output.write("\(TerminalText.escaped(backup)): backup of \(report.pageCount) pages\n")
-        try output.flush()
+        try work.run(stores)
+    }
+
+    /// Where the backup of each store is to be.
+    private func backupPaths(_ stores: [StoreItem], _ target: String?) throws(Failure) -> [String: String] {
+        var paths: [String: String] = [:]
+        for store in stores {
+            let path = target ?? "\(into ?? ".")/\(URL(fileURLWithPath: store.path).lastPathComponent)"
+            guard !paths.values.contains(path) else {
+                throw Failure(.usage, "Two stores would have the backup \(path). Nothing was done.")
+            }
+            paths[store.identity] = path
+        }
+        return paths
     }
 }

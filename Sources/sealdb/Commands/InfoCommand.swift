@@ -4,7 +4,7 @@ import SealedDB
 struct InfoCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "info",
-        abstract: "Tell what a file is, with and without a key.",
+        abstract: "Tell what files are, with and without a key.",
         discussion: """
             Without a key, only what anybody can see from outside. The salt is not a secret. With the right key, what \
             is inside too, also of a store of SQLCipher 1, 2 or 3 or with other cipher settings, which are found out: \
@@ -14,39 +14,56 @@ struct InfoCommand: ParsableCommand {
 
               sealdb info app.db
               sealdb info app.db --key-file app.key --json
+              sealdb info *.db --json --continue-on-error
             """
     )
 
-    @Argument(help: "The file to look at.", completion: .file())
-    var store: String
+    @OptionGroup
+    var list: StoreListOptions
 
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
 
+    @OptionGroup(title: "Key")
+    var keyTable: KeyTableOptions
+
     @OptionGroup(title: "Cipher settings; they are found out but for a plaintext header")
     var cipherOptions: CipherOptions
 
-    @Flag(help: "Print one JSON object.")
+    @Flag(help: "Print JSON: one object, or for several stores one on each line.")
     var json = false
 
+    @OptionGroup
+    var batchOptions: BatchOptions
+
+    @OptionGroup
+    var progressOptions: ProgressOptions
+
     func validate() throws {
-        try keyOptions.choice.validate(isRequired: false)
+        try keyTable.validate(with: keyOptions.choice, isRequired: false)
     }
 
     func run() throws {
-        let path = try Store.literalPath(store)
-        let result = try result(path)
-        let output = StandardOutput()
-        if json {
-            try output.writeJSON(result)
-        } else {
-            try output.write(FieldList(rows(result)).text)
+        let map = try keyTable.map()
+        let stores = try list.items(or: map?.entries.map(\.path) ?? [])
+        let isGiven = keyOptions.choice.isGiven || keyTable.isGiven
+        let keys = isGiven ? try keyTable.assignment(keyOptions.choice, map, stores) : nil
+        let settings = try cipherOptions.settings
+        let work = StoreWork(
+            list: list,
+            batchOptions: batchOptions,
+            progressOptions: progressOptions,
+            printsJSON: json,
+            doneText: "examined"
+        ) { store, _ in
+            let result = try InfoCommand.result(store, keys, settings)
+            return StoreReport(text: .block(FieldList(InfoCommand.rows(result)).text), content: result)
         }
-        try output.flush()
+        try work.run(stores)
     }
 
     /// One object: the diagnosis, and what the key ring tells, beside the members of the store's own.
-    private struct Result: Encodable {
+    private struct Result: Encodable, Sendable {
         let info: StoreInfo
         let diagnosis: StoreDiagnosis
         var keyID: String?
@@ -63,10 +80,11 @@ struct InfoCommand: ParsableCommand {
         }
     }
 
-    private func result(_ path: String) throws -> Result {
-        guard keyOptions.choice.isGiven else { return try result(path, key: nil) }
-        return try keyOptions.withKey(of: store) { key, fromRing in
-            var result = try result(path, key: key)
+    private static func result(_ store: StoreItem, _ keys: KeyAssignment?, _ settings: CipherSettings) throws -> Result
+    {
+        guard let keys else { return try result(store.path, key: nil, settings) }
+        return try keys.withKey(of: store) { key, fromRing in
+            var result = try result(store.path, key: key, settings)
             if let (ring, id) = fromRing, result.info.details != nil {
                 result.keyID = id
                 result.needsRotation = id != ring.activeID
@@ -75,8 +93,8 @@ struct InfoCommand: ParsableCommand {
         }
     }
 
-    private func result(_ path: String, key: Key?) throws -> Result {
-        let diagnosis = try StoreDiagnosis.examine(path: path, key: key, cipherSettings: try cipherOptions.settings)
+    private static func result(_ path: String, key: Key?, _ settings: CipherSettings) throws -> Result {
+        let diagnosis = try StoreDiagnosis.examine(path: path, key: key, cipherSettings: settings)
         switch diagnosis.finding {
         case .opens, .olderFormat, .otherSettings: break
         case .notPermitted: throw diagnosis.error
@@ -84,7 +102,7 @@ struct InfoCommand: ParsableCommand {
         case _ where key == nil: break
         default: throw diagnosis.error
         }
-        let settings = try diagnosis.cipherSettings ?? cipherOptions.settings
+        let settings = diagnosis.cipherSettings ?? settings
         // A truncated plaintext database has nothing inside that could be counted on.
         let isReadable = diagnosis.finding != .truncated
         let info =
@@ -94,7 +112,7 @@ struct InfoCommand: ParsableCommand {
         return Result(info: info, diagnosis: diagnosis)
     }
 
-    private func rows(_ result: Result) -> [(String, String)] {
+    private static func rows(_ result: Result) -> [(String, String)] {
         let info = result.info
         let diagnosis = result.diagnosis
         var rows = [

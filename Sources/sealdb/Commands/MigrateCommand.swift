@@ -13,16 +13,20 @@ struct MigrateCommand: ParsableCommand {
 
               sealdb migrate old.db --passphrase-file app.pass
               sealdb migrate app.db --key-file app.key --new-page-size 8192
+              sealdb migrate --from-file stores --key-template key-file:{dir}/{stem}.key --continue-on-error
 
             Other settings than SQLCipher 4's own must be given at every use of the store.
             """
     )
 
-    @Argument(help: "The store.", completion: .file())
-    var store: String
+    @OptionGroup
+    var list: StoreListOptions
 
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
+
+    @OptionGroup(title: "Key")
+    var keyTable: KeyTableOptions
 
     @OptionGroup(title: "Cipher settings that the store has; without any of these they are found out")
     var cipherOptions: CipherOptions
@@ -30,8 +34,14 @@ struct MigrateCommand: ParsableCommand {
     @OptionGroup(title: "Cipher settings that it is to have; without any of these SQLCipher 4's")
     var newCipherOptions: NewCipherOptions
 
-    @Flag(name: .shortAndLong, help: "Check key, locks, space and permissions, tell the plan, and write nothing.")
+    @Flag(
+        name: [.customShort("n"), .long],
+        help: "Check key, locks, space and permissions, tell the plan, and write nothing."
+    )
     var dryRun = false
+
+    @OptionGroup
+    var batchOptions: BatchOptions
 
     @OptionGroup
     var lockOptions: LockOptions
@@ -40,40 +50,67 @@ struct MigrateCommand: ParsableCommand {
     var progressOptions: ProgressOptions
 
     func validate() throws {
-        try keyOptions.choice.validate(isRequired: true)
+        try keyTable.validate(with: keyOptions.choice)
     }
 
     func run() throws {
-        try keyOptions.withKey(of: store) { key in try migrate(Store.literalPath(store), key: key) }
+        let map = try keyTable.map()
+        let stores = try list.items(or: map?.entries.map(\.path) ?? [])
+        let keys = try keyTable.assignment(keyOptions.choice, map, stores)
+        let migration = Migration(
+            old: try cipherOptions.givenSettings,
+            new: newCipherOptions.settings,
+            isDryRun: dryRun,
+            lockWait: lockOptions.lockWait
+        )
+        let work = StoreWork(
+            list: list,
+            batchOptions: batchOptions,
+            progressOptions: progressOptions,
+            doneText: dryRun ? "can be migrated" : "migrated"
+        ) { store, progress in
+            try keys.withKey(of: store) { key, _ in try migration.run(store, key, progress) }
+        }
+        try work.run(stores)
     }
 
-    private func migrate(_ path: String, key: Key) throws {
-        let old = try cipherOptions.givenSettings ?? found(path, key: key)
-        let new = newCipherOptions.settings
-        let output = StandardOutput()
-        let name = TerminalText.escaped(store)
-        if old.isSame(as: new) {
-            // Not believed, but tried.
-            try Store.openReadOnly(path, key: key, settings: old, lockWait: lockOptions.lockWait).close()
-            try output.write("\(name): has these settings already (\(new)); nothing was changed\n")
-            return try output.flush()
-        }
-        let migration = StoreMigration(path: path, key: key, from: old, to: new, busyTimeout: lockOptions.lockWait)
-        if dryRun {
-            let plan = try migration.plan()
-            try output.write("\(name): from \(old) to \(new), \(ByteText.size(plan.fileSize)); nothing was written\n")
-        } else {
-            let report = try progressOptions.watchingSignals { try migration.run(progress: $0) }
-            try output.write("\(name): migrated from \(old) to \(new), \(report.pageCount) pages\n")
-        }
-        try output.flush()
-    }
+    private struct Migration: Sendable {
+        /// `nil` to find them out.
+        let old: CipherSettings?
+        let new: CipherSettings
+        let isDryRun: Bool
+        let lockWait: Double
 
-    private func found(_ path: String, key: Key) throws -> CipherSettings {
-        let diagnosis = try StoreDiagnosis.examine(path: path, key: key)
-        guard let settings = diagnosis.cipherSettings, diagnosis.damagedPages.isEmpty else {
-            throw diagnosis.error
+        func run(
+            _ store: StoreItem,
+            _ key: Key,
+            _ progress: @escaping (KeyRotation.Progress) throws -> Void
+        ) throws -> StoreReport {
+            let old = try self.old ?? found(store.path, key: key)
+            let name = TerminalText.escaped(store.name)
+            if old.isSame(as: new) {
+                // Not believed, but tried.
+                try Store.openReadOnly(store.path, key: key, settings: old, lockWait: lockWait).close()
+                let line = "\(name): has these settings already (\(new)); nothing was changed"
+                return StoreReport(text: .lines([line]), isUnchanged: true)
+            }
+            let migration = StoreMigration(path: store.path, key: key, from: old, to: new, busyTimeout: lockWait)
+            if isDryRun {
+                let size = ByteText.size(try migration.plan().fileSize)
+                return StoreReport(text: .lines(["\(name): from \(old) to \(new), \(size); nothing was written"]))
+            }
+            let report = try migration.run(progress: progress)
+            return StoreReport(
+                text: .lines(["\(name): migrated from \(old) to \(new), \(report.pageCount) pages"])
+            )
         }
-        return settings
+
+        private func found(_ path: String, key: Key) throws -> CipherSettings {
+            let diagnosis = try StoreDiagnosis.examine(path: path, key: key)
+            guard let settings = diagnosis.cipherSettings, diagnosis.damagedPages.isEmpty else {
+                throw diagnosis.error
+            }
+            return settings
+        }
     }
 }

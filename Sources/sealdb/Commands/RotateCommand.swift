@@ -1,10 +1,11 @@
 import ArgumentParser
+import Foundation
 import SealedDB
 
 struct RotateCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rotate",
-        abstract: "Change a store's key: copy, verify, swap.",
+        abstract: "Change the keys of stores: copy, verify, swap.",
         discussion: """
             Writes a copy under the new key beside the store, verifies it, and puts it in the store's place in one \
             step. Until then the store is whole under the old key, whatever fails, and nothing needs to be cleaned \
@@ -12,32 +13,56 @@ struct RotateCommand: ParsableCommand {
 
               sealdb rotate app.db --key-file app.key --new-key-file new.key
 
-            With a key ring the new key is its active one, unless another is given; a store that has it already is left \
-            alone.
+            With a key ring the new key is its active one, unless another is given; a store that has its new key \
+            already is left alone.
 
               sealdb rotate app.db --key-ring app.ring
+
+            Several stores get one key, or each its own by a template or a map. A journal tells how far that came; \
+            after an interruption, the same command goes on. By default the first failure ends it.
+
+              sealdb rotate *.db --key-file old.key --new-key-file new.key --jobs 4
+              sealdb rotate --from-file stores --key-template key-file:{dir}/{stem}.key \\
+                  --new-key-template key-file:{dir}/{stem}.new --continue-on-error
+              sealdb rotate --key-map keys.tsv --dry-run
+              sealdb status sealdb-rotate.journal
 
             Copies made earlier, such as backups, still open with the old key.
             """
     )
 
-    @Argument(help: "The store.", completion: .file())
-    var store: String
+    @OptionGroup
+    var list: StoreListOptions
 
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
 
+    @OptionGroup(title: "Key")
+    var keyTable: KeyTableOptions
+
     @OptionGroup(title: "New key")
     var newKeyOptions: NewKeyOptions
 
-    @OptionGroup(title: "Cipher settings of a store that has other ones than SQLCipher 4's, and keeps them")
+    @Option(help: ArgumentHelp("New key: source for each store, as --key-template.", valueName: "source"))
+    var newKeyTemplate: String?
+
+    @OptionGroup(title: "Cipher settings of stores that have other ones than SQLCipher 4's, and keep them")
     var cipherOptions: CipherOptions
 
-    @Flag(name: .shortAndLong, help: "Check keys, locks, space and permissions, tell the plan, and write nothing.")
+    @Flag(
+        name: [.customShort("n"), .long],
+        help: "Check keys, locks, space and permissions, tell the plan, and write nothing."
+    )
     var dryRun = false
 
-    @Flag(help: "Print one JSON object.")
+    @Flag(help: "Print JSON: one object, or for several stores one on each line.")
     var json = false
+
+    @OptionGroup
+    var batchOptions: BatchOptions
+
+    @OptionGroup
+    var rotationOptions: RotationOptions
 
     @OptionGroup
     var lockOptions: LockOptions
@@ -46,98 +71,119 @@ struct RotateCommand: ParsableCommand {
     var progressOptions: ProgressOptions
 
     func validate() throws {
-        try keyOptions.choice.validate(isRequired: true)
         let old = keyOptions.choice
         let new = newKeyOptions.choice
-        try new.validate(isRequired: !old.isRing)
+        try keyTable.validate(with: old)
+        if let given = new.given.first?.name ?? (newKeyTemplate == nil ? nil : "--new-key-template") {
+            guard keyTable.keyMap == nil else {
+                throw ValidationError("\(given) and --key-map, which has the new keys too, exclude each other.")
+            }
+        }
+        if let newKeyTemplate {
+            if let name = new.given.first?.name {
+                throw ValidationError("\(name) and --new-key-template exclude each other: give one key source.")
+            }
+            try KeyTableOptions.check(newKeyTemplate)
+        }
+        let hasNewKeys = keyTable.isGiven || newKeyTemplate != nil || old.isRing
+        try new.validate(isRequired: !hasNewKeys)
         if let descriptor = old.descriptor, descriptor == new.descriptor {
             throw ValidationError("\(old.given[0].name) and \(new.given[0].name) name the same descriptor.")
         }
     }
 
     func run() throws {
-        let path = try Store.literalPath(store)
-        let settings = try cipherOptions.settings
-        var newKey: Key?
-        try keyOptions.withKey(of: store) { key, fromRing in
-            let target = try newKey ?? self.newKey(fromRing?.ring)
-            newKey = target
-            if key == target {
-                try printCurrent(path, key: key, fromRing?.id)
-            } else {
-                let rotation = KeyRotation(
-                    path: path,
-                    from: key,
-                    to: target,
-                    cipherSettings: settings,
-                    busyTimeout: lockOptions.lockWait
-                )
-                try rotate(rotation)
+        let map = try keyTable.map()
+        let stores = try list.items(or: map?.entries.map(\.path) ?? [])
+        try Engine.requireEncryption()
+        let isSingle = list.isSingle && rotationOptions.journal == nil && !rotationOptions.resumeOnly
+        let whose = isSingle ? "of \(TerminalText.escaped(list.stores[0]))" : "of the stores"
+        let rotation = StoreRotation(
+            old: try oldKeys(map, whose),
+            new: try newKeys(map, whose),
+            settings: try cipherOptions.settings,
+            lockWait: lockOptions.lockWait,
+            oldFileSuffix: rotationOptions.oldFileSuffix
+        )
+        guard !isSingle else { return try rotateOne(stores[0], rotation) }
+        let batch = RotationBatch(
+            stores: stores,
+            rotation: rotation,
+            runner: batchOptions.runner(rotationOptions.control),
+            rateLimit: rotationOptions.rateLimit,
+            journalPath: rotationOptions.journal ?? RotationBatch.defaultJournal,
+            isResumeOnly: rotationOptions.resumeOnly,
+            printsJSON: json,
+            progressMode: progressOptions.progress
+        )
+        let status = try dryRun ? batch.plan() : batch.run()
+        guard status == 0 else { throw ExitCode(status) }
+    }
+
+    // MARK: Keys
+
+    private func oldKeys(_ map: KeyMap?, _ whose: String) throws -> KeyAssignment {
+        if let map { return .each { store in try map.oldAndNew(store).old } }
+        if let template = keyTable.keyTemplate { return try KeyTableOptions.assignment(template: template) }
+        return try keyOptions.choice.assignment(prompt: "Passphrase \(whose): ", confirm: false)
+    }
+
+    private func newKeys(_ map: KeyMap?, _ whose: String) throws -> KeyAssignment? {
+        if let map { return .each { store in try map.oldAndNew(store).new } }
+        if let newKeyTemplate { return try KeyTableOptions.assignment(template: newKeyTemplate) }
+        guard !newKeyOptions.choice.given.isEmpty else { return nil }
+        return try newKeyOptions.choice.assignment(prompt: "New passphrase \(whose): ", confirm: true)
+    }
+
+    // MARK: One store
+
+    private func rotateOne(_ store: StoreItem, _ rotation: StoreRotation) throws {
+        guard !dryRun else { return try print(try rotation.plan(store), store) }
+        let control = rotationOptions.control
+        let rateLimit = rotationOptions.rateLimit
+        var copied: Int64 = 0
+        do {
+            let result = try progressOptions.watchingSignals { progress in
+                try rotation.run(store) { state in
+                    try progress(state)
+                    rateLimit?.pay(state, copied: &copied, control)
+                    try control.check()
+                }
             }
+            try print(result, store)
+        } catch let error as DatabaseError where error.reason == .interrupted && SignalWatch.exitStatus == nil {
+            throw Failure(.busy, "The deadline came. \(error.message)")
         }
     }
 
-    private func newKey(_ ring: KeyRing?) throws -> Key {
-        if !newKeyOptions.choice.isGiven, let ring { return try ring.activeKey() }
-        return try newKeyOptions.key(of: store)
-    }
-
-    private func rotate(_ rotation: KeyRotation) throws {
-        if dryRun {
-            try printPlan(try rotation.plan())
-        } else {
-            try printReport(try progressOptions.watchingSignals { try rotation.run(progress: $0) })
-        }
-    }
-
-    /// For a store that has the active key of its ring already, once it is certain that it has.
-    private func printCurrent(_ path: String, key: Key, _ id: String?) throws {
-        guard let id, !newKeyOptions.choice.isGiven else {
-            throw Failure(.usage, "The new key is the old one. The store is unchanged.")
-        }
-        try Store.openReadOnly(path, key: key, lockWait: lockOptions.lockWait).close()
+    private func print(_ result: StoreRotation.Result, _ store: StoreItem) throws {
         let output = StandardOutput()
-        if json {
-            try output.writeJSON(Result(status: "current", content: ["path": path]))
-        } else {
-            try output.write("\(TerminalText.escaped(store)): has the active key \(id) already; nothing was changed\n")
-        }
-        try output.flush()
-    }
-
-    private func printPlan(_ plan: KeyRotation.Plan) throws {
-        let output = StandardOutput()
-        if json {
-            try output.writeJSON(Result(status: "planned", content: plan))
-        } else {
+        switch result {
+        case .planned(let plan) where json:
+            try output.writeJSON(StatusAndContent(status: "planned", content: plan))
+        case .planned(let plan):
             try output.write(
                 FieldList([
                     ("store", plan.path),
                     ("size", "\(ByteText.size(plan.fileSize)), \(plan.pageCount) pages of \(plan.pageSize) bytes"),
                     ("journal mode", plan.journalMode),
                     ("free space", "\(ByteText.size(plan.freeSpace)), needed \(ByteText.size(plan.neededSpace))"),
+                    ("time", "about \(DurationText.clock(plan.estimatedSeconds ?? 0))"),
                     ("result", "the key can be changed; nothing was written"),
                 ]).text
             )
-        }
-        try output.flush()
-    }
-
-    private func printReport(_ report: KeyRotation.Report) throws {
-        let output = StandardOutput()
-        if json {
-            try output.writeJSON(Result(status: "done", content: report))
-        } else {
-            let seconds = (report.seconds * 100).rounded() / 100
-            try output.write(
-                "\(TerminalText.escaped(store)): key changed, \(report.pageCount) pages in \(seconds) s\n"
-            )
+        case .changed(let report) where json:
+            try output.writeJSON(StatusAndContent(status: "done", content: report))
+        case .unchanged where json:
+            try output.writeJSON(StatusAndContent(status: "current", content: ["path": store.path]))
+        case .changed, .unchanged:
+            try output.write(result.line(store) + "\n")
         }
         try output.flush()
     }
 
     /// One object: the status beside the content's own members.
-    private struct Result<Content: Encodable>: Encodable {
+    private struct StatusAndContent<Content: Encodable>: Encodable {
         let status: String
         let content: Content
 

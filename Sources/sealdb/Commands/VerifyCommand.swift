@@ -4,66 +4,85 @@ import SealedDB
 struct VerifyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
-        abstract: "Check every page and the structure of a store.",
+        abstract: "Check every page and the structure of stores.",
         discussion: """
-            Compares the authentication code of every page, the number of pages, and SQLite's structure. What is \
-            wrong is listed, damaged pages by number (exit 65). With --deep, also every index, and the codes once more \
-            without SQLCipher.
+            Computes the authentication code of every page, without SQLCipher, and checks the number of pages and \
+            SQLite's structure. What is wrong is listed, damaged pages by number (exit 65). With --deep, also every \
+            index is compared with its table.
 
               sealdb verify app.db --key-file app.key
               sealdb verify app.db --key-file app.key --deep --progress always
+              sealdb verify --key-map keys.tsv --jobs 4 --continue-on-error
 
             What nobody can tell: that a page was put back as it once was, by somebody who kept it.
             """
     )
 
-    @Argument(help: "The store.", completion: .file())
-    var store: String
+    @OptionGroup
+    var list: StoreListOptions
 
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
 
+    @OptionGroup(title: "Key")
+    var keyTable: KeyTableOptions
+
     @OptionGroup(title: "Cipher settings of a store that has other ones than SQLCipher 4's")
     var cipherOptions: CipherOptions
 
-    @Flag(help: "Check indexes too, and every page twice.")
+    @Flag(help: "Compare indexes with their tables too.")
     var deep = false
 
-    @Flag(help: "Print one JSON object.")
+    @Flag(help: "Print JSON: one object, or for several stores one on each line.")
     var json = false
+
+    @OptionGroup
+    var batchOptions: BatchOptions
 
     @OptionGroup
     var progressOptions: ProgressOptions
 
     func validate() throws {
-        try keyOptions.choice.validate(isRequired: true)
+        try keyTable.validate(with: keyOptions.choice)
     }
 
     func run() throws {
-        let path = try Store.literalPath(store)
+        let map = try keyTable.map()
+        let stores = try list.items(or: map?.entries.map(\.path) ?? [])
+        let keys = try keyTable.assignment(keyOptions.choice, map, stores)
         let settings = try cipherOptions.settings
-        let report = try keyOptions.withKey(of: store) { key in
-            try progressOptions.watchingSignals {
-                try IntegrityReport.verify(path: path, key: key, cipherSettings: settings, isDeep: deep, progress: $0)
+        let work = StoreWork(
+            list: list,
+            batchOptions: batchOptions,
+            progressOptions: progressOptions,
+            printsJSON: json,
+            doneText: "sound"
+        ) { [deep] store, progress in
+            let report = try keys.withKey(of: store) { key, _ in
+                try IntegrityReport.verify(
+                    path: store.path,
+                    key: key,
+                    cipherSettings: settings,
+                    isDeep: deep,
+                    progress: progress
+                )
             }
+            return VerifyCommand.report(report, of: store)
         }
-        let output = StandardOutput()
-        if json {
-            try output.writeJSON(report)
-        } else {
-            for page in report.damagedPages { try output.write("page \(page): damaged\n") }
-            for problem in report.structureProblems { try output.write(TerminalText.escaped(problem) + "\n") }
-            if report.isSound {
-                try output.write("\(TerminalText.escaped(store)): sound, \(report.pageCount) pages\n")
-            }
-        }
-        try output.flush()
-        guard report.isSound else {
-            throw Failure(
-                .data,
-                "\(store) is damaged: \(report.damagedPages.count) of \(report.pageCount) pages, "
-                    + "\(report.structureProblems.count) structure problems. Restore it from a backup."
-            )
-        }
+        try work.run(stores)
+    }
+
+    private static func report(_ report: IntegrityReport, of store: StoreItem) -> StoreReport {
+        let lines =
+            report.isSound
+            ? ["\(TerminalText.escaped(store.name)): sound, \(report.pageCount) pages"]
+            : report.damagedPages.map { "page \($0): damaged" }
+                + report.structureProblems.map { TerminalText.escaped($0) }
+        let failure = Failure(
+            .data,
+            "\(store.name) is damaged: \(report.damagedPages.count) of \(report.pageCount) pages, "
+                + "\(report.structureProblems.count) structure problems. Restore it from a backup."
+        )
+        return StoreReport(text: .lines(lines), content: report, failure: report.isSound ? nil : failure)
     }
 }

@@ -5,15 +5,17 @@ import SealedDB
 /// Turns errors into one message on standard error and an exit code.
 enum ErrorReport {
     static func exit(with error: any Error) -> Never {
+        guard error is Failure || error is DatabaseError else { exitWithParserError(error) }
+        let (status, message) = statusAndMessage(of: error)
+        StandardError.message(message)
+        Foundation.exit(status)
+    }
+
+    static func statusAndMessage(of error: any Error) -> (status: Int32, message: String) {
         switch error {
-        case let failure as Failure:
-            StandardError.message(failure.message)
-            Foundation.exit(failure.status.rawValue)
-        case let error as DatabaseError:
-            StandardError.message(error.message)
-            Foundation.exit(status(of: error))
-        default:
-            exitWithParserError(error)
+        case let failure as Failure: (failure.status.rawValue, failure.message)
+        case let error as DatabaseError: (status(of: error), error.message)
+        default: (ExitStatus.software.rawValue, "\(error)")
         }
     }
 

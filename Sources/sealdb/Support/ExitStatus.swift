@@ -1,5 +1,7 @@
 /// The exit codes of sysexits.h, as this tool uses them.
 enum ExitStatus: Int32 {
+    /// Of several stores, some were done and some were not.
+    case partial = 2
     case usage = 64
     case data = 65
     case noInput = 66

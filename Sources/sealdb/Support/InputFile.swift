@@ -55,3 +55,24 @@ final class InputFile {
         position = 0
     }
 }
+
+extension InputFile {
+    func status() throws(Failure) -> stat {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else {
+            throw Failure(.inputOutput, "Cannot examine \(name): \(String(cString: strerror(errno))).")
+        }
+        return status
+    }
+
+    /// All that is still to be read.
+    func contents() throws(Failure) -> [UInt8] {
+        var result: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 64 * 1024)
+        while true {
+            let count = try read(into: &buffer)
+            if count == 0 { return result }
+            result += buffer[..<count]
+        }
+    }
+}

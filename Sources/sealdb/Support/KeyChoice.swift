@@ -4,10 +4,19 @@ import SealedDB
 
 /// Where one key comes from, and the rule that there is exactly one source.
 struct KeyChoice {
-    enum Origin {
+    enum Origin: Sendable {
         case source(KeySource)
         case ring(String)
         case prompt
+
+        /// Reads the key; of a ring the active one.
+        func key(prompt: String, confirm: Bool) throws(DatabaseError) -> Key {
+            switch self {
+            case .source(let source): try source.key()
+            case .ring(let path): try KeyRing(contentsOfFile: path).activeKey()
+            case .prompt: try KeySource.prompt(prompt, confirm: confirm).key()
+            }
+        }
     }
 
     /// What precedes the option names: "" or "new-".
@@ -100,12 +109,8 @@ struct KeyChoice {
 
     /// Reads the key; of a ring the active one.
     func key(prompt: String, confirm: Bool) throws -> Key {
-        switch given.first?.origin {
-        case .source(let source): try source.key()
-        case .ring(let path): try KeyRing(contentsOfFile: path).activeKey()
-        case .prompt: try KeySource.prompt(prompt, confirm: confirm).key()
         // `validate(isRequired:)` has run before.
-        case nil: throw Failure(.usage, "No key source was given.")
-        }
+        guard let origin = given.first?.origin else { throw Failure(.usage, "No key source was given.") }
+        return try origin.key(prompt: prompt, confirm: confirm)
     }
 }

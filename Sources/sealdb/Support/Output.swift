@@ -6,6 +6,13 @@ final class StandardOutput {
 
     private var buffer: [UInt8] = []
     private let capacity = 64 * 1024
+    private let endsWithReader: Bool
+
+    /// - Parameter endsWithReader: whether the process ends, as any other tool in a pipe would, when the reader has seen
+    ///   enough; otherwise that is a failure.
+    init(endsWithReader: Bool = true) {
+        self.endsWithReader = endsWithReader
+    }
 
     func write(_ text: String) throws(Failure) {
         buffer.append(contentsOf: text.utf8)
@@ -24,8 +31,7 @@ final class StandardOutput {
             let written = rest.withUnsafeBytes { Foundation.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
             if written >= 0 {
                 rest = rest.dropFirst(written)
-            } else if errno == EPIPE {
-                // The reader has seen enough: end as any other tool in a pipe would.
+            } else if errno == EPIPE, endsWithReader {
                 signal(SIGPIPE, SIG_DFL)
                 raise(SIGPIPE)
             } else if errno != EINTR {

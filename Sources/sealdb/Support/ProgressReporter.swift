@@ -3,11 +3,11 @@ import Foundation
 import SealedDB
 
 enum ProgressMode: String, ExpressibleByArgument, CaseIterable {
-    case auto, always, never
+    case auto, always, never, json
 }
 
 struct ProgressOptions: ParsableArguments {
-    @Option(help: "Progress on standard error: auto (on a terminal), always or never.")
+    @Option(help: "Progress on standard error: auto (on a terminal), always, never, or json.")
     var progress = ProgressMode.auto
 
     func reporter() -> ProgressReporter {
@@ -35,7 +35,7 @@ struct ProgressOptions: ParsableArguments {
 /// One redrawn line on a terminal, whole lines elsewhere. No colours and no escape sequences, so that `NO_COLOR`
 /// holds anyway; a dumb terminal, which cannot go back, gets whole lines and only on request.
 final class ProgressReporter {
-    private enum Style { case none, redrawn, lines }
+    private enum Style { case none, redrawn, lines, json }
 
     private let style: Style
     private let clock = ContinuousClock()
@@ -52,6 +52,7 @@ final class ProgressReporter {
             case .never: .none
             case .auto: isTerminal ? .redrawn : .none
             case .always: isTerminal ? .redrawn : .lines
+            case .json: .json
             }
         phaseStart = clock.now
     }
@@ -82,7 +83,12 @@ final class ProgressReporter {
         let interval: Duration = style == .redrawn ? .milliseconds(100) : .seconds(1)
         if let lastDrawn, now - lastDrawn < interval, !completes { return }
         lastDrawn = now
-        draw(line(completed: completed, total: total, elapsed: now - phaseStart))
+        let throughput = Throughput(completed: completed, total: total, elapsed: now - phaseStart)
+        if style == .json {
+            ProgressRecord(kind: "progress", phase: phase, throughput).write()
+        } else {
+            draw(phase.padding(toLength: max(8, phase.count), withPad: " ", startingAt: 0) + throughput.text)
+        }
     }
 
     /// Ends the redrawn line, so that what follows begins on one of its own.
@@ -90,22 +96,9 @@ final class ProgressReporter {
         endLine()
     }
 
-    private func line(completed: Int64, total: Int64, elapsed: Duration) -> String {
-        var text = phase.padding(toLength: max(8, phase.count), withPad: " ", startingAt: 0)
-        if total > 0 {
-            let percent = String(min(100, completed * 100 / total))
-            text += String(repeating: " ", count: 3 - percent.count) + percent + "%  "
-        }
-        text += ByteText.size(completed)
-        if total > 0 { text += " of \(ByteText.size(total))" }
-        let seconds = elapsed / .seconds(1)
-        if seconds >= 0.1 { text += "  \(ByteText.size(Int64(Double(completed) / seconds)))/s" }
-        return text
-    }
-
     private func draw(_ text: String) {
         switch style {
-        case .none: break
+        case .none, .json: break
         case .lines: StandardError.write(text + "\n")
         case .redrawn:
             // Blanks wipe what a longer line left.
@@ -118,19 +111,5 @@ final class ProgressReporter {
     private func endLine() {
         if drawnWidth > 0 { StandardError.write("\n") }
         drawnWidth = 0
-    }
-}
-
-enum ByteText {
-    /// "512 B", "1.5 MiB".
-    static func size(_ bytes: Int64) -> String {
-        guard bytes >= 1024 else { return "\(bytes) B" }
-        var value = Double(bytes)
-        var unit = "B"
-        for next in ["KiB", "MiB", "GiB", "TiB"] where value >= 1024 {
-            value /= 1024
-            unit = next
-        }
-        return String(format: "%.1f ", value) + unit
     }
 }

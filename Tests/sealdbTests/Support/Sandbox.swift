@@ -155,6 +155,29 @@ final class Sandbox {
         )
     }
 
+    /// Stores "s01", "s02" and so on, all as "db" of `makeStore`, under the key file "key"; and a key file "new".
+    @discardableResult
+    func makeFleet(_ count: Int, journalMode: String = "delete") throws -> [String] {
+        try makeStore(journalMode: journalMode)
+        try makeKey("new")
+        let names = (1...count).map { String(format: "s%02d", $0) }
+        for name in names { try files.copyItem(atPath: path("db"), toPath: path(name)) }
+        try files.removeItem(atPath: path("db"))
+        return names
+    }
+
+    /// Which of the key files open the store, sound and whole.
+    func keys(opening store: String, of keyFiles: [String] = ["key", "new"]) throws -> [String] {
+        try keyFiles.filter { keyFile in
+            let verified = try sealdb("verify", store, "--key-file", keyFile)
+            guard verified.status == 0 else {
+                guard verified.status != 77 else { return false }
+                throw ChildProcess.Failure(message: "\(store), \(keyFile): \(verified.output)\(verified.error)")
+            }
+            return try census(keyFile: keyFile, store: store).output == Sandbox.wholeStore
+        }
+    }
+
     /// What a whole store "db" of `makeStore` answers.
     static let wholeStore = "50,1275,50\n"
 

@@ -1,0 +1,86 @@
+import ArgumentParser
+import Foundation
+
+/// How many stores are worked on.
+struct BatchOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("Work on so many stores at a time.", valueName: "number"))
+    var jobs = 1
+
+    @Flag(help: "Go on with the other stores when one fails, and exit with 2 at the end.")
+    var continueOnError = false
+
+    func validate() throws {
+        guard (1...64).contains(jobs) else { throw ValidationError("--jobs takes a number from 1 to 64.") }
+    }
+
+    func runner(_ control: BatchControl) -> BatchRunner {
+        BatchRunner(jobs: jobs, continuesOnError: continueOnError, control: control)
+    }
+}
+
+/// How long and how fast a batch may run, and what it leaves.
+struct RotationOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Log of a batch, for `sealdb status`. Default for several stores: sealdb-rotate.journal here.",
+            valueName: "file"
+        ),
+        completion: .file()
+    )
+    var journal: String?
+
+    @Flag(help: "Only go on with a batch that the journal knows of.")
+    var resumeOnly = false
+
+    @Flag(help: "Keep the old file as STORE.old, under the old key; --keep-old=SUFFIX for another ending.")
+    var keepOld = false
+
+    // What `--keep-old=SUFFIX` becomes: a flag cannot have a value.
+    @Option(help: .hidden)
+    var keepOldSuffix: String?
+
+    @Option(help: ArgumentHelp("Copy at most so many megabytes a second, all jobs together.", valueName: "MB/s"))
+    var maxRate: Double?
+
+    @Option(
+        help: ArgumentHelp(
+            "Stop at a time of day, such as 05:30, or after 90s, 45m or 2h: exit 75, and go on later.",
+            valueName: "time"
+        )
+    )
+    var deadline: String?
+
+    func validate() throws {
+        if let maxRate, !(maxRate >= 0.001 && maxRate <= 1e6) {
+            throw ValidationError("--max-rate takes megabytes in a second, from 0.001 to 1000000.")
+        }
+        if let deadline, Deadline(deadline) == nil {
+            throw ValidationError("--deadline takes a time of day as HH:MM, or a duration such as 90s, 45m or 2h.")
+        }
+        if let keepOldSuffix {
+            guard !keepOldSuffix.isEmpty, !keepOldSuffix.contains("/") else {
+                throw ValidationError("--keep-old= takes the ending of a file name.")
+            }
+            guard !["-wal", "-shm", "-journal", "-sealdb-lock"].contains(keepOldSuffix) else {
+                throw ValidationError("\(keepOldSuffix) is the ending of a file that belongs to the store.")
+            }
+        }
+    }
+
+    var oldFileSuffix: String? { keepOldSuffix ?? (keepOld ? ".old" : nil) }
+
+    /// From now on.
+    var control: BatchControl { BatchControl(deadline: deadline.flatMap { Deadline($0)?.date }) }
+
+    var rateLimit: RateLimit? { maxRate.map { RateLimit(bytesPerSecond: $0 * 1e6) } }
+
+    /// `--keep-old=SUFFIX` in terms that the parser knows.
+    static func normalized(_ arguments: [String]) -> [String] {
+        let end = arguments.firstIndex(of: "--") ?? arguments.endIndex
+        return arguments.enumerated().map { index, argument in
+            let name = "--keep-old="
+            guard index < end, argument.hasPrefix(name) else { return argument }
+            return "--keep-old-suffix=" + argument.dropFirst(name.count)
+        }
+    }
+}

@@ -1,0 +1,176 @@
+import CSealedDBSystem
+import Foundation
+import SealedDB
+import Synchronization
+
+/// Shows how far many stores are: a redrawn line for each that is being worked on and one for all, or lines of text or
+/// JSON. Messages and results go through it, so that they do not land in the middle of a line.
+final class BatchProgress: Sendable {
+    private enum Style { case none, redrawn, lines, json }
+
+    private struct Running {
+        let item: StoreItem
+        let size: Int64
+        var phase = "open"
+        var phaseStart: ContinuousClock.Instant
+        var completed: Int64 = 0
+        var isComplete = false
+        var lastShown: ContinuousClock.Instant?
+
+        /// Copying is about half of the work; the rest is checking.
+        var completedOfAllPhases: Int64 {
+            switch KeyRotation.Progress.Phase(rawValue: phase) {
+            case .copy: completed / 2
+            case .verify: (size + completed) / 2
+            case .sync, .swap: size
+            default: 0
+            }
+        }
+    }
+
+    private struct State {
+        var running: [Int: Running] = [:]
+        var completedStores = 0
+        var completedBytes: Int64 = 0
+        /// Of stores that needed no work, or on which it failed.
+        var skippedBytes: Int64 = 0
+        var lastShown: ContinuousClock.Instant?
+        var drawnLines = 0
+    }
+
+    private let style: Style
+    private let totalStores: Int
+    private let totalBytes: Int64
+    private let start = ContinuousClock.now
+    private let state = Mutex(State())
+
+    init(mode: ProgressMode, stores: [StoreItem]) {
+        let isTerminal = StandardError.isTerminal && ProcessInfo.processInfo.environment["TERM"] != "dumb"
+        style =
+            switch mode {
+            case .never: .none
+            case .json: .json
+            case .auto: isTerminal ? .redrawn : .none
+            case .always: isTerminal ? .redrawn : .lines
+            }
+        totalStores = stores.count
+        totalBytes = stores.reduce(0) { $0 + $1.size }
+    }
+
+    // MARK: Events
+
+    func begin(_ item: StoreItem, job: Int) {
+        state.withLock { $0.running[job] = Running(item: item, size: item.size, phaseStart: .now) }
+    }
+
+    func update(_ progress: KeyRotation.Progress, job: Int) {
+        state.withLock { state in
+            guard var store = state.running[job] else { return }
+            let now = ContinuousClock.now
+            let isNewPhase = store.phase != progress.phase.rawValue
+            if isNewPhase {
+                store.phase = progress.phase.rawValue
+                store.phaseStart = now
+                store.isComplete = false
+            }
+            store.completed = progress.completedPages * Int64(progress.pageSize)
+            let throughput = Throughput(
+                completed: store.completed,
+                total: progress.totalPages * Int64(progress.pageSize),
+                elapsed: now - store.phaseStart
+            )
+            // The beginning and the end of every phase are told.
+            let completes = progress.completedPages >= progress.totalPages && !store.isComplete
+            if completes { store.isComplete = true }
+            let isDue = isNewPhase || completes || store.lastShown.map { now - $0 >= .seconds(1) } ?? true
+            if isDue { store.lastShown = now }
+            state.running[job] = store
+            switch style {
+            case .none: break
+            case .redrawn: redraw(&state, now)
+            case .lines:
+                guard isDue else { return }
+                StandardError.write(line(store.item.name, store.phase, throughput) + "\n")
+            case .json:
+                guard isDue else { return }
+                ProgressRecord(kind: "progress", path: store.item.identity, phase: store.phase, throughput).write()
+                writeTotal(state, now)
+            }
+        }
+    }
+
+    func end(_ outcome: StoreOutcome, job: Int) {
+        state.withLock { state in
+            guard let store = state.running.removeValue(forKey: job) else { return }
+            state.completedStores += 1
+            if outcome == .done { state.completedBytes += store.size } else { state.skippedBytes += store.size }
+            if style == .json { writeTotal(state, .now) }
+        }
+    }
+
+    /// Lets something be written that is no progress.
+    func interlude<T>(_ body: () throws -> T) rethrows -> T {
+        try state.withLock { state in
+            erase(&state)
+            return try body()
+        }
+    }
+
+    /// Wipes the redrawn lines.
+    func finish() {
+        interlude {}
+    }
+
+    // MARK: Form
+
+    private func total(_ state: State, _ now: ContinuousClock.Instant) -> Throughput {
+        let running = state.running.values.reduce(0) { $0 + $1.completedOfAllPhases }
+        return Throughput(
+            completed: state.completedBytes + running,
+            total: totalBytes - state.skippedBytes,
+            elapsed: now - start
+        )
+    }
+
+    private func writeTotal(_ state: State, _ now: ContinuousClock.Instant) {
+        var record = ProgressRecord(kind: "total", total(state, now))
+        record.completedStores = state.completedStores
+        record.totalStores = totalStores
+        record.write()
+    }
+
+    private func line(_ name: String, _ phase: String, _ throughput: Throughput) -> String {
+        let name = TerminalText.escaped(name)
+        let width = 24
+        let shown = name.count > width ? "…" + name.suffix(width - 1) : Substring(name)
+        return shown.padding(toLength: width, withPad: " ", startingAt: 0) + "  "
+            + phase.padding(toLength: 8, withPad: " ", startingAt: 0) + throughput.text
+    }
+
+    private func redraw(_ state: inout State, _ now: ContinuousClock.Instant) {
+        if let last = state.lastShown, now - last < .milliseconds(100) { return }
+        state.lastShown = now
+        var lines = state.running.sorted { $0.key < $1.key }.map { _, store in
+            let throughput = Throughput(
+                completed: store.completed,
+                total: store.size,
+                elapsed: now - store.phaseStart
+            )
+            return line(store.item.name, store.phase, throughput)
+        }
+        lines.append(line("\(state.completedStores) of \(totalStores) stores", "total", total(state, now)))
+        // A line that wraps could not be wiped again. Some terminals do not tell their width.
+        let width = Int(sealeddb_terminal_columns(STDERR_FILENO))
+        let columns = width > 1 ? width - 1 : 79
+        erase(&state)
+        StandardError.write(lines.map { $0.prefix(columns) + "\n" }.joined())
+        state.drawnLines = lines.count
+    }
+
+    private func erase(_ state: inout State) {
+        guard state.drawnLines > 0 else { return }
+        // Up to the first of them, and everything from there on.
+        StandardError.write("\u{1b}[\(state.drawnLines)A\r\u{1b}[J")
+        state.drawnLines = 0
+    }
+}

@@ -1,0 +1,109 @@
+import Foundation
+import Synchronization
+
+/// What became of one store.
+enum StoreOutcome: Sendable, Equatable {
+    case done
+    /// It was as it is to be.
+    case unchanged
+    case failed(status: Int32, message: String)
+    /// Begun, and left as it was.
+    case stopped
+    case notBegun
+}
+
+/// Works on many stores, some of them at a time.
+struct BatchRunner: Sendable {
+    /// How many at a time.
+    let jobs: Int
+    let continuesOnError: Bool
+    let control: BatchControl
+
+    /// Calls `work` for one store after the other until one fails, or a signal or the deadline comes. What is begun,
+    /// `work` brings to an end.
+    /// - Parameters:
+    ///   - mayBegin: asked for each; false leaves it out.
+    ///   - work: called on several threads, each time with the number of the job, from 0.
+    /// - Returns: the outcomes, in the order of the stores.
+    func run(
+        _ items: [StoreItem],
+        mayBegin: @escaping @Sendable (StoreItem) -> Bool = { _ in true },
+        _ work: @escaping @Sendable (StoreItem, _ job: Int) -> StoreOutcome
+    ) -> [StoreOutcome] {
+        let books = Books(count: items.count)
+        let group = DispatchGroup()
+        // Threads of their own: a pool has no more than there are processors, and these mostly wait for the disk.
+        for job in 0..<min(jobs, items.count) {
+            group.enter()
+            Thread.detachNewThread {
+                while control.stopStatus == nil, let index = books.next() {
+                    guard mayBegin(items[index]) else { continue }
+                    let outcome = work(items[index], job)
+                    books.note(outcome, at: index, isLast: outcome.isFailure && !continuesOnError)
+                }
+                group.leave()
+            }
+        }
+        group.wait()
+        return books.outcomes
+    }
+
+    private final class Books: Sendable {
+        private struct State {
+            var outcomes: [StoreOutcome]
+            var nextIndex = 0
+            var isOver = false
+        }
+
+        private let state: Mutex<State>
+
+        init(count: Int) {
+            state = Mutex(State(outcomes: Array(repeating: .notBegun, count: count)))
+        }
+
+        var outcomes: [StoreOutcome] { state.withLock { $0.outcomes } }
+
+        func next() -> Int? {
+            state.withLock { state in
+                guard !state.isOver, state.nextIndex < state.outcomes.count else { return nil }
+                defer { state.nextIndex += 1 }
+                return state.nextIndex
+            }
+        }
+
+        func note(_ outcome: StoreOutcome, at index: Int, isLast: Bool) {
+            state.withLock { state in
+                state.outcomes[index] = outcome
+                if isLast { state.isOver = true }
+            }
+        }
+    }
+
+    /// The exit code of all of it.
+    func status(of outcomes: [StoreOutcome]) -> Int32 {
+        if let status = SignalWatch.exitStatus { return status }
+        let failures = outcomes.compactMap(\.failureStatus)
+        if let first = failures.first { return continuesOnError ? ExitStatus.partial.rawValue : first }
+        let isComplete = outcomes.allSatisfy { $0 == .done || $0 == .unchanged }
+        return isComplete ? 0 : ExitStatus.busy.rawValue
+    }
+}
+
+extension StoreOutcome {
+    var failureStatus: Int32? {
+        if case .failed(let status, _) = self { status } else { nil }
+    }
+
+    var isFailure: Bool { failureStatus != nil }
+
+    /// For JSON.
+    var name: String {
+        switch self {
+        case .done: "done"
+        case .unchanged: "unchanged"
+        case .failed: "failed"
+        case .stopped: "stopped"
+        case .notBegun: "notBegun"
+        }
+    }
+}

@@ -1,0 +1,122 @@
+import ArgumentParser
+import SealedDB
+
+/// Which key opens which store: one for all, or a source for each.
+enum KeyAssignment: Sendable {
+    case key(Key)
+    case ring(KeyRing)
+    case each(@Sendable (StoreItem) throws -> KeyChoice.Origin)
+
+    /// Calls `body` with the key of a store that exists. With a ring it is called with the ring and one key after the
+    /// other, until it throws no wrong-key error.
+    func withKey<T>(
+        of store: StoreItem,
+        _ body: (Key, (ring: KeyRing, id: String)?) throws -> T
+    ) throws -> T {
+        switch self {
+        case .key(let key):
+            return try body(key, nil)
+        case .ring(let ring):
+            return try ring.withKey(toOpen: store.name) { key, id in try body(key, (ring, id)) }
+        case .each(let origin):
+            let origin = try origin(store)
+            if case .ring(let path) = origin {
+                return try KeyAssignment.ring(KeyRing(contentsOfFile: path)).withKey(of: store, body)
+            }
+            return try body(try origin.key(prompt: "", confirm: false), nil)
+        }
+    }
+
+    /// The key that a store is to have; of a ring the active one.
+    func newKey(of store: StoreItem) throws -> Key {
+        switch self {
+        case .key(let key): key
+        case .ring(let ring): try ring.activeKey()
+        case .each(let origin): try origin(store).key(prompt: "", confirm: false)
+        }
+    }
+}
+
+extension KeyChoice {
+    /// The key or ring, read now, for all stores.
+    func assignment(prompt: String, confirm: Bool) throws -> KeyAssignment {
+        if let ring = try ring() { return .ring(ring) }
+        return .key(try key(prompt: prompt, confirm: confirm))
+    }
+
+    /// Whether an option says it, and not the environment.
+    var isGivenByOption: Bool { given.first?.name.hasPrefix("--") == true }
+}
+
+/// The options that give each store a key of its own.
+struct KeyTableOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Key source for each store, such as key-file:/etc/keys/{stem}.key.",
+            discussion: """
+                It begins with \(KeySourceText.kinds.map { $0 + ":" }.joined(separator: ", ")). Replaced are {path} by the \
+                store's absolute path, {dir} by its directory, {name} by its file name, {stem} by that without extension.
+                """,
+            valueName: "source"
+        )
+    )
+    var keyTemplate: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "File with the path of a store, a tab and its key source on each line.",
+            discussion: """
+                For rotate, another tab and the source of the new key; other commands take the last source. Without names \
+                of stores, the command works on all that the file names.
+                """,
+            valueName: "map"
+        ),
+        completion: .file()
+    )
+    var keyMap: String?
+
+    func validate() throws {
+        if keyTemplate != nil, keyMap != nil {
+            throw ValidationError("--key-template and --key-map exclude each other: give one key source.")
+        }
+        if let keyTemplate { try KeyTableOptions.check(keyTemplate) }
+    }
+
+    /// Refuses a template that is wrong for any store.
+    static func check(_ template: String) throws {
+        do throws(Failure) {
+            _ = try KeySourceText(template).origin(for: StoreItem("/store"))
+        } catch {
+            throw ValidationError(error.message)
+        }
+    }
+
+    var isGiven: Bool { keyTemplate != nil || keyMap != nil }
+
+    /// Checks that there is exactly one source of keys.
+    func validate(with choice: KeyChoice, isRequired: Bool = true) throws {
+        guard isGiven else { return try choice.validate(isRequired: isRequired) }
+        guard !choice.isGivenByOption else {
+            let own = keyTemplate == nil ? "--key-map" : "--key-template"
+            throw ValidationError("\(choice.given[0].name) and \(own) exclude each other: give one key source.")
+        }
+    }
+
+    func map() throws -> KeyMap? {
+        try keyMap.map { path throws(Failure) in try KeyMap(contentsOfFile: path) }
+    }
+
+    /// The keys of stores of which a command needs just one each.
+    func assignment(_ choice: KeyChoice, _ map: KeyMap?, _ stores: [StoreItem]) throws -> KeyAssignment {
+        try Engine.requireEncryption()
+        if let map { return .each { store in try map.current(store) } }
+        if let keyTemplate { return try KeyTableOptions.assignment(template: keyTemplate) }
+        let whose = stores.count == 1 ? TerminalText.escaped(stores[0].name) : "the stores"
+        return try choice.assignment(prompt: "Passphrase of \(whose): ", confirm: false)
+    }
+
+    static func assignment(template: String) throws(Failure) -> KeyAssignment {
+        let source = try KeySourceText(template)
+        return .each { store in try source.origin(for: store) }
+    }
+}

@@ -1,0 +1,90 @@
+import Foundation
+
+/// A file that says which key belongs to which store: lines of a path, a tab and the source of its key, and for
+/// `rotate` another tab and the source of its new key. Empty lines, and lines that begin with #, are passed over.
+struct KeyMap: Sendable {
+    struct Entry: Sendable {
+        let path: String
+        /// The source of the key, or of the old and the new one.
+        let sources: [KeySourceText]
+    }
+
+    private let name: String
+    /// In the order of the file.
+    let entries: [Entry]
+    private let entriesByIdentity: [String: Entry]
+
+    /// - Throws: ``Failure`` with the number of the line.
+    init(contentsOfFile path: String) throws(Failure) {
+        let file = try InputFile(path: path)
+        try file.requireOwnersAlone()
+        guard let text = String(validating: try file.contents(), as: UTF8.self) else {
+            throw Failure(.data, "The key map \(file.name) is not UTF-8. Nothing was done.")
+        }
+        name = file.name
+        var entries: [Entry] = []
+        var byIdentity: [String: Entry] = [:]
+        for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+            guard !line.isEmpty, !line.hasPrefix("#") else { continue }
+            do throws(Failure) {
+                let entry = try KeyMap.entry(line)
+                guard byIdentity.updateValue(entry, forKey: try StoreItem(entry.path).identity) == nil else {
+                    throw Failure(.usage, "\(entry.path) occurs again.")
+                }
+                entries.append(entry)
+            } catch {
+                throw Failure(error.status, "Key map \(file.name), line \(index + 1): \(error.message)")
+            }
+        }
+        self.entries = entries
+        entriesByIdentity = byIdentity
+    }
+
+    private static func entry(_ line: Substring) throws(Failure) -> Entry {
+        let columns = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
+        guard (2...3).contains(columns.count) else {
+            throw Failure(.usage, "a line has a path and one or two key sources, separated by tabs.")
+        }
+        var sources: [KeySourceText] = []
+        for column in columns.dropFirst() {
+            let source = try KeySourceText(column)
+            _ = try source.origin()
+            sources.append(source)
+        }
+        return Entry(path: columns[0], sources: sources)
+    }
+
+    private func entry(of store: StoreItem) throws(Failure) -> Entry {
+        guard let entry = entriesByIdentity[store.identity] else {
+            throw Failure(.usage, "The key map \(name) has no line for \(store.name).")
+        }
+        return entry
+    }
+
+    /// The key that a store has: the last one of its line, which is the new one after a rotation.
+    func current(_ store: StoreItem) throws(Failure) -> KeyChoice.Origin {
+        try entry(of: store).sources.last!.origin()
+    }
+
+    /// The key that a store has before a rotation, and the one that it is to have.
+    func oldAndNew(_ store: StoreItem) throws(Failure) -> (old: KeyChoice.Origin, new: KeyChoice.Origin) {
+        let sources = try entry(of: store).sources
+        guard sources.count == 2 else {
+            throw Failure(.usage, "The key map \(name) has no new key for \(store.name).")
+        }
+        return (try sources[0].origin(), try sources[1].origin())
+    }
+}
+
+extension InputFile {
+    /// Whoever can change the file decides what is run as this user.
+    fileprivate func requireOwnersAlone() throws(Failure) {
+        let status = try self.status()
+        let isOpenToOthers = status.st_mode & 0o022 != 0 || ![0, geteuid()].contains(status.st_uid)
+        guard status.st_mode & S_IFMT == S_IFREG, isOpenToOthers else { return }
+        throw Failure(
+            .configuration,
+            "\(name) may be changed by other users. It was not used. Make it yours: chown, chmod go-w"
+        )
+    }
+}

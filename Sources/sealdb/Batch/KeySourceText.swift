@@ -1,0 +1,83 @@
+import SealedDB
+
+/// A key source in one word, as templates and maps have it: `key-file:/etc/keys/app.key`.
+struct KeySourceText: Sendable {
+    let kind: String
+    let value: String
+
+    static let kinds = [
+        "key-file", "key-credential", "key-command", "key-ring", "passphrase-file", "passphrase-credential",
+        "passphrase-command",
+    ]
+
+    /// - Throws: a message without what stands after the colon.
+    init(_ text: String) throws(Failure) {
+        guard let colon = text.firstIndex(of: ":"), KeySourceText.kinds.contains(String(text[..<colon])) else {
+            throw Failure(
+                .usage,
+                "A key source begins with one of: \(KeySourceText.kinds.map { $0 + ":" }.joined(separator: " "))"
+            )
+        }
+        kind = String(text[..<colon])
+        value = String(text[text.index(after: colon)...])
+        guard !value.isEmpty else { throw Failure(.usage, "Nothing follows \(kind): in a key source.") }
+    }
+
+    private var isCommand: Bool { kind.hasSuffix("-command") }
+
+    /// What it means, with every `{placeholder}` replaced.
+    func origin(for store: StoreItem? = nil) throws(Failure) -> KeyChoice.Origin {
+        if isCommand {
+            // The words first: a store's name must not become several.
+            guard let words = CommandWords.split(value), words.first?.hasPrefix("/") == true else {
+                throw Failure(.usage, "\(kind): takes the absolute path of a program, and its arguments.")
+            }
+            var arguments: [String] = []
+            for word in words { arguments.append(try replacePlaceholders(in: word, store)) }
+            return .source(kind == "key-command" ? .keyCommand(arguments) : .passphraseCommand(arguments))
+        }
+        let value = try replacePlaceholders(in: value, store)
+        switch kind {
+        case "key-file": return .source(.keyFile(value))
+        case "key-credential": return .source(.keyCredential(value))
+        case "key-ring": return .ring(value)
+        case "passphrase-file": return .source(.passphraseFile(value))
+        default: return .source(.passphraseCredential(value))
+        }
+    }
+
+    private static let placeholders: [(name: String, value: @Sendable (StoreItem) -> String)] = [
+        ("path", { $0.identity }), ("dir", { String($0.identity.dropLast($0.fileName.count + 1)) }),
+        ("name", { $0.fileName }), ("stem", { $0.stem }),
+    ]
+
+    /// - Parameter store: `nil` where placeholders have no meaning.
+    private func replacePlaceholders(in text: String, _ store: StoreItem?) throws(Failure) -> String {
+        guard let store else { return text }
+        var result = ""
+        var rest = text[...]
+        while let open = rest.firstIndex(of: "{") {
+            result += rest[..<open]
+            let inner = rest[rest.index(after: open)...]
+            guard let close = inner.firstIndex(of: "}"),
+                let placeholder = KeySourceText.placeholders.first(where: { $0.name == inner[..<close] })
+            else {
+                let names = KeySourceText.placeholders.map { "{\($0.name)}" }.joined(separator: ", ")
+                throw Failure(.usage, "In the template of a key source, braces enclose only one of: \(names).")
+            }
+            result += placeholder.value(store)
+            rest = inner[inner.index(after: close)...]
+        }
+        return result + rest
+    }
+}
+
+extension StoreItem {
+    fileprivate var fileName: String { String(identity[identity.index(after: identity.lastIndex(of: "/")!)...]) }
+
+    /// The file's name without its last extension.
+    fileprivate var stem: String {
+        guard let dot = fileName.lastIndex(of: "."), dot != fileName.startIndex else { return fileName }
+        return String(fileName[..<dot])
+    }
+}

@@ -1,0 +1,206 @@
+import ArgumentParser
+import Foundation
+import SealedDB
+import Synchronization
+
+/// Changes the keys of many stores, and leaves a journal of it.
+struct RotationBatch: Sendable {
+    let stores: [StoreItem]
+    let rotation: StoreRotation
+    let runner: BatchRunner
+    let rateLimit: RateLimit?
+    let journalPath: String
+    let isResumeOnly: Bool
+    let printsJSON: Bool
+    let progressMode: ProgressMode
+
+    static let defaultJournal = "sealdb-rotate.journal"
+    private let operation = "rotate"
+
+    // MARK: The run
+
+    /// - Returns: the exit code.
+    func run() throws -> Int32 {
+        let start = ContinuousClock.now
+        // Before a journal is made.
+        try BatchJournal.check(path: journalPath, operation: operation, stores, isResumeOnly: isResumeOnly)
+        let journal = try BatchJournal(path: journalPath)
+        let known = journal.unfinishedBatch(operation: operation, stores)
+        let pending = stores.filter { known?.state(of: $0.identity) != .done }
+        try SpaceCheck.check(pending, jobs: runner.jobs, keepsOld: rotation.oldFileSuffix != nil)
+        SignalWatch.start()
+        try journal.begin(operation: operation, stores, isResumeOnly: isResumeOnly)
+        let progress = BatchProgress(mode: progressMode, stores: stores)
+        let output = BatchOutput(printsJSON: printsJSON, progress: progress)
+        let speed = Speed()
+        let outcomes = runner.run(stores, mayBegin: { runner.control.hasTime(for: speed.seconds(for: $0.size)) }) {
+            (store, job) in
+            progress.begin(store, job: job)
+            let isThoughtDone = known?.state(of: store.identity) == .done
+            let outcome = change(store, job, journal, progress, output, speed, isThoughtDone: isThoughtDone)
+            progress.end(outcome, job: job)
+            return outcome
+        }
+        progress.finish()
+        let status = output.failure?.rawValue ?? runner.status(of: outcomes)
+        var summary = BatchSummary(outcomes)
+        summary.exitCode = status
+        summary.seconds = (ContinuousClock.now - start) / .seconds(1)
+        var record = JournalRecord(.end)
+        record.exitCode = status
+        try journal.append(record)
+        output.write(
+            summary,
+            "\(summary.stores) stores: \(summary.done) changed, \(summary.unchanged) had the new key already, "
+                + "\(summary.failed) failed, \(summary.left) left\n"
+        )
+        if status != 0 {
+            StandardError.message(
+                "\(summary.done + summary.unchanged) of \(summary.stores) stores have their new key. To go on, run "
+                    + "the same command. See: sealdb status \(journalPath)"
+            )
+        }
+        return status
+    }
+
+    private func change(
+        _ store: StoreItem,
+        _ job: Int,
+        _ journal: BatchJournal,
+        _ progress: BatchProgress,
+        _ output: BatchOutput,
+        _ speed: Speed,
+        isThoughtDone: Bool
+    ) -> StoreOutcome {
+        let start = ContinuousClock.now
+        var copied: Int64 = 0
+        do {
+            try journal.append(JournalRecord(.start, path: store.identity))
+            let result = try rotation.run(store, isThoughtDone: isThoughtDone) { state in
+                progress.update(state, job: job)
+                rateLimit?.pay(state, copied: &copied, runner.control)
+                try runner.control.check()
+            }
+            var record = JournalRecord(.done, path: store.identity)
+            let outcome: StoreOutcome
+            if case .changed(let report) = result {
+                outcome = .done
+                record.seconds = report.seconds
+                record.bytes = report.pageCount * Int64(report.pageSize)
+                speed.note(bytes: store.size, seconds: (ContinuousClock.now - start) / .seconds(1))
+            } else {
+                outcome = .unchanged
+            }
+            record.outcome = outcome.name
+            output.write(StoreRecord(store, outcome, content: result.content), result.line(store) + "\n")
+            do {
+                try journal.append(record)
+            } catch {
+                let message = ErrorReport.statusAndMessage(of: error).message
+                throw Failure(.inputOutput, "It has the new key, but the run cannot go on. \(message)")
+            }
+            return outcome
+        } catch {
+            return fail(store, error, journal, output)
+        }
+    }
+
+    private func fail(
+        _ store: StoreItem,
+        _ error: any Error,
+        _ journal: BatchJournal,
+        _ output: BatchOutput
+    ) -> StoreOutcome {
+        let outcome = StoreOutcome(error, isStopped: runner.control.stopStatus != nil)
+        var record = JournalRecord(.stopped, path: store.identity)
+        if case .failed(let status, let message) = outcome {
+            record.event = .failed
+            record.exitCode = status
+            record.message = message
+        }
+        // If this fails too, the store is still named by its beginning.
+        try? journal.append(record)
+        output.message(store, outcome)
+        output.write(StoreRecord(store, outcome, content: [String: String]()), "")
+        return outcome
+    }
+
+    // MARK: The plan
+
+    /// Does all that the run would do before it writes.
+    /// - Returns: the exit code that the run would have.
+    func plan() throws -> Int32 {
+        let progress = BatchProgress(mode: .never, stores: stores)
+        let output = BatchOutput(printsJSON: printsJSON, progress: progress)
+        var outcomes: [StoreOutcome] = []
+        var bytes: Int64 = 0
+        var seconds = 0.0
+        var pending: [StoreItem] = []
+        for store in stores {
+            do {
+                let result = try rotation.plan(store)
+                if case .planned(let plan) = result {
+                    bytes += plan.fileSize
+                    seconds += plan.estimatedSeconds ?? 0
+                    pending.append(store)
+                    outcomes.append(.done)
+                } else {
+                    outcomes.append(.unchanged)
+                }
+                let status = outcomes.last == .done ? "planned" : nil
+                output.write(
+                    StoreRecord(store, outcomes.last!, status: status, content: result.content),
+                    result.line(store) + "\n"
+                )
+            } catch {
+                let outcome = StoreOutcome(error, isStopped: false)
+                outcomes.append(outcome)
+                output.message(store, outcome)
+                output.write(StoreRecord(store, outcome, content: [String: String]()), "")
+            }
+        }
+        seconds /= Double(min(runner.jobs, ProcessInfo.processInfo.activeProcessorCount, max(1, pending.count)))
+        if let rateLimit { seconds = max(seconds, Double(bytes) / rateLimit.bytesPerSecond) }
+        var status = runner.status(of: outcomes)
+        do throws(Failure) {
+            try BatchJournal.check(path: journalPath, operation: operation, stores, isResumeOnly: isResumeOnly)
+            try SpaceCheck.check(pending, jobs: runner.jobs, keepsOld: rotation.oldFileSuffix != nil)
+        } catch {
+            StandardError.message(error.message)
+            status = error.status.rawValue
+        }
+        if status == 0, !runner.control.hasTime(for: seconds) {
+            StandardError.message("This takes longer than the deadline allows. What is left then can be done later.")
+            status = ExitStatus.busy.rawValue
+        }
+        var summary = BatchSummary(outcomes)
+        summary.exitCode = status
+        summary.seconds = seconds
+        output.write(
+            summary,
+            "\(summary.stores) stores: \(pending.count) to change, \(summary.unchanged) have the new key, "
+                + "\(summary.failed) cannot be changed; \(ByteText.size(bytes)), about \(DurationText.clock(seconds)); "
+                + "nothing was written\n"
+        )
+        return status
+    }
+}
+
+/// How long stores of the size of those that are done take.
+private final class Speed: Sendable {
+    private let state = Mutex((bytes: Int64(0), seconds: 0.0))
+
+    func note(bytes: Int64, seconds: Double) {
+        state.withLock { state in
+            state.bytes += bytes
+            state.seconds += seconds
+        }
+    }
+
+    /// 0 before there is something to go by.
+    func seconds(for bytes: Int64) -> Double {
+        state.withLock { state in
+            state.bytes == 0 ? 0 : state.seconds * Double(bytes) / Double(state.bytes)
+        }
+    }
+}

@@ -1,0 +1,56 @@
+import ArgumentParser
+import Foundation
+
+/// The stores that a command works on.
+struct StoreListOptions: ParsableArguments {
+    @Argument(help: "The stores; - reads names from standard input, one on each line.", completion: .file())
+    var stores: [String] = []
+
+    @Option(help: ArgumentHelp("Read names of stores from a file, one on each line.", valueName: "list"))
+    var fromFile: String?
+
+    @Option(
+        name: .customLong("from0"),
+        help: ArgumentHelp("Read names of stores from a file, with a NUL after each.", valueName: "list")
+    )
+    var fromFileWithNULs: String?
+
+    /// Whether just one store is named, on the command line.
+    var isSingle: Bool { stores.count == 1 && stores[0] != "-" && fromFile == nil && fromFileWithNULs == nil }
+
+    /// The stores in the order in which they are named; one that is named again is left out.
+    /// - Parameter others: taken if no other names are given at all, such as those of a key map.
+    func items(or others: [String] = []) throws -> [StoreItem] {
+        var names: [String] = []
+        for name in stores {
+            names += name == "-" ? try StoreListOptions.names(in: "-", separator: 0x0a) : [name]
+        }
+        if let fromFile { names += try StoreListOptions.names(in: fromFile, separator: 0x0a) }
+        if let fromFileWithNULs { names += try StoreListOptions.names(in: fromFileWithNULs, separator: 0) }
+        let isGiven = !stores.isEmpty || fromFile != nil || fromFileWithNULs != nil
+        if !isGiven { names = others }
+        guard !names.isEmpty else {
+            throw Failure(
+                .usage,
+                isGiven ? "The list names no store. Nothing was done." : "Name a store, or a list by --from-file."
+            )
+        }
+        var known: Set<String> = []
+        var items: [StoreItem] = []
+        for name in names {
+            let item = try StoreItem(name)
+            if known.insert(item.identity).inserted { items.append(item) }
+        }
+        return items
+    }
+
+    /// Empty lines are passed over.
+    private static func names(in path: String, separator: UInt8) throws(Failure) -> [String] {
+        try InputFile(path: path).contents().split(separator: separator).map { bytes throws(Failure) in
+            guard let name = String(validating: bytes, as: UTF8.self) else {
+                throw Failure(.data, "\(path) holds a name that is not UTF-8. Nothing was done.")
+            }
+            return name
+        }
+    }
+}

@@ -1,0 +1,183 @@
+import ArgumentParser
+import Foundation
+import SealedDB
+
+/// What a command has to say of one store.
+struct StoreReport: Sendable {
+    enum Text: Sendable {
+        /// Lines that can stand below those of other stores, once each begins with the store's name.
+        case lines([String])
+        /// Fields of the store's own.
+        case block(String)
+    }
+
+    let text: Text
+    /// An object, of which the members are the report.
+    var content: any Encodable & Sendable = [String: String]()
+    /// Whether there was nothing to do.
+    var isUnchanged = false
+    /// What is wrong with the store; the report is printed all the same.
+    var failure: Failure?
+}
+
+/// A command that works on one store or several, each by itself, without a journal.
+struct StoreWork {
+    typealias Work =
+        @Sendable (StoreItem, @escaping (KeyRotation.Progress) throws -> Void) throws -> StoreReport
+
+    let list: StoreListOptions
+    let batchOptions: BatchOptions
+    let progressOptions: ProgressOptions
+    var printsJSON = false
+    /// What is true of a store that is done, such as "sound".
+    let doneText: String
+    let work: Work
+
+    func run(_ stores: [StoreItem]) throws {
+        guard list.isSingle else {
+            let status = try runAll(stores)
+            guard status == 0 else { throw ExitCode(status) }
+            return
+        }
+        let report = try progressOptions.watchingSignals { try work(stores[0], $0) }
+        let output = StandardOutput()
+        if printsJSON {
+            try output.writeJSON(StoreRecord(content: report.content))
+        } else {
+            try output.write(report.ownText(of: stores[0]))
+        }
+        try output.flush()
+        if let failure = report.failure { throw failure }
+    }
+
+    private func runAll(_ stores: [StoreItem]) throws -> Int32 {
+        let start = ContinuousClock.now
+        SignalWatch.start()
+        let control = BatchControl()
+        let progress = BatchProgress(mode: progressOptions.progress, stores: stores)
+        let output = BatchOutput(printsJSON: printsJSON, progress: progress)
+        let runner = batchOptions.runner(control)
+        let outcomes = runner.run(stores) { [work] store, job in
+            progress.begin(store, job: job)
+            let outcome: StoreOutcome
+            do {
+                let report = try work(store) { state in
+                    progress.update(state, job: job)
+                    try control.check()
+                }
+                outcome =
+                    if let failure = report.failure {
+                        .failed(status: failure.status.rawValue, message: failure.message)
+                    } else {
+                        report.isUnchanged ? .unchanged : .done
+                    }
+                output.write(StoreRecord(store, outcome, content: report.content), report.text(of: store))
+                output.message(store, outcome)
+            } catch {
+                outcome = StoreOutcome(error, isStopped: control.stopStatus != nil)
+                output.message(store, outcome)
+                output.write(StoreRecord(store, outcome, content: [String: String]()), "")
+            }
+            progress.end(outcome, job: job)
+            return outcome
+        }
+        progress.finish()
+        let status = output.failure?.rawValue ?? runner.status(of: outcomes)
+        var summary = BatchSummary(outcomes)
+        summary.exitCode = status
+        summary.seconds = (ContinuousClock.now - start) / .seconds(1)
+        output.write(
+            summary,
+            "\(summary.stores) stores: \(summary.done) \(doneText), \(summary.unchanged) unchanged, "
+                + "\(summary.failed) failed, \(summary.left) left\n"
+        )
+        return status
+    }
+}
+
+extension StoreReport {
+    /// As the only store's.
+    fileprivate func ownText(of store: StoreItem) -> String {
+        switch text {
+        case .lines(let lines): lines.map { $0 + "\n" }.joined()
+        case .block(let text): text
+        }
+    }
+
+    /// As one of several.
+    fileprivate func text(of store: StoreItem) -> String {
+        switch text {
+        case .lines(let lines):
+            let start = TerminalText.escaped(store.name) + ": "
+            return lines.map { ($0.hasPrefix(start) ? "" : start) + $0 + "\n" }.joined()
+        case .block(let text):
+            return text + "\n"
+        }
+    }
+}
+
+extension StoreOutcome {
+    /// - Parameter isStopped: whether a signal or the deadline has come.
+    init(_ error: any Error, isStopped: Bool) {
+        if isStopped, (error as? DatabaseError)?.reason == .interrupted {
+            self = .stopped
+        } else {
+            let (status, message) = ErrorReport.statusAndMessage(of: error)
+            self = .failed(status: status, message: message)
+        }
+    }
+}
+
+/// A line of JSON for one store: the report's own members, and for one of several what became of it. Fields may be
+/// added; those that are there keep their meaning.
+struct StoreRecord: Encodable {
+    private let content: any Encodable & Sendable
+    private var store: (path: String, status: String, outcome: StoreOutcome)?
+
+    init(content: any Encodable & Sendable) {
+        self.content = content
+    }
+
+    /// - Parameter status: if not the outcome's name.
+    init(_ store: StoreItem, _ outcome: StoreOutcome, status: String? = nil, content: any Encodable & Sendable) {
+        self.content = content
+        self.store = (store.identity, status ?? outcome.name, outcome)
+    }
+
+    private enum Names: String, CodingKey { case kind, path, status, exitCode, message }
+
+    func encode(to encoder: any Encoder) throws {
+        try content.encode(to: encoder)
+        guard let store else { return }
+        var container = encoder.container(keyedBy: Names.self)
+        try container.encode("result", forKey: .kind)
+        try container.encode(store.path, forKey: .path)
+        try container.encode(store.status, forKey: .status)
+        guard case .failed(let exitCode, let message) = store.outcome else {
+            return try container.encode(0, forKey: .exitCode)
+        }
+        try container.encode(exitCode, forKey: .exitCode)
+        try container.encode(message, forKey: .message)
+    }
+}
+
+/// The last line of `--json` for several stores.
+struct BatchSummary: Encodable {
+    let kind = "summary"
+    let stores: Int
+    let done: Int
+    let unchanged: Int
+    let failed: Int
+    /// Stopped, or not begun.
+    let left: Int
+    var exitCode: Int32 = 0
+    var seconds: Double = 0
+
+    init(_ outcomes: [StoreOutcome]) {
+        stores = outcomes.count
+        done = outcomes.count { $0 == .done }
+        unchanged = outcomes.count { $0 == .unchanged }
+        failed = outcomes.count { $0.isFailure }
+        left = stores - done - unchanged - failed
+    }
+}

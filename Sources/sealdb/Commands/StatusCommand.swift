@@ -1,0 +1,117 @@
+import ArgumentParser
+import Foundation
+
+struct StatusCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status",
+        abstract: "Tell from a journal how far a batch is, and what to run.",
+        discussion: """
+            Exit 0 when every store is done, and 2 when something is left. No key is needed and no store is opened: a \
+            run asks the stores themselves, and may find one done that the journal calls interrupted.
+
+              sealdb status sealdb-rotate.journal
+            """
+    )
+
+    @Argument(help: "The journal of a batch.", completion: .file())
+    var journal: String
+
+    @Flag(help: "Print one JSON object.")
+    var json = false
+
+    func run() throws {
+        guard let state = try JournalFile(path: journal).state else {
+            throw Failure(.data, "\(journal) is empty: no batch was begun.")
+        }
+        let report = BatchStatus(state, journal: journal, isRunning: JournalFile.isInUse(path: journal))
+        let output = StandardOutput()
+        if json { try output.writeJSON(report) } else { try output.write(report.text) }
+        try output.flush()
+        guard state.isComplete else { throw ExitCode(ExitStatus.partial.rawValue) }
+    }
+}
+
+/// What `sealdb status` prints.
+private struct BatchStatus: Encodable {
+    let journal: String
+    let operation: String
+    let begun: String
+    let runs: Int
+    let isRunning: Bool
+    /// Of the last run; absent while it runs, and after a kill.
+    let exitCode: Int32?
+    let stores: Int
+    let done: Int
+    let notBegun: Int
+    let interrupted: [String]
+    let failed: [Failed]
+    let directory: String
+    let command: [String]
+
+    struct Failed: Encodable {
+        let path: String
+        let exitCode: Int32
+        let message: String
+    }
+
+    init(_ state: JournalState, journal: String, isRunning: Bool) {
+        self.journal = journal
+        self.isRunning = isRunning
+        operation = state.operation
+        begun = state.begun.formatted(.iso8601)
+        runs = state.runCount
+        exitCode = state.end?.exitCode
+        stores = state.stores.count
+        done = state.stores { $0 == .done }.count
+        notBegun = state.stores { $0 == .notBegun }.count
+        interrupted = state.stores { $0 == .begun || $0 == .stopped }
+        failed = state.stores.compactMap { path in
+            guard case .failed(let code, let message) = state.state(of: path) else { return nil }
+            return Failed(path: path, exitCode: code, message: message)
+        }
+        directory = state.directory
+        command = state.command
+    }
+
+    private var lastRun: String {
+        if isRunning { return "is going on" }
+        guard let exitCode else { return "was killed" }
+        return exitCode == 0 ? "ended well" : "ended with exit code \(exitCode)"
+    }
+
+    var text: String {
+        var text = FieldList([
+            ("batch", "\(operation), \(stores) stores, begun \(begun), \(runs) \(runs == 1 ? "run" : "runs")"),
+            ("last run", lastRun),
+            ("done", String(done)),
+            ("interrupted", String(interrupted.count)),
+            ("failed", String(failed.count)),
+            ("not begun", String(notBegun)),
+        ]).text
+        for path in interrupted {
+            text += "\(TerminalText.escaped(path)): \(isRunning ? "begun" : "interrupted; it is whole")\n"
+        }
+        for store in failed {
+            text += TerminalText.escaped("\(store.path): exit code \(store.exitCode): \(store.message)") + "\n"
+        }
+        if !isRunning, done < stores {
+            let words = command.map { ShellText.quoted($0) }.joined(separator: " ")
+            text += TerminalText.escaped("To go on: cd \(ShellText.quoted(directory)) && \(words)") + "\n"
+        }
+        return text
+    }
+}
+
+private enum ShellText {
+    /// As one word of a shell.
+    static func quoted(_ word: String) -> String {
+        let isPlain = word.unicodeScalars.allSatisfy { scalar in
+            switch scalar {
+            case "a"..."z", "A"..."Z", "0"..."9", "-", "_", ".", "/", "=", ":", ",", "@", "%", "+": true
+            default: false
+            }
+        }
+        if isPlain, !word.isEmpty { return word }
+        return "'" + word.replacingOccurrences(of: "'", with: "'\\''") + "'"
+    }
+}

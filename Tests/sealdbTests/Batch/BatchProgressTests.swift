@@ -1,0 +1,91 @@
+import Foundation
+import Testing
+
+@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+struct BatchProgressTests {
+    private let sandbox: Sandbox
+    private let stores: [String]
+
+    init() throws {
+        sandbox = try Sandbox()
+        stores = try sandbox.makeFleet(3)
+    }
+
+    private func arguments(_ more: [String]) -> [String] {
+        [Tool.sealdb, "rotate"] + stores + ["--key-file", "key", "--new-key-file", "new"] + more
+    }
+
+    private func transcript(_ environment: [String: String?], _ more: [String] = []) throws -> String {
+        let terminal = try Terminal(arguments(more), directory: sandbox.directory, environment: environment)
+        #expect(terminal.wait() == 0)
+        return terminal.transcript
+    }
+
+    @Test func redrawnLinesOnATerminal() throws {
+        let text = try transcript(["TERM": "xterm", "NO_COLOR": "1"], ["--jobs", "2"])
+        #expect(text.contains("copy ") && text.contains("0 of 3 stores") && text.contains("total "))
+        #expect(text.contains("\u{1b}[") && text.firstMatch(of: /\u{1b}\[[0-9;]*m/) == nil)
+        // Results stand on lines of their own.
+        for store in stores {
+            let line = "\(store): key changed"
+            #expect(text.contains("\u{1b}[J\(line)") || text.contains("\n\(line)"))
+        }
+    }
+
+    @Test(arguments: [["TERM": "dumb"], ["TERM": "xterm", "NEVER": "1"]] as [[String: String]])
+    func quiet(environment: [String: String]) throws {
+        let text = try transcript(
+            environment.mapValues { $0 },
+            environment["NEVER"] == nil ? [] : ["--progress", "never"]
+        )
+        #expect(!text.contains("copy ") && !text.contains("\u{1b}"))
+    }
+
+    @Test func noneWithoutATerminal() throws {
+        #expect(try sandbox.run(arguments([])).error.isEmpty)
+    }
+
+    @Test func linesOnRequest() throws {
+        let outcome = try sandbox.run(arguments(["--progress", "always"]))
+        #expect(outcome.status == 0)
+        for store in stores {
+            for phase in ["copy", "verify"] {
+                #expect(outcome.error.split(separator: "\n").contains { $0.hasPrefix(store) && $0.contains(phase) })
+            }
+        }
+        #expect(!outcome.error.contains("\u{1b}"))
+    }
+
+    @Test func jsonLines() throws {
+        let outcome = try sandbox.run(arguments(["--progress", "json", "--jobs", "2"]))
+        #expect(outcome.status == 0)
+        let size = try sandbox.contents("s01").count
+        let records = try outcome.error.split(separator: "\n").map { line in
+            try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+        }
+        let own = records.filter { $0["kind"] as? String == "progress" && $0["path"] as? String == sandbox.path("s02") }
+        #expect(own.allSatisfy { $0["totalBytes"] as? Int == size })
+        let complete = own.filter { $0["completedBytes"] as? Int == size }
+        #expect(complete.map { $0["phase"] as? String } == ["copy", "verify", "sync", "swap"])
+        let totals = records.filter { $0["kind"] as? String == "total" }
+        #expect(totals.last?["completedStores"] as? Int == 3 && totals.last?["totalStores"] as? Int == 3)
+        #expect(totals.last?["completedBytes"] as? Int == 3 * size && totals.last?["totalBytes"] as? Int == 3 * size)
+        #expect(records.allSatisfy { ["progress", "total"].contains($0["kind"] as? String) })
+    }
+
+    @Test func jsonLinesOfOneStore() throws {
+        let outcome = try sandbox.sealdb(
+            "rotate",
+            "s01",
+            "--key-file",
+            "key",
+            "--new-key-file",
+            "new",
+            "--progress",
+            "json"
+        )
+        let first = try #require(outcome.error.split(separator: "\n").first)
+        let record = try #require(try JSONSerialization.jsonObject(with: Data(first.utf8)) as? [String: Any])
+        #expect(record["kind"] as? String == "progress" && record["phase"] as? String == "copy")
+    }
+}

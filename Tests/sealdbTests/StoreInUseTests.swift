@@ -1,0 +1,135 @@
+import Foundation
+import SealedDB
+import Testing
+
+/// Two processes and one store.
+@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+struct StoreInUseTests {
+    private let sandbox: Sandbox
+    private let rotate = ["rotate", "db", "--key-file", "key", "--new-key-file", "new", "--lock-wait", "0"]
+
+    init() throws {
+        sandbox = try Sandbox()
+        try sandbox.makeStore()
+        try sandbox.makeKey("new")
+    }
+
+    /// In rollback-journal mode an idle connection has no lock of SQLite.
+    @Test(arguments: [[], ["--dry-run"]])
+    func idleConnectionIsNotRotatedAway(more: [String]) throws {
+        let service = try sandbox.connection()
+        let outcome = try sandbox.run([Tool.sealdb] + rotate + more)
+        #expect(outcome.status == 75, "\(outcome.error)")
+        let command = try String(contentsOfFile: "/proc/self/comm", encoding: .utf8).dropLast()
+        #expect(outcome.error.contains("is open in process \(getpid()) (\(command))"), "\(outcome.error)")
+        #expect(try sandbox.names() == ["db", "db-sealdb-lock", "key", "new"])
+        try service.executeUpdate("DELETE FROM people WHERE id = 1", values: nil)
+        service.close()
+        #expect(try sandbox.run([Tool.sealdb] + rotate).status == 0)
+        #expect(try sandbox.census(keyFile: "new").output == "49,1274,49\n")
+        #expect(try sandbox.names() == ["db", "key", "new"])
+    }
+
+    @Test func allHoldersAreNamed() throws {
+        let service = try sandbox.connection()
+        let terminal = try Terminal(
+            [Tool.sealdb, "rotate", "db", "--key-file", "key", "--new-prompt"],
+            directory: sandbox.directory
+        )
+        try terminal.expect("New passphrase of db: ")
+        service.close()
+        // Nobody has it open while a passphrase is typed.
+        #expect(try sandbox.run([Tool.sealdb] + rotate).status == 0)
+        terminal.type("x\n")
+        try terminal.expect("again: ")
+        terminal.type("x\n")
+        #expect(terminal.wait() == 77)
+    }
+
+    @Test func connectionsOfOneProcessAreNamedOnce() throws {
+        let connections = try [sandbox.connection(), sandbox.connection()]
+        let outcome = try sandbox.run([Tool.sealdb] + rotate)
+        #expect(outcome.status == 75)
+        #expect(outcome.error.components(separatedBy: "process \(getpid()) (").count == 2, "\(outcome.error)")
+        for connection in connections { connection.close() }
+    }
+
+    /// The stock shell knows nothing of our lock, but SQLite's own ones have their owners too.
+    @Test(arguments: ["delete", "wal"])
+    func stockShellIsNamed(journalMode: String) throws {
+        try sandbox.succeed("exec", "db", "PRAGMA journal_mode = \(journalMode)", "--key-file", "key")
+        let shell = try Terminal(["sqlcipher", "db"], directory: sandbox.directory, environment: ["TERM": "dumb"])
+        let key = String(decoding: try sandbox.contents("key").dropLast(), as: UTF8.self)
+        shell.type("PRAGMA key = \"x'\(key)'\";\n")
+        shell.type(journalMode == "wal" ? "SELECT count(*) FROM people;\n" : "BEGIN IMMEDIATE;\n")
+        shell.type("SELECT 'rea' || 'dy';\n")
+        try shell.expect("ready")
+        for more in [[], ["--dry-run"]] where journalMode == "delete" || more.isEmpty {
+            let outcome = try sandbox.run([Tool.sealdb] + rotate + more)
+            #expect(outcome.status == 75, "\(outcome.error)")
+            #expect(outcome.error.contains(#/is open in process [0-9]+ \(sqlcipher\)/#), "\(outcome.error)")
+        }
+        shell.type(".quit\n")
+        _ = shell.wait()
+        #expect(try sandbox.run([Tool.sealdb] + rotate).status == 0)
+    }
+
+    /// Whoever opens a store that is being rotated is told so, and by whom it is.
+    @Test func storeBeingRotatedIsNotOpened() throws {
+        let old = try KeySource.keyFile(sandbox.path("key")).key()
+        let new = try KeySource.keyFile(sandbox.path("new")).key()
+        var outcomes: [Outcome] = []
+        try KeyRotation(path: sandbox.path("db"), from: old, to: new).run { progress in
+            guard progress.phase == .verify, outcomes.isEmpty else { return }
+            for store in ["query", "verify"] {
+                let more = store == "query" ? ["SELECT 1"] : []
+                outcomes.append(
+                    try sandbox.run(
+                        [Tool.sealdb, store, "db"] + more + ["--key-file", "key"]
+                            + (store == "query" ? ["--lock-wait", "0"] : [])
+                    )
+                )
+            }
+            outcomes.append(try sandbox.run([Tool.sealdb] + rotate))
+        }
+        #expect(outcomes.map(\.status) == [75, 75, 75])
+        #expect(outcomes[0].error.contains("by process \(getpid()) ("), "\(outcomes[0].error)")
+        #expect(try sandbox.census(keyFile: "new").output == Sandbox.wholeStore)
+        #expect(try sandbox.names() == ["db", "key", "new"])
+    }
+
+    /// A process that was killed has no lock any more; what it left is taken away.
+    @Test func killedUserLeavesNothing() throws {
+        let outcome = try sandbox.run(
+            [
+                "strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=pwrite64", "-e", "inject=pwrite64:signal=KILL",
+                Tool.sealdb, "exec", "db", "DELETE FROM people", "--key-file", "key",
+            ]
+        )
+        #expect(outcome.status != 0)
+        #expect(try sandbox.names().contains("db-sealdb-lock"))
+        #expect(try sandbox.run([Tool.sealdb] + rotate).status == 0)
+        #expect(try sandbox.census(keyFile: "new").output == Sandbox.wholeStore)
+        #expect(try sandbox.names() == ["db", "key", "new"])
+    }
+
+    /// Readers of a directory in which they may not write do without a lock.
+    @Test(.enabled(if: geteuid() == 0, "only root can become another user"))
+    func readOnlyDirectory() throws {
+        for (name, mode) in [("", 0o755), ("db", 0o644), ("key", 0o600)] {
+            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: sandbox.path(name))
+        }
+        #expect(chown(sandbox.path("key"), 65534, 65534) == 0)
+        let query = ["query", "db", "SELECT 1", "--key-file", "key"]
+        let root = URL(fileURLWithPath: sandbox.directory).deletingLastPathComponent().path
+        #expect(chmod(root, 0o755) == 0)
+        let outcome = try sandbox.run(["setpriv", "--reuid=65534", "--clear-groups", Tool.sealdb] + query)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let rotation = try sandbox.run(
+            ["setpriv", "--reuid=65534", "--clear-groups", Tool.sealdb, "rotate", "db", "--key-file", "key"]
+                + ["--new-key-command", "/bin/false"]
+        )
+        #expect(rotation.status != 0)
+        #expect(try sandbox.names() == ["db", "key", "new"])
+    }
+}
