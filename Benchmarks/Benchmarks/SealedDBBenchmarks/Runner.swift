@@ -1,0 +1,5 @@
+import Benchmark
+@main
+struct Runner: BenchmarkRunnerHooks {
+    static func registerBenchmarks() {}
+}

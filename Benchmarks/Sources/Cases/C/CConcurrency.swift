@@ -1,0 +1,32 @@
+import Synchronization
+
+extension CMakers {
+    static var concurrency: [String: Maker] {
+        var result: [String: Maker] = [:]
+        for threads in ConcurrencyCases.threadCounts {
+            result["concurrency.readers.\(threads)"] = { fixtures in
+                let works = try (0..<threads).map { _ in try point(StoreOptions(), inTransaction: true, fixtures) }
+                return ConcurrencyCases.reading(threads) { thread in _ = try works[thread].pass() }
+            }
+            result["concurrency.writers.\(threads)"] = { fixtures in
+                let db = try Baseline(fixtures.newPath())
+                try db.execute(TransactionCases.createTable)
+                let lock = Mutex(())
+                return ConcurrencyCases.writing(threads) { try lock.withLock { _ in try db.insertBatches(of: 1, rows: 1) } }
+            }
+        }
+        result["concurrency.readers-writer.2"] = { fixtures in
+            let options = StoreOptions(synchronous: "normal")
+            let works = try (0..<2).map { _ in
+                try point(options, inTransaction: true, fixtures, named: "written")
+            }
+            let writer = try Baseline(try fixtures.itemStore(options.forFile, named: "written"), options)
+            return ConcurrencyCases.readingWhileWriting { thread in
+                _ = try works[thread].pass()
+            } write: { number in
+                try writer.execute("UPDATE item SET number = number WHERE id = \(number)")
+            }
+        }
+        return result
+    }
+}

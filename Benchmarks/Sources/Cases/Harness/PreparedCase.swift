@@ -1,0 +1,51 @@
+import AllocationCounter
+import Dispatch
+public import Wire
+
+/// One case, ready to be measured.
+public final class PreparedCase {
+    private struct Runner {
+        let work: Work
+        let passes: Int
+    }
+
+    private var runners: [Subject: Runner] = [:]
+
+    /// Makes the work of each subject, does it once to warm caches up, and finds out how often a sample repeats it.
+    init(_ makers: [Subject: Maker], fixtures: Fixtures, sampleNanoseconds: Double) throws {
+        var results: [Subject: UInt64] = [:]
+        for (subject, maker) in makers {
+            let work = try maker(fixtures)
+            try work.before()
+            results[subject] = try work.pass()
+            let once = try Self.measure(work, passes: 1).nanoseconds * work.units
+            let passes = Int((sampleNanoseconds / max(once, 1)).rounded(.up))
+            runners[subject] = Runner(work: work, passes: min(max(passes, 1), 100_000))
+        }
+        guard Set(results.values).count <= 1 else {
+            throw Failure("The subjects do not do the same work: \(results)")
+        }
+    }
+
+    public var subjects: [Subject] { Subject.allCases.filter { runners[$0] != nil } }
+
+    public func sample(_ subject: Subject) throws -> Sample {
+        guard let runner = runners[subject] else { throw Failure("\(subject.rawValue) has no part in this case.") }
+        return try Self.measure(runner.work, passes: runner.passes)
+    }
+
+    private static func measure(_ work: Work, passes: Int) throws -> Sample {
+        var nanoseconds: UInt64 = 0
+        var allocations: UInt64 = 0
+        for _ in 0..<passes {
+            try work.before()
+            let countBefore = allocation_count()
+            let start = DispatchTime.now().uptimeNanoseconds
+            _ = try work.pass()
+            nanoseconds += DispatchTime.now().uptimeNanoseconds - start
+            allocations += allocation_count() - countBefore
+        }
+        let units = Double(passes) * work.units
+        return Sample(nanoseconds: Double(nanoseconds) / units, allocations: Double(allocations) / units)
+    }
+}

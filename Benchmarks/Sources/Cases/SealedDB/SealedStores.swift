@@ -1,0 +1,170 @@
+import Foundation
+import SealedDB
+
+extension SealedMakers {
+    static var transactions: [String: Maker] {
+        var result: [String: Maker] = [:]
+        for setting in TransactionCases.settings {
+            for batch in TransactionCases.batches {
+                result[setting.id(batch: batch)] = { fixtures in
+                    let queue = try setting.options.queue(fixtures.newPath())
+                    try queue.inDatabase { db in try db.executeUpdate(TransactionCases.createTable, values: nil) }
+                    let rows = TransactionCases.rows(batch: batch)
+                    return Work(units: rows) {
+                        try queue.inDatabase { db in
+                            if batch == 0 {
+                                for row in 0..<rows { try insertEntry(row, into: db) }
+                            } else {
+                                for start in stride(from: 0, to: rows, by: batch) {
+                                    try db.inTransaction {
+                                        for row in start..<start + batch { try insertEntry(row, into: db) }
+                                    }
+                                }
+                            }
+                        }
+                        return UInt64(rows)
+                    }
+                }
+            }
+        }
+        return result
+    }
+
+    static func insertEntry(_ row: Int, into db: Database) throws {
+        let values = Values.shared
+        let index = Values.index(row)
+        try db.executeUpdate(
+            TransactionCases.insert,
+            values: [values.integers[index], values.texts[index], values.reals[index], values.blobs[index]]
+        )
+    }
+
+    static var concurrency: [String: Maker] {
+        var result: [String: Maker] = [:]
+        let ids = Fixtures.itemIDs(PointCases.queries)
+        func read(_ pool: DatabasePool) throws {
+            try pool.inDeferredTransaction { db in _ = try lookUp(ids, in: db) }
+        }
+        /// Opens as many connections, and fills their caches.
+        func open(_ pool: DatabasePool, _ threads: Int) throws {
+            guard threads > 0 else { return }
+            try pool.inDatabase { db in
+                _ = try db.integer(PointCases.warm)
+                try open(pool, threads - 1)
+            }
+        }
+        for threads in ConcurrencyCases.threadCounts {
+            result["concurrency.readers.\(threads)"] = { fixtures in
+                let pool = DatabasePool(path: try fixtures.itemStore(), configuration: try StoreOptions().configuration)
+                try open(pool, threads)
+                return ConcurrencyCases.reading(threads) { _ in try read(pool) }
+            }
+            result["concurrency.writers.\(threads)"] = { fixtures in
+                let queue = try StoreOptions().queue(fixtures.newPath())
+                try queue.inDatabase { db in try db.executeUpdate(TransactionCases.createTable, values: nil) }
+                return ConcurrencyCases.writing(threads) { try queue.inTransaction { db in try insertEntry(0, into: db) } }
+            }
+        }
+        result["concurrency.readers-writer.2"] = { fixtures in
+            let options = StoreOptions(synchronous: "normal")
+            let path = try fixtures.itemStore(options.forFile, named: "written")
+            let pool = DatabasePool(path: path, configuration: try options.configuration)
+            try open(pool, 3)
+            return ConcurrencyCases.readingWhileWriting { _ in
+                try read(pool)
+            } write: { number in
+                try pool.inDatabase { db in
+                    try db.executeUpdate("UPDATE item SET number = number WHERE id = ?", values: [number])
+                }
+            }
+        }
+        return result
+    }
+
+    static var stores: [String: Maker] {
+        var result: [String: Maker] = [:]
+        for way in OpenCases.ways {
+            result[way.id] = { fixtures in
+                let (path, options) = try OpenCases.store(way, fixtures)
+                let configuration = try options.configuration
+                return Work(units: 1) {
+                    if way.connections == 1 {
+                        let queue = try DatabaseQueue(path: path, configuration: configuration)
+                        try queue.inDatabase { db in try readNote(db) }
+                        queue.close()
+                    } else {
+                        let pool = DatabasePool(path: path, configuration: configuration)
+                        try open(pool, way.connections)
+                        pool.releaseAllDatabases()
+                    }
+                    return UInt64(way.connections)
+                }
+            }
+        }
+        result["store.verify"] = { fixtures in
+            let path = try fixtures.bulkStore(named: "verified")
+            let key = try StoreOptions().key
+            return Work(units: fixtures.bulkBytes >> 20) {
+                guard try IntegrityReport.verify(path: path, key: key).isSound else { throw Failure("Not sound") }
+                return 1
+            }
+        }
+        #if SQLCipher
+            result["store.rotate"] = { fixtures in
+                let path = try fixtures.bulkStore(named: "rotated")
+                var keys = try (StoreOptions().key!, StoreOptions(secret: .otherRaw).key!)
+                return Work(units: fixtures.bulkBytes >> 20) {
+                    try KeyRotation(path: path, from: keys.0, to: keys.1).run()
+                    keys = (keys.1, keys.0)
+                    return 1
+                }
+            }
+            result["store.encrypt"] = { fixtures in
+                let path = try fixtures.bulkStore(StoreOptions(secret: .none), named: "exported")
+                let copy = fixtures.newPath("copy")
+                let key = try StoreOptions().key!
+                return Work(units: fixtures.bulkBytes >> 20, before: { removeFile(copy) }) {
+                    try StoreEncryption(plaintextPath: path, path: copy, key: key).run()
+                    return 1
+                }
+            }
+        #endif
+        return result
+    }
+
+    private static func readNote(_ db: Database) throws {
+        guard try db.integer("SELECT count(*) FROM note") == 1 else { throw Failure("SealedDB: nothing to read") }
+    }
+
+    private static func open(_ pool: DatabasePool, _ connections: Int) throws {
+        guard connections > 0 else { return }
+        try pool.inDatabase { db in
+            try readNote(db)
+            try open(pool, connections - 1)
+        }
+    }
+
+    static var ciphers: [String: Maker] {
+        var result: [String: Maker] = [:]
+        // CipherSettings cannot leave the HMAC out. Memory security is the process's, and C has turned it on.
+        for variant in CipherCases.variants where !variant.options.omitsHMAC {
+            result["cipher.\(variant.name).scan"] = { try scan(variant.options, $0) }
+            result["cipher.\(variant.name).point"] = { try point(variant.options, inTransaction: true, $0) }
+            result["cipher.\(variant.name).insert"] = { fixtures in
+                let path = fixtures.newPath()
+                // A plain store has its page size from the first connection.
+                try Baseline(path, variant.writing).execute(CipherCases.createTable)
+                let queue = try variant.writing.queue(path)
+                return Work(units: CipherCases.rows) {
+                    try queue.inDatabase { db in
+                        guard db.executeStatements(CipherCases.empty) else { throw db.lastError() }
+                    }
+                } pass: {
+                    try queue.inTransaction { db in try db.executeUpdate(CipherCases.insert, values: nil) }
+                    return UInt64(CipherCases.rows)
+                }
+            }
+        }
+        return result
+    }
+}

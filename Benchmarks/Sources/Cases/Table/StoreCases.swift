@@ -1,0 +1,170 @@
+import CBaseline
+import Foundation
+import Wire
+
+/// Opening a store, reading a row, closing.
+enum OpenCases {
+    struct Way {
+        let id: String
+        let secret: StoreOptions.Secret
+        /// The connections that are open at the same time.
+        let connections: Int
+    }
+
+    static let ways = [
+        Way(id: "open.raw", secret: .raw, connections: 1),
+        Way(id: "open.derived", secret: .derived(hexadecimal: ""), connections: 1),
+        Way(id: "open.passphrase", secret: .passphrase, connections: 1),
+        Way(id: "open.pool.raw", secret: .raw, connections: 8),
+        Way(id: "open.pool.passphrase", secret: .passphrase, connections: 8),
+    ]
+
+    static let infos = [
+        CaseInfo(id: "open.raw", group: "Opening", title: "raw key", unit: "opening"),
+        CaseInfo(id: "open.derived", group: "Opening", title: "key derived before", unit: "opening"),
+        CaseInfo(id: "open.passphrase", group: "Opening", title: "passphrase", unit: "opening"),
+        CaseInfo(id: "open.pool.raw", group: "Opening", title: "pool of 8, raw key", unit: "pool"),
+        CaseInfo(id: "open.pool.passphrase", group: "Opening", title: "pool of 8, passphrase", unit: "pool"),
+    ]
+
+    /// The store, and how it is opened.
+    static func store(_ way: Way, _ fixtures: Fixtures) throws -> (path: String, options: StoreOptions) {
+        var options = StoreOptions(secret: way.secret)
+        if case .derived = way.secret { options.secret = .passphrase }
+        let path = try fixtures.store("note", options) { db in
+            try db.execute("CREATE TABLE note (body TEXT); INSERT INTO note VALUES ('sealed')")
+        }
+        if case .derived = way.secret { options.secret = try derived(path) }
+        return (path, options)
+    }
+
+    private static func derived(_ path: String) throws -> StoreOptions.Secret {
+        guard let file = FileHandle(forReadingAtPath: path), let salt = try file.read(upToCount: 16), salt.count == 16
+        else { throw Failure("\(path) has no salt.") }
+        var key = [UInt8](repeating: 0, count: 32)
+        guard baseline_derive_key(StoreOptions.passphrase, Array(salt), 256_000, &key) == 1 else {
+            throw Failure("libcrypto could not derive a key.")
+        }
+        return .derived(hexadecimal: (key + salt).map { byte in
+            let digits = String(byte, radix: 16)
+            return digits.count == 1 ? "0" + digits : digits
+        }.joined())
+    }
+}
+
+/// What is done with a store as a whole.
+enum WholeStoreCases {
+    static let infos = [
+        ("store.rotate", "rotate the key: copy, verify, swap; C only copies"),
+        ("store.backup", "backup under the same key"),
+        ("store.encrypt", "plaintext file into an encrypted store; C does not verify"),
+        ("store.decrypt", "encrypted store into a plaintext file"),
+        ("store.verify", "verify every page's authentication code"),
+    ].map { CaseInfo(id: $0.0, group: "Whole stores", title: $0.1, unit: "MiB", bytes: 1_048_576) }
+}
+
+/// The ways to encrypt, each against plain SQLite with pages of the same size.
+enum CipherCases {
+    static let rows = 1000
+    static let createTable = "CREATE TABLE load (id INTEGER PRIMARY KEY, payload BLOB)"
+    /// Also empties the log, so that each pass begins alike.
+    static let empty = "DELETE FROM load; PRAGMA wal_checkpoint(TRUNCATE)"
+    static let insert = """
+        WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < \(rows))
+        INSERT INTO load SELECT i, randomblob(900) FROM n
+        """
+
+    struct Variant {
+        let name: String
+        let title: String
+        let options: StoreOptions
+
+        /// With a cache that holds the whole table, so that each page is written once.
+        var writing: StoreOptions {
+            var result = options
+            result.cacheSize = 32 * 1024
+            result.synchronous = "off"
+            return result
+        }
+    }
+
+    static let pageSizes = [1024, 2048, 4096, 8192, 16384, 32768, 65536]
+
+    static let variants: [Variant] = {
+        func variant(_ name: String, _ title: String, _ change: (inout StoreOptions) -> Void = { _ in }) -> Variant {
+            var options = StoreOptions(cacheSize: ScanCases.smallCache)
+            change(&options)
+            return Variant(name: name, title: title, options: options)
+        }
+        return [
+            variant("default", "SQLCipher's defaults (HMAC-SHA512, 4 KiB pages)"),
+            variant("no-key", "SQLCipher's library, no key") { $0.secret = .none },
+            variant("sha256", "HMAC-SHA256") { $0.hmac = "SHA256" },
+            variant("sha1", "HMAC-SHA1") { $0.hmac = "SHA1" },
+            variant("no-hmac", "no HMAC: changed pages go unnoticed") { $0.omitsHMAC = true },
+            variant("memory-security", "memory locked and wiped") { $0.locksMemory = true },
+        ]
+            + pageSizes.filter { $0 != 4096 }.map { size in
+                variant("page-\(size)", "pages of \(size) bytes") { options in
+                    options.pageSize = size
+                    // Sixteen pages, as the others have.
+                    options.cacheSize = 16 * size / 1024
+                }
+            }
+    }()
+
+    static var infos: [CaseInfo] {
+        variants.flatMap { variant in
+            [
+                CaseInfo(
+                    id: "cipher.\(variant.name).scan",
+                    group: "Ciphers",
+                    title: "cold scan: \(variant.title)",
+                    unit: "page",
+                    bytes: Double(variant.options.pageSize == 0 ? 4096 : variant.options.pageSize),
+                    needsMemorySecurity: variant.options.locksMemory
+                ),
+                CaseInfo(
+                    id: "cipher.\(variant.name).point",
+                    group: "Ciphers",
+                    title: "cold point query: \(variant.title)",
+                    unit: "query",
+                    needsMemorySecurity: variant.options.locksMemory
+                ),
+                CaseInfo(
+                    id: "cipher.\(variant.name).insert",
+                    group: "Ciphers",
+                    title: "write 1,000 rows of 900 bytes: \(variant.title)",
+                    unit: "row",
+                    bytes: 900,
+                    needsMemorySecurity: variant.options.locksMemory
+                ),
+            ]
+        }
+    }
+}
+
+/// What the processor can do at best: libcrypto on one page of 4 KiB, without a database.
+enum LimitCases {
+    static let works: [String: baseline_crypto_work] = [
+        "limit.aes-decrypt": BASELINE_AES_DECRYPT,
+        "limit.aes-encrypt": BASELINE_AES_ENCRYPT,
+        "limit.hmac": BASELINE_HMAC_SHA512,
+        "limit.read": BASELINE_READ_PAGE,
+        "limit.read-as-sqlcipher": BASELINE_READ_PAGE_AS_SQLCIPHER,
+        "limit.write-as-sqlcipher": BASELINE_WRITE_PAGE_AS_SQLCIPHER,
+    ]
+
+    static let infos = [
+        ("limit.aes-decrypt", "AES-256-CBC, decrypt"),
+        ("limit.aes-encrypt", "AES-256-CBC, encrypt"),
+        ("limit.hmac", "HMAC-SHA512"),
+        ("limit.read", "read a page: HMAC-SHA512 and decrypt, contexts made once"),
+        ("limit.read-as-sqlcipher", "read a page: contexts made for each, as SQLCipher 4.6 does"),
+        ("limit.write-as-sqlcipher", "write a page: random vector, encrypt, HMAC-SHA512, as SQLCipher 4.6 does"),
+    ].map { CaseInfo(id: $0.0, group: "Physical limit", title: $0.1, unit: "page", bytes: 4096) }
+}
+
+func removeFile(_ path: String) {
+    for suffix in ["", "-wal", "-shm", "-journal"] { unlink(path + suffix) }
+}
