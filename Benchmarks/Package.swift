@@ -46,6 +46,7 @@ let package = Package(
             ]
         ),
         .executableTarget(name: "worker", dependencies: ["Cases", "Wire"]),
+        .executableTarget(name: "compare", dependencies: ["Wire"]),
         .executableTarget(
             name: "SealedDBBenchmarks",
             dependencies: ["Cases", .product(name: "Benchmark", package: "benchmark")],

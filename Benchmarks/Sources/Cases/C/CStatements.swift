@@ -46,7 +46,7 @@ extension CMakers {
                     let db = try Baseline(fixtures.newPath(), setting.options)
                     try db.execute(TransactionCases.createTable)
                     let rows = TransactionCases.rows(batch: batch)
-                    return Work(units: rows) {
+                    return Work(units: rows, isUniform: false) {
                         try db.insertBatches(of: batch, rows: rows)
                         return UInt64(rows)
                     }

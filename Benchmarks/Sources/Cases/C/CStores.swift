@@ -73,7 +73,11 @@ extension CMakers {
             result["cipher.\(variant.name).insert"] = { fixtures in
                 let db = try Baseline(fixtures.newPath(), variant.writing)
                 try db.execute(CipherCases.createTable)
-                return Work(units: CipherCases.rows, before: { try db.execute(CipherCases.empty) }) {
+                return Work(
+                    units: CipherCases.rows,
+                    isUniform: false,
+                    before: { try db.execute(CipherCases.empty) }
+                ) {
                     try db.execute("BEGIN")
                     try db.execute(CipherCases.insert)
                     try db.execute("COMMIT")

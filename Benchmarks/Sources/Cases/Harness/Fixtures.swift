@@ -85,7 +85,7 @@ public final class Fixtures {
     }
 
     /// Bytes of payload in the store that is scanned and copied as a whole.
-    var bulkBytes: Int { (isQuick ? 8 : 32) << 20 }
+    var bulkBytes: Int { (isQuick ? 4 : 16) << 20 }
 
     /// `bulk (id, payload)`: rows of 900 bytes that do not compress into anything.
     func bulkStore(_ options: StoreOptions = StoreOptions(), named name: String = "bulk") throws -> String {

@@ -10,7 +10,7 @@ extension SealedMakers {
                     let queue = try setting.options.queue(fixtures.newPath())
                     try queue.inDatabase { db in try db.executeUpdate(TransactionCases.createTable, values: nil) }
                     let rows = TransactionCases.rows(batch: batch)
-                    return Work(units: rows) {
+                    return Work(units: rows, isUniform: false) {
                         try queue.inDatabase { db in
                             if batch == 0 {
                                 for row in 0..<rows { try insertEntry(row, into: db) }
@@ -155,7 +155,7 @@ extension SealedMakers {
                 // A plain store has its page size from the first connection.
                 try Baseline(path, variant.writing).execute(CipherCases.createTable)
                 let queue = try variant.writing.queue(path)
-                return Work(units: CipherCases.rows) {
+                return Work(units: CipherCases.rows, isUniform: false) {
                     try queue.inDatabase { db in
                         guard db.executeStatements(CipherCases.empty) else { throw db.lastError() }
                     }

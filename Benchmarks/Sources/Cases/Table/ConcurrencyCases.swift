@@ -39,7 +39,7 @@ enum ConcurrencyCases {
     // MARK: Work
 
     static func reading(_ threads: Int, _ read: @escaping (Int) throws -> Void) -> Work {
-        Work(units: threads * passes * PointCases.queries) {
+        Work(units: threads * passes * PointCases.queries, isUniform: false) {
             try inThreads(threads) { thread in
                 for _ in 0..<passes { try read(thread) }
             }
@@ -48,7 +48,7 @@ enum ConcurrencyCases {
     }
 
     static func writing(_ threads: Int, _ write: @escaping () throws -> Void) -> Work {
-        Work(units: threads * commits) {
+        Work(units: threads * commits, isUniform: false) {
             try inThreads(threads) { _ in
                 for _ in 0..<commits { try write() }
             }
@@ -61,7 +61,7 @@ enum ConcurrencyCases {
         _ read: @escaping (Int) throws -> Void,
         write: @escaping (Int) throws -> Void
     ) -> Work {
-        Work(units: 2 * passes * PointCases.queries) {
+        Work(units: 2 * passes * PointCases.queries, isUniform: false) {
             let readersLeft = Atomic(2)
             try inThreads(3) { thread in
                 if thread < 2 {
@@ -80,7 +80,7 @@ enum ConcurrencyCases {
     }
 
     /// Runs the body in as many threads, and waits for them. Dispatch would not start more threads than processors.
-    private static func inThreads(_ count: Int, _ body: @escaping (Int) throws -> Void) throws {
+    static func inThreads(_ count: Int, _ body: @escaping (Int) throws -> Void) throws {
         // Each thread uses what is its own, or what has a lock.
         nonisolated(unsafe) let body = body
         let errors = Mutex<[any Error]>([])

@@ -34,10 +34,13 @@ enum OpenCases {
         let path = try fixtures.store("note", options) { db in
             try db.execute("CREATE TABLE note (body TEXT); INSERT INTO note VALUES ('sealed')")
         }
-        if case .derived = way.secret { options.secret = try derived(path) }
+        #if SQLCipher
+            if case .derived = way.secret { options.secret = try derived(path) }
+        #endif
         return (path, options)
     }
 
+    #if SQLCipher
     private static func derived(_ path: String) throws -> StoreOptions.Secret {
         guard let file = FileHandle(forReadingAtPath: path), let salt = try file.read(upToCount: 16), salt.count == 16
         else { throw Failure("\(path) has no salt.") }
@@ -50,6 +53,7 @@ enum OpenCases {
             return digits.count == 1 ? "0" + digits : digits
         }.joined())
     }
+    #endif
 }
 
 /// What is done with a store as a whole.

@@ -1,0 +1,141 @@
+#if PlainSQLite
+    import Foundation
+    import GRDB
+    import Synchronization
+
+    extension GRDBMakers {
+        static var transactions: [String: Maker] {
+            var result: [String: Maker] = [:]
+            for setting in TransactionCases.settings {
+                for batch in TransactionCases.batches {
+                    result[setting.id(batch: batch)] = { fixtures in
+                        let queue = try setting.options.grdbQueue(fixtures.newPath())
+                        try queue.inDatabase { db in try db.execute(sql: TransactionCases.createTable) }
+                        let rows = TransactionCases.rows(batch: batch)
+                        return Work(units: rows, isUniform: false) {
+                            try queue.inDatabase { db in
+                                if batch == 0 {
+                                    for row in 0..<rows { try insertEntry(row, into: db) }
+                                } else {
+                                    for start in stride(from: 0, to: rows, by: batch) {
+                                        try db.inTransaction(.immediate) {
+                                            for row in start..<start + batch { try insertEntry(row, into: db) }
+                                            return .commit
+                                        }
+                                    }
+                                }
+                            }
+                            return UInt64(rows)
+                        }
+                    }
+                }
+            }
+            return result
+        }
+
+        static func insertEntry(_ row: Int, into db: Database) throws {
+            let values = Values.shared
+            let index = Values.index(row)
+            try db.cachedStatement(sql: TransactionCases.insert).execute(arguments: [
+                values.integers[index], values.texts[index], values.reals[index], values.blobs[index],
+            ])
+        }
+
+        static var concurrency: [String: Maker] {
+            var result: [String: Maker] = [:]
+            let ids = Fixtures.itemIDs(PointCases.queries)
+            /// A pool with as many readers, whose caches are full.
+            func pool(_ path: String, _ options: StoreOptions, _ readers: Int) throws -> DatabasePool {
+                var configuration = try options.grdbConfiguration
+                configuration.maximumReaderCount = readers
+                let pool = try DatabasePool(path: path, configuration: configuration)
+                try atOnce(readers, pool) { db in _ = try db.integer(PointCases.warm) }
+                return pool
+            }
+            for threads in ConcurrencyCases.threadCounts {
+                result["concurrency.readers.\(threads)"] = { fixtures in
+                    let pool = try pool(try fixtures.itemStore(), StoreOptions(), threads)
+                    return ConcurrencyCases.reading(threads) { _ in
+                        try pool.read { db in _ = try lookUp(ids, in: db) }
+                    }
+                }
+                result["concurrency.writers.\(threads)"] = { fixtures in
+                    let queue = try StoreOptions().grdbQueue(fixtures.newPath())
+                    try queue.inDatabase { db in try db.execute(sql: TransactionCases.createTable) }
+                    return ConcurrencyCases.writing(threads) { try queue.write { db in try insertEntry(0, into: db) } }
+                }
+            }
+            result["concurrency.readers-writer.2"] = { fixtures in
+                let options = StoreOptions(synchronous: "normal")
+                let pool = try pool(try fixtures.itemStore(options.forFile, named: "written"), options, 2)
+                return ConcurrencyCases.readingWhileWriting { _ in
+                    try pool.read { db in _ = try lookUp(ids, in: db) }
+                } write: { number in
+                    try pool.writeWithoutTransaction { db in
+                        let statement = try db.cachedStatement(sql: "UPDATE item SET number = number WHERE id = ?")
+                        try statement.execute(arguments: [number])
+                    }
+                }
+            }
+            return result
+        }
+
+        static var stores: [String: Maker] {
+            var result: [String: Maker] = [:]
+            for way in OpenCases.ways {
+                result[way.id] = { fixtures in
+                    let (path, options) = try OpenCases.store(way, fixtures)
+                    return Work(units: 1) {
+                        if way.connections == 1 {
+                            let queue = try options.grdbQueue(path)
+                            try queue.inDatabase { db in try readNote(db) }
+                            try queue.close()
+                        } else {
+                            var configuration = try options.grdbConfiguration
+                            // One more connection writes.
+                            configuration.maximumReaderCount = way.connections - 1
+                            let pool = try DatabasePool(path: path, configuration: configuration)
+                            try pool.writeWithoutTransaction { db in try readNote(db) }
+                            try atOnce(way.connections - 1, pool, readNote)
+                            try pool.close()
+                        }
+                        return UInt64(way.connections)
+                    }
+                }
+            }
+            result["store.backup"] = { fixtures in
+                let source = try StoreOptions(journalMode: "delete").grdbQueue(
+                    try fixtures.bulkStore(named: "copied")
+                )
+                let copy = fixtures.newPath("copy")
+                return Work(units: fixtures.bulkBytes >> 20, before: { removeFile(copy) }) {
+                    let target = try StoreOptions(journalMode: "delete").grdbQueue(copy)
+                    try source.backup(to: target)
+                    try target.close()
+                    return 1
+                }
+            }
+            return result
+        }
+
+        private static func readNote(_ db: Database) throws {
+            guard try db.integer("SELECT count(*) FROM note") == 1 else { throw Failure("GRDB: nothing to read") }
+        }
+
+        /// Reads on as many connections: GRDB opens one when all others are in use, so that each waits for the rest.
+        private static func atOnce(
+            _ connections: Int,
+            _ pool: DatabasePool,
+            _ read: @escaping (Database) throws -> Void
+        ) throws {
+            let present = Atomic(0)
+            try ConcurrencyCases.inThreads(connections) { _ in
+                try pool.read { db in
+                    try read(db)
+                    present.add(1, ordering: .relaxed)
+                    while present.load(ordering: .relaxed) < connections { sched_yield() }
+                }
+            }
+        }
+    }
+#endif

@@ -1,0 +1,2 @@
+struct HTMLReport { let report: Report
+    var text: String { "" } }

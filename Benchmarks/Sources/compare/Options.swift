@@ -1,0 +1,81 @@
+import Foundation
+
+/// The command line.
+struct Options {
+    var plainWorker = ""
+    var encryptedWorker = ""
+    /// Where stores are made.
+    var directory = ""
+    /// Where reports go; `nil` for `Results/` with the date.
+    var output: String?
+    var thresholds = ""
+    var filters: [String] = []
+    var isQuick = false
+    var wantsHelp = false
+    var rounds: Int?
+    var allocations: AllocationAction?
+    /// Two reports whose ratios are to be held against each other.
+    var agreement: (String, String)?
+
+    enum AllocationAction: String { case check, update }
+
+    static let usage = """
+        Usage: Benchmarks/compare [options]
+
+        Builds SealedDB twice in release mode, against SQLCipher and against plain SQLite, measures both in turn with C
+        and GRDB beside them, and reports ratios: in the terminal, and as JSON, Markdown and HTML.
+
+          --quick               small stores, short samples, 3 rounds: a few minutes
+          --rounds N            how often everything is measured, in new processes; 9, or 3 with --quick
+          --filter REGEX        only benchmarks whose id matches, such as '^bind' or 'wal.full'; may be repeated
+          --output DIRECTORY    where the reports go; Benchmarks/Results/DATE, or DATE-quick
+          --directory DIRECTORY where stores are made and removed again; the checkout's own disk
+          --allocations check   fail if SealedDB allocates more than Benchmarks/Thresholds allow; never on a time
+          --allocations update  write those thresholds anew
+          --agree A B           measure nothing: hold two report.json files against each other
+
+        """
+
+    init(_ arguments: [String]) throws {
+        var rest = arguments[...]
+        func value(_ option: String) throws -> String {
+            guard let value = rest.popFirst() else { throw UsageError("\(option) needs a value.") }
+            return value
+        }
+        while let option = rest.popFirst() {
+            switch option {
+            case "--quick": isQuick = true
+            case "--rounds":
+                guard let count = Int(try value(option)), count > 0 else {
+                    throw UsageError("--rounds needs a number from 1.")
+                }
+                rounds = count
+            case "--filter": filters.append(try value(option))
+            case "--output": output = try value(option)
+            case "--directory": directory = try value(option)
+            case "--allocations":
+                guard let action = AllocationAction(rawValue: try value(option)) else {
+                    throw UsageError("--allocations takes 'check' or 'update'.")
+                }
+                allocations = action
+            case "--agree": agreement = (try value(option), try value(option))
+            case "--plain-worker": plainWorker = try value(option)
+            case "--encrypted-worker": encryptedWorker = try value(option)
+            case "--thresholds": thresholds = try value(option)
+            case "--help": wantsHelp = true
+            default: throw UsageError("There is no option \(option).")
+            }
+        }
+    }
+
+    /// How long a sample is, and how many a round takes of each subject.
+    var sampleNanoseconds: Double { isQuick ? 4e6 : 15e6 }
+    var samples: Int { isQuick ? 3 : 5 }
+    var roundCount: Int { rounds ?? (isQuick ? 3 : 9) }
+}
+
+struct UsageError: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+}
