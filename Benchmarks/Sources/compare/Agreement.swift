@@ -6,11 +6,8 @@ struct Agreement {
     let second: Report
 
     init(_ first: String, _ second: String) throws {
-        func read(_ path: String) throws -> Report {
-            try JSONDecoder().decode(Report.self, from: Data(contentsOf: URL(fileURLWithPath: path)))
-        }
-        self.first = try read(first)
-        self.second = try read(second)
+        self.first = try Report(first)
+        self.second = try Report(second)
     }
 
     /// Two ratios agree if their spreads, from the lowest round to the highest, have a value in common.

@@ -13,6 +13,8 @@ enum Compare {
                 print(Options.usage, terminator: "")
             } else if let (first, second) = options.agreement {
                 print(try Agreement(first, second).text)
+            } else if let path = options.rendering {
+                try write(Report(path), options)
             } else {
                 try run(options)
             }

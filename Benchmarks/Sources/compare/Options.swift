@@ -16,6 +16,8 @@ struct Options {
     var allocations: AllocationAction?
     /// Two reports whose ratios are to be held against each other.
     var agreement: (String, String)?
+    /// A report to write Markdown and HTML from.
+    var rendering: String?
 
     enum AllocationAction: String { case check, update }
 
@@ -33,6 +35,7 @@ struct Options {
           --allocations check   fail if SealedDB allocates more than Benchmarks/Thresholds allow; never on a time
           --allocations update  write those thresholds anew
           --agree A B           measure nothing: hold two report.json files against each other
+          --render FILE         measure nothing: write Markdown and HTML from a report.json into --output
 
         """
 
@@ -59,6 +62,7 @@ struct Options {
                 }
                 allocations = action
             case "--agree": agreement = (try value(option), try value(option))
+            case "--render": rendering = try value(option)
             case "--plain-worker": plainWorker = try value(option)
             case "--encrypted-worker": encryptedWorker = try value(option)
             case "--thresholds": thresholds = try value(option)

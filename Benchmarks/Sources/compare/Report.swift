@@ -48,6 +48,13 @@ struct Report: Codable {
     func row(_ id: String) -> Row? { rows.first { $0.info.id == id } }
 }
 
+extension Report {
+    /// Reads a `report.json`.
+    init(_ path: String) throws {
+        self = try JSONDecoder().decode(Report.self, from: Data(contentsOf: URL(fileURLWithPath: path)))
+    }
+}
+
 enum EngineKind: String, Codable, CaseIterable { case plain, encrypted }
 
 /// What is held against what. The first is divided by the second: below 1, the first is faster.
@@ -62,6 +69,8 @@ enum RatioKind: String, Codable, CaseIterable {
     case wrapperPlain
     /// SealedDB against GRDB, both in the clear.
     case peer
+    /// GRDB against C, both in the clear.
+    case peerInC
     /// SealedDB encrypted against GRDB in the clear.
     case encryptedAgainstPeer
 
@@ -74,6 +83,7 @@ enum RatioKind: String, Codable, CaseIterable {
         case .wrapper: ((.encrypted, .sealed), (.encrypted, .c))
         case .wrapperPlain: ((.plain, .sealed), (.plain, .c))
         case .peer: ((.plain, .sealed), (.plain, .grdb))
+        case .peerInC: ((.plain, .grdb), (.plain, .c))
         case .encryptedAgainstPeer: ((.encrypted, .sealed), (.plain, .grdb))
         }
     }

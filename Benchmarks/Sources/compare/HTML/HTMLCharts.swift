@@ -1,0 +1,201 @@
+import Wire
+
+/// The charts of the page; each is empty if its benchmarks were left out.
+struct HTMLCharts {
+    let report: Report
+
+    /// The first of these benchmarks that was measured: forms of a call come with the library's versions.
+    private func row(_ ids: [String]) -> Report.Row? { ids.lazy.compactMap { report.row($0) }.first }
+
+    // MARK: Ratios
+
+    var encryption: String {
+        let chosen: [(String, [String])] = [
+            ("Bind and insert, rolled back", ["bind.mixed.cached", "bind.mixed.cached-any"]),
+            ("Read rows, all pages cached", ["read.mixed.index"]),
+            ("Point query, all pages cached", ["point.warm.transaction.typed", "point.warm.transaction.any"]),
+            ("Point query, cache of 16 pages", ["point.small.transaction.typed", "point.small.transaction.any"]),
+            ("Scan, all pages cached", ["scan.warm"]), ("Scan, no page cached", ["scan.cold"]),
+            ("Insert a durable row (WAL, FULL)", ["transaction.wal.full.autocommit"]),
+            ("Insert 1,000 rows durably (WAL, FULL)", ["transaction.wal.full.1000"]),
+            ("Insert a row (WAL, NORMAL)", ["transaction.wal.normal.autocommit"]),
+            ("Insert 1,000 rows (WAL, NORMAL)", ["transaction.wal.normal.1000"]),
+            ("Insert a durable row (rollback journal, FULL)", ["transaction.delete.full.autocommit"]),
+            ("Package index: load", ["packages.load"]), ("Package index: read everything", ["packages.read"]),
+            ("Package index: look up by name", ["packages.lookup"]),
+            ("Package index: search all texts", ["packages.search"]),
+            ("Full text: insert", ["fts.insert"]), ("Full text: ranked search", ["fts.match"]),
+            ("Backup", ["store.backup"]), ("Open with a raw key", ["open.raw"]),
+        ]
+        let rows = chosen.compactMap { label, ids -> (label: String, bars: [BarChart.Bar])? in
+            guard let row = row(ids), let ratio = row.ratio(.encryption) ?? row.ratio(.encryptionInC) else { return nil }
+            return (label, [BarChart.Bar(value: ratio, style: "encrypted", tip: tip(row, ratio))])
+        }
+        return BarChart(label: "Encrypted against plain", rows: rows, showsRatios: true) { "×" + Format.count($0) }.svg
+    }
+
+    var wrapper: String {
+        let groups: Set = ["Bind", "Read", "Point queries"]
+        let rows = report.rows.filter { groups.contains($0.info.group) }.compactMap {
+            row -> (label: String, bars: [BarChart.Bar])? in
+            guard let own = row.ratio(.wrapperPlain) else { return nil }
+            let bars = [(own, "sealed"), (row.ratio(.peerInC), "grdb")].compactMap { spread, style in
+                spread.map { BarChart.Bar(value: $0, style: style, tip: tip(row, $0)) }
+            }
+            return (short(row.info), bars)
+        }
+        let legend = """
+            <div class="legend"><span class="key sealed">SealedDB</span><span class="key grdb">GRDB</span></div>
+            """
+        return legend
+            + BarChart(label: "SealedDB and GRDB against C", rows: rows, showsRatios: true) { "×" + Format.count($0) }.svg
+    }
+
+    private func short(_ info: CaseInfo) -> String {
+        let verb = info.group == "Bind" ? "Bind " : info.group == "Read" ? "Read " : "Point query, "
+        return verb + info.title.replacing("Int64, String, Double, Data, NULL", with: "mixed")
+            .replacing("statement prepared once", with: "prepared").replacing("SQL text each time", with: "SQL text")
+            .replacing("all pages cached", with: "cached").replacing("500 in a transaction", with: "in transaction")
+            .replacing("and C copies the bytes too", with: "C copies too")
+    }
+
+    private func tip(_ row: Report.Row, _ ratio: Spread) -> String {
+        "\(row.info.title): \(Format.ratio(ratio))"
+    }
+
+    // MARK: Ciphers
+
+    /// Microseconds for a page of a cold scan.
+    var ciphers: String {
+        let names = ["no-key", "no-hmac", "sha1", "sha256", "default", "memory-security"]
+        var rows: [(label: String, bars: [BarChart.Bar])] = []
+        func add(_ label: String, _ spread: Spread?, _ style: String) {
+            guard let spread = spread?.scaled(by: 1e-3) else { return }
+            rows.append((label, [.init(value: spread, style: style, tip: "\(label): \(Format.ratio(spread)) µs")]))
+        }
+        add("plain SQLite", report.row("cipher.default.scan")?.series(.plain, .c)?.nanoseconds, "plain")
+        for name in names {
+            let row = report.row("cipher.\(name).scan")
+            let label = row?.info.title.replacing("cold scan: ", with: "") ?? ""
+            add(label, row?.series(.encrypted, .c)?.nanoseconds, name == "no-key" ? "plain" : "encrypted")
+        }
+        return BarChart(label: "Cold scan by cipher", rows: rows, showsRatios: false) { "\(Format.count($0)) µs" }.svg
+    }
+
+    func pageSizes(_ work: String, title: String) -> String {
+        let sizes = [1024, 2048, 4096, 8192, 16384, 32768, 65536]
+        let lines = [(EngineKind.encrypted, "encrypted"), (.plain, "plain")].map { engine, style in
+            LineChart.Line(
+                name: style,
+                style: style,
+                points: sizes.compactMap { size in
+                    let name = size == 4096 ? "default" : "page-\(size)"
+                    let series = report.row("cipher.\(name).\(work)")?.series(engine, .sealed)
+                    return series.map { (Double(size), $0.nanoseconds.scaled(by: 1e-3)) }
+                }
+            )
+        }.filter { $0.points.count > 1 }
+        return LineChart(
+            label: title,
+            xTitle: "page size",
+            yTitle: "µs",
+            lines: lines,
+            isLogarithmic: true,
+            xFormat: { "\(Int($0) / 1024) KiB" },
+            yFormat: { Format.count($0) }
+        ).svg
+    }
+
+    // MARK: Throughput
+
+    func batches(_ journal: String) -> String {
+        let lines = ["full", "normal", "off"].flatMap { synchronous in
+            [(EngineKind.encrypted, ""), (.plain, " dashed")].map { engine, dash in
+                LineChart.Line(
+                    name: "\(synchronous.uppercased()), \(engine.rawValue)",
+                    style: synchronous + dash,
+                    points: [1, 10, 100, 1000].compactMap { batch in
+                        let row = report.row("transaction.\(journal).\(synchronous).\(batch)")
+                        let series = row?.series(engine, .sealed)
+                        return series.map { (Double(batch), $0.nanoseconds.inverted(times: 1e9)) }
+                    }
+                )
+            }
+        }.filter { $0.points.count > 1 }
+        return LineChart(
+            label: "Rows a second against rows in a transaction",
+            xTitle: "rows in a transaction",
+            yTitle: "rows a second",
+            lines: lines,
+            isLogarithmic: true,
+            xFormat: { Format.count($0).replacing(".00", with: "").replacing(".0", with: "") },
+            yFormat: si
+        ).svg
+    }
+
+    func threads(_ kind: String, unit: String) -> String {
+        let series: [(String, String, EngineKind, Subject)] = [
+            ("SealedDB encrypted", "encrypted", .encrypted, .sealed), ("SealedDB plain", "plain", .plain, .sealed),
+            ("GRDB plain", "grdb", .plain, .grdb), ("C encrypted", "encrypted dashed", .encrypted, .c),
+        ]
+        let lines = series.map { name, style, engine, subject in
+            LineChart.Line(
+                name: name,
+                style: style,
+                points: [1, 2, 4, 8].compactMap { threads in
+                    let series = report.row("concurrency.\(kind).\(threads)")?.series(engine, subject)
+                    return series.map { (Double(threads), $0.nanoseconds.inverted(times: 1e9)) }
+                }
+            )
+        }.filter { $0.points.count > 1 }
+        let cores = Double(report.machine.processors)
+        return LineChart(
+            label: "\(unit) a second against threads",
+            xTitle: kind,
+            yTitle: "\(unit) a second",
+            lines: lines,
+            isLogarithmic: false,
+            xFormat: { "\(Int($0))" },
+            yFormat: si,
+            mark: [1, 2, 4, 8].contains(cores) ? (cores, "cores") : nil
+        ).svg
+    }
+
+    private func si(_ value: Double) -> String {
+        switch value {
+        case 1e6...: "\(trimmed(value / 1e6)) M"
+        case 1e3...: "\(trimmed(value / 1e3)) k"
+        default: trimmed(value)
+        }
+    }
+
+    private func trimmed(_ value: Double) -> String {
+        let text = Format.number(value)
+        return text.contains(".") ? String(text.reversed().drop { $0 == "0" }.drop { $0 == "." }.reversed()) : text
+    }
+
+    // MARK: The physical limit
+
+    var limit: String {
+        var rows: [(label: String, bars: [BarChart.Bar])] = []
+        func add(_ label: String, _ row: Report.Row?, _ engine: EngineKind, _ subject: Subject, _ style: String) {
+            guard let spread = row?.series(engine, subject)?.nanoseconds.scaled(by: 1e-3) else { return }
+            rows.append((label, [.init(value: spread, style: style, tip: "\(label): \(Format.ratio(spread)) µs")]))
+        }
+        for id in ["limit.aes-decrypt", "limit.hmac", "limit.read", "limit.read-as-sqlcipher"] {
+            let row = report.row(id)
+            add("libcrypto: " + (row?.info.title ?? ""), row, .encrypted, .c, "limit")
+        }
+        add("cold scan, plain", report.row("scan.cold"), .plain, .sealed, "plain")
+        add("cold scan, encrypted", report.row("scan.cold"), .encrypted, .sealed, "encrypted")
+        return BarChart(label: "Microseconds for a page", rows: rows, showsRatios: false) { "\(Format.count($0)) µs" }.svg
+    }
+
+    /// How much of a cold scan is what libcrypto needs at least, in percent.
+    var shareOfLimit: Double? {
+        guard let scan = report.row("scan.cold")?.series(.encrypted, .sealed)?.nanoseconds.median,
+            let limit = report.row("limit.read")?.series(.encrypted, .c)?.nanoseconds.median
+        else { return nil }
+        return (limit / scan * 100).rounded()
+    }
+}

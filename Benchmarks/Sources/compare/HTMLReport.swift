@@ -1,2 +1,0 @@
-struct HTMLReport { let report: Report
-    var text: String { "" } }
