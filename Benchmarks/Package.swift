@@ -49,7 +49,7 @@ let package = Package(
         .executableTarget(name: "compare", dependencies: ["Wire"]),
         .executableTarget(
             name: "SealedDBBenchmarks",
-            dependencies: ["Cases", .product(name: "Benchmark", package: "benchmark")],
+            dependencies: ["Cases", "Wire", .product(name: "Benchmark", package: "benchmark")],
             path: "Benchmarks/SealedDBBenchmarks"
         ),
     ],

@@ -16,11 +16,28 @@ static void half(sqlite3_context *context, int count, sqlite3_value **arguments)
     sqlite3_result_text(context, text ? text : "", length, SQLITE_TRANSIENT);
 }
 
+static void total_step(sqlite3_context *context, int count, sqlite3_value **arguments) {
+    (void)count;
+    sqlite3_int64 *total = sqlite3_aggregate_context(context, sizeof *total);
+    if (total) *total += sqlite3_value_int64(arguments[0]);
+}
+
+static void total_final(sqlite3_context *context) {
+    sqlite3_int64 *total = sqlite3_aggregate_context(context, 0);
+    sqlite3_result_int64(context, total ? *total : 0);
+}
+
 int baseline_make_functions(baseline *db) {
     int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC;
     int rc = sqlite3_create_function_v2(db->handle, "twice", 1, flags, NULL, twice, NULL, NULL, NULL);
-    if (rc != SQLITE_OK) return rc;
-    return sqlite3_create_function_v2(db->handle, "half", 1, flags, NULL, half, NULL, NULL, NULL);
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_create_function_v2(db->handle, "half", 1, flags, NULL, half, NULL, NULL, NULL);
+    }
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_create_function_v2(
+            db->handle, "total_of", 1, flags, NULL, NULL, total_step, total_final, NULL);
+    }
+    return rc;
 }
 
 int baseline_read_blob(

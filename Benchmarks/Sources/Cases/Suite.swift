@@ -20,7 +20,7 @@ public struct Suite {
         let all =
             BindCases.infos + ReadCases.infos + PointCases.infos + ScanCases.infos + TransactionCases.infos
             + ConcurrencyCases.infos + OpenCases.infos + WholeStoreCases.infos + FunctionCases.infos
-            + FullTextCases.infos + (packageFile == nil ? [] : PackageCases.infos) + CipherCases.infos
+            + FullTextCases.infos + BlobCases.infos + (packageFile == nil ? [] : PackageCases.infos) + CipherCases.infos
             + LimitCases.infos
         cases = all.compactMap { info in
             var info = info
@@ -30,8 +30,12 @@ public struct Suite {
     }
 
     /// Makes the subjects of a case ready.
-    public func begin(_ id: String, sampleNanoseconds: Double) throws -> PreparedCase {
-        let present = makers.compactMapValues { $0[id] }
+    public func begin(
+        _ id: String,
+        _ subjects: [Subject] = Subject.allCases,
+        sampleNanoseconds: Double
+    ) throws -> PreparedCase {
+        let present = makers.filter { subjects.contains($0.key) }.compactMapValues { $0[id] }
         guard !present.isEmpty else { throw Failure("There is no case \(id).") }
         return try PreparedCase(present, fixtures: fixtures, sampleNanoseconds: sampleNanoseconds)
     }

@@ -130,5 +130,5 @@ struct Comparison {
 
 extension CaseInfo {
     /// The physical limit, and what SealedDB does not offer.
-    var isForCAlone: Bool { group == "Physical limit" || id.hasPrefix("cipher.no-hmac") || id == "store.backup" }
+    var isForCAlone: Bool { group == "Physical limit" || id.hasPrefix("cipher.no-hmac") }
 }

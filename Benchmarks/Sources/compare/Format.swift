@@ -19,6 +19,13 @@ enum Format {
         }
     }
 
+    /// Without zeros that say nothing, for axes.
+    static func tick(_ value: Double) -> String {
+        let text = count(value)
+        guard text.contains(".") else { return text }
+        return String(text.reversed().drop { $0 == "0" }.drop { $0 == "." }.reversed())
+    }
+
     /// Thousands apart.
     static func count(_ value: Double) -> String {
         guard value >= 1000 else { return number(value) }

@@ -100,7 +100,7 @@ void baseline_sink(uint64_t value);
 
 // ---- Functions, BLOBs, copies ----
 
-// twice(x): an integer doubled. half(text): its first half.
+// twice(x): an integer doubled. half(text): its first half. total_of(x): the sum of integers.
 int baseline_make_functions(baseline *db);
 
 int baseline_read_blob(

@@ -1,7 +1,7 @@
 /// What C does, by the ids of cases.
 enum CMakers {
     static var all: [String: Maker] {
-        merged([statements, transactions, queries, functions, packages, concurrency, stores, ciphers, limits])
+        merged([statements, transactions, queries, functions, blobs, packages, concurrency, stores, ciphers, limits])
     }
 }
 

@@ -55,22 +55,66 @@ extension CMakers {
                 return Work(units: FunctionCases.calls) { UInt64(bitPattern: db.integer(sql)) }
             }
         }
-        result["fts.insert"] = { fixtures in
-            let db = try Baseline(fixtures.newPath())
-            try db.execute(FullTextCases.createTable)
-            let bodies = CTexts(FullTextCases.bodies)
-            return Work(units: FullTextCases.rows) {
-                try db.execute("BEGIN")
-                try db.insertTexts(FullTextCases.insert, bodies)
-                try db.execute("ROLLBACK")
-                return UInt64(FullTextCases.rows)
-            }
-        }
+        for id in ["fts.insert", "fts.tokenizer"] { result[id] = insertDocuments }
         result["fts.match"] = { fixtures in
             let db = try Baseline(try FullTextCases.store(fixtures))
             return Work(units: 1) { UInt64(try db.checkCount(baseline_run(db.pointer, FullTextCases.match))) }
         }
         return result
+    }
+
+    private static func insertDocuments(_ fixtures: Fixtures) throws -> Work {
+        let db = try Baseline(fixtures.newPath())
+        try db.execute(FullTextCases.createTable)
+        let bodies = CTexts(FullTextCases.bodies)
+        return Work(units: FullTextCases.rows) {
+            try db.execute("BEGIN")
+            try db.insertTexts(FullTextCases.insert, bodies)
+            try db.execute("ROLLBACK")
+            return UInt64(FullTextCases.rows)
+        }
+    }
+
+    static var blobs: [String: Maker] {
+        [
+            "blob.read": { fixtures in
+                let db = try Baseline(try BlobCases.store(fixtures, named: "blob"), BlobCases.options)
+                var buffer = [UInt8](repeating: 0, count: BlobCases.chunk)
+                return Work(units: BlobCases.mebibytes) {
+                    var checksum: UInt64 = 0
+                    try db.check(
+                        baseline_read_blob(
+                            db.pointer,
+                            BlobCases.table,
+                            BlobCases.column,
+                            1,
+                            &buffer,
+                            Int32(BlobCases.chunk),
+                            &checksum
+                        )
+                    )
+                    return checksum
+                }
+            },
+            "blob.write": { fixtures in
+                let path = try BlobCases.store(fixtures, named: "blob written by C")
+                let db = try Baseline(path, BlobCases.options)
+                let bytes = [UInt8](repeating: 7, count: BlobCases.chunk)
+                return Work(units: BlobCases.mebibytes, isUniform: false) {
+                    try db.check(
+                        baseline_write_blob(
+                            db.pointer,
+                            BlobCases.table,
+                            BlobCases.column,
+                            1,
+                            bytes,
+                            Int32(BlobCases.chunk)
+                        )
+                    )
+                    return 1
+                }
+            },
+        ]
     }
 
     static var packages: [String: Maker] {

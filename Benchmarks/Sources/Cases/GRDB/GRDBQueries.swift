@@ -67,7 +67,7 @@
 
         static var functions: [String: Maker] {
             var result: [String: Maker] = [:]
-            for (id, sql) in FunctionCases.queries {
+            for (id, sql) in FunctionCases.queries where !id.hasSuffix(".block") {
                 result[id] = { fixtures in
                     let queue = try StoreOptions().grdbQueue(try fixtures.itemStore())
                     queue.inDatabase { db in addFunctions(to: db) }
@@ -97,7 +97,18 @@
             return result
         }
 
+        private struct Total: DatabaseAggregate {
+            var total: Int64 = 0
+
+            mutating func step(_ values: [DatabaseValue]) {
+                total &+= Int64.fromDatabaseValue(values[0]) ?? 0
+            }
+
+            func finalize() -> (any DatabaseValueConvertible)? { total }
+        }
+
         private static func addFunctions(to db: Database) {
+            db.add(function: DatabaseFunction("total_of", argumentCount: 1, pure: true, aggregate: Total.self))
             db.add(
                 function: DatabaseFunction("twice", argumentCount: 1, pure: true) { values in
                     Int64.fromDatabaseValue(values[0]).map { $0 * 2 }

@@ -36,6 +36,16 @@ public final class PreparedCase {
         return try Self.measure(runner.work, passes: runner.passes)
     }
 
+    /// Makes the next pass of a subject possible.
+    public func beforePass(_ subject: Subject) throws { try runners[subject]?.work.before() }
+
+    /// Does a subject's work once; returns how often the thread allocated.
+    public func pass(_ subject: Subject) throws -> Int {
+        let countBefore = allocation_count()
+        _ = try runners[subject]?.work.pass()
+        return Int(allocation_count() - countBefore)
+    }
+
     /// The median pass of uniform work, and the mean of other work.
     private static func measure(_ work: Work, passes: Int) throws -> Sample {
         var nanoseconds: [Double] = []

@@ -64,46 +64,6 @@ extension SealedMakers {
         }
     }
 
-    static var functions: [String: Maker] {
-        var result: [String: Maker] = [:]
-        for (id, sql) in FunctionCases.queries {
-            result[id] = { fixtures in
-                let queue = try StoreOptions().queue(try fixtures.itemStore())
-                queue.inDatabase { db in addFunctions(to: db) }
-                return Work(units: FunctionCases.calls) {
-                    try queue.inDatabase { db in UInt64(bitPattern: try db.integer(sql)) }
-                }
-            }
-        }
-        result["fts.insert"] = { fixtures in
-            let queue = try StoreOptions().queue(fixtures.newPath())
-            try queue.inDatabase { db in try db.executeUpdate(FullTextCases.createTable, values: nil) }
-            return Work(units: FullTextCases.rows) {
-                try queue.inDatabase { db in
-                    guard db.beginTransaction() else { throw db.lastError() }
-                    for body in FullTextCases.bodies { try db.executeUpdate(FullTextCases.insert, values: [body]) }
-                    guard db.rollback() else { throw db.lastError() }
-                }
-                return UInt64(FullTextCases.rows)
-            }
-        }
-        result["fts.match"] = { fixtures in
-            let queue = try StoreOptions().queue(try FullTextCases.store(fixtures))
-            return Work(units: 1) { try queue.inDatabase { db in UInt64(try db.count(FullTextCases.match)) } }
-        }
-        return result
-    }
-
-    private static func addFunctions(to db: Database) {
-        db.makeFunctionNamed("twice", arguments: 1) { [unowned db] context, _, values in
-            db.resultLong(db.valueLong(values[0]) * 2, context: context)
-        }
-        db.makeFunctionNamed("half", arguments: 1) { [unowned db] context, _, values in
-            guard let text = db.valueString(values[0]) else { return }
-            db.resultString(String(text.utf8.prefix(text.utf8.count / 2)) ?? "", context: context)
-        }
-    }
-
     static var packages: [String: Maker] {
         var result: [String: Maker] = [:]
         result["packages.load"] = { fixtures in

@@ -101,6 +101,20 @@ extension SealedMakers {
                 }
             }
         }
+        result["store.backup"] = { fixtures in
+            let configuration = try StoreOptions(journalMode: "delete").configuration
+            let source = try DatabaseQueue(path: try fixtures.bulkStore(named: "copied"), configuration: configuration)
+            let copy = fixtures.newPath("copy")
+            return Work(units: fixtures.bulkBytes >> 20, before: { removeFile(copy) }) {
+                try source.inDatabase { db in
+                    let destination = Database(path: copy, configuration: configuration)
+                    try destination.openVerified()
+                    try db.backup(to: destination, pagesPerStep: -1)
+                    destination.close()
+                }
+                return 1
+            }
+        }
         result["store.verify"] = { fixtures in
             let path = try fixtures.bulkStore(named: "verified")
             let key = try StoreOptions().key

@@ -68,24 +68,26 @@ enum FunctionCases {
     static let calls = Fixtures.itemCount
     static let queries = [
         "function.integer": "SELECT sum(twice(number)) FROM item",
+        "function.integer.block": "SELECT sum(twice(number)) FROM item",
         "function.text": "SELECT sum(length(half(body))) FROM item",
+        "function.text.block": "SELECT sum(length(half(body))) FROM item",
+        "function.aggregate": "SELECT total_of(number) FROM item",
     ]
 
     static let infos = [
-        CaseInfo(
-            id: "function.integer",
-            group: "Functions and full text",
-            title: "function of an integer",
-            unit: "call"
-        ),
-        CaseInfo(id: "function.text", group: "Functions and full text", title: "function of a text", unit: "call"),
-    ]
+        ("function.integer", "function of an integer"),
+        ("function.integer.block", "function of an integer, FMDB's form"),
+        ("function.text", "function of a text"),
+        ("function.text.block", "function of a text, FMDB's form"),
+        ("function.aggregate", "aggregate of integers"),
+    ].map { CaseInfo(id: $0.0, group: "Functions and full text", title: $0.1, unit: "call") }
 }
 
 /// FTS5 over texts of 16 words.
 enum FullTextCases {
     static let rows = 2000
     static let createTable = "CREATE VIRTUAL TABLE document USING fts5 (body)"
+    static let createTokenizedTable = "CREATE VIRTUAL TABLE document USING fts5 (body, tokenize = 'words')"
     static let insert = "INSERT INTO document (body) VALUES (?)"
     static let match = "SELECT rowid FROM document WHERE document MATCH 'rotate AND \"page cipher\"' ORDER BY rank"
 
@@ -104,10 +106,38 @@ enum FullTextCases {
     static let infos = [
         CaseInfo(id: "fts.insert", group: "Functions and full text", title: "FTS5: insert a document", unit: "document"),
         CaseInfo(
+            id: "fts.tokenizer",
+            group: "Functions and full text",
+            title: "FTS5: insert a document, tokenizer in Swift; C uses FTS5's own",
+            unit: "document"
+        ),
+        CaseInfo(
             id: "fts.match",
             group: "Functions and full text",
             title: "FTS5: ranked search in 20,000 documents",
             unit: "query"
         ),
     ]
+}
+
+/// One BLOB of 4 MiB in parts of 64 KiB.
+enum BlobCases {
+    static let mebibytes = 4
+    static let chunk = 65536
+    static let table = "attachment"
+    static let column = "content"
+
+    static func store(_ fixtures: Fixtures, named name: String) throws -> String {
+        try fixtures.store(name, StoreOptions()) { db in
+            try db.execute("CREATE TABLE \(table) (id INTEGER PRIMARY KEY, \(column) BLOB)")
+            try db.execute("INSERT INTO \(table) VALUES (1, randomblob(\(mebibytes << 20)))")
+        }
+    }
+
+    /// Connections that keep no page, and wait for no disk.
+    static let options = StoreOptions(synchronous: "off", cacheSize: ScanCases.smallCache)
+
+    static let infos = [
+        ("blob.read", "read 4 MiB in parts of 64 KiB"), ("blob.write", "write 4 MiB in parts of 64 KiB (WAL, OFF)"),
+    ].map { CaseInfo(id: $0.0, group: "BLOBs", title: $0.1, unit: "MiB", bytes: 1_048_576) }
 }

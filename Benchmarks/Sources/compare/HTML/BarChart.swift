@@ -11,7 +11,8 @@ struct BarChart {
     var rows: [(label: String, bars: [Bar])]
     /// Bars begin at 1 on a logarithmic axis; otherwise at 0.
     var showsRatios: Bool
-    var format: (Double) -> String
+    /// Of values that are no ratios.
+    var unit = ""
 
     private let width = 860.0
     private let labelWidth = 320.0
@@ -29,7 +30,7 @@ struct BarChart {
         for tick in scale.ticks {
             let x = scale.position(tick)
             svg.line(x, 18, x, bottom, class: showsRatios && tick == 1 ? "base" : "grid")
-            svg.label(showsRatios ? "×" + short(tick) : format(tick), x, 12, .middle, class: "tick")
+            svg.label(showsRatios ? "×" + Format.tick(tick) : Format.tick(tick) + unit, x, 12, .middle, class: "tick")
         }
         var y = 24.0
         for (row, height) in zip(rows, rowHeights) {
@@ -54,10 +55,7 @@ struct BarChart {
         svg.line(low, middle, high, middle, class: "spread")
         svg.line(low, middle - 3, low, middle + 3, class: "spread")
         svg.line(high, middle - 3, high, middle + 3, class: "spread")
-        svg.label(format(bar.value.median), max(high, end) + 7, middle + 4, class: "value")
-    }
-
-    private func short(_ value: Double) -> String {
-        value == value.rounded() ? Format.count(value).replacing(".00", with: "").replacing(".0", with: "") : "\(value)"
+        let value = (showsRatios ? "×" : "") + Format.count(bar.value.median) + unit
+        svg.label(value, max(high, end, origin) + 7, middle + 4, class: "value")
     }
 }

@@ -31,7 +31,7 @@ struct HTMLCharts {
             guard let row = row(ids), let ratio = row.ratio(.encryption) ?? row.ratio(.encryptionInC) else { return nil }
             return (label, [BarChart.Bar(value: ratio, style: "encrypted", tip: tip(row, ratio))])
         }
-        return BarChart(label: "Encrypted against plain", rows: rows, showsRatios: true) { "×" + Format.count($0) }.svg
+        return BarChart(label: "Encrypted against plain", rows: rows, showsRatios: true).svg
     }
 
     var wrapper: String {
@@ -48,7 +48,7 @@ struct HTMLCharts {
             <div class="legend"><span class="key sealed">SealedDB</span><span class="key grdb">GRDB</span></div>
             """
         return legend
-            + BarChart(label: "SealedDB and GRDB against C", rows: rows, showsRatios: true) { "×" + Format.count($0) }.svg
+            + BarChart(label: "SealedDB and GRDB against C", rows: rows, showsRatios: true).svg
     }
 
     private func short(_ info: CaseInfo) -> String {
@@ -57,6 +57,7 @@ struct HTMLCharts {
             .replacing("statement prepared once", with: "prepared").replacing("SQL text each time", with: "SQL text")
             .replacing("all pages cached", with: "cached").replacing("500 in a transaction", with: "in transaction")
             .replacing("and C copies the bytes too", with: "C copies too")
+            .replacing("a queue's block for each; C without a lock", with: "a block for each")
     }
 
     private func tip(_ row: Report.Row, _ ratio: Spread) -> String {
@@ -79,7 +80,7 @@ struct HTMLCharts {
             let label = row?.info.title.replacing("cold scan: ", with: "") ?? ""
             add(label, row?.series(.encrypted, .c)?.nanoseconds, name == "no-key" ? "plain" : "encrypted")
         }
-        return BarChart(label: "Cold scan by cipher", rows: rows, showsRatios: false) { "\(Format.count($0)) µs" }.svg
+        return BarChart(label: "Cold scan by cipher", rows: rows, showsRatios: false, unit: " µs").svg
     }
 
     func pageSizes(_ work: String, title: String) -> String {
@@ -102,7 +103,7 @@ struct HTMLCharts {
             lines: lines,
             isLogarithmic: true,
             xFormat: { "\(Int($0) / 1024) KiB" },
-            yFormat: { Format.count($0) }
+            yFormat: Format.tick
         ).svg
     }
 
@@ -128,7 +129,7 @@ struct HTMLCharts {
             yTitle: "rows a second",
             lines: lines,
             isLogarithmic: true,
-            xFormat: { Format.count($0).replacing(".00", with: "").replacing(".0", with: "") },
+            xFormat: Format.tick,
             yFormat: si
         ).svg
     }
@@ -163,15 +164,10 @@ struct HTMLCharts {
 
     private func si(_ value: Double) -> String {
         switch value {
-        case 1e6...: "\(trimmed(value / 1e6)) M"
-        case 1e3...: "\(trimmed(value / 1e3)) k"
-        default: trimmed(value)
+        case 1e6...: "\(Format.tick(value / 1e6)) M"
+        case 1e3...: "\(Format.tick(value / 1e3)) k"
+        default: Format.tick(value)
         }
-    }
-
-    private func trimmed(_ value: Double) -> String {
-        let text = Format.number(value)
-        return text.contains(".") ? String(text.reversed().drop { $0 == "0" }.drop { $0 == "." }.reversed()) : text
     }
 
     // MARK: The physical limit
@@ -188,7 +184,7 @@ struct HTMLCharts {
         }
         add("cold scan, plain", report.row("scan.cold"), .plain, .sealed, "plain")
         add("cold scan, encrypted", report.row("scan.cold"), .encrypted, .sealed, "encrypted")
-        return BarChart(label: "Microseconds for a page", rows: rows, showsRatios: false) { "\(Format.count($0)) µs" }.svg
+        return BarChart(label: "Microseconds for a page", rows: rows, showsRatios: false, unit: " µs").svg
     }
 
     /// How much of a cold scan is what libcrypto needs at least, in percent.

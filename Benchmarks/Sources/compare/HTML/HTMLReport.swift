@@ -53,7 +53,7 @@ struct HTMLReport {
     private var tiles: String {
         func ratio(_ ids: [String], _ kind: RatioKind, _ label: String) -> String {
             guard let spread = ids.lazy.compactMap({ report.row($0)?.ratio(kind) }).first else { return "" }
-            return tile("×" + Format.count(spread.median), label, "\(Format.ratio(spread))")
+            return tile("×" + Format.count(spread.median), label, "\(Format.count(spread.low)) to \(Format.count(spread.high))")
         }
         func time(_ id: String, _ label: String) -> String {
             guard let spread = report.row(id)?.series(.encrypted, .sealed)?.nanoseconds else { return "" }

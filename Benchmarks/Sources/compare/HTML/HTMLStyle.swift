@@ -23,7 +23,7 @@ enum HTMLStyle {
         h3 { font-size: 14px; margin: 0 0 8px; font-weight: 600; }
         p { max-width: 76ch; margin: 6px 0 14px; color: var(--soft); }
         p strong, li strong { color: var(--ink); }
-        .tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(190px, 1fr)); gap: 12px; margin: 28px 0; }
+        .tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(230px, 1fr)); gap: 12px; margin: 28px 0; }
         .tile, .card { background: var(--card); border: 1px solid var(--rule); border-radius: 10px; }
         .tile { padding: 14px 16px; }
         .tile b { display: block; font-size: 27px; line-height: 1.25; letter-spacing: -0.02em; font-weight: 650; }
