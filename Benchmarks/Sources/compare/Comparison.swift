@@ -129,6 +129,6 @@ struct Comparison {
 }
 
 extension CaseInfo {
-    /// The physical limit, and what SealedDB does not offer.
-    var isForCAlone: Bool { group == "Physical limit" || id.hasPrefix("cipher.no-hmac") }
+    /// The physical limit.
+    var isForCAlone: Bool { group == "Physical limit" }
 }

@@ -18,6 +18,7 @@ extension CMakers {
         }
         result["store.rotate"] = { try backup($0, to: .otherRaw) }
         result["store.backup"] = { try backup($0, to: .raw) }
+        result["store.backup.verified"] = { try backup($0, to: .raw) }
         result["store.verify"] = { fixtures in
             let db = try Baseline(try fixtures.bulkStore(named: "verified"))
             return Work(units: fixtures.bulkBytes >> 20) {

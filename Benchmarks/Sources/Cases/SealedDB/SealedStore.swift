@@ -30,7 +30,8 @@ extension StoreOptions {
     var cipherSettings: CipherSettings {
         CipherSettings(
             pageSize: pageSize == 0 ? nil : pageSize,
-            hmacAlgorithm: hmac.flatMap { CipherSettings.Algorithm(rawValue: $0) }
+            hmacAlgorithm: hmac.flatMap { CipherSettings.Algorithm(rawValue: $0) },
+            usesHMAC: omitsHMAC ? false : nil
         )
     }
 

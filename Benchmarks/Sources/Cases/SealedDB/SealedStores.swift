@@ -142,6 +142,24 @@ extension SealedMakers {
                     return 1
                 }
             }
+            result["store.decrypt"] = { fixtures in
+                let path = try fixtures.bulkStore(named: "exported")
+                let copy = fixtures.newPath("copy")
+                let key = try StoreOptions().key!
+                return Work(units: fixtures.bulkBytes >> 20, before: { removeFile(copy) }) {
+                    try StoreDecryption(path: path, key: key, plaintextPath: copy).run()
+                    return 1
+                }
+            }
+            result["store.backup.verified"] = { fixtures in
+                let path = try fixtures.bulkStore(named: "copied")
+                let copy = fixtures.newPath("copy")
+                let key = try StoreOptions().key!
+                return Work(units: fixtures.bulkBytes >> 20, before: { removeFile(copy) }) {
+                    try StoreBackup(path: path, key: key, to: copy).run()
+                    return 1
+                }
+            }
         #endif
         return result
     }
@@ -160,8 +178,8 @@ extension SealedMakers {
 
     static var ciphers: [String: Maker] {
         var result: [String: Maker] = [:]
-        // CipherSettings cannot leave the HMAC out. Memory security is the process's, and C has turned it on.
-        for variant in CipherCases.variants where !variant.options.omitsHMAC {
+        // Memory security is the process's, and C has turned it on.
+        for variant in CipherCases.variants {
             result["cipher.\(variant.name).scan"] = { try scan(variant.options, $0) }
             result["cipher.\(variant.name).point"] = { try point(variant.options, inTransaction: true, $0) }
             result["cipher.\(variant.name).insert"] = { fixtures in

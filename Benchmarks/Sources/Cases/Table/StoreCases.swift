@@ -60,9 +60,10 @@ enum OpenCases {
 enum WholeStoreCases {
     static let infos = [
         ("store.rotate", "rotate the key: copy, verify, swap; C only copies"),
-        ("store.backup", "backup under the same key"),
-        ("store.encrypt", "plaintext file into an encrypted store; C does not verify"),
-        ("store.decrypt", "encrypted store into a plaintext file"),
+        ("store.backup", "backup into an open database"),
+        ("store.backup.verified", "backup into a new store: copy, verify, sync; C only copies"),
+        ("store.encrypt", "plaintext file into an encrypted store: copy, compare, verify; C only copies"),
+        ("store.decrypt", "encrypted store into a plaintext file: copy, compare; C only copies"),
         ("store.verify", "verify every page's authentication code"),
     ].map { CaseInfo(id: $0.0, group: "Whole stores", title: $0.1, unit: "MiB", bytes: 1_048_576) }
 }
