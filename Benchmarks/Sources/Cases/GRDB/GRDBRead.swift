@@ -71,6 +71,7 @@
                 }
             }
             result["read.mixed.index"] = mixed
+            result["read.mixed.value"] = mixed
             result["read.mixed.tuple"] = mixed
             result["read.mixed.name"] = {
                 try reading(.mixed, $0) { row, sum in

@@ -67,7 +67,7 @@ extension SealedMakers {
         }
     }
 
-    private static func inserting(_ fixtures: Fixtures, _ insert: @escaping (Database) throws -> Void) throws -> Work {
+    static func inserting(_ fixtures: Fixtures, _ insert: @escaping (Database) throws -> Void) throws -> Work {
         let queue = try StoreOptions().queue(fixtures.newPath())
         try queue.inDatabase { db in try db.executeUpdate(BindCases.createTable, values: nil) }
         return Work(units: BindCases.rows) {

@@ -62,7 +62,7 @@ extension SealedMakers {
         return Work(units: FullTextCases.rows) {
             try queue.inDatabase { db in
                 guard db.beginTransaction() else { throw db.lastError() }
-                for body in FullTextCases.bodies { try db.executeUpdate(FullTextCases.insert, values: [body]) }
+                for body in FullTextCases.bodies { try db.executeUpdate(FullTextCases.insert, body) }
                 guard db.rollback() else { throw db.lastError() }
             }
             return UInt64(FullTextCases.rows)

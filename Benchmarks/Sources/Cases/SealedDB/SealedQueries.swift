@@ -6,9 +6,12 @@ extension SealedMakers {
         var result: [String: Maker] = [:]
         for cache in PointCases.caches {
             for inTransaction in [false, true] {
-                let id = PointCases.id(cache: cache.name, inTransaction: inTransaction, form: "any")
-                result[id] = { fixtures in
-                    try point(StoreOptions(cacheSize: cache.size), inTransaction: inTransaction, fixtures)
+                for (form, lookUp) in [("any", lookUpAny), ("typed", lookUp)] {
+                    let id = PointCases.id(cache: cache.name, inTransaction: inTransaction, form: form)
+                    result[id] = { fixtures in
+                        let options = StoreOptions(cacheSize: cache.size)
+                        return try point(options, inTransaction: inTransaction, fixtures, lookUp)
+                    }
                 }
             }
         }
@@ -18,7 +21,7 @@ extension SealedMakers {
             try queue.inDatabase { db in _ = try db.integer(PointCases.warm) }
             return Work(units: ids.count) {
                 var sum: UInt64 = 0
-                for id in ids { sum &+= try queue.inDatabase { db in try lookUp(id, in: db) } }
+                for id in ids { sum &+= try queue.inDatabase { db in try lookUp(id, db) } }
                 return sum
             }
         }
@@ -27,28 +30,35 @@ extension SealedMakers {
         return result
     }
 
-    static func point(_ options: StoreOptions, inTransaction: Bool, _ fixtures: Fixtures) throws -> Work {
+    static func point(
+        _ options: StoreOptions,
+        inTransaction: Bool,
+        _ fixtures: Fixtures,
+        _ lookUp: @escaping (Int64, Database) throws -> UInt64 = lookUp
+    ) throws -> Work {
         let queue = try options.queue(try fixtures.itemStore(options.forFile))
         let ids = Fixtures.itemIDs(PointCases.queries)
         try queue.inDatabase { db in _ = try db.integer(PointCases.warm) }
         return Work(units: ids.count) {
             try queue.inDatabase { db in
-                guard inTransaction else { return try lookUp(ids, in: db) }
-                guard db.beginDeferredTransaction() else { throw db.lastError() }
-                let sum = try lookUp(ids, in: db)
-                guard db.commit() else { throw db.lastError() }
+                if inTransaction, !db.beginDeferredTransaction() { throw db.lastError() }
+                var sum: UInt64 = 0
+                for id in ids { sum &+= try lookUp(id, db) }
+                if inTransaction, !db.commit() { throw db.lastError() }
                 return sum
             }
         }
     }
 
-    static func lookUp(_ ids: [Int64], in db: Database) throws -> UInt64 {
-        var sum: UInt64 = 0
-        for id in ids { sum &+= try lookUp(id, in: db) }
-        return sum
+    private static let sql = SQL(raw: PointCases.sql)
+
+    static func lookUp(_ id: Int64, _ db: Database) throws -> UInt64 {
+        guard let (number, body) = try db.first((Int64, String).self, sql, id) else { return 0 }
+        return UInt64(bitPattern: number) &+ UInt64(body.utf8.count)
     }
 
-    private static func lookUp(_ id: Int64, in db: Database) throws -> UInt64 {
+    /// In FMDB's form.
+    private static func lookUpAny(_ id: Int64, _ db: Database) throws -> UInt64 {
         let rows = try db.executeQuery(PointCases.sql, values: [id])
         defer { rows.close() }
         guard try rows.nextWithError() else { return 0 }
@@ -77,9 +87,17 @@ extension SealedMakers {
                 try queue?.inDatabase { db in try db.executeUpdate(PackageIndex.createTable, values: nil) }
             } pass: {
                 try queue?.inTransaction { db in
-                    let width = PackageIndex.columns.count
-                    for start in stride(from: 0, to: packages.texts.count, by: width) {
-                        try db.executeUpdate(PackageIndex.insert, values: Array(packages.texts[start..<start + width]))
+                    let texts = packages.texts
+                    for start in stride(from: 0, to: texts.count, by: PackageIndex.columns.count) {
+                        try db.executeUpdate(
+                            PackageIndex.insert,
+                            texts[start],
+                            texts[start + 1],
+                            texts[start + 2],
+                            texts[start + 3],
+                            texts[start + 4],
+                            texts[start + 5]
+                        )
                     }
                 }
                 return UInt64(packages.count)
@@ -89,12 +107,12 @@ extension SealedMakers {
             let queue = try StoreOptions().queue(try PackageCases.store(fixtures))
             return Work(units: try fixtures.packages().count) {
                 try queue.inDatabase { db in
-                    let rows = try db.executeQuery(PackageCases.read, values: nil)
+                    let type = (String, String, String, String, String, String).self
+                    let rows = try db.query(type, SQL(raw: PackageCases.read))
                     var sum: UInt64 = 0
-                    while try rows.nextWithError() {
-                        for column in 0..<Int32(PackageIndex.columns.count) {
-                            sum &+= UInt64(rows.string(forColumnIndex: column)?.utf8.count ?? 0)
-                        }
+                    while let row = try rows.next() {
+                        sum &+= UInt64(row.0.utf8.count + row.1.utf8.count + row.2.utf8.count)
+                        sum &+= UInt64(row.3.utf8.count + row.4.utf8.count + row.5.utf8.count)
                     }
                     return sum
                 }
@@ -107,12 +125,8 @@ extension SealedMakers {
                 try queue.inDatabase { db in
                     var sum: UInt64 = 0
                     for name in names {
-                        let rows = try db.executeQuery(PackageCases.lookup, values: [name])
-                        guard try rows.nextWithError() else { continue }
-                        for column in Int32(0)..<2 {
-                            sum &+= UInt64(rows.string(forColumnIndex: column)?.utf8.count ?? 0)
-                        }
-                        rows.close()
+                        let row = try db.first((String, String).self, SQL(raw: PackageCases.lookup), name)
+                        sum &+= UInt64((row?.0.utf8.count ?? 0) + (row?.1.utf8.count ?? 0))
                     }
                     return sum
                 }

@@ -88,7 +88,7 @@ extension SealedMakers {
     }
 
     @inline(__always)
-    private static func reading(
+    static func reading(
         _ kind: ValueKind,
         _ fixtures: Fixtures,
         _ read: @escaping (ResultSet, inout UInt64) throws -> Void

@@ -35,7 +35,10 @@ extension SealedMakers {
         let index = Values.index(row)
         try db.executeUpdate(
             TransactionCases.insert,
-            values: [values.integers[index], values.texts[index], values.reals[index], values.blobs[index]]
+            values.integers[index],
+            values.texts[index],
+            values.reals[index],
+            values.blobs[index]
         )
     }
 
@@ -43,7 +46,9 @@ extension SealedMakers {
         var result: [String: Maker] = [:]
         let ids = Fixtures.itemIDs(PointCases.queries)
         func read(_ pool: DatabasePool) throws {
-            try pool.inDeferredTransaction { db in _ = try lookUp(ids, in: db) }
+            try pool.inDeferredTransaction { db in
+                for id in ids { _ = try lookUp(id, db) }
+            }
         }
         /// Opens as many connections, and fills their caches.
         func open(_ pool: DatabasePool, _ threads: Int) throws {
@@ -74,7 +79,7 @@ extension SealedMakers {
                 try read(pool)
             } write: { number in
                 try pool.inDatabase { db in
-                    try db.executeUpdate("UPDATE item SET number = number WHERE id = ?", values: [number])
+                    try db.executeUpdate("UPDATE item SET number = number WHERE id = ?", number)
                 }
             }
         }
@@ -86,8 +91,10 @@ extension SealedMakers {
         for way in OpenCases.ways {
             result[way.id] = { fixtures in
                 let (path, options) = try OpenCases.store(way, fixtures)
-                let configuration = try options.configuration
+                let sameKey = try options.configuration
                 return Work(units: 1) {
+                    // A passphrase that has been derived is not derived again.
+                    let configuration = way.keepsKey ? sameKey : try options.configuration
                     if way.connections == 1 {
                         let queue = try DatabaseQueue(path: path, configuration: configuration)
                         try queue.inDatabase { db in try readNote(db) }

@@ -35,6 +35,7 @@ enum ReadCases {
         (id: "index", title: "by index"),
         (id: "name", title: "by name"),
         (id: "copied", title: "by index, and C copies the bytes too"),
+        (id: "value", title: "by index, typed and checked"),
         (id: "tuple", title: "as tuples"),
         (id: "codable", title: "as Codable structs"),
         (id: "dictionary", title: "as dictionaries"),

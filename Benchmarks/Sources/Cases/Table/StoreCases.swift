@@ -9,12 +9,15 @@ enum OpenCases {
         let secret: StoreOptions.Secret
         /// The connections that are open at the same time.
         let connections: Int
+        /// Whether the same `Key` opens again, where a new one would have to be derived.
+        var keepsKey = false
     }
 
     static let ways = [
         Way(id: "open.raw", secret: .raw, connections: 1),
         Way(id: "open.derived", secret: .derived(hexadecimal: ""), connections: 1),
         Way(id: "open.passphrase", secret: .passphrase, connections: 1),
+        Way(id: "open.passphrase.again", secret: .passphrase, connections: 1, keepsKey: true),
         Way(id: "open.pool.raw", secret: .raw, connections: 8),
         Way(id: "open.pool.passphrase", secret: .passphrase, connections: 8),
     ]
@@ -23,6 +26,7 @@ enum OpenCases {
         CaseInfo(id: "open.raw", group: "Opening", title: "raw key", unit: "opening"),
         CaseInfo(id: "open.derived", group: "Opening", title: "key derived before", unit: "opening"),
         CaseInfo(id: "open.passphrase", group: "Opening", title: "passphrase", unit: "opening"),
+        CaseInfo(id: "open.passphrase.again", group: "Opening", title: "passphrase, again", unit: "opening"),
         CaseInfo(id: "open.pool.raw", group: "Opening", title: "pool of 8, raw key", unit: "pool"),
         CaseInfo(id: "open.pool.passphrase", group: "Opening", title: "pool of 8, passphrase", unit: "pool"),
     ]
