@@ -3,11 +3,11 @@ import Cases
 import Foundation
 import Wire
 
-// The cases for `swift package benchmark`: wall clock, processor time and resident memory of SealedDB alone, with baselines
-// to hold a change against. Ratios against other subjects and engines are the work of Benchmarks/compare.
+// The cases for `swift package benchmark`: wall clock, processor time and resident memory of SealedDB alone, with
+// baselines to hold a change against. Ratios against other subjects and engines are the work of Benchmarks/compare.
 //
-// The runner is written out here, where BenchmarkPlugin would generate it, because the plugin's tools would be built with
-// every `swift build` of this package.
+// The runner is written out here, where BenchmarkPlugin would generate it, because the plugin's tools would be built
+// with every `swift build` of this package.
 
 private let directory = FileManager.default.temporaryDirectory.appending(path: "SealedDBBenchmarks-\(getpid())").path
 

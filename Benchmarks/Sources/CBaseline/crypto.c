@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A page of SQLCipher 4 ends in an initialisation vector and an authentication code, which covers the encrypted part, the
-// vector and the page's number. https://www.zetetic.net/sqlcipher/design/
+// A page of SQLCipher 4 ends in an initialisation vector and an authentication code, which covers the encrypted part,
+// the vector and the page's number. https://www.zetetic.net/sqlcipher/design/
 enum { vector_size = 16, code_size = 64, reserve = vector_size + code_size };
 
 struct baseline_crypto {

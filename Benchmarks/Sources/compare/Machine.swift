@@ -4,8 +4,8 @@ import Foundation
 struct Machine: Codable {
     var processor: String
     var processors: Int
-    /// Of those that matter to ciphers: `aes`, `vaes`, `sha_ni`, `pclmulqdq`, `avx2`, `avx512f`, `sha512`; on ARM `aes`,
-    /// `sha1`, `sha2`, `sha512`.
+    /// Of those that matter to ciphers: `aes`, `vaes`, `sha_ni`, `pclmulqdq`, `avx2`, `avx512f`; on ARM `aes`, `sha1`,
+    /// `sha2`, `sha512`.
     var features: [String]
     /// MiB.
     var memory: Int

@@ -1,5 +1,5 @@
-// The floor: what a C program does with the same engine for the same work. Functions return SQLite's result codes; those
-// that count return the count, or minus the code. `baseline_message` tells more.
+// The floor: what a C program does with the same engine for the same work. Functions return SQLite's result codes;
+// those that count return the count, or minus the code. `baseline_message` tells more.
 
 #ifndef CBASELINE_H
 #define CBASELINE_H

@@ -8,13 +8,13 @@ extension CMakers {
                 let works = try (0..<threads).map { _ in try point(StoreOptions(), inTransaction: true, fixtures) }
                 return ConcurrencyCases.reading(threads) { thread in _ = try works[thread].pass() }
             }
-            result["concurrency.writers.\(threads)"] = { fixtures in
-                let db = try Baseline(fixtures.newPath())
-                try db.execute(TransactionCases.createTable)
-                let lock = Mutex(())
-                return ConcurrencyCases.writing(threads) { try lock.withLock { _ in try db.insertBatches(of: 1, rows: 1) } }
-            }
+            result["concurrency.writers.\(threads)"] = { try writing(threads, $0) }
         }
+        for threads in ConcurrencyCases.batchCounts {
+            result["concurrency.batched.\(threads)"] = { try writing(threads, $0) }
+        }
+        result["concurrency.tasks.64"] = { try writing(64, $0) }
+        result["concurrency.await"] = { try point(StoreOptions(), inTransaction: true, $0) }
         result["concurrency.readers-writer.2"] = { fixtures in
             let options = StoreOptions(synchronous: "normal")
             let works = try (0..<2).map { _ in
@@ -28,5 +28,14 @@ extension CMakers {
             }
         }
         return result
+    }
+
+    private static func writing(_ threads: Int, _ fixtures: Fixtures) throws -> Work {
+        let db = try Baseline(fixtures.newPath())
+        try db.execute(TransactionCases.createTable)
+        let lock = Mutex(())
+        return ConcurrencyCases.writing(threads) {
+            try lock.withLock { _ in try db.insertBatches(of: 1, rows: 1) }
+        }
     }
 }

@@ -51,7 +51,7 @@
             return sum
         }
 
-        private static func lookUp(_ id: Int64, in db: Database) throws -> UInt64 {
+        static func lookUp(_ id: Int64, in db: Database) throws -> UInt64 {
             let rows = try Row.fetchCursor(db.cachedStatement(sql: PointCases.sql), arguments: [id])
             guard let row = try rows.next() else { return 0 }
             return UInt64(bitPattern: row[0] as Int64) &+ UInt64((row[1] as String).utf8.count)

@@ -59,10 +59,29 @@
                         try pool.read { db in _ = try lookUp(ids, in: db) }
                     }
                 }
-                result["concurrency.writers.\(threads)"] = { fixtures in
-                    let queue = try StoreOptions().grdbQueue(fixtures.newPath())
-                    try queue.inDatabase { db in try db.execute(sql: TransactionCases.createTable) }
-                    return ConcurrencyCases.writing(threads) { try queue.write { db in try insertEntry(0, into: db) } }
+                result["concurrency.writers.\(threads)"] = { try writing(threads, $0) }
+            }
+            for threads in ConcurrencyCases.batchCounts {
+                result["concurrency.batched.\(threads)"] = { try writing(threads, $0) }
+            }
+            result["concurrency.tasks.64"] = { fixtures in
+                let queue = try writingQueue(fixtures)
+                return ConcurrencyCases.writingInTasks(64) {
+                    try await queue.write { db in try insertEntry(0, into: db) }
+                }
+            }
+            result["concurrency.await"] = { fixtures in
+                let queue = try StoreOptions().grdbQueue(try fixtures.itemStore())
+                try queue.inDatabase { db in _ = try db.integer(PointCases.warm) }
+                return Work(units: ids.count) {
+                    let sum = Atomic<UInt64>(0)
+                    try ConcurrencyCases.inTask {
+                        for id in ids {
+                            let part = try await queue.read { db in try lookUp(id, in: db) }
+                            sum.add(part, ordering: .relaxed)
+                        }
+                    }
+                    return sum.load(ordering: .relaxed)
                 }
             }
             result["concurrency.readers-writer.2"] = { fixtures in
@@ -78,6 +97,17 @@
                 }
             }
             return result
+        }
+
+        private static func writing(_ threads: Int, _ fixtures: Fixtures) throws -> Work {
+            let queue = try writingQueue(fixtures)
+            return ConcurrencyCases.writing(threads) { try queue.write { db in try insertEntry(0, into: db) } }
+        }
+
+        private static func writingQueue(_ fixtures: Fixtures) throws -> DatabaseQueue {
+            let queue = try StoreOptions().grdbQueue(fixtures.newPath())
+            try queue.inDatabase { db in try db.execute(sql: TransactionCases.createTable) }
+            return queue
         }
 
         static var stores: [String: Maker] {

@@ -23,7 +23,12 @@ enum BindCases {
         ]
         return kinds.flatMap { kind, kindTitle in
             forms.map { form in
-                CaseInfo(id: "bind.\(kind).\(form.id)", group: "Bind", title: "\(kindTitle): \(form.title)", unit: "row")
+                CaseInfo(
+                    id: "bind.\(kind).\(form.id)",
+                    group: "Bind",
+                    title: "\(kindTitle): \(form.title)",
+                    unit: "row"
+                )
             }
         }
     }
@@ -48,7 +53,12 @@ enum ReadCases {
         ]
         return kinds.flatMap { kind, kindTitle in
             forms.map { form in
-                CaseInfo(id: "read.\(kind).\(form.id)", group: "Read", title: "\(kindTitle): \(form.title)", unit: "row")
+                CaseInfo(
+                    id: "read.\(kind).\(form.id)",
+                    group: "Read",
+                    title: "\(kindTitle): \(form.title)",
+                    unit: "row"
+                )
             }
         }
     }

@@ -7,8 +7,11 @@ enum ConcurrencyCases {
     static let threadCounts = [1, 2, 4, 8]
     /// Passes of ``PointCases/queries`` queries that each thread does.
     static let passes = 8
+    /// Threads whose writes wait at the same time, for the queue that lets them share commits.
+    static let batchCounts = [1, 8, 64]
+
     /// Rows that each of the writing threads commits.
-    static let commits = 16
+    static func commits(_ threads: Int) -> Int { max(4, 16 / threads) }
 
     static var infos: [CaseInfo] {
         threadCounts.map { threads in
@@ -30,10 +33,32 @@ enum ConcurrencyCases {
                 CaseInfo(
                     id: "concurrency.writers.\(threads)",
                     group: "Concurrency",
-                    title: "durable rows by \(threads) writer\(threads == 1 ? "" : "s") through a queue (WAL, FULL)",
+                    title: "durable rows by \(threads) writer\(threads == 1 ? "" : "s"), a commit each (WAL, FULL)",
                     unit: "row"
                 )
             }
+            + batchCounts.map { threads in
+                CaseInfo(
+                    id: "concurrency.batched.\(threads)",
+                    group: "Concurrency",
+                    title:
+                        "durable rows by \(threads) writer\(threads == 1 ? "" : "s") that share commits; C commits each",
+                    unit: "row"
+                )
+            } + [
+                CaseInfo(
+                    id: "concurrency.tasks.64",
+                    group: "Concurrency",
+                    title: "durable rows by 64 tasks that share commits; C commits each, by threads",
+                    unit: "row"
+                ),
+                CaseInfo(
+                    id: "concurrency.await",
+                    group: "Concurrency",
+                    title: "point query by await, one after the other; C without a lock",
+                    unit: "query"
+                ),
+            ]
     }
 
     // MARK: Work
@@ -48,12 +73,44 @@ enum ConcurrencyCases {
     }
 
     static func writing(_ threads: Int, _ write: @escaping () throws -> Void) -> Work {
-        Work(units: threads * commits, isUniform: false) {
+        Work(units: threads * commits(threads), isUniform: false) {
             try inThreads(threads) { _ in
-                for _ in 0..<commits { try write() }
+                for _ in 0..<commits(threads) { try write() }
             }
             return UInt64(threads)
         }
+    }
+
+    static func writingInTasks(_ tasks: Int, _ write: @escaping @Sendable () async throws -> Void) -> Work {
+        Work(units: tasks * commits(tasks), isUniform: false) {
+            try inTask {
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for _ in 0..<tasks {
+                        group.addTask {
+                            for _ in 0..<commits(tasks) { try await write() }
+                        }
+                    }
+                    try await group.waitForAll()
+                }
+            }
+            return UInt64(tasks)
+        }
+    }
+
+    /// Runs the body in a task, and waits for it.
+    static func inTask(_ body: @escaping @Sendable () async throws -> Void) throws {
+        let done = DispatchSemaphore(value: 0)
+        let error = Mutex<(any Error)?>(nil)
+        Task {
+            do {
+                try await body()
+            } catch let thrown {
+                error.withLock { $0 = thrown }
+            }
+            done.signal()
+        }
+        done.wait()
+        if let error = error.withLock({ $0 }) { throw error }
     }
 
     /// Two threads read; a third writes, one row after the other, until they are done.

@@ -104,7 +104,12 @@ enum FullTextCases {
     }
 
     static let infos = [
-        CaseInfo(id: "fts.insert", group: "Functions and full text", title: "FTS5: insert a document", unit: "document"),
+        CaseInfo(
+            id: "fts.insert",
+            group: "Functions and full text",
+            title: "FTS5: insert a document",
+            unit: "document"
+        ),
         CaseInfo(
             id: "fts.tokenizer",
             group: "Functions and full text",

@@ -45,18 +45,21 @@ enum OpenCases {
     }
 
     #if SQLCipher
-    private static func derived(_ path: String) throws -> StoreOptions.Secret {
-        guard let file = FileHandle(forReadingAtPath: path), let salt = try file.read(upToCount: 16), salt.count == 16
-        else { throw Failure("\(path) has no salt.") }
-        var key = [UInt8](repeating: 0, count: 32)
-        guard baseline_derive_key(StoreOptions.passphrase, Array(salt), 256_000, &key) == 1 else {
-            throw Failure("libcrypto could not derive a key.")
+        private static func derived(_ path: String) throws -> StoreOptions.Secret {
+            guard let file = FileHandle(forReadingAtPath: path), let salt = try file.read(upToCount: 16),
+                salt.count == 16
+            else { throw Failure("\(path) has no salt.") }
+            var key = [UInt8](repeating: 0, count: 32)
+            guard baseline_derive_key(StoreOptions.passphrase, Array(salt), 256_000, &key) == 1 else {
+                throw Failure("libcrypto could not derive a key.")
+            }
+            return .derived(
+                hexadecimal: (key + salt).map { byte in
+                    let digits = String(byte, radix: 16)
+                    return digits.count == 1 ? "0" + digits : digits
+                }.joined()
+            )
         }
-        return .derived(hexadecimal: (key + salt).map { byte in
-            let digits = String(byte, radix: 16)
-            return digits.count == 1 ? "0" + digits : digits
-        }.joined())
-    }
     #endif
 }
 

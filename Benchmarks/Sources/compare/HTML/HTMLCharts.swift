@@ -28,7 +28,9 @@ struct HTMLCharts {
             ("Backup", ["store.backup"]), ("Open with a raw key", ["open.raw"]),
         ]
         let rows = chosen.compactMap { label, ids -> (label: String, bars: [BarChart.Bar])? in
-            guard let row = row(ids), let ratio = row.ratio(.encryption) ?? row.ratio(.encryptionInC) else { return nil }
+            guard let row = row(ids), let ratio = row.ratio(.encryption) ?? row.ratio(.encryptionInC) else {
+                return nil
+            }
             return (label, [BarChart.Bar(value: ratio, style: "encrypted", tip: tip(row, ratio))])
         }
         return BarChart(label: "Encrypted against plain", rows: rows, showsRatios: true).svg
@@ -53,7 +55,8 @@ struct HTMLCharts {
 
     private func short(_ info: CaseInfo) -> String {
         let verb = info.group == "Bind" ? "Bind " : info.group == "Read" ? "Read " : "Point query, "
-        return verb + info.title.replacing("Int64, String, Double, Data, NULL", with: "mixed")
+        return verb
+            + info.title.replacing("Int64, String, Double, Data, NULL", with: "mixed")
             .replacing("statement prepared once", with: "prepared").replacing("SQL text each time", with: "SQL text")
             .replacing("all pages cached", with: "cached").replacing("500 in a transaction", with: "in transaction")
             .replacing("and C copies the bytes too", with: "C copies too")

@@ -53,14 +53,22 @@ struct HTMLReport {
     private var tiles: String {
         func ratio(_ ids: [String], _ kind: RatioKind, _ label: String) -> String {
             guard let spread = ids.lazy.compactMap({ report.row($0)?.ratio(kind) }).first else { return "" }
-            return tile("×" + Format.count(spread.median), label, "\(Format.count(spread.low)) to \(Format.count(spread.high))")
+            return tile(
+                "×" + Format.count(spread.median),
+                label,
+                "\(Format.count(spread.low)) to \(Format.count(spread.high))"
+            )
         }
         func time(_ id: String, _ label: String) -> String {
             guard let spread = report.row(id)?.series(.encrypted, .sealed)?.nanoseconds else { return "" }
             return tile(Format.time(nanoseconds: spread.median), label, "")
         }
         let tiles = [
-            ratio(["point.warm.transaction.typed", "point.warm.transaction.any"], .encryption, "encrypted, point query"),
+            ratio(
+                ["point.warm.transaction.typed", "point.warm.transaction.any"],
+                .encryption,
+                "encrypted, point query"
+            ),
             ratio(["scan.cold"], .encryption, "encrypted, every page read anew"),
             ratio(["transaction.wal.full.autocommit"], .encryption, "encrypted, a durable row"),
             ratio(["packages.load"], .encryption, "encrypted, loading real data"),

@@ -15,7 +15,8 @@ extension HTMLReport {
                 </table></div></details>
                 """
         }
-        return "<h2>All figures</h2><p>Times are SealedDB's unless the column says otherwise; SealedDB / C is within the "
+        return
+            "<h2>All figures</h2><p>Times are SealedDB's unless the column says otherwise; SealedDB / C is within the "
             + "encrypted engine, SealedDB / GRDB within the plain one. Allocations are the encrypted SealedDB's for a "
             + "unit of work, the engine's own among them.</p>" + groups.joined()
     }
@@ -25,7 +26,8 @@ extension HTMLReport {
         func time(_ engine: EngineKind, _ subject: Subject) -> String {
             guard let series = row.series(engine, subject) else { return "<td></td>" }
             let nanoseconds = series.nanoseconds.median
-            let rate = row.info.bytes > 0 ? "<small>\(Format.count(row.info.bytes * 1e3 / nanoseconds)) MB/s</small>" : ""
+            let rate =
+                row.info.bytes > 0 ? "<small>\(Format.count(row.info.bytes * 1e3 / nanoseconds)) MB/s</small>" : ""
             return "<td>\(Format.time(nanoseconds: nanoseconds))\(rate)</td>"
         }
         func ratio(_ kind: RatioKind) -> String {

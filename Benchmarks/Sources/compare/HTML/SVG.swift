@@ -17,8 +17,14 @@ struct SVG {
         """
     }
 
-    mutating func rectangle(_ x: Double, _ y: Double, _ width: Double, _ height: Double, class name: String, tip: String)
-    {
+    mutating func rectangle(
+        _ x: Double,
+        _ y: Double,
+        _ width: Double,
+        _ height: Double,
+        class name: String,
+        tip: String
+    ) {
         body += """
             <rect class="\(name)" x="\(number(x))" y="\(number(y))" width="\(number(max(width, 0.5)))" \
             height="\(number(height))" rx="2"><title>\(escaped(tip))</title></rect>
