@@ -1,7 +1,7 @@
 import Foundation
 import SealedDB
 
-/// Tuples and Codable structs.
+/// Tuples, Codable structs, and values that are read as one type alone.
 extension SealedMakers {
     private struct MixedRow: Codable {
         var id: Int64
@@ -12,78 +12,129 @@ extension SealedMakers {
     }
 
     static var typedRead: [String: Maker] {
-        var result: [String: Maker] = [:]
-        result["read.integer.tuple"] = {
-            try fetching(.integer, (Int64, Int64, Int64, Int64, Int64).self, $0) { row in
-                UInt64(bitPattern: row.0 &+ row.1 &+ row.2 &+ row.3 &+ row.4)
-            }
-        }
-        result["read.real.tuple"] = {
-            try fetching(.real, (Double, Double, Double, Double, Double).self, $0) { row in
-                UInt64(row.0) &+ UInt64(row.1) &+ UInt64(row.2) &+ UInt64(row.3) &+ UInt64(row.4)
-            }
-        }
-        result["read.text.tuple"] = {
-            try fetching(.text, (String, String, String, String, String).self, $0) { row in
-                UInt64(
-                    row.0.utf8.count + row.1.utf8.count + row.2.utf8.count + row.3.utf8.count + row.4.utf8.count
-                )
-            }
-        }
-        result["read.blob.tuple"] = {
-            try fetching(.blob, (Data, Data, Data, Data, Data).self, $0) { row in
-                UInt64(row.0.count + row.1.count + row.2.count + row.3.count + row.4.count)
-            }
-        }
-        result["read.mixed.tuple"] = {
-            try fetching(.mixed, (Int64, String, Double, Data, String?).self, $0) { row in
-                UInt64(bitPattern: row.0) &+ UInt64(row.1.utf8.count) &+ UInt64(row.2) &+ UInt64(row.3.count)
-                    &+ (row.4 == nil ? 1 : 0)
-            }
-        }
-        result["read.mixed.value"] = {
-            try reading(.mixed, $0) { rows, sum in
-                sum &+= UInt64(bitPattern: try rows.value(Int64.self, forColumnIndex: 0))
-                sum &+= UInt64(try rows.value(String.self, forColumnIndex: 1).utf8.count)
-                sum &+= UInt64(try rows.value(Double.self, forColumnIndex: 2))
-                sum &+= UInt64(try rows.value(Data.self, forColumnIndex: 3).count)
-                sum &+= try rows.value(String?.self, forColumnIndex: 4) == nil ? 1 : 0
-            }
-        }
-        result["read.mixed.codable"] = { fixtures in
-            let queue = try StoreOptions().queue(try fixtures.readStore())
-            let sql = SQL(raw: "SELECT * FROM \(ValueKind.mixed.table)")
-            return Work(units: Fixtures.readRows) {
-                try queue.inDatabase { db in
+        [
+            "read.integer.tuple": { fixtures in
+                try fetching(.integer, fixtures) { db, sql in
+                    let rows = try db.query((Int64, Int64, Int64, Int64, Int64).self, sql)
                     var sum: UInt64 = 0
-                    let rows = try db.query(MixedRow.self, sql)
                     while let row = try rows.next() {
-                        sum &+= UInt64(bitPattern: row.id) &+ UInt64(row.title.utf8.count) &+ UInt64(row.price)
-                        sum &+= UInt64(row.digest.count) &+ (row.note == nil ? 1 : 0)
+                        add(row.0, to: &sum)
+                        add(row.1, to: &sum)
+                        add(row.2, to: &sum)
+                        add(row.3, to: &sum)
+                        add(row.4, to: &sum)
                     }
                     return sum
                 }
-            }
-        }
-        return result
+            },
+            "read.real.tuple": { fixtures in
+                try fetching(.real, fixtures) { db, sql in
+                    let rows = try db.query((Double, Double, Double, Double, Double).self, sql)
+                    var sum: UInt64 = 0
+                    while let row = try rows.next() {
+                        add(row.0, to: &sum)
+                        add(row.1, to: &sum)
+                        add(row.2, to: &sum)
+                        add(row.3, to: &sum)
+                        add(row.4, to: &sum)
+                    }
+                    return sum
+                }
+            },
+            "read.text.tuple": { fixtures in
+                try fetching(.text, fixtures) { db, sql in
+                    let rows = try db.query((String, String, String, String, String).self, sql)
+                    var sum: UInt64 = 0
+                    while let row = try rows.next() {
+                        add(row.0, to: &sum)
+                        add(row.1, to: &sum)
+                        add(row.2, to: &sum)
+                        add(row.3, to: &sum)
+                        add(row.4, to: &sum)
+                    }
+                    return sum
+                }
+            },
+            "read.blob.tuple": { fixtures in
+                try fetching(.blob, fixtures) { db, sql in
+                    let rows = try db.query((Data, Data, Data, Data, Data).self, sql)
+                    var sum: UInt64 = 0
+                    while let row = try rows.next() {
+                        add(row.0, to: &sum)
+                        add(row.1, to: &sum)
+                        add(row.2, to: &sum)
+                        add(row.3, to: &sum)
+                        add(row.4, to: &sum)
+                    }
+                    return sum
+                }
+            },
+            "read.mixed.tuple": { fixtures in
+                try fetching(.mixed, fixtures) { db, sql in
+                    let rows = try db.query((Int64, String, Double, Data, String?).self, sql)
+                    var sum: UInt64 = 0
+                    while let row = try rows.next() {
+                        add(row.0, to: &sum)
+                        add(row.1, to: &sum)
+                        add(row.2, to: &sum)
+                        add(row.3, to: &sum)
+                        if row.4 == nil { sum &+= 1 }
+                    }
+                    return sum
+                }
+            },
+            "read.mixed.value": { fixtures in
+                try fetching(.mixed, fixtures) { db, sql in
+                    let rows = try db.executeQuery(sql)
+                    var sum: UInt64 = 0
+                    while try rows.nextWithError() {
+                        add(try rows.value(Int64.self, forColumnIndex: 0), to: &sum)
+                        add(try rows.value(String.self, forColumnIndex: 1), to: &sum)
+                        add(try rows.value(Double.self, forColumnIndex: 2), to: &sum)
+                        add(try rows.value(Data.self, forColumnIndex: 3), to: &sum)
+                        if try rows.value(String?.self, forColumnIndex: 4) == nil { sum &+= 1 }
+                    }
+                    return sum
+                }
+            },
+            "read.mixed.codable": { fixtures in
+                try fetching(.mixed, fixtures) { db, sql in
+                    let rows = try db.query(MixedRow.self, sql)
+                    var sum: UInt64 = 0
+                    while let row = try rows.next() {
+                        add(row.id, to: &sum)
+                        add(row.title, to: &sum)
+                        add(row.price, to: &sum)
+                        add(row.digest, to: &sum)
+                        if row.note == nil { sum &+= 1 }
+                    }
+                    return sum
+                }
+            },
+        ]
     }
 
-    @inline(__always)
-    private static func fetching<each Column: ColumnReadable>(
+    private static func fetching(
         _ kind: ValueKind,
-        _ type: (repeat each Column).Type,
         _ fixtures: Fixtures,
-        _ sum: @escaping ((repeat each Column)) -> UInt64
+        _ fetch: @escaping (Database, SQL) throws -> UInt64
     ) throws -> Work {
         let queue = try StoreOptions().queue(try fixtures.readStore())
         let sql = SQL(raw: "SELECT * FROM \(kind.table)")
         return Work(units: Fixtures.readRows) {
-            try queue.inDatabase { db in
-                var total: UInt64 = 0
-                let rows = try db.query(type, sql)
-                while let row = try rows.next() { total &+= sum(row) }
-                return total
-            }
+            try queue.inDatabase { db in try fetch(db, sql) }
         }
     }
+
+    @inline(__always) private static func add(_ value: Int64, to sum: inout UInt64) {
+        sum &+= UInt64(bitPattern: value)
+    }
+
+    @inline(__always) private static func add(_ value: Double, to sum: inout UInt64) { sum &+= UInt64(value) }
+
+    @inline(__always) private static func add(_ value: String, to sum: inout UInt64) {
+        sum &+= UInt64(value.utf8.count)
+    }
+
+    @inline(__always) private static func add(_ value: Data, to sum: inout UInt64) { sum &+= UInt64(value.count) }
 }
