@@ -17,7 +17,7 @@ struct AllocationThresholds {
         var result: [String: Double] = [:]
         for row in report.rows where Self.groups.contains(row.info.group) {
             guard let sealed = row.series(engine, .sealed), let floor = row.series(engine, .c) else { continue }
-            result[row.info.id] = ((sealed.allocations - floor.allocations) * 10).rounded() / 10
+            result[row.info.id] = (max(sealed.allocations - floor.allocations, 0) * 10).rounded() / 10
         }
         return result
     }

@@ -44,9 +44,7 @@ enum Compare {
             if showsProgress { complain("\r\u{1B}[K\(text)") }
         }
         if showsProgress { complain("\r\u{1B}[K") }
-        guard let plain = comparison.plain, let encrypted = comparison.encrypted, !comparison.cases.isEmpty else {
-            throw UsageError("No benchmark matches.")
-        }
+        guard !comparison.cases.isEmpty else { throw UsageError("No benchmark matches.") }
         machine.finish()
         let report = Report(
             date: start.formatted(.iso8601),
@@ -57,8 +55,8 @@ enum Compare {
             seconds: Date().timeIntervalSince(start).rounded(),
             filters: options.filters,
             machine: machine,
-            plain: plain,
-            encrypted: encrypted,
+            plain: comparison.engines[.plain],
+            encrypted: comparison.engines[.encrypted],
             opensslSpeed: openssl,
             packageIndex: packageIndex ?? "",
             rows: comparison.rows

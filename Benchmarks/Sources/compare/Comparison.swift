@@ -12,8 +12,7 @@ struct Comparison {
     private(set) var cases: [CaseInfo] = []
     /// The ids that each engine's worker knows.
     private var known: [EngineKind: Set<String>] = [:]
-    private(set) var plain: EngineInfo?
-    private(set) var encrypted: EngineInfo?
+    private(set) var engines: [EngineKind: EngineInfo] = [:]
 
     struct Key: Hashable {
         let engine: EngineKind
@@ -38,24 +37,27 @@ struct Comparison {
     mutating func run(progress: (String) -> Void) throws {
         for round in 0..<options.roundCount {
             // New processes each round: where things lie in memory moves times, too.
-            let plainWorker = try worker(.plain, "plain")
-            let encryptedWorker = try worker(.encrypted, "encrypted")
+            var workers: [EngineKind: WorkerProcess] = [:]
+            for engine in options.engines { workers[engine] = try worker(engine, engine.rawValue) }
             var lockingWorker: WorkerProcess?
             if round == 0 {
-                plain = try plainWorker.engine()
-                encrypted = try encryptedWorker.engine()
-                let all = try encryptedWorker.cases()
-                known = [.encrypted: Set(all.map(\.id)), .plain: Set(try plainWorker.cases().map(\.id))]
-                cases = all.filter(isSelected)
+                // The encrypted build has all cases, and the plain one most of them.
+                for (engine, worker) in workers.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+                    engines[engine] = try worker.engine()
+                    let all = try worker.cases()
+                    known[engine] = Set(all.map(\.id))
+                    if cases.isEmpty { cases = all.filter(isSelected) }
+                }
             }
             for (number, info) in cases.enumerated() {
                 progress("round \(round + 1) of \(options.roundCount), \(number + 1) of \(cases.count): \(info.id)")
-                var worker = encryptedWorker
-                if info.needsMemorySecurity {
-                    worker = try lockingWorker ?? self.worker(.encrypted, "locking")
+                var workers = workers
+                if info.needsMemorySecurity, workers[.encrypted] != nil {
+                    let worker = try lockingWorker ?? self.worker(.encrypted, "locking")
                     lockingWorker = worker
+                    workers[.encrypted] = worker
                 }
-                try measure(info, round: round, workers: [.plain: plainWorker, .encrypted: worker])
+                try measure(info, round: round, workers: workers)
             }
         }
     }

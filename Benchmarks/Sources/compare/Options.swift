@@ -13,6 +13,7 @@ struct Options {
     var isQuick = false
     var wantsHelp = false
     var rounds: Int?
+    var engines = EngineKind.allCases
     var allocations: AllocationAction?
     /// Two reports whose ratios are to be held against each other.
     var agreement: (String, String)?
@@ -30,6 +31,7 @@ struct Options {
           --quick               small stores, short samples, 3 rounds: a few minutes
           --rounds N            how often everything is measured, in new processes; 9, or 3 with --quick
           --filter REGEX        only benchmarks whose id matches, such as '^bind' or 'wal.full'; may be repeated
+          --engine ENGINE       only 'encrypted' or 'plain': half the time, for work on SealedDB itself
           --output DIRECTORY    where the reports go; Benchmarks/Results/DATE, or DATE-quick
           --directory DIRECTORY where stores are made and removed again; the checkout's own disk
           --allocations check   fail if SealedDB allocates more than Benchmarks/Thresholds allow; never on a time
@@ -54,6 +56,11 @@ struct Options {
                 }
                 rounds = count
             case "--filter": filters.append(try value(option))
+            case "--engine":
+                guard let engine = EngineKind(rawValue: try value(option)) else {
+                    throw UsageError("--engine takes 'encrypted' or 'plain'.")
+                }
+                engines = [engine]
             case "--output": output = try value(option)
             case "--directory": directory = try value(option)
             case "--allocations":

@@ -12,8 +12,9 @@ struct Report: Codable {
     var seconds: Double
     var filters: [String]
     var machine: Machine
-    var plain: EngineInfo
-    var encrypted: EngineInfo
+    /// `nil` if it was left out.
+    var plain: EngineInfo?
+    var encrypted: EngineInfo?
     var opensslSpeed: [OpenSSLSpeed]
     /// Where the package index came from, and how many packages it has.
     var packageIndex: String

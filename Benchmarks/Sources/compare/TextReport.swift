@@ -11,15 +11,17 @@ struct TextReport {
 
     private func cells(_ row: Report.Row) -> [String] {
         let own = row.info.isForCAlone ? Subject.c : Subject.sealed
-        let time = row.series(.encrypted, own).map { "\(Format.time(nanoseconds: $0.nanoseconds.median))" } ?? ""
+        let series = row.series(.encrypted, own)
+        let time = series.map { Format.time(nanoseconds: $0.nanoseconds.median) } ?? ""
+        let allocations = series.map { Format.number($0.allocations) } ?? ""
         return [row.info.title, row.info.unit, time]
             + Self.columns.map { column in
                 let kind = row.info.isForCAlone && column.kind == .encryption ? .encryptionInC : column.kind
                 return Format.ratio(row.ratio(kind))
-            }
+            } + [allocations]
     }
 
-    private var titles: [String] { ["", "per", "encrypted"] + Self.columns.map(\.title) }
+    private var titles: [String] { ["", "per", "encrypted"] + Self.columns.map(\.title) + ["allocations"] }
 
     private var groups: [(name: String, rows: [Report.Row])] {
         var result: [(name: String, rows: [Report.Row])] = []
@@ -38,7 +40,7 @@ struct TextReport {
         let rounds = "\(report.rounds) round\(report.rounds == 1 ? "" : "s") of \(report.samplesPerRound) samples"
         return """
             Ratios of times, \(rounds): the median round, and in brackets the lowest and the highest. \
-            Below 1, the first is faster. Times are medians.
+            Below 1, the first is faster. Times are medians; allocations are those of the encrypted SealedDB.
             """
     }
 
@@ -97,16 +99,15 @@ extension Report {
                 "\(Format.number(machine.loadBefore)) before, \(Format.number(machine.loadAfter)) after"
             ),
             ("Swift", machine.swift),
-            (
-                "Encrypted engine",
-                """
-                SQLCipher \(encrypted.cipherVersion), SQLite \(encrypted.sqliteVersion), \
-                \(encrypted.cryptoVersion)
-                """
-            ),
-            ("Plain engine", "SQLite \(plain.sqliteVersion)"),
-            ("Peer", "GRDB \(plain.grdbVersion), with the plain engine"),
         ]
+        if let encrypted {
+            let version = "SQLCipher \(encrypted.cipherVersion), SQLite \(encrypted.sqliteVersion)"
+            result.append(("Encrypted engine", "\(version), \(encrypted.cryptoVersion)"))
+        }
+        if let plain {
+            result.append(("Plain engine", "SQLite \(plain.sqliteVersion)"))
+            result.append(("Peer", "GRDB \(plain.grdbVersion), with the plain engine"))
+        }
         if !packageIndex.isEmpty { result.append(("Package index", packageIndex)) }
         if !filters.isEmpty { result.append(("Only", filters.joined(separator: ", "))) }
         return result

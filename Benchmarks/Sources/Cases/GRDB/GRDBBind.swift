@@ -6,11 +6,11 @@
         static var bind: [String: Maker] {
             var result: [String: Maker] = [:]
             let values = Values.shared
-            add("integer", to: &result) { values.integers[$0] }
-            add("real", to: &result) { values.reals[$0] }
-            add("text", to: &result) { values.texts[$0] }
-            add("blob", to: &result) { values.blobs[$0] }
-            add("null", to: &result) { _ in DatabaseValue.null }
+            add("integer", values.integers, to: &result)
+            add("real", values.reals, to: &result)
+            add("text", values.texts, to: &result)
+            add("blob", values.blobs, to: &result)
+            add("null", values.nulls.map { _ in DatabaseValue.null }, to: &result)
             // Dates are left out: GRDB stores them as texts, which is other work.
             addForms("mixed", to: &result) { row in
                 let index = Values.index(row)
@@ -53,16 +53,24 @@
         }
 
         /// Five values of one type.
+        @inline(__always)
         private static func add<T: DatabaseValueConvertible>(
             _ kind: String,
-            to result: inout [String: Maker],
-            _ value: @escaping (Int) -> T
+            _ values: [T],
+            to result: inout [String: Maker]
         ) {
             addForms(kind, to: &result) { row in
-                let at = { value(Values.index(row * 5 + $0)) }
-                return [at(0), at(1), at(2), at(3), at(4)]
+                let first = row * 5
+                return [
+                    values[Values.index(first)], values[Values.index(first + 1)], values[Values.index(first + 2)],
+                    values[Values.index(first + 3)], values[Values.index(first + 4)],
+                ]
             } any: { row in
-                (0..<5).map { value(Values.index(row * 5 + $0)) }
+                let first = row * 5
+                return [
+                    values[Values.index(first)], values[Values.index(first + 1)], values[Values.index(first + 2)],
+                    values[Values.index(first + 3)], values[Values.index(first + 4)],
+                ]
             }
         }
 

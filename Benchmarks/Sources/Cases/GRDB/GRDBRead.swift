@@ -26,11 +26,13 @@
                     for name in names { sum &+= UInt64(bitPattern: row[name] as Int64) }
                 }
             }
-            result["read.real.index"] = {
+            let reals: Maker = {
                 try reading(.real, $0) { row, sum in
                     for column in 0..<5 { sum &+= UInt64(row[column] as Double) }
                 }
             }
+            result["read.real.index"] = reals
+            result["read.real.tuple"] = reals
             result["read.real.name"] = {
                 try reading(.real, $0) { row, sum in
                     for name in names { sum &+= UInt64(row[name] as Double) }
@@ -56,6 +58,7 @@
             }
             result["read.blob.index"] = blobs
             result["read.blob.copied"] = blobs
+            result["read.blob.tuple"] = blobs
             result["read.null.index"] = {
                 try reading(.null, $0) { row, sum in
                     for column in 0..<5 where row.hasNull(atIndex: column) { sum &+= 1 }

@@ -14,6 +14,8 @@ final class Values: Sendable {
     let blobs: [Data]
     /// About 100 bytes each, words.
     let bodies: [String]
+    let dates: [Date]
+    let nulls = [Int64?](repeating: nil, count: count)
 
     private init() {
         var random = Random(seed: 20_240_229)
@@ -21,6 +23,7 @@ final class Values: Sendable {
             Int64(index.isMultiple(of: 2) ? random.next() % 10_000 : random.next() >> 16)
         }
         reals = (0..<Self.count).map { _ in Double(random.next() >> 40) / 256 }
+        dates = reals.map { Date(timeIntervalSince1970: $0) }
         texts = (0..<Self.count).map { _ in
             let digits = String(random.next() % 100_000_000)
             return "item " + String(repeating: "0", count: 10 - digits.count) + digits + " of the catalogue"

@@ -5,12 +5,12 @@ extension SealedMakers {
     static var bind: [String: Maker] {
         var result: [String: Maker] = [:]
         let values = Values.shared
-        addAny("integer", to: &result) { values.integers[$0] }
-        addAny("real", to: &result) { values.reals[$0] }
-        addAny("text", to: &result) { values.texts[$0] }
-        addAny("blob", to: &result) { values.blobs[$0] }
-        addAny("null", to: &result) { _ in NSNull() }
-        addAny("date", to: &result) { Date(timeIntervalSince1970: values.reals[$0]) }
+        addAny("integer", values.integers, to: &result)
+        addAny("real", values.reals, to: &result)
+        addAny("text", values.texts, to: &result)
+        addAny("blob", values.blobs, to: &result)
+        addAny("null", values.nulls.map { _ in NSNull() }, to: &result)
+        addAny("date", values.dates, to: &result)
         result["bind.mixed.prepared-any"] = { try prepared($0, mixed) }
         result["bind.mixed.cached-any"] = { try cached($0, mixed) }
         result["bind.mixed.named"] = { try named($0) }
@@ -18,13 +18,14 @@ extension SealedMakers {
     }
 
     /// Five values of one type.
-    private static func addAny(
-        _ kind: String,
-        to result: inout [String: Maker],
-        _ value: @escaping (Int) -> Any
-    ) {
-        func five(_ row: Int) -> [Any] {
-            (0..<5).map { value(Values.index(row * 5 + $0)) }
+    @inline(__always)
+    private static func addAny<Value>(_ kind: String, _ values: [Value], to result: inout [String: Maker]) {
+        let five = { (row: Int) -> [Any] in
+            let first = row * 5
+            return [
+                values[Values.index(first)], values[Values.index(first + 1)], values[Values.index(first + 2)],
+                values[Values.index(first + 3)], values[Values.index(first + 4)],
+            ]
         }
         result["bind.\(kind).prepared-any"] = { try prepared($0, five) }
         result["bind.\(kind).cached-any"] = { try cached($0, five) }

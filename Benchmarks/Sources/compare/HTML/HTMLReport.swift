@@ -39,8 +39,9 @@ struct HTMLReport {
     private var header: String {
         """
         <h1>What encryption costs, and what the wrapper costs</h1>
-        <p>SealedDB on SQLCipher \(escaped(report.encrypted.cipherVersion)) against the same code on plain SQLite \
-        \(escaped(report.plain.sqliteVersion)), with C on the same engine and GRDB \(escaped(report.plain.grdbVersion)) \
+        <p>SealedDB on SQLCipher \(escaped(report.encrypted?.cipherVersion ?? "–")) against the same code on plain \
+        SQLite \(escaped(report.plain?.sqliteVersion ?? "–")), with C on the same engine and GRDB \
+        \(escaped(report.plain?.grdbVersion ?? "–")) \
         beside it. \(escaped(report.machine.processor)), \(report.machine.processors) cores, \
         \(escaped(report.machine.system)), \(report.date.prefix(10)).</p>
         <p>\(escaped(TextReport(report: report).explanation)) Both engines are measured in turn, moments apart, so that \

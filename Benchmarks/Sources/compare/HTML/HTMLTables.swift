@@ -54,14 +54,15 @@ extension HTMLReport {
             return "<tr><td>openssl speed, \(escaped(entry.name))</td>"
                 + "<td>\(Format.count(entry.megabytesPerSecond)) MB/s, \(page) µs a page</td></tr>"
         }
-        func options(_ title: String, _ list: [String]) -> String {
-            "<details><summary>\(title)</summary><p><code>\(escaped(list.joined(separator: " ")))</code></p></details>"
+        func options(_ title: String, _ list: [String]?) -> String {
+            guard let list else { return "" }
+            return "<details><summary>\(title)</summary><p><code>\(escaped(list.joined(separator: " ")))</code></p></details>"
         }
         return """
             <h2>Where it was measured</h2>
             <div class="card"><table class="facts">\((facts + speed).joined())</table></div>
-            \(options("Compile options of SQLCipher", report.encrypted.compileOptions))
-            \(options("Compile options of SQLite", report.plain.compileOptions))
+            \(options("Compile options of SQLCipher", report.encrypted?.compileOptions))
+            \(options("Compile options of SQLite", report.plain?.compileOptions))
             """
     }
 }
