@@ -56,7 +56,8 @@ extension HTMLReport {
         }
         func options(_ title: String, _ list: [String]?) -> String {
             guard let list else { return "" }
-            return "<details><summary>\(title)</summary><p><code>\(escaped(list.joined(separator: " ")))</code></p></details>"
+            let text = escaped(list.joined(separator: " "))
+            return "<details><summary>\(title)</summary><p><code>\(text)</code></p></details>"
         }
         return """
             <h2>Where it was measured</h2>
