@@ -4,12 +4,12 @@ public enum Request: Codable, Sendable {
     case list
     /// Answered with ``Reply/engine(_:)``.
     case describeEngine
-    /// Makes the subjects of a case ready, and finds out how many passes make a sample of about this length. Answered
-    /// with ``Reply/ready(subjects:)``.
+    /// Makes the subjects of a case ready, beside those that are ready already, and finds out how many passes make a
+    /// sample of about this length. Answered with ``Reply/ready(subjects:)``.
     case begin(id: String, sampleNanoseconds: Double)
     /// Answered with ``Reply/sample(_:)``.
-    case sample(Subject)
-    /// Closes what `begin` opened. Answered with ``Reply/done``.
+    case sample(id: String, subject: Subject)
+    /// Closes what was begun. Answered with ``Reply/done``.
     case end
 }
 
@@ -55,6 +55,9 @@ public struct CaseInfo: Codable, Sendable, Hashable {
     public var bytes: Double
     /// Whether it needs a process whose SQLCipher locks and wipes its memory, which cannot be undone.
     public var needsMemorySecurity: Bool
+    /// Cases of the same name are measured together, sample by sample, so that they can be held against each other;
+    /// empty for those that are measured alone.
+    public var set: String
     /// Who takes part, in the worker that was asked.
     public var subjects: [Subject] = []
 
@@ -64,7 +67,8 @@ public struct CaseInfo: Codable, Sendable, Hashable {
         title: String,
         unit: String,
         bytes: Double = 0,
-        needsMemorySecurity: Bool = false
+        needsMemorySecurity: Bool = false,
+        set: String = ""
     ) {
         self.id = id
         self.group = group
@@ -72,6 +76,7 @@ public struct CaseInfo: Codable, Sendable, Hashable {
         self.unit = unit
         self.bytes = bytes
         self.needsMemorySecurity = needsMemorySecurity
+        self.set = set
     }
 }
 

@@ -59,6 +59,7 @@ enum Compare {
             encrypted: comparison.engines[.encrypted],
             opensslSpeed: openssl,
             packageIndex: packageIndex ?? "",
+            goals: comparison.goals,
             rows: comparison.rows
         )
         print(TextReport(report: report).terminal)

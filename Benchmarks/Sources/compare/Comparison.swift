@@ -7,14 +7,15 @@ struct Comparison {
     let packageFile: String?
     private let filters: [Regex<AnyRegexOutput>]
 
-    /// What has been measured, by case, engine and subject: a list of samples for each round.
-    private var samples: [String: [Key: [[Sample]]]] = [:]
+    /// What has been measured: a list of samples for each round.
+    private var samples: [Series: [[Sample]]] = [:]
     private(set) var cases: [CaseInfo] = []
     /// The ids that each engine's worker knows.
     private var known: [EngineKind: Set<String>] = [:]
     private(set) var engines: [EngineKind: EngineInfo] = [:]
 
-    struct Key: Hashable {
+    struct Series: Hashable {
+        let id: String
         let engine: EngineKind
         let subject: Subject
     }
@@ -49,17 +50,30 @@ struct Comparison {
                     if cases.isEmpty { cases = all.filter(isSelected) }
                 }
             }
-            for (number, info) in cases.enumerated() {
-                progress("round \(round + 1) of \(options.roundCount), \(number + 1) of \(cases.count): \(info.id)")
+            for (number, set) in sets.enumerated() {
+                progress("round \(round + 1) of \(options.roundCount), \(number + 1) of \(sets.count): \(set[0].id)")
                 var workers = workers
-                if info.needsMemorySecurity, workers[.encrypted] != nil {
+                if set[0].needsMemorySecurity, workers[.encrypted] != nil {
                     let worker = try lockingWorker ?? self.worker(.encrypted, "locking")
                     lockingWorker = worker
                     workers[.encrypted] = worker
                 }
-                try measure(info, round: round, workers: workers)
+                try measure(set, round: round, workers: workers)
             }
         }
+    }
+
+    /// What is measured together, in the order of the first of each.
+    private var sets: [[CaseInfo]] {
+        var result: [[CaseInfo]] = []
+        for info in cases {
+            if !info.set.isEmpty, let index = result.firstIndex(where: { $0[0].set == info.set }) {
+                result[index].append(info)
+            } else {
+                result.append([info])
+            }
+        }
+        return result
     }
 
     /// Cases in which SealedDB takes part, and those that are about C.
@@ -68,33 +82,37 @@ struct Comparison {
         return filters.isEmpty || filters.contains { info.id.firstMatch(of: $0) != nil }
     }
 
-    /// One case: a sample of each subject with each engine in turn, and again, in the opposite order.
-    private mutating func measure(_ info: CaseInfo, round: Int, workers: [EngineKind: WorkerProcess]) throws {
-        var keys: [Key] = []
+    /// A sample of each subject with each engine in turn, and again, in the opposite order.
+    private mutating func measure(_ set: [CaseInfo], round: Int, workers: [EngineKind: WorkerProcess]) throws {
+        var series: [Series] = []
         // Which engine comes first changes with the round.
-        for engine in round.isMultiple(of: 2) ? EngineKind.allCases : EngineKind.allCases.reversed() {
-            // The plain build has no part in some cases about keys.
-            guard let worker = workers[engine], known[engine]?.contains(info.id) == true else { continue }
-            do {
-                keys += try worker.begin(info.id, sampleNanoseconds: options.sampleNanoseconds)
-                    .map { Key(engine: engine, subject: $0) }
-            } catch {
-                throw WorkerError("\(info.id), \(engine.rawValue): \(error)")
+        let engines = round.isMultiple(of: 2) ? EngineKind.allCases : EngineKind.allCases.reversed()
+        for info in set {
+            var own: [Series] = []
+            for engine in engines {
+                // The plain build has no part in some cases about keys.
+                guard let worker = workers[engine], known[engine]?.contains(info.id) == true else { continue }
+                do {
+                    own += try worker.begin(info.id, sampleNanoseconds: options.sampleNanoseconds)
+                        .map { Series(id: info.id, engine: engine, subject: $0) }
+                } catch {
+                    throw WorkerError("\(info.id), \(engine.rawValue): \(error)")
+                }
             }
+            // Subjects next to each other are those that are compared.
+            series += own.sorted { $0.subject.rawValue < $1.subject.rawValue }
         }
-        // Subjects next to each other are those that are compared.
-        keys.sort { $0.subject.rawValue < $1.subject.rawValue }
-        var taken: [Key: [Sample]] = [:]
+        var taken: [Series: [Sample]] = [:]
         for turn in 0..<options.samples {
             let start = DispatchTime.now().uptimeNanoseconds
-            for key in turn.isMultiple(of: 2) ? keys : keys.reversed() {
-                guard let worker = workers[key.engine] else { continue }
-                taken[key, default: []].append(try worker.sample(key.subject))
+            for each in turn.isMultiple(of: 2) ? series : series.reversed() {
+                guard let worker = workers[each.engine] else { continue }
+                taken[each, default: []].append(try worker.sample(each.id, each.subject))
             }
             // Long work is its own average.
-            if DispatchTime.now().uptimeNanoseconds - start > 500_000_000 { break }
+            if DispatchTime.now().uptimeNanoseconds - start > 500_000_000 * UInt64(set.count) { break }
         }
-        for (key, list) in taken { samples[info.id, default: [:]][key, default: []].append(list) }
+        for (each, list) in taken { samples[each, default: []].append(list) }
         for worker in workers.values { try worker.end() }
     }
 
@@ -102,10 +120,11 @@ struct Comparison {
 
     var rows: [Report.Row] {
         cases.map { info in
-            let taken = samples[info.id] ?? [:]
             let series = EngineKind.allCases.flatMap { engine in
                 Subject.allCases.compactMap { subject -> Report.Series? in
-                    guard let rounds = taken[Key(engine: engine, subject: subject)] else { return nil }
+                    guard let rounds = samples[Series(id: info.id, engine: engine, subject: subject)] else {
+                        return nil
+                    }
                     return Report.Series(
                         engine: engine,
                         subject: subject,
@@ -116,17 +135,47 @@ struct Comparison {
             }
             let ratios = RatioKind.allCases.compactMap { kind -> Report.Ratio? in
                 let (first, second) = kind.sides
-                guard let top = taken[Key(engine: first.engine, subject: first.subject)],
-                    let bottom = taken[Key(engine: second.engine, subject: second.subject)]
-                else { return nil }
-                // Sample by sample, taken moments apart, so that what slows the machine slows both.
-                let rounds = zip(top, bottom).map { top, bottom in
-                    zip(top, bottom).map { $0.nanoseconds / $1.nanoseconds }.median
-                }
-                return Report.Ratio(kind: kind, spread: Spread(rounds))
+                let spread = ratio(
+                    Series(id: info.id, engine: first.engine, subject: first.subject),
+                    Series(id: info.id, engine: second.engine, subject: second.subject)
+                )
+                return spread.map { Report.Ratio(kind: kind, spread: $0) }
             }
             return Report.Row(info: info, series: series, ratios: ratios)
         }
+    }
+
+    var goals: [Report.GoalResult] {
+        Goal.all.compactMap { goal in
+            let spread: Spread?
+            switch goal.measure {
+            case .ratio(let top, let bottom): spread = ratio(top, bottom)
+            case .allocations(let id):
+                let own = samples[Series(id: id, engine: .encrypted, subject: .sealed)]
+                let floor = samples[Series(id: id, engine: .encrypted, subject: .c)]
+                spread = zipped(own, floor).map { rounds in
+                    Spread(
+                        rounds.map { own, floor in
+                            let difference = own.map(\.allocations).median - floor.map(\.allocations).median
+                            return abs((difference * 10).rounded() / 10)
+                        }
+                    )
+                }
+            }
+            return spread.map { Report.GoalResult(title: goal.title, limit: goal.limit, bound: goal.bound, spread: $0) }
+        }
+    }
+
+    /// Sample by sample, taken moments apart, so that what slows the machine slows both.
+    private func ratio(_ top: Series, _ bottom: Series) -> Spread? {
+        zipped(samples[top], samples[bottom]).map { rounds in
+            Spread(rounds.map { top, bottom in zip(top, bottom).map { $0.nanoseconds / $1.nanoseconds }.median })
+        }
+    }
+
+    private func zipped(_ first: [[Sample]]?, _ second: [[Sample]]?) -> [([Sample], [Sample])]? {
+        guard let first, let second else { return nil }
+        return Array(zip(first, second))
     }
 }
 

@@ -18,7 +18,23 @@ struct Report: Codable {
     var opensslSpeed: [OpenSSLSpeed]
     /// Where the package index came from, and how many packages it has.
     var packageIndex: String
+    var goals: [GoalResult]
     var rows: [Row]
+
+    /// What was wanted, and what was measured.
+    struct GoalResult: Codable {
+        var title: String
+        var limit: Goal.Limit
+        var bound: Double
+        var spread: Spread
+
+        var wanted: String {
+            guard bound > 0 else { return "none" }
+            return (limit == .atMost ? "≤ " : "≥ ") + Format.tick(bound)
+        }
+
+        var isMet: Bool { limit == .atMost ? spread.median <= bound : spread.median >= bound }
+    }
 
     struct Row: Codable {
         var info: CaseInfo
@@ -27,6 +43,12 @@ struct Report: Codable {
 
         func series(_ engine: EngineKind, _ subject: Subject) -> Series? {
             series.first { $0.engine == engine && $0.subject == subject }
+        }
+
+        /// Of the encrypted SealedDB, or of C; `nil` where other threads do the work, which are not counted.
+        var allocations: Double? {
+            guard info.group != "Concurrency" else { return nil }
+            return series(.encrypted, info.isForCAlone ? .c : .sealed)?.allocations
         }
 
         func ratio(_ kind: RatioKind) -> Spread? { ratios.first { $0.kind == kind }?.spread }

@@ -1,41 +1,78 @@
 import Wire
 
-/// The columns that the terminal and Markdown share.
+/// The tables that the terminal and Markdown share.
 struct TextReport {
     let report: Report
 
-    static let columns: [(title: String, kind: RatioKind)] = [
+    struct Table {
+        let title: String
+        /// How many of the columns are words.
+        let wordColumns: Int
+        let header: [String]
+        /// A group without a name has no heading of its own.
+        var groups: [(name: String, rows: [[String]])]
+    }
+
+    private static let columns: [(title: String, kind: RatioKind)] = [
         ("encrypted / plain", .encryption), ("SealedDB / C", .wrapper), ("SealedDB / GRDB", .peer),
-        ("encrypted / GRDB plain", .encryptedAgainstPeer),
     ]
 
     private func cells(_ row: Report.Row) -> [String] {
         let own = row.info.isForCAlone ? Subject.c : Subject.sealed
         let series = row.series(.encrypted, own)
-        let time = series.map { Format.time(nanoseconds: $0.nanoseconds.median) } ?? ""
-        let allocations = series.map { Format.number($0.allocations) } ?? ""
-        return [row.info.title, row.info.unit, time]
+        let time = series?.nanoseconds.median
+        let rate = row.info.bytes > 0 ? time.map { Format.count(row.info.bytes * 1e3 / $0) } : nil
+        return [row.info.title, row.info.unit, time.map { Format.time(nanoseconds: $0) } ?? "", rate ?? ""]
             + Self.columns.map { column in
                 let kind = row.info.isForCAlone && column.kind == .encryption ? .encryptionInC : column.kind
                 return Format.ratio(row.ratio(kind))
-            } + [allocations]
+            } + [row.allocations.map(Format.number) ?? ""]
     }
 
-    private var titles: [String] { ["", "per", "encrypted"] + Self.columns.map(\.title) + ["allocations"] }
-
-    private var groups: [(name: String, rows: [Report.Row])] {
-        var result: [(name: String, rows: [Report.Row])] = []
+    private func grouped(_ cells: (Report.Row) -> [String]?) -> [(name: String, rows: [[String]])] {
+        var result: [(name: String, rows: [[String]])] = []
         for row in report.rows {
+            guard let cells = cells(row) else { continue }
             if result.last?.name == row.info.group {
-                result[result.count - 1].rows.append(row)
+                result[result.count - 1].rows.append(cells)
             } else {
-                result.append((row.info.group, [row]))
+                result.append((row.info.group, [cells]))
             }
         }
         return result
     }
 
-    /// One sentence on how the numbers are to be read.
+    var tables: [Table] {
+        let all = Table(
+            title: "All benchmarks",
+            wordColumns: 2,
+            header: ["", "per", "encrypted", "MB/s"] + Self.columns.map(\.title) + ["allocations"],
+            groups: grouped(cells)
+        )
+        let peer = Table(
+            title: "SealedDB encrypted against GRDB plain",
+            wordColumns: 2,
+            header: ["", "per", "SealedDB encrypted", "GRDB plain", "ratio"],
+            groups: grouped { row in
+                guard let ratio = row.ratio(.encryptedAgainstPeer) else { return nil }
+                let times = [row.series(.encrypted, .sealed), row.series(.plain, .grdb)].map { series in
+                    series.map { Format.time(nanoseconds: $0.nanoseconds.median) } ?? ""
+                }
+                return [row.info.title, row.info.unit] + times + [Format.ratio(ratio)]
+            }
+        )
+        let goals = Table(
+            title: "Goals",
+            wordColumns: 1,
+            header: ["", "goal", "measured", ""],
+            groups: [
+                ("", report.goals.map { [$0.title, $0.wanted, Format.ratio($0.spread), $0.isMet ? "met" : "missed"] })
+            ]
+        )
+        return [all, peer, goals].filter { table in table.groups.contains { !$0.rows.isEmpty } }
+    }
+
+    /// How the numbers are to be read.
     var explanation: String {
         let rounds = "\(report.rounds) round\(report.rounds == 1 ? "" : "s") of \(report.samplesPerRound) samples"
         return """
@@ -46,18 +83,16 @@ struct TextReport {
 
     var terminal: String {
         var lines: [String] = []
-        let table = groups.map { group in (group.name, group.rows.map(cells)) }
-        let widths = titles.indices.map { column in
-            ([titles] + table.flatMap(\.1)).map { $0[column].count }.max() ?? 0
-        }
-        func line(_ cells: [String]) -> String {
-            zip(cells, widths).enumerated().map { index, cell in
-                cell.0.padded(to: cell.1, onTheLeft: index >= 2)
-            }.joined(separator: "  ")
-        }
-        lines.append(line(titles))
-        for (name, rows) in table {
-            lines += ["", name] + rows.map(line)
+        for table in tables {
+            let rows = [table.header] + table.groups.flatMap(\.rows)
+            let widths = table.header.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
+            func line(_ cells: [String]) -> String {
+                zip(cells, widths).enumerated().map { index, cell in
+                    cell.0.padded(to: cell.1, onTheLeft: index >= table.wordColumns)
+                }.joined(separator: "  ")
+            }
+            lines += ["", table.title.uppercased(), "", line(table.header)]
+            for group in table.groups { lines += (group.name.isEmpty ? [] : ["", group.name]) + group.rows.map(line) }
         }
         return (lines + ["", explanation]).joined(separator: "\n")
     }
@@ -67,11 +102,14 @@ struct TextReport {
             "# What encryption costs: \(report.date.prefix(10))", "", explanation, "",
             "- " + report.environment.map { "\($0.name): \($0.value)" }.joined(separator: "\n- "),
         ]
-        for group in groups {
-            lines += ["", "## \(group.name)", ""]
-            lines.append("| " + ([""] + titles.dropFirst()).joined(separator: " | ") + " |")
-            lines.append("|" + titles.indices.map { $0 < 2 ? "---|" : "---:|" }.joined())
-            lines += group.rows.map { "| " + cells($0).joined(separator: " | ") + " |" }
+        for table in tables.reversed() {
+            lines += ["", "## \(table.title)"]
+            for group in table.groups {
+                if !group.name.isEmpty { lines += ["", "### \(group.name)"] }
+                lines += ["", "| " + table.header.joined(separator: " | ") + " |"]
+                lines.append("|" + table.header.indices.map { $0 < table.wordColumns ? "---|" : "---:|" }.joined())
+                lines += group.rows.map { "| " + $0.joined(separator: " | ") + " |" }
+            }
         }
         return lines.joined(separator: "\n") + "\n"
     }

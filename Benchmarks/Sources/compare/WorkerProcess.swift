@@ -44,8 +44,10 @@ final class WorkerProcess {
         return subjects
     }
 
-    func sample(_ subject: Subject) throws -> Sample {
-        guard case .sample(let sample) = try ask(.sample(subject)) else { throw WorkerError("no sample") }
+    func sample(_ id: String, _ subject: Subject) throws -> Sample {
+        guard case .sample(let sample) = try ask(.sample(id: id, subject: subject)) else {
+            throw WorkerError("no sample")
+        }
         return sample
     }
 

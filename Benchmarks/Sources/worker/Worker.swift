@@ -9,7 +9,7 @@ import Wire
 @main
 struct Worker {
     let suite: Suite
-    var prepared: PreparedCase?
+    var prepared: [String: PreparedCase] = [:]
 
     static func main() throws {
         let arguments = CommandLine.arguments
@@ -40,15 +40,14 @@ struct Worker {
         case .list: return .cases(suite.cases)
         case .describeEngine: return .engine(Suite.engine)
         case .begin(let id, let sampleNanoseconds):
-            prepared = nil
             let new = try suite.begin(id, sampleNanoseconds: sampleNanoseconds)
-            prepared = new
+            prepared[id] = new
             return .ready(subjects: new.subjects)
-        case .sample(let subject):
-            guard let prepared else { return .failure("No case was begun.") }
+        case .sample(let id, let subject):
+            guard let prepared = prepared[id] else { return .failure("\(id) was not begun.") }
             return .sample(try prepared.sample(subject))
         case .end:
-            prepared = nil
+            prepared = [:]
             return .done
         }
     }

@@ -7,7 +7,7 @@ extension CMakers {
         for kind in ValueKind.allCases {
             for form in BindCases.forms { result["bind.\(kind.rawValue).\(form.id)"] = { try insert(kind, $0) } }
             for form in ReadCases.forms {
-                result["read.\(kind.rawValue).\(form.id)"] = { try read(kind, copies: form.id == "copied", $0) }
+                result["read.\(kind.rawValue).\(form.id)"] = { try read(kind, copies: form.lasts, $0) }
             }
         }
         // SQLite has no dates: seconds are what SealedDB and FMDB store.

@@ -92,7 +92,7 @@ extension CMakers {
     /// In the encrypted build alone: once is enough.
     static var limits: [String: Maker] {
         #if SQLCipher
-            LimitCases.works.mapValues { work in
+            var result: [String: Maker] = LimitCases.works.mapValues { work in
                 { _ in
                     guard let crypto = CryptoContext() else { throw Failure("libcrypto has no AES or HMAC.") }
                     return Work(units: 64) {
@@ -103,8 +103,12 @@ extension CMakers {
                     }
                 }
             }
+            result["limit.derivation"] = { _ in
+                Work(units: 1) { UInt64(try LimitCases.derive(salt: Array(repeating: 7, count: 16)).count) }
+            }
+            return result
         #else
-            [:]
+            return [:]
         #endif
     }
 

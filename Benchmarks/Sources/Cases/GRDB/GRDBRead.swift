@@ -20,6 +20,7 @@
                 }
             }
             result["read.integer.index"] = integers
+            result["read.integer.value"] = integers
             result["read.integer.tuple"] = integers
             result["read.integer.name"] = {
                 try reading(.integer, $0) { row, sum in
@@ -45,6 +46,7 @@
             }
             result["read.text.index"] = texts
             result["read.text.copied"] = texts
+            result["read.text.value"] = texts
             result["read.text.tuple"] = texts
             result["read.text.name"] = {
                 try reading(.text, $0) { row, sum in
@@ -74,6 +76,7 @@
                 }
             }
             result["read.mixed.index"] = mixed
+            result["read.mixed.copied"] = mixed
             result["read.mixed.value"] = mixed
             result["read.mixed.tuple"] = mixed
             result["read.mixed.name"] = {

@@ -159,13 +159,14 @@
             _ read: @escaping (Database) throws -> Void
         ) throws {
             let present = Atomic(0)
-            try ConcurrencyCases.inThreads(connections) { _ in
+            let crew = Crew(connections) { _ in
                 try pool.read { db in
                     try read(db)
                     present.add(1, ordering: .relaxed)
                     while present.load(ordering: .relaxed) < connections { sched_yield() }
                 }
             }
+            try crew.work()
         }
     }
 #endif

@@ -56,7 +56,7 @@ extension SealedMakers {
                 }
             }
         }
-        result["read.mixed.index"] = {
+        let mixed: Maker = {
             try reading(.mixed, $0) { rows, sum in
                 sum &+= UInt64(bitPattern: rows.longLongInt(forColumnIndex: 0))
                 sum &+= UInt64(rows.string(forColumnIndex: 1)?.utf8.count ?? 0)
@@ -65,6 +65,8 @@ extension SealedMakers {
                 sum &+= rows.columnIndexIsNull(4) ? 1 : 0
             }
         }
+        result["read.mixed.index"] = mixed
+        result["read.mixed.copied"] = mixed
         result["read.mixed.name"] = {
             try reading(.mixed, $0) { rows, sum in
                 sum &+= UInt64(bitPattern: rows.longLongInt(forColumn: names[0]))

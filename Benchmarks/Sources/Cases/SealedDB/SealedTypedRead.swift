@@ -83,6 +83,28 @@ extension SealedMakers {
                     return sum
                 }
             },
+            "read.integer.value": { fixtures in
+                try fetching(.integer, fixtures) { db, sql in
+                    let rows = try db.executeQuery(sql)
+                    var sum: UInt64 = 0
+                    while try rows.nextWithError() {
+                        for column in Int32(0)..<5 { add(try rows.value(Int64.self, forColumnIndex: column), to: &sum) }
+                    }
+                    return sum
+                }
+            },
+            "read.text.value": { fixtures in
+                try fetching(.text, fixtures) { db, sql in
+                    let rows = try db.executeQuery(sql)
+                    var sum: UInt64 = 0
+                    while try rows.nextWithError() {
+                        for column in Int32(0)..<5 {
+                            add(try rows.value(String.self, forColumnIndex: column), to: &sum)
+                        }
+                    }
+                    return sum
+                }
+            },
             "read.mixed.value": { fixtures in
                 try fetching(.mixed, fixtures) { db, sql in
                     let rows = try db.executeQuery(sql)

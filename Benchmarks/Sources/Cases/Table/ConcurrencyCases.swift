@@ -19,7 +19,8 @@ enum ConcurrencyCases {
                 id: "concurrency.readers.\(threads)",
                 group: "Concurrency",
                 title: "point queries by \(threads) reader\(threads == 1 ? "" : "s"), each with a connection",
-                unit: "query"
+                unit: "query",
+                set: "readers"
             )
         } + [
             CaseInfo(
@@ -34,7 +35,8 @@ enum ConcurrencyCases {
                     id: "concurrency.writers.\(threads)",
                     group: "Concurrency",
                     title: "durable rows by \(threads) writer\(threads == 1 ? "" : "s"), a commit each (WAL, FULL)",
-                    unit: "row"
+                    unit: "row",
+                    set: "writers"
                 )
             }
             + batchCounts.map { threads in
@@ -43,14 +45,16 @@ enum ConcurrencyCases {
                     group: "Concurrency",
                     title:
                         "durable rows by \(threads) writer\(threads == 1 ? "" : "s") that share commits; C commits each",
-                    unit: "row"
+                    unit: "row",
+                    set: "writers"
                 )
             } + [
                 CaseInfo(
                     id: "concurrency.tasks.64",
                     group: "Concurrency",
                     title: "durable rows by 64 tasks that share commits; C commits each, by threads",
-                    unit: "row"
+                    unit: "row",
+                    set: "writers"
                 ),
                 CaseInfo(
                     id: "concurrency.await",
@@ -64,19 +68,21 @@ enum ConcurrencyCases {
     // MARK: Work
 
     static func reading(_ threads: Int, _ read: @escaping (Int) throws -> Void) -> Work {
-        Work(units: threads * passes * PointCases.queries, isUniform: false) {
-            try inThreads(threads) { thread in
-                for _ in 0..<passes { try read(thread) }
-            }
+        let crew = Crew(threads) { thread in
+            for _ in 0..<passes { try read(thread) }
+        }
+        return Work(units: threads * passes * PointCases.queries, isUniform: false) {
+            try crew.work()
             return UInt64(threads)
         }
     }
 
     static func writing(_ threads: Int, _ write: @escaping () throws -> Void) -> Work {
-        Work(units: threads * commits(threads), isUniform: false) {
-            try inThreads(threads) { _ in
-                for _ in 0..<commits(threads) { try write() }
-            }
+        let crew = Crew(threads) { _ in
+            for _ in 0..<commits(threads) { try write() }
+        }
+        return Work(units: threads * commits(threads), isUniform: false) {
+            try crew.work()
             return UInt64(threads)
         }
     }
@@ -118,42 +124,23 @@ enum ConcurrencyCases {
         _ read: @escaping (Int) throws -> Void,
         write: @escaping (Int) throws -> Void
     ) -> Work {
-        Work(units: 2 * passes * PointCases.queries, isUniform: false) {
-            let readersLeft = Atomic(2)
-            try inThreads(3) { thread in
-                if thread < 2 {
-                    defer { readersLeft.subtract(1, ordering: .relaxed) }
-                    for _ in 0..<passes { try read(thread) }
-                } else {
-                    var number = 1
-                    while readersLeft.load(ordering: .relaxed) > 0 {
-                        try write(number)
-                        number += 1
-                    }
+        let readersLeft = Atomic(0)
+        let crew = Crew(3) { thread in
+            if thread < 2 {
+                defer { readersLeft.subtract(1, ordering: .relaxed) }
+                for _ in 0..<passes { try read(thread) }
+            } else {
+                var number = 1
+                while readersLeft.load(ordering: .relaxed) > 0 {
+                    try write(number)
+                    number += 1
                 }
             }
+        }
+        return Work(units: 2 * passes * PointCases.queries, isUniform: false) {
+            readersLeft.store(2, ordering: .relaxed)
+            try crew.work()
             return 2
         }
-    }
-
-    /// Runs the body in as many threads, and waits for them. Dispatch would not start more threads than processors.
-    static func inThreads(_ count: Int, _ body: @escaping (Int) throws -> Void) throws {
-        // Each thread uses what is its own, or what has a lock.
-        nonisolated(unsafe) let body = body
-        let errors = Mutex<[any Error]>([])
-        let group = DispatchGroup()
-        for index in 0..<count {
-            group.enter()
-            Thread {
-                do {
-                    try body(index)
-                } catch {
-                    errors.withLock { $0.append(error) }
-                }
-                group.leave()
-            }.start()
-        }
-        group.wait()
-        if let error = errors.withLock({ $0.first }) { throw error }
     }
 }

@@ -28,7 +28,13 @@ enum OpenCases {
         CaseInfo(id: "open.passphrase", group: "Opening", title: "passphrase", unit: "opening"),
         CaseInfo(id: "open.passphrase.again", group: "Opening", title: "passphrase, again", unit: "opening"),
         CaseInfo(id: "open.pool.raw", group: "Opening", title: "pool of 8, raw key", unit: "pool"),
-        CaseInfo(id: "open.pool.passphrase", group: "Opening", title: "pool of 8, passphrase", unit: "pool"),
+        CaseInfo(
+            id: "open.pool.passphrase",
+            group: "Opening",
+            title: "pool of 8, passphrase",
+            unit: "pool",
+            set: "derivation"
+        ),
     ]
 
     /// The store, and how it is opened.
@@ -49,10 +55,7 @@ enum OpenCases {
             guard let file = FileHandle(forReadingAtPath: path), let salt = try file.read(upToCount: 16),
                 salt.count == 16
             else { throw Failure("\(path) has no salt.") }
-            var key = [UInt8](repeating: 0, count: 32)
-            guard baseline_derive_key(StoreOptions.passphrase, Array(salt), 256_000, &key) == 1 else {
-                throw Failure("libcrypto could not derive a key.")
-            }
+            let key = try LimitCases.derive(salt: Array(salt))
             return .derived(
                 hexadecimal: (key + salt).map { byte in
                     let digits = String(byte, radix: 16)
@@ -167,14 +170,32 @@ enum LimitCases {
         "limit.write-as-sqlcipher": BASELINE_WRITE_PAGE_AS_SQLCIPHER,
     ]
 
-    static let infos = [
-        ("limit.aes-decrypt", "AES-256-CBC, decrypt"),
-        ("limit.aes-encrypt", "AES-256-CBC, encrypt"),
-        ("limit.hmac", "HMAC-SHA512"),
-        ("limit.read", "read a page: HMAC-SHA512 and decrypt, contexts made once"),
-        ("limit.read-as-sqlcipher", "read a page: contexts made for each, as SQLCipher 4.6 does"),
-        ("limit.write-as-sqlcipher", "write a page: random vector, encrypt, HMAC-SHA512, as SQLCipher 4.6 does"),
-    ].map { CaseInfo(id: $0.0, group: "Physical limit", title: $0.1, unit: "page", bytes: 4096) }
+    static let infos =
+        [
+            ("limit.aes-decrypt", "AES-256-CBC, decrypt"),
+            ("limit.aes-encrypt", "AES-256-CBC, encrypt"),
+            ("limit.hmac", "HMAC-SHA512"),
+            ("limit.read", "read a page: HMAC-SHA512 and decrypt, contexts made once"),
+            ("limit.read-as-sqlcipher", "read a page: contexts made for each, as SQLCipher 4.6 does"),
+            ("limit.write-as-sqlcipher", "write a page: random vector, encrypt, HMAC-SHA512, as SQLCipher 4.6 does"),
+        ].map { CaseInfo(id: $0.0, group: "Physical limit", title: $0.1, unit: "page", bytes: 4096) } + [
+            CaseInfo(
+                id: "limit.derivation",
+                group: "Physical limit",
+                title: "PBKDF2-HMAC-SHA512, 256,000 iterations: one derivation",
+                unit: "key",
+                set: "derivation"
+            )
+        ]
+
+    /// As SQLCipher derives a key from a passphrase.
+    static func derive(salt: [UInt8]) throws -> [UInt8] {
+        var key = [UInt8](repeating: 0, count: 32)
+        guard baseline_derive_key(StoreOptions.passphrase, salt, 256_000, &key) == 1 else {
+            throw Failure("libcrypto could not derive a key.")
+        }
+        return key
+    }
 }
 
 func removeFile(_ path: String) {

@@ -35,7 +35,7 @@ extension HTMLReport {
             let range = "<small>\(Format.count(spread.low))–\(Format.count(spread.high))</small>"
             return "<td>\(Format.count(spread.median))\(spread.rounds.count > 1 ? range : "")</td>"
         }
-        let allocations = row.series(.encrypted, own).map { Format.number($0.allocations) } ?? ""
+        let allocations = row.allocations.map(Format.number) ?? ""
         return """
             <tr><td>\(escaped(row.info.title))</td><td>\(row.info.unit)</td>\(time(.encrypted, own))\
             \(time(.plain, own))\(time(.encrypted, .c))\(time(.plain, .grdb))\
