@@ -20,7 +20,7 @@ struct BarChart {
 
     var svg: String {
         guard !rows.isEmpty else { return "" }
-        let barHeight = rows.contains { $0.bars.count > 1 } ? 9.0 : 13.0
+        let barHeight = rows.contains { $0.bars.count > 1 } ? 11.0 : 13.0
         let rowHeights = rows.map { Double(max($0.bars.count, 1)) * (barHeight + 3) + 9 }
         let bottom = rowHeights.reduce(22, +)
         var svg = SVG(width: width, height: bottom + 8)

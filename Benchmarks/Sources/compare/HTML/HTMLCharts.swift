@@ -37,10 +37,17 @@ struct HTMLCharts {
     }
 
     var wrapper: String {
-        let groups: Set = ["Bind", "Read", "Point queries"]
-        let rows = report.rows.filter { groups.contains($0.info.group) }.compactMap {
-            row -> (label: String, bars: [BarChart.Bar])? in
-            guard let own = row.ratio(.wrapperPlain) else { return nil }
+        let ids = [
+            "bind.integer.prepared", "bind.real.prepared", "bind.text.prepared", "bind.blob.prepared",
+            "bind.mixed.prepared", "bind.mixed.cached", "bind.mixed.prepared-any", "bind.mixed.cached-any",
+            "bind.mixed.interpolated", "bind.mixed.named", "read.integer.index", "read.integer.tuple",
+            "read.text.copied", "read.blob.copied", "read.mixed.copied", "read.mixed.name", "read.mixed.value",
+            "read.mixed.tuple", "read.mixed.codable", "read.mixed.dictionary", "point.warm.alone.typed",
+            "point.warm.transaction.typed", "point.warm.transaction.any", "point.small.transaction.typed",
+            "point.queue",
+        ]
+        let rows = ids.compactMap { id -> (label: String, bars: [BarChart.Bar])? in
+            guard let row = report.row(id), let own = row.ratio(.wrapperPlain) else { return nil }
             let bars = [(own, "sealed"), (row.ratio(.peerInC), "grdb")].compactMap { spread, style in
                 spread.map { BarChart.Bar(value: $0, style: style, tip: tip(row, $0)) }
             }
@@ -138,15 +145,20 @@ struct HTMLCharts {
     }
 
     func threads(_ kind: String, unit: String) -> String {
-        let series: [(String, String, EngineKind, Subject)] = [
-            ("SealedDB encrypted", "encrypted", .encrypted, .sealed), ("SealedDB plain", "plain", .plain, .sealed),
-            ("GRDB plain", "grdb", .plain, .grdb), ("C encrypted", "encrypted dashed", .encrypted, .c),
+        var series: [(String, String, EngineKind, Subject, String)] = [
+            ("SealedDB encrypted", "encrypted", .encrypted, .sealed, kind),
+            ("SealedDB plain", "plain", .plain, .sealed, kind), ("GRDB plain", "grdb", .plain, .grdb, kind),
+            ("C encrypted", "encrypted dashed", .encrypted, .c, kind),
         ]
-        let lines = series.map { name, style, engine, subject in
+        let sharesCommits = kind == "writers"
+        if sharesCommits {
+            series.append(("SealedDB encrypted, sharing commits", "limit", .encrypted, .sealed, "batched"))
+        }
+        let lines = series.map { name, style, engine, subject, kind in
             LineChart.Line(
                 name: name,
                 style: style,
-                points: [1, 2, 4, 8].compactMap { threads in
+                points: [1, 2, 4, 8, 64].compactMap { threads in
                     let series = report.row("concurrency.\(kind).\(threads)")?.series(engine, subject)
                     return series.map { (Double(threads), $0.nanoseconds.inverted(times: 1e9)) }
                 }
@@ -158,7 +170,7 @@ struct HTMLCharts {
             xTitle: kind,
             yTitle: "\(unit) a second",
             lines: lines,
-            isLogarithmic: false,
+            isLogarithmic: sharesCommits,
             xFormat: { "\(Int($0))" },
             yFormat: si,
             mark: [1, 2, 4, 8].contains(cores) ? (cores, "cores") : nil
@@ -181,10 +193,11 @@ struct HTMLCharts {
             guard let spread = row?.series(engine, subject)?.nanoseconds.scaled(by: 1e-3) else { return }
             rows.append((label, [.init(value: spread, style: style, tip: "\(label): \(Format.ratio(spread)) µs")]))
         }
-        for id in ["limit.aes-decrypt", "limit.hmac", "limit.read", "limit.read-as-sqlcipher"] {
-            let row = report.row(id)
-            add("libcrypto: " + (row?.info.title ?? ""), row, .encrypted, .c, "limit")
-        }
+        let labels = [
+            ("limit.aes-decrypt", "decrypt, AES-256-CBC"), ("limit.hmac", "authenticate, HMAC-SHA512"),
+            ("limit.read", "both, contexts made once"), ("limit.read-as-sqlcipher", "both, as SQLCipher 4.6 does"),
+        ]
+        for (id, label) in labels { add("libcrypto: \(label)", report.row(id), .encrypted, .c, "limit") }
         add("cold scan, plain", report.row("scan.cold"), .plain, .sealed, "plain")
         add("cold scan, encrypted", report.row("scan.cold"), .encrypted, .sealed, "encrypted")
         return BarChart(label: "Microseconds for a page", rows: rows, showsRatios: false, unit: " µs").svg

@@ -26,6 +26,7 @@ struct HTMLReport {
         \(header)
         \(tiles)
         \(sections)
+        \(goals)
         \(tables)
         \(facts)
         <footer>Made by <code>Benchmarks/compare\(report.isQuick ? " --quick" : "")</code> of SealedDB. \
@@ -107,8 +108,8 @@ struct HTMLReport {
             section(
                 "What the wrapper costs",
                 """
-                The same work in C on the same plain engine is ×1. C reads texts and blobs where they lie; Swift makes \
-                values that one can keep.
+                The same work in C on the same plain engine is ×1. C reads texts and blobs where they lie, unless it says that it \
+                copies them; Swift makes values that one can keep. The tables below have all types and forms.
                 """,
                 [("", charts.wrapper)]
             ),

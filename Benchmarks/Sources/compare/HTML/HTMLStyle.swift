@@ -5,12 +5,14 @@ enum HTMLStyle {
             --page: #fbfbf9; --card: #ffffff; --ink: #1c2024; --soft: #60656c; --rule: #e3e3df; --grid: #ecece8;
             --encrypted: #0f7b8a; --plain: #8b95a1; --sealed: #0f7b8a; --grdb: #cf6a1b; --c: #8b95a1; --limit: #7a5bc2;
             --full: #0f7b8a; --normal: #cf6a1b; --off: #7a5bc2;
+            --met: #2c7a3f; --missed: #b3372f;
         }
         @media (prefers-color-scheme: dark) {
             :root {
                 --page: #14171a; --card: #1b1f23; --ink: #e8eaec; --soft: #9aa2ab; --rule: #2c3238; --grid: #272c31;
                 --encrypted: #3fb6c6; --plain: #7d8792; --sealed: #3fb6c6; --grdb: #f0954a; --c: #7d8792;
                 --limit: #a78bec; --full: #3fb6c6; --normal: #f0954a; --off: #a78bec;
+                --met: #6cc583; --missed: #f0847b;
             }
         }
         * { box-sizing: border-box; }
@@ -21,7 +23,7 @@ enum HTMLStyle {
         h1 { font-size: 32px; line-height: 1.2; margin: 0 0 8px; letter-spacing: -0.02em; }
         h2 { font-size: 20px; margin: 48px 0 6px; letter-spacing: -0.01em; }
         h3 { font-size: 14px; margin: 0 0 8px; font-weight: 600; }
-        p { max-width: 76ch; margin: 6px 0 14px; color: var(--soft); }
+        p { max-width: 92ch; margin: 6px 0 14px; color: var(--soft); }
         p strong, li strong { color: var(--ink); }
         .tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(230px, 1fr)); gap: 12px; margin: 28px 0; }
         .tile, .card { background: var(--card); border: 1px solid var(--rule); border-radius: 10px; }
@@ -58,6 +60,8 @@ enum HTMLStyle {
         td:first-child, th:first-child { text-align: left; white-space: normal; min-width: 240px; }
         td small { color: var(--soft); font-size: 11px; margin-left: 4px; }
         .facts td { text-align: left; white-space: normal; } .facts td:first-child { min-width: 150px; color: var(--soft); }
+        td small.rate { display: block; margin: 0; line-height: 1.2; }
+        .met { color: var(--met); } .missed { color: var(--missed); }
         details { margin: 10px 0; } summary { cursor: pointer; font-weight: 600; padding: 4px 0; }
         code { font: 12px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; overflow-wrap: anywhere; }
         footer { margin-top: 56px; color: var(--soft); font-size: 13px; }
