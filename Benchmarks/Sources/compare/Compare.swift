@@ -32,7 +32,7 @@ enum Compare {
         try FileManager.default.createDirectory(atPath: options.directory, withIntermediateDirectories: true)
         var machine = Machine(storesIn: options.directory, swift: swiftVersion)
         let packageFile = "\(options.directory)/packages.tsv"
-        let packageIndex = try PackageList.write(to: packageFile)
+        let packageIndex = try PackageList.write(to: packageFile, limit: options.packageLimit)
         defer { try? FileManager.default.removeItem(atPath: packageFile) }
         if packageIndex == nil { complain("This machine has no package index; its rows are left out.\n") }
 

@@ -110,7 +110,7 @@ struct Comparison {
                 taken[each, default: []].append(try worker.sample(each.id, each.subject))
             }
             // Long work is its own average.
-            if DispatchTime.now().uptimeNanoseconds - start > 500_000_000 * UInt64(set.count) { break }
+            if DispatchTime.now().uptimeNanoseconds - start > options.turnNanoseconds * UInt64(set.count) { break }
         }
         for (each, list) in taken { samples[each, default: []].append(list) }
         for worker in workers.values { try worker.end() }

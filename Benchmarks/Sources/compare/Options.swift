@@ -28,8 +28,8 @@ struct Options {
         Builds SealedDB twice in release mode, against SQLCipher and against plain SQLite, measures both in turn with C
         and GRDB beside them, and reports ratios: in the terminal, and as JSON, Markdown and HTML.
 
-          --quick               small stores, short samples, 3 rounds: a few minutes
-          --rounds N            how often everything is measured, in new processes; 9, or 3 with --quick
+          --quick               small stores, short samples, 5 rounds: a few minutes
+          --rounds N            how often everything is measured, in new processes; 9, or 5 with --quick
           --filter REGEX        only benchmarks whose id matches, such as '^bind' or 'wal.full'; may be repeated
           --engine ENGINE       only 'encrypted' or 'plain': half the time, for work on SealedDB itself
           --output DIRECTORY    where the reports go; Benchmarks/Results/DATE, or DATE-quick
@@ -81,8 +81,13 @@ struct Options {
 
     /// How long a sample is, and how many a round takes of each subject.
     var sampleNanoseconds: Double { isQuick ? 4e6 : 15e6 }
-    var samples: Int { isQuick ? 3 : 5 }
-    var roundCount: Int { rounds ?? (isQuick ? 3 : 9) }
+    var samples: Int { isQuick ? 2 : 5 }
+    /// What a case may take in a round, to be sampled once more.
+    var turnNanoseconds: UInt64 { isQuick ? 150_000_000 : 500_000_000 }
+    /// The ranges of two runs of 5 rounds have nothing in common once in 126 times, if chance alone moves them; of 3
+    /// rounds, once in 10.
+    var roundCount: Int { rounds ?? (isQuick ? 5 : 9) }
+    var packageLimit: Int { isQuick ? 20_000 : .max }
 }
 
 struct UsageError: Error, CustomStringConvertible {

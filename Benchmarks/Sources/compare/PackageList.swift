@@ -4,24 +4,25 @@ import Foundation
 enum PackageList {
     private static let fields = ["Package", "Version", "Section", "Maintainer", "Depends"]
 
+    /// - Parameter limit: packages after these are left out.
     /// - Returns: where the packages come from and how many they are; `nil` if the machine has none.
-    static func write(to path: String) throws -> String? {
+    static func write(to path: String, limit: Int) throws -> String? {
         let lists = "/var/lib/apt/lists"
         let names = ((try? FileManager.default.contentsOfDirectory(atPath: lists)) ?? []).filter {
             $0.contains("_Packages")
         }.sorted().map { "\(lists)/\($0)" }
         if !names.isEmpty {
             let text = Machine.output("/usr/lib/apt/apt-helper", ["cat-file"] + names)
-            let count = try write(text, to: path)
+            let count = try write(text, to: path, limit: limit)
             if count > 0 { return "\(count) packages of the apt lists" }
         }
         guard let status = FileManager.default.contents(atPath: "/var/lib/dpkg/status") else { return nil }
-        let count = try write(String(decoding: status, as: UTF8.self), to: path)
+        let count = try write(String(decoding: status, as: UTF8.self), to: path, limit: limit)
         return count > 0 ? "\(count) packages of the dpkg status" : nil
     }
 
     /// https://www.debian.org/doc/debian-policy/ch-controlfields.html
-    private static func write(_ text: String, to path: String) throws -> Int {
+    private static func write(_ text: String, to path: String, limit: Int) throws -> Int {
         var result = ""
         var count = 0
         var values: [Substring: String] = [:]
@@ -39,6 +40,7 @@ enum PackageList {
             let line = line.contains("\t") ? Substring(line.replacing("\t", with: " ")) : line
             if line.isEmpty {
                 finish()
+                if count == limit { break }
             } else if line.first == " " {
                 values[key, default: ""] += line
             } else if let colon = line.firstIndex(of: ":") {

@@ -75,7 +75,7 @@ extension SealedMakers {
         for threads in ConcurrencyCases.batchCounts {
             result["concurrency.batched.\(threads)"] = { fixtures in
                 let queue = try writingQueue(fixtures)
-                return ConcurrencyCases.writing(threads) {
+                return ConcurrencyCases.writing(threads, sharesCommits: true) {
                     try queue.write { db in try insertEntry(0, into: db) }
                 }
             }

@@ -10,8 +10,8 @@ enum ConcurrencyCases {
     /// Threads whose writes wait at the same time, for the queue that lets them share commits.
     static let batchCounts = [1, 8, 64]
 
-    /// Rows that each of the writing threads commits.
-    static func commits(_ threads: Int) -> Int { max(4, 16 / threads) }
+    /// Rows that each of the writing threads commits in a pass: more of them where commits are shared, and cheap.
+    static func commits(_ threads: Int, shared: Bool) -> Int { max(shared ? 4 : 1, 16 / threads) }
 
     static var infos: [CaseInfo] {
         threadCounts.map { threads in
@@ -77,23 +77,25 @@ enum ConcurrencyCases {
         }
     }
 
-    static func writing(_ threads: Int, _ write: @escaping () throws -> Void) -> Work {
+    static func writing(_ threads: Int, sharesCommits: Bool = false, _ write: @escaping () throws -> Void) -> Work {
+        let commits = commits(threads, shared: sharesCommits)
         let crew = Crew(threads) { _ in
-            for _ in 0..<commits(threads) { try write() }
+            for _ in 0..<commits { try write() }
         }
-        return Work(units: threads * commits(threads), isUniform: false) {
+        return Work(units: threads * commits, isUniform: false) {
             try crew.work()
             return UInt64(threads)
         }
     }
 
     static func writingInTasks(_ tasks: Int, _ write: @escaping @Sendable () async throws -> Void) -> Work {
-        Work(units: tasks * commits(tasks), isUniform: false) {
+        let commits = commits(tasks, shared: true)
+        return Work(units: tasks * commits, isUniform: false) {
             try inTask {
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for _ in 0..<tasks {
                         group.addTask {
-                            for _ in 0..<commits(tasks) { try await write() }
+                            for _ in 0..<commits { try await write() }
                         }
                     }
                     try await group.waitForAll()
