@@ -42,6 +42,21 @@ struct TextReport {
         return result
     }
 
+    /// The short table of the README.
+    private var highlights: Table {
+        let kinds: [RatioKind] = [.encryption, .wrapper, .encryptedAgainstPeer]
+        return Table(
+            title: "In short",
+            wordColumns: 1,
+            header: ["", "encrypted / plain", "SealedDB / C", "SealedDB encrypted / GRDB plain"],
+            groups: [("", Highlights.rows(report).map { [$0.label] + kinds.map(ratioOf($0.row)) })]
+        )
+    }
+
+    private func ratioOf(_ row: Report.Row) -> (RatioKind) -> String {
+        { Format.ratio(row.ratio($0)) }
+    }
+
     var tables: [Table] {
         let all = Table(
             title: "All benchmarks",
@@ -69,7 +84,7 @@ struct TextReport {
                 ("", report.goals.map { [$0.title, $0.wanted, Format.ratio($0.spread), $0.isMet ? "met" : "missed"] })
             ]
         )
-        return [all, peer, goals].filter { table in table.groups.contains { !$0.rows.isEmpty } }
+        return [all, peer, goals, highlights].filter { table in table.groups.contains { !$0.rows.isEmpty } }
     }
 
     /// How the numbers are to be read.

@@ -4,33 +4,11 @@ import Wire
 struct HTMLCharts {
     let report: Report
 
-    /// The first of these benchmarks that was measured: forms of a call come with the library's versions.
-    private func row(_ ids: [String]) -> Report.Row? { ids.lazy.compactMap { report.row($0) }.first }
-
     // MARK: Ratios
 
     var encryption: String {
-        let chosen: [(String, [String])] = [
-            ("Bind and insert, rolled back", ["bind.mixed.cached", "bind.mixed.cached-any"]),
-            ("Read rows, all pages cached", ["read.mixed.index"]),
-            ("Point query, all pages cached", ["point.warm.transaction.typed", "point.warm.transaction.any"]),
-            ("Point query, cache of 16 pages", ["point.small.transaction.typed", "point.small.transaction.any"]),
-            ("Scan, all pages cached", ["scan.warm"]), ("Scan, no page cached", ["scan.cold"]),
-            ("Insert a durable row (WAL, FULL)", ["transaction.wal.full.autocommit"]),
-            ("Insert 1,000 rows durably (WAL, FULL)", ["transaction.wal.full.1000"]),
-            ("Insert a row (WAL, NORMAL)", ["transaction.wal.normal.autocommit"]),
-            ("Insert 1,000 rows (WAL, NORMAL)", ["transaction.wal.normal.1000"]),
-            ("Insert a durable row (rollback journal, FULL)", ["transaction.delete.full.autocommit"]),
-            ("Package index: load", ["packages.load"]), ("Package index: read everything", ["packages.read"]),
-            ("Package index: look up by name", ["packages.lookup"]),
-            ("Package index: search all texts", ["packages.search"]),
-            ("Full text: insert", ["fts.insert"]), ("Full text: ranked search", ["fts.match"]),
-            ("Backup", ["store.backup"]), ("Open with a raw key", ["open.raw"]),
-        ]
-        let rows = chosen.compactMap { label, ids -> (label: String, bars: [BarChart.Bar])? in
-            guard let row = row(ids), let ratio = row.ratio(.encryption) ?? row.ratio(.encryptionInC) else {
-                return nil
-            }
+        let rows = Highlights.rows(report).compactMap { label, row -> (label: String, bars: [BarChart.Bar])? in
+            guard let ratio = row.ratio(.encryption) else { return nil }
             return (label, [BarChart.Bar(value: ratio, style: "encrypted", tip: tip(row, ratio))])
         }
         return BarChart(label: "Encrypted against plain", rows: rows, showsRatios: true).svg
