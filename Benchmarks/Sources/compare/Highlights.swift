@@ -1,6 +1,6 @@
-/// The benchmarks that say most, for a chart and a short table.
+/// The benchmarks that say most, for a chart; those of them that say enough, for a short table.
 enum Highlights {
-    static let all: [(label: String, id: String)] = [
+    private static let all: [(label: String, id: String)] = [
         ("Bind and insert, rolled back", "bind.mixed.prepared"),
         ("Read rows, all pages cached", "read.mixed.index"),
         ("Read rows as Codable structs", "read.mixed.codable"),
@@ -24,7 +24,16 @@ enum Highlights {
         ("Open with a raw key", "open.raw"),
     ]
 
-    static func rows(_ report: Report) -> [(label: String, row: Report.Row)] {
-        all.compactMap { label, id in report.row(id).map { (label, $0) } }
+    private static let short: Set = [
+        "bind.mixed.prepared", "read.mixed.index", "read.mixed.codable", "point.warm.transaction.typed", "scan.cold",
+        "transaction.wal.full.autocommit", "transaction.wal.normal.1000", "concurrency.batched.64", "packages.load",
+        "packages.read", "open.raw",
+    ]
+
+    static func rows(_ report: Report, short isShort: Bool = false) -> [(label: String, row: Report.Row)] {
+        all.compactMap { label, id in
+            guard !isShort || short.contains(id), let row = report.row(id) else { return nil }
+            return (label, row)
+        }
     }
 }

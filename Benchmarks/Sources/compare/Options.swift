@@ -80,7 +80,7 @@ struct Options {
     }
 
     /// How long a sample is, and how many a round takes of each subject.
-    var sampleNanoseconds: Double { isQuick ? 4e6 : 15e6 }
+    var sampleNanoseconds: Double { isQuick ? 4e6 : 10e6 }
     var samples: Int { isQuick ? 2 : 5 }
     /// What a case may take in a round, to be sampled once more.
     var turnNanoseconds: UInt64 { isQuick ? 150_000_000 : 500_000_000 }

@@ -49,7 +49,7 @@ struct TextReport {
             title: "In short",
             wordColumns: 1,
             header: ["", "encrypted / plain", "SealedDB / C", "SealedDB encrypted / GRDB plain"],
-            groups: [("", Highlights.rows(report).map { [$0.label] + kinds.map(ratioOf($0.row)) })]
+            groups: [("", Highlights.rows(report, short: true).map { [$0.label] + kinds.map(ratioOf($0.row)) })]
         )
     }
 
