@@ -39,7 +39,7 @@ extension CMakers {
     }
 
     static func scan(_ options: StoreOptions, _ fixtures: Fixtures) throws -> Work {
-        let path = try fixtures.bulkStore(options.forFile)
+        let path = try fixtures.scannedStore(options.forFile)
         let db = try Baseline(path, options)
         return Work(units: try fixtures.pageCount(path, options)) {
             UInt64(bitPattern: db.integer(ScanCases.sql))

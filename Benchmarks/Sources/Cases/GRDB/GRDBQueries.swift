@@ -58,7 +58,7 @@
         }
 
         private static func scan(_ options: StoreOptions, _ fixtures: Fixtures) throws -> Work {
-            let path = try fixtures.bulkStore(options.forFile)
+            let path = try fixtures.scannedStore(options.forFile)
             let queue = try options.grdbQueue(path)
             return Work(units: try fixtures.pageCount(path, options)) {
                 try queue.inDatabase { db in UInt64(bitPattern: try db.integer(ScanCases.sql)) }

@@ -84,16 +84,27 @@ public final class Fixtures {
         return (0..<count).map { _ in Int64(random.next() % UInt64(itemCount)) + 1 }
     }
 
-    /// Bytes of payload in the store that is scanned and copied as a whole.
+    /// Bytes of payload in the store that is copied as a whole.
     var bulkBytes: Int { (isQuick ? 4 : 16) << 20 }
 
+    /// Small, so that a scan is over before something else gets the processor; far larger than a cache of 16 pages.
+    func scannedStore(_ options: StoreOptions) throws -> String {
+        let bytes = max((isQuick ? 1 : 4) << 20, options.pageSize * 64)
+        return try bulkStore(options, named: "scanned", bytes: bytes)
+    }
+
     /// `bulk (id, payload)`: rows of 900 bytes that do not compress into anything.
-    func bulkStore(_ options: StoreOptions = StoreOptions(), named name: String = "bulk") throws -> String {
-        try store(name, options) { db in
+    func bulkStore(
+        _ options: StoreOptions = StoreOptions(),
+        named name: String,
+        bytes: Int? = nil
+    ) throws -> String {
+        let rows = (bytes ?? bulkBytes) / 900
+        return try store(name, options) { db in
             try db.execute("CREATE TABLE bulk (id INTEGER PRIMARY KEY, payload BLOB)")
             try db.execute(
                 """
-                WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < \(bulkBytes / 900))
+                WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < \(rows))
                 INSERT INTO bulk SELECT i, randomblob(900) FROM n
                 """
             )

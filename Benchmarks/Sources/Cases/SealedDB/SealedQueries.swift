@@ -67,7 +67,7 @@ extension SealedMakers {
     }
 
     static func scan(_ options: StoreOptions, _ fixtures: Fixtures) throws -> Work {
-        let path = try fixtures.bulkStore(options.forFile)
+        let path = try fixtures.scannedStore(options.forFile)
         let queue = try options.queue(path)
         return Work(units: try fixtures.pageCount(path, options)) {
             try queue.inDatabase { db in UInt64(bitPattern: try db.integer(ScanCases.sql)) }
