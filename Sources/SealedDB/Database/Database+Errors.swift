@@ -22,7 +22,7 @@ extension Database {
     func recording<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
         do throws(DatabaseError) {
             let result = try body()
-            record(nil)
+            recordSuccess()
             return result
         } catch {
             throw recorded(error)

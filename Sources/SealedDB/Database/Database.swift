@@ -119,12 +119,22 @@ public final class Database {
         connection?.endUses()
     }
 
-    /// Remembers the outcome of a call.
-    @inline(__always)
-    func record(_ error: DatabaseError?) {
-        guard error != nil || hasRecordedError else { return }
+    /// Remembers that a call failed.
+    func record(_ error: DatabaseError) {
         recordedError = error
-        hasRecordedError = error != nil
+        hasRecordedError = true
+    }
+
+    /// Remembers that a call succeeded.
+    @inline(__always)
+    func recordSuccess() {
+        if hasRecordedError { forgetError() }
+    }
+
+    @inline(never)
+    private func forgetError() {
+        recordedError = nil
+        hasRecordedError = false
     }
 
     /// Whether a result set of this database is in use.

@@ -105,18 +105,21 @@ extension ResultSet {
 
     /// The row as names, in their spelling, and values as ``object(forColumn:)``; `nil` without a row. Of equal names
     /// the last counts.
-    public var resultDictionary: [AnyHashable: Any]? { row { $0 } }
+    public var resultDictionary: [AnyHashable: Any]? { row(prepared.columnKeys) }
 
     /// As ``resultDictionary``, with lower-cased names.
     @available(*, deprecated, renamed: "resultDictionary")
-    public func resultDict() -> [AnyHashable: Any]? { row { $0.lowercased() } }
+    public func resultDict() -> [AnyHashable: Any]? {
+        row((0..<columnCount).map { AnyHashable(prepared.columnName(at: $0)?.lowercased() ?? "") })
+    }
 
-    private func row(key: (String) -> String) -> [AnyHashable: Any]? {
+    private func row(_ keys: [AnyHashable]) -> [AnyHashable: Any]? {
         guard prepared.hasRow else { return nil }
-        var result: [AnyHashable: Any] = [:]
-        for index in 0..<prepared.columnCount {
-            guard let name = prepared.columnName(at: index) else { continue }
-            result[key(name)] = prepared.object(at: index)
+        var result = [AnyHashable: Any](minimumCapacity: keys.count)
+        var index: Int32 = 0
+        for key in keys {
+            result[key] = prepared.object(at: index)
+            index += 1
         }
         return result
     }

@@ -64,7 +64,7 @@ public final class ResultSet {
 
     /// While the set is in use.
     @inline(__always)
-    func succeeded() { database._withUnsafeGuaranteedRef { $0.record(nil) } }
+    func succeeded() { database._withUnsafeGuaranteedRef { $0.recordSuccess() } }
 
     /// Executes a prepared statement that returns no rows; true when it is done.
     @discardableResult

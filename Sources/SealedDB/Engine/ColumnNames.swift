@@ -2,6 +2,8 @@
 ///
 /// Learned once for a prepared statement, until SQLite prepares it anew.
 struct ColumnNames {
+    /// The names in their spelling, in the order of the columns.
+    let keys: [AnyHashable]
     /// Names in their spelling and lower-cased.
     private let indexes: [String: Int32]
     /// What was asked before, in the order of the first time, which is that of every row.
@@ -17,6 +19,7 @@ struct ColumnNames {
             exact[name] = Int32(index)
             folded[name.lowercased()] = Int32(index)
         }
+        keys = names.map { AnyHashable($0) }
         indexes = exact.merging(folded) { exact, _ in exact }
     }
 

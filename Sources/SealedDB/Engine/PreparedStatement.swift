@@ -21,6 +21,8 @@ final class PreparedStatement {
     var targets = ChangeCollector.Targets()
     /// Where its columns are, once that was asked, and how often SQLite had prepared it anew by then.
     @exclusivity(unchecked) private var columnNames: (names: ColumnNames, reprepareCount: Int32)?
+    /// Names of the parameters, as keys of dictionaries, once they were asked for.
+    private var parameterKeys: [AnyHashable?]?
     // Used by calls that do not nest.
     @exclusivity(unchecked) private var boundBytes: BoundBytes
 
@@ -54,11 +56,20 @@ final class PreparedStatement {
 
     /// -1 if there is none.
     func columnIndex(of name: String, _ pointer: OpaquePointer) -> Int32 {
-        if columnNames == nil {
-            let names = (0..<sqlite3_column_count(pointer)).map { sqlite3_column_name(pointer, $0) }
-            columnNames = (ColumnNames(names.map { $0.map { String(cString: $0) } ?? "" }), reprepareCount(pointer))
-        }
-        return columnNames!.names.index(of: name)
+        learnColumnNames(pointer)
+        return columnNames?.names.index(of: name) ?? -1
+    }
+
+    /// The names, as keys of dictionaries.
+    func columnKeys(_ pointer: OpaquePointer) -> [AnyHashable] {
+        learnColumnNames(pointer)
+        return columnNames?.names.keys ?? []
+    }
+
+    private func learnColumnNames(_ pointer: OpaquePointer) {
+        guard columnNames == nil else { return }
+        let names = (0..<sqlite3_column_count(pointer)).map { sqlite3_column_name(pointer, $0) }
+        columnNames = (ColumnNames(names.map { $0.map { String(cString: $0) } ?? "" }), reprepareCount(pointer))
     }
 
     /// At the first row: in the step to it, SQLite may have found another schema.
@@ -72,6 +83,19 @@ final class PreparedStatement {
     }
 
     // MARK: Values
+
+    /// The names without their colon; `nil` where one has not the form `:name`.
+    func parameterKeys(_ pointer: OpaquePointer) -> [AnyHashable?] {
+        if let parameterKeys { return parameterKeys }
+        let keys = (0..<parameterCount).map { index -> AnyHashable? in
+            guard let name = sqlite3_bind_parameter_name(pointer, index + 1), name[0] == CChar(UInt8(ascii: ":")) else {
+                return nil
+            }
+            return AnyHashable(String(cString: name + 1))
+        }
+        parameterKeys = keys
+        return keys
+    }
 
     /// All values are about to be bound again, and none is in use.
     func rewindBoundBytes() { boundBytes.rewind() }

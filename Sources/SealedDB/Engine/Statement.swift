@@ -34,6 +34,9 @@ public final class Statement {
 
     let connection: Connection
     let prepared: PreparedStatement
+    /// Whether no other thread may use the connection meanwhile: SQLite's `sqlite3_value` is then as good as a column.
+    /// https://www.sqlite.org/c3ref/value.html
+    let isAlone: Bool
     /// Whom it keeps alive while it is in use: the database of a result set.
     var user: AnyObject?
     /// How many queries and updates this prepared statement has served, the present one included: 1 for one that was
@@ -48,6 +51,7 @@ public final class Statement {
         self.prepared = prepared
         self.pointer = prepared.pointer
         self.connection = connection
+        isAlone = connection.threading == .gated
         prepared.useCount += 1
         useCount = prepared.useCount
     }
@@ -162,10 +166,8 @@ public final class Statement {
 
     var parameterCount: Int32 { pointer == nil ? 0 : prepared.parameterCount }
 
-    /// Name of a parameter with its prefix; `nil` for `?`. Indexes begin at 1.
-    func parameterName(at index: Int32) -> String? {
-        pointer.flatMap { sqlite3_bind_parameter_name($0, index) }.map { String(cString: $0) }
-    }
+    /// The names of the parameters, without the colon; `nil` where one has not the form `:name`.
+    var parameterKeys: [AnyHashable?] { pointer.map { prepared.parameterKeys($0) } ?? [] }
 
     /// Before all parameters are bound: until ``endBinding()`` it does not run.
     func beginBinding(_ given: Int) throws(DatabaseError) {
@@ -199,8 +201,13 @@ public final class Statement {
 
     @inline(__always)
     func bind(_ value: String, to index: Int32) -> Bool {
-        let isBound = value.utf8.withContiguousStorageIfAvailable { bindText(UnsafeRawBufferPointer($0), to: index) }
-        return isBound ?? ContiguousArray(value.utf8).withUnsafeBytes { bindText($0, to: index) }
+        #if compiler(>=6.2)
+            // Keeps no reference to the string meanwhile, unlike the ways there were before.
+            return value.utf8Span.span.withUnsafeBytes { bindText($0, to: index) }
+        #else
+            var value = value
+            return value.withUTF8 { bindText(UnsafeRawBufferPointer($0), to: index) }
+        #endif
     }
 
     /// As text, whose bytes must be UTF-8.
@@ -265,6 +272,9 @@ public final class Statement {
         return sqlite3_column_name(pointer, index).map { String(cString: $0) }
     }
 
+    /// Names of the columns, as keys.
+    var columnKeys: [AnyHashable] { pointer.map { prepared.columnKeys($0) } ?? [] }
+
     /// -1 if there is none.
     func columnIndex(of name: String) -> Int32 {
         guard let pointer else { return -1 }
@@ -300,8 +310,7 @@ public final class Statement {
 
     /// Text with its embedded NULs; `nil` for NULL and for invalid UTF-8.
     func text(at index: Int32) -> String? {
-        guard let pointer = row(index), let start = sqlite3_column_text(pointer, index) else { return nil }
-        return String(validUTF8: UnsafeBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, index))))
+        row(index).flatMap { text(at: index, in: $0) }
     }
 
     /// Terminated text inside SQLite, valid until the next step, reset or conversion.

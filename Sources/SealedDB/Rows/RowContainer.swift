@@ -1,20 +1,35 @@
+internal import Foundation
+
 /// A row by the names of its columns.
 final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     private let decoder: RowDecoder
+    // The decoder keeps it.
+    private let statement: Unmanaged<Statement>
     /// Where the columns of the keys are, by the byte that such a key consists of if its type is an enum; `unknown`
     /// before the first use.
-    private var columns: [Int32]
+    private let columns: UnsafeMutablePointer<Int32>?
+    // Used by calls that do not nest.
     /// Where they are for other keys, in the order of their first use, which is that of every row.
-    private var named: [(name: String, column: Int32)] = []
-    private var position = 0
+    @exclusivity(unchecked) private var named: [(name: String, column: Int32)] = []
+    @exclusivity(unchecked) private var position = 0
 
     private static var unknown: Int32 { -2 }
     private static var none: Int32 { -1 }
 
     init(_ decoder: RowDecoder) {
         self.decoder = decoder
-        let isByte = _isPOD(Key.self) && MemoryLayout<Key>.size <= 1
-        columns = isByte ? Array(repeating: RowContainer.unknown, count: 256) : []
+        statement = .passUnretained(decoder.statement)
+        if _isPOD(Key.self), MemoryLayout<Key>.size <= 1 {
+            let columns = UnsafeMutablePointer<Int32>.allocate(capacity: 256)
+            columns.initialize(repeating: RowContainer.unknown, count: 256)
+            self.columns = columns
+        } else {
+            columns = nil
+        }
+    }
+
+    deinit {
+        columns?.deallocate()
     }
 
     var codingPath: [any CodingKey] { [] }
@@ -27,13 +42,64 @@ final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
     func decodeNil(forKey key: Key) throws -> Bool { decoder.isNull(at: try column(of: key)) }
 
-    // The scalars: this witnesses all requirements for them.
+    // The usual types are read here; what is no such value, or not there, is left to the generic functions below.
+
+    func decode(_ type: Int.Type, forKey key: Key) throws -> Int {
+        if let value = integer(index(of: key)) { return Int(value) }
+        return try scalar(type, key)
+    }
+
+    func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 {
+        if let value = integer(index(of: key)) { return value }
+        return try scalar(type, key)
+    }
+
+    func decode(_ type: Double.Type, forKey key: Key) throws -> Double {
+        if let value = number(index(of: key)) { return value }
+        return try scalar(type, key)
+    }
+
+    func decode(_ type: String.Type, forKey key: Key) throws -> String {
+        if let value = text(index(of: key)) { return value }
+        return try scalar(type, key)
+    }
+
+    func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool {
+        if let value = integer(index(of: key)) { return value != 0 }
+        return try scalar(type, key)
+    }
+
+    @inline(__always)
+    private func integer(_ index: Int32) -> Int64? {
+        index < 0 ? nil : statement._withUnsafeGuaranteedRef { $0.storedInteger(at: index) }
+    }
+
+    @inline(__always)
+    private func number(_ index: Int32) -> Double? {
+        index < 0 ? nil : statement._withUnsafeGuaranteedRef { $0.storedNumber(at: index) }
+    }
+
+    @inline(__always)
+    private func text(_ index: Int32) -> String? {
+        index < 0 ? nil : statement._withUnsafeGuaranteedRef { $0.storedText(at: index) }
+    }
+
+    @inline(never)
+    private func scalar<Value: ColumnReadable>(_ type: Value.Type, _ key: Key) throws(DatabaseError) -> Value {
+        try Value(column: decoder.column(at: column(of: key)))
+    }
+
+    // The other scalars: this witnesses all requirements for them.
     func decode<Value: Decodable & ColumnReadable>(_ type: Value.Type, forKey key: Key) throws -> Value {
         try Value(column: decoder.column(at: column(of: key)))
     }
 
     func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
-        try decoder.value(type, at: column(of: key))
+        let index = try column(of: key)
+        if Value.self == Data.self, let data = statement._withUnsafeGuaranteedRef({ $0.storedData(at: index) }) {
+            return unsafeBitCast(data, to: type)
+        }
+        return try decoder.value(type, at: index)
     }
 
     func decodeIfPresent<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value? {
@@ -43,14 +109,22 @@ final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
     // Each of these has a default, which looks the key up three times, and would be preferred to a generic one.
     func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? { try scalar(key) }
-    func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? { try scalar(key) }
-    func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? { try scalar(key) }
+    func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? {
+        try text(index(of: key)) ?? scalar(key)
+    }
+    func decodeIfPresent(_ type: Double.Type, forKey key: Key) throws -> Double? {
+        try number(index(of: key)) ?? scalar(key)
+    }
     func decodeIfPresent(_ type: Float.Type, forKey key: Key) throws -> Float? { try scalar(key) }
-    func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? { try scalar(key) }
+    func decodeIfPresent(_ type: Int.Type, forKey key: Key) throws -> Int? {
+        try integer(index(of: key)).map { Int($0) } ?? scalar(key)
+    }
     func decodeIfPresent(_ type: Int8.Type, forKey key: Key) throws -> Int8? { try scalar(key) }
     func decodeIfPresent(_ type: Int16.Type, forKey key: Key) throws -> Int16? { try scalar(key) }
     func decodeIfPresent(_ type: Int32.Type, forKey key: Key) throws -> Int32? { try scalar(key) }
-    func decodeIfPresent(_ type: Int64.Type, forKey key: Key) throws -> Int64? { try scalar(key) }
+    func decodeIfPresent(_ type: Int64.Type, forKey key: Key) throws -> Int64? {
+        try integer(index(of: key)) ?? scalar(key)
+    }
     func decodeIfPresent(_ type: UInt.Type, forKey key: Key) throws -> UInt? { try scalar(key) }
     func decodeIfPresent(_ type: UInt8.Type, forKey key: Key) throws -> UInt8? { try scalar(key) }
     func decodeIfPresent(_ type: UInt16.Type, forKey key: Key) throws -> UInt16? { try scalar(key) }
@@ -59,7 +133,7 @@ final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
     private func scalar<Value: ColumnReadable>(_ key: Key) throws(DatabaseError) -> Value? {
         let index = self.index(of: key)
-        return index < 0 ? nil : try Value?(column: decoder.column(at: index))
+        return index < 0 || decoder.isNull(at: index) ? nil : try Value(column: decoder.column(at: index))
     }
 
     func nestedContainer<Nested: CodingKey>(
@@ -99,11 +173,11 @@ final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
     /// -1 if there is none.
     private func index(of key: Key) -> Int32 {
-        guard columns.isEmpty else {
+        if let columns {
             // A key without payload is told apart by its only byte.
-            let byte = Int(withUnsafeBytes(of: key) { $0.first ?? 0 })
-            if columns[byte] == RowContainer.unknown { columns[byte] = find(key) }
-            return columns[byte]
+            let place = columns + Int(withUnsafeBytes(of: key) { $0.first ?? 0 })
+            if place.pointee == RowContainer.unknown { place.pointee = find(key) }
+            return place.pointee
         }
         let name = key.stringValue
         for _ in named.indices {

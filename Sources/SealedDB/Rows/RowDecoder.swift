@@ -11,8 +11,8 @@ final class RowDecoder: Decoder {
     let codingPath: [any CodingKey] = []
     let userInfo: [CodingUserInfoKey: Any] = [:]
     /// One for each type of coding keys: a class has other ones than its superclass.
-    private var containers: [(keys: ObjectIdentifier, container: AnyObject)] = []
-    private var readables: [Readable] = []
+    @exclusivity(unchecked) private var containers: [(keys: ObjectIdentifier, container: AnyObject)] = []
+    @exclusivity(unchecked) private var readables: [Readable] = []
 
     /// Whether a type that one column is decoded as is ``ColumnReadable``, which is slow to find out.
     private struct Readable {

@@ -16,8 +16,10 @@ extension Statement {
     /// Binds the values to the parameters of the form `:name`; keys are without the colon, surplus keys are ignored.
     func bind(named values: [AnyHashable: Any]) throws(DatabaseError) {
         try beginBinding(Int(parameterCount))
-        for index in 1..<max(1, parameterCount + 1) {
-            guard let name = parameterName(at: index), name.hasPrefix(":") else {
+        var index: Int32 = 0
+        for key in parameterKeys {
+            index += 1
+            guard let key else {
                 throw DatabaseError(
                     extendedCode: SQLITE_RANGE,
                     reason: .misuse,
@@ -28,11 +30,11 @@ extension Statement {
                     sql: sql
                 )
             }
-            guard let value = values[AnyHashable(String(name.dropFirst()))] else {
+            guard let value = values[key] else {
                 throw DatabaseError(
                     extendedCode: SQLITE_RANGE,
                     reason: .misuse,
-                    message: "The dictionary has no value for the parameter \(name). Nothing was executed.",
+                    message: "The dictionary has no value for the parameter :\(key). Nothing was executed.",
                     sql: sql
                 )
             }
@@ -43,16 +45,29 @@ extension Statement {
 
     /// Binds by dynamic type. A type without a meaning in SQL is an error; FMDB would store its description.
     func bind(any value: Any, at index: Int32) throws(DatabaseError) {
-        // Comparing types is faster than asking for one after the other.
-        switch ObjectIdentifier(Swift.type(of: value)) {
-        case ObjectIdentifier(String.self): try bind(value as! String, at: index)
-        case ObjectIdentifier(Int.self): try bind(Int64(value as! Int), at: index)
-        case ObjectIdentifier(Double.self): try bind(value as! Double, at: index)
-        case ObjectIdentifier(Bool.self): try bind(value as! Bool ? 1 : 0 as Int64, at: index)
-        case ObjectIdentifier(Int64.self): try bind(value as! Int64, at: index)
-        case ObjectIdentifier(Data.self): try bind(value as! Data, at: index)
-        case ObjectIdentifier(NSNull.self): try bindNull(at: index)
-        default: try bind(unusual: value, at: index)
+        func bind<Value>(_ value: Value) -> Bool? { self.bind(usual: value, at: index) }
+        guard let isBound = _openExistential(value, do: bind) else { return try self.bind(unusual: value, at: index) }
+        if !isBound { throw bindingFailure }
+    }
+
+    /// Comparing types is many times faster than casting to one after the other. `nil` for a type that is none of the
+    /// usual ones, false on failure.
+    @inline(__always)
+    private func bind<Value>(usual value: Value, at index: Int32) -> Bool? {
+        if Value.self == String.self {
+            bind(unsafeBitCast(value, to: String.self), to: index)
+        } else if Value.self == Int.self || Value.self == Int64.self {
+            bind(unsafeBitCast(value, to: Int64.self), to: index)
+        } else if Value.self == Double.self {
+            bind(unsafeBitCast(value, to: Double.self), to: index)
+        } else if Value.self == Bool.self {
+            bind(unsafeBitCast(value, to: Bool.self) ? 1 : 0 as Int64, to: index)
+        } else if Value.self == Data.self {
+            unsafeBitCast(value, to: Data.self).withUnsafeBytes { bind($0, to: index) }
+        } else if Value.self == NSNull.self {
+            bindNull(to: index)
+        } else {
+            nil
         }
     }
 
