@@ -25,14 +25,12 @@ final class LiveCopy {
     private var completedState: StoreState?
 
     /// Begins; nothing is copied yet.
-    /// - Throws: the ``DatabaseError`` that a rotation would throw before it writes, such as for a store that another
-    ///   process has open.
+    /// - Throws: the ``DatabaseError`` that a rotation would throw before it writes; but whether another process has the
+    ///   store open is left to ``LockHolders/requireNoOthers(of:)``.
     init(of source: Connection, path: String, sealing: Sealing) throws(DatabaseError) {
         let totals = try PageTotals(of: source)
         let place = try ReplaceablePlace(path)
         try place.requireSpace(for: totals)
-        let others = LockHolders.others(of: place.path)
-        guard others.isEmpty else { throw .storeInUse(place.path, by: others) }
         usageLock = try UsageLock.shared(place.path, timeout: 0)
         self.path = place.path
         self.source = source

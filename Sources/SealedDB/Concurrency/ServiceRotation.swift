@@ -11,10 +11,23 @@ struct ServiceRotation {
     let alone: ((Database) throws -> KeyRotation.Report) throws -> KeyRotation.Report
 
     func run() throws -> KeyRotation.Report {
+        try requireNoOtherProcess()
         for _ in 0..<3 {
             if let report = try attempt() { return report }
         }
         return try finish(with: nil)
+    }
+
+    /// Told now, not when everything is copied. It takes a while, so nobody is kept waiting for it.
+    private func requireNoOtherProcess() throws {
+        var path: String?
+        try turn { db in path = try db.pathToRotate(for: newKey) }
+        guard let store = path.flatMap({ FileSystem.resolve($0) }) else { return }
+        do throws(DatabaseError) {
+            try LockHolders.requireNoOthers(of: store)
+        } catch {
+            throw error.adding(context: "The rotation did not begin, and the store is unchanged")
+        }
     }
 
     /// `nil` if the connection was closed meanwhile, and what was copied is lost.

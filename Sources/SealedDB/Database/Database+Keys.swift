@@ -129,14 +129,22 @@ extension Database {
     /// Begins to copy the store under a new key, for ``rotateKey(to:with:progress:)``.
     func liveCopy(for newKey: Key) throws(DatabaseError) -> LiveCopy {
         try recording { () throws(DatabaseError) in
-            let (path, oldKey) = try changeableKey()
-            guard oldKey != newKey else { throw KeyRotation.sameKey }
+            let path = try pathToRotate(for: newKey)
             let sealing = Sealing(key: newKey, settings: configuration.cipherSettings)
             do throws(DatabaseError) {
                 return try LiveCopy(of: openConnection(), path: path, sealing: sealing)
             } catch {
                 throw error.adding(context: "The rotation did not begin, and the store is unchanged")
             }
+        }
+    }
+
+    /// Where the store is whose key can be changed to this one.
+    func pathToRotate(for newKey: Key) throws(DatabaseError) -> String {
+        try recording { () throws(DatabaseError) in
+            let (path, oldKey) = try changeableKey()
+            guard oldKey != newKey else { throw KeyRotation.sameKey }
+            return path
         }
     }
 

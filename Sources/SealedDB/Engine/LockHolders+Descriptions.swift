@@ -8,10 +8,21 @@ extension LockHolders {
     /// <https://man7.org/linux/man-pages/man5/proc_pid_fdinfo.5.html>
     static func ofDescriptions(_ path: String) -> [String] { processes(withLocksOn: path).map(describe) }
 
-    /// The other processes that have a store open, in the way of a writer or not.
-    static func others(of store: String) -> [String] {
-        let ours = processes(withLocksOn: UsageLock.path(ofStore: store)).filter { $0 != getpid() }
-        return Set(ours.map(describe) + of(store, isForAlone: true)).sorted()
+    /// Refuses a store that another process has open, in the way of a writer or not.
+    ///
+    /// A child of this process has copies of its descriptors, with the locks, until it calls exec. So only who stays for
+    /// a while counts.
+    static func requireNoOthers(of store: String) throws(DatabaseError) {
+        var lasting: Set<Int32>?
+        for _ in 0..<20 {
+            let others = Set(processes(withLocksOn: UsageLock.path(ofStore: store))).subtracting([getpid()])
+            lasting = lasting.map { $0.intersection(others) } ?? others
+            if lasting == [] { break }
+            var pause = timespec(tv_sec: 0, tv_nsec: 50_000_000)
+            nanosleep(&pause, nil)
+        }
+        let names = Set((lasting ?? []).map(describe) + of(store, isForAlone: true, attempts: 1)).sorted()
+        guard names.isEmpty else { throw .storeInUse(store, by: names) }
     }
 
     private static func processes(withLocksOn path: String) -> [Int32] {

@@ -7,7 +7,17 @@ enum LockHolders {
     /// file to itself.
     ///
     /// Taken from `/proc/locks`: opening the files to ask would drop this process's own locks when they are closed.
-    static func of(_ path: String, isForAlone: Bool = false) -> [String] {
+    /// - Parameter attempts: how often to look if nobody is found. The kernel gives the table page by page, and while it
+    ///   changes leaves lines out.
+    static func of(_ path: String, isForAlone: Bool = false, attempts: Int = 5) -> [String] {
+        for _ in 0..<attempts {
+            let holders = now(path, isForAlone: isForAlone)
+            if !holders.isEmpty { return holders }
+        }
+        return []
+    }
+
+    private static func now(_ path: String, isForAlone: Bool) -> [String] {
         let files = [path, path + "-shm"].compactMap { try? FileSystem.status($0) }.map { LockedFile($0) }
         guard !files.isEmpty, let table = try? String(contentsOfFile: "/proc/locks", encoding: .utf8) else { return [] }
         var writers: [Int32] = []
