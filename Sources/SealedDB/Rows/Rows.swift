@@ -158,8 +158,7 @@ struct RowCursor {
     /// False, with nothing read, where that is left to ``read(_:)``.
     @usableFromInline
     func read(into place: UnsafeMutableRawBufferPointer) -> Bool {
-        guard let start = place.baseAddress else { return false }
-        return plan.read(statement, into: start)
+        plan.read(statement, into: place)
     }
 
     @usableFromInline

@@ -31,6 +31,8 @@ struct TuplePlan {
     /// Four bits for each, the first in the lowest; 0 if there is another one.
     private var kinds: UInt64 = 0
     private var count = 0
+    /// Bytes from the beginning of one such tuple to that of the next.
+    private var stride = 0
     private var isUsual = true
 
     @usableFromInline
@@ -44,12 +46,14 @@ struct TuplePlan {
         }
         kinds |= kind.rawValue << UInt64(4 * count)
         count += 1
+        stride += kind.stride
     }
 
-    /// Reads the current row; false, with nothing in the memory, if a value is not of its type or there are too few.
+    /// Reads the current row; false, with nothing in the memory, if a value is not of its type or there are too few. Also
+    /// if the memory is not what this lays out, should a type ever change its size.
     @usableFromInline
-    func read(_ statement: Statement, into start: UnsafeMutableRawPointer) -> Bool {
-        guard isUsual, statement.hasColumn(Int32(truncatingIfNeeded: count - 1)) else { return false }
+    func read(_ statement: Statement, into place: UnsafeMutableRawBufferPointer) -> Bool {
+        guard isUsual, place.count == stride, let start = place.baseAddress, statement.hasColumn(Int32(truncatingIfNeeded: count - 1)) else { return false }
         var rest = kinds
         var place = start
         var index: Int32 = 0
