@@ -45,13 +45,12 @@ struct MemoryImage {
         let copy = try StoreCopy(beside: target, takesAttributes: exists)
         do throws(DatabaseError) {
             try fill(copy.path, setsWAL: old?.plan.journalMode == "wal")
-            guard let old else { return try copy.moveIn() }
-            try swap(copy, for: old)
+            if let old { try swap(copy, for: old) } else { try copy.moveIn() }
         } catch {
             copy.discard()
             throw error.adding(context: exists ? "Nothing was saved, and \(path) is as it was" : "Nothing was saved")
         }
-        try copy.synchronizeSwap()
+        if old == nil { try copy.synchronizeNew() } else { try copy.synchronizeSwap() }
     }
 
     /// The old file, opened.

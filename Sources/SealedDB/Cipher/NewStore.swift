@@ -7,13 +7,14 @@ struct NewStore {
 
     /// Refuses early, before anything is read.
     func requireAbsent() throws(DatabaseError) {
-        guard !FileSystem.exists(path) else {
+        guard !FileSystem.mayExist(path) else {
             throw DatabaseError(
                 extendedCode: SQLITE_CANTOPEN,
                 reason: .alreadyExists,
                 message: "\(path) exists, and is not overwritten. Nothing was changed."
             )
         }
+        try StoreCopy.requireNoLog(of: path)
     }
 
     /// - Parameter context: leads the message of a failure, and says what did not happen.
@@ -25,6 +26,8 @@ struct NewStore {
         progress: ((KeyRotation.Progress) throws -> Void)?
     ) throws(DatabaseError) -> KeyRotation.Report {
         let start = DispatchTime.now().uptimeNanoseconds
+        // Of one that was killed. If another is running, only one of the two could have put its file in place.
+        StoreCopy.removeLeftovers(of: path)
         let copy = try StoreCopy(beside: path, takesAttributes: false)
         let totals: PageTotals
         do throws(DatabaseError) {
@@ -40,6 +43,7 @@ struct NewStore {
             throw error.adding(context: context)
         }
         try copy.moveIn()
+        try copy.synchronizeNew()
         let seconds = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
         return KeyRotation.Report(path: path, pageCount: totals.count, pageSize: totals.size, seconds: seconds)
     }

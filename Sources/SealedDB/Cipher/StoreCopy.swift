@@ -101,7 +101,7 @@ struct StoreCopy {
             result = totals
         }
         try report(.sync, totals.count)
-        for suffix in ["-journal", "-wal"] where FileSystem.exists(path + suffix) {
+        for suffix in ["-journal", "-wal"] where FileSystem.mayExist(path + suffix) {
             throw unverified("\(path + suffix) is left beside it")
         }
         try FileSystem.synchronize(path)
@@ -265,28 +265,50 @@ struct StoreCopy {
 
     /// Renames over a store that nobody has open, and keeps it under another name, with what belongs to it.
     ///
-    /// Its log and journal go first: they would be taken for the new file's. They find the old file again, because they
-    /// get its new name too.
+    /// A log or journal holds rows of the old file, and would be taken for the new one's. If there is one, the old file is
+    /// gone from its own name before its log is: for that moment there is no store, rather than one that has lost rows.
     func swapIn(keepingOldUnder name: String) throws(DatabaseError) {
-        for suffix in ["-wal", "-journal"] where FileSystem.exists(target + suffix) {
-            guard rename(target + suffix, name + suffix) == 0 else {
-                throw .system("Cannot move \(target + suffix) out of the way", reason: .ioError)
+        let logs = ["-wal", "-journal"].filter { FileSystem.mayExist(target + $0) }
+        do throws(DatabaseError) {
+            for suffix in logs + [""] {
+                guard link(target + suffix, name + suffix) == 0 else {
+                    throw .system("Cannot keep \(target + suffix) as \(name + suffix)", reason: .cannotCreate)
+                }
             }
+            try FileSystem.synchronizeDirectory(of: target)
+            if !logs.isEmpty {
+                for suffix in [""] + logs {
+                    guard unlink(target + suffix) == 0 else {
+                        throw .system("Cannot move \(target + suffix) out of the way", reason: .ioError)
+                    }
+                }
+                try FileSystem.synchronizeDirectory(of: target)
+            }
+            // The shared memory of a log is made anew from it.
+            unlink(target + "-shm")
+            guard rename(path, target) == 0 else {
+                throw .system("The copy could not take the store's place", reason: .ioError)
+            }
+        } catch {
+            discard()
+            throw error.adding(context: putBack(from: name, logs: logs))
         }
-        // The shared memory of a log is made anew from it.
-        unlink(target + "-shm")
-        try FileSystem.synchronizeDirectory(of: target)
-        guard link(target, name) == 0 else {
-            let number = errno
-            for suffix in ["-wal", "-journal"] { _ = rename(name + suffix, target + suffix) }
-            throw .system("Cannot keep \(target) as \(name)", reason: .cannotCreate, number: number)
+    }
+
+    /// - Returns: what is true of the store then.
+    private func putBack(from name: String, logs: [String]) -> String {
+        let suffixes = logs + [""]
+        for suffix in suffixes where !FileSystem.exists(target + suffix) { _ = link(name + suffix, target + suffix) }
+        guard suffixes.allSatisfy({ FileSystem.exists(target + $0) }),
+            (try? FileSystem.synchronizeDirectory(of: target)) != nil
+        else {
+            return """
+                Nothing was restored, and the store is whole as \(name), with what stands beside it: if it is missing, \
+                rename that back to \(target)
+                """
         }
-        guard rename(path, target) == 0 else {
-            let number = errno
-            unlink(name)
-            for suffix in ["-wal", "-journal"] { _ = rename(name + suffix, target + suffix) }
-            throw .system("The copy could not take the store's place", reason: .ioError, number: number)
-        }
+        for suffix in suffixes { unlink(name + suffix) }
+        return "Nothing was restored, and \(target) is unchanged"
     }
 
     /// Makes the swap durable.
@@ -303,8 +325,14 @@ struct StoreCopy {
         }
     }
 
-    /// Puts the file in place only if there is no other.
+    /// Puts the file in place only if there is no other. It may not last before ``synchronizeNew()``.
     func moveIn() throws(DatabaseError) {
+        do throws(DatabaseError) {
+            try StoreCopy.requireNoLog(of: target)
+        } catch {
+            discard()
+            throw error
+        }
         guard sealeddb_rename_exclusively(path, target) == 0 else {
             let number = errno
             discard()
@@ -314,6 +342,38 @@ struct StoreCopy {
                 number: number
             )
         }
-        try FileSystem.synchronizeDirectory(of: target)
+    }
+
+    /// A log or journal without a database would be taken for the new one's.
+    static func requireNoLog(of path: String) throws(DatabaseError) {
+        for log in [path + "-wal", path + "-journal"] {
+            var status = stat()
+            guard lstat(log, &status) == 0 else {
+                guard errno != ENOENT else { continue }
+                throw .system("Cannot examine \(log)", reason: .ioError)
+            }
+            // What has another name too was left by a restore that was killed, and is safe under that.
+            if status.st_size == 0 || status.st_nlink > 1, unlink(log) == 0 { continue }
+            throw DatabaseError(
+                extendedCode: SQLITE_CANTOPEN,
+                reason: .alreadyExists,
+                message: """
+                    \(log) belongs to a database that is gone, and would be taken for one of the new file. Nothing was \
+                    changed. Move it away, or bring back its database.
+                    """
+            )
+        }
+    }
+
+    func synchronizeNew() throws(DatabaseError) {
+        do throws(DatabaseError) {
+            try FileSystem.synchronizeDirectory(of: target)
+        } catch {
+            throw error.adding(
+                context: """
+                    \(target) is complete, but the directory could not be synced: after a power failure it may be missing
+                    """
+            )
+        }
     }
 }

@@ -84,10 +84,10 @@ public struct StoreRestore: Sendable {
             lock = try StoreLock(target)
             StoreCopy.removeLeftovers(of: target)
             (copy, totals) = try verifiedCopy(beside: target, from: source, progress: progress)
-            try copy.swapIn(keepingOldUnder: replacedPath)
         } catch {
             throw error.adding(context: context)
         }
+        try copy.swapIn(keepingOldUnder: replacedPath)
         try copy.synchronizeSwap()
         lock.release()
         usageLock.release()

@@ -81,6 +81,11 @@ enum FileSystem {
         return lstat(path, &status) == 0
     }
 
+    /// False only if there certainly is none.
+    static func mayExist(_ path: String) -> Bool {
+        exists(path) || (errno != ENOENT && errno != ENOTDIR)
+    }
+
     /// Whether one of this process's descriptors is that file.
     static func isOpenInThisProcess(_ path: String) -> Bool {
         var wanted = stat()

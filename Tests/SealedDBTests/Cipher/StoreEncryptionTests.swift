@@ -85,4 +85,31 @@ struct StoreEncryptionTests {
         #expect(throws: DatabaseError.self) { try encryption.run { _ in throw Stop() } }
         #expect(directory.names == ["plain", "sealed"])
     }
+
+    /// SQLite would take it for the new store's, and nothing would open that.
+    @Test(arguments: ["-wal", "-journal"])
+    func logOfAnotherDatabaseIsInTheWay(suffix: String) throws {
+        try makePlain(pageSize: 4096)
+        try directory.write("db" + suffix, Data("log of a database that is gone".utf8))
+        let encryption = StoreEncryption(
+            plaintextPath: directory.file("plain"),
+            path: directory.file("db"),
+            key: try .testing(1)
+        )
+        let error = try #require(#expect(throws: DatabaseError.self) { try encryption.run() })
+        #expect(error.reason == .alreadyExists)
+        #expect(directory.names == ["db" + suffix, "plain"])
+        // Left by a restore that was killed: it has another name, under which it is kept.
+        #expect(link(directory.file("db" + suffix), directory.file("kept" + suffix)) == 0)
+        try encryption.run()
+        #expect(directory.names == ["db", "kept" + suffix, "plain"])
+    }
+
+    @Test func whatAKilledRunLeftIsRemoved() throws {
+        try makePlain(pageSize: 4096)
+        try directory.write(".db.sealdb-0123456789abcdef", Data("half a copy".utf8))
+        try StoreEncryption(plaintextPath: directory.file("plain"), path: directory.file("db"), key: try .testing(1))
+            .run()
+        #expect(directory.names == ["db", "plain"])
+    }
 }
