@@ -91,24 +91,53 @@ enum SecretFile {
 
     // MARK: Writing
 
-    /// Creates the file with mode 0600 and syncs it and its directory; an existing file is never overwritten.
+    /// Creates the file with mode 0600, whole, and syncs it and its directory; an existing file is never overwritten.
     static func create(
         atPath path: String,
         what: String,
         _ contents: UnsafeRawBufferPointer
     ) throws(DatabaseError) {
         do throws(DatabaseError) {
-            try FileSystem.createExclusively(path)
+            guard !FileSystem.mayExist(path) else {
+                throw .system("Cannot create \(path)", reason: .alreadyExists, number: EEXIST)
+            }
+            let copy = try temporary(for: path)
+            do throws(DatabaseError) {
+                try write(contents, to: copy, what: what)
+                guard sealeddb_rename_exclusively(copy, path) == 0 else {
+                    let number = errno
+                    throw .system(
+                        "Cannot create \(path)",
+                        reason: number == EEXIST ? .alreadyExists : .cannotCreate,
+                        number: number
+                    )
+                }
+            } catch {
+                unlink(copy)
+                throw error
+            }
         } catch {
             throw error.adding(context: "The \(what) was not written")
         }
         do throws(DatabaseError) {
-            try write(contents, to: path, what: what)
             try FileSystem.synchronizeDirectory(of: path)
         } catch {
-            unlink(path)
-            throw error
+            throw error.adding(context: "The \(what) \(path) is complete, but after a power failure may be missing")
         }
+    }
+
+    /// An empty file beside that of the path. Others that were left by a process that was killed are removed: they may
+    /// hold keys.
+    private static func temporary(for path: String) throws(DatabaseError) -> String {
+        let prefix = ".\(FileSystem.name(of: path)).sealdb-"
+        let directory = FileSystem.directory(of: path)
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? [] where name.hasPrefix(prefix)
+        {
+            unlink("\(directory)/\(name)")
+        }
+        let temporary = "\(directory)/\(prefix)\(try FileSystem.randomName())"
+        try FileSystem.createExclusively(temporary)
+        return temporary
     }
 
     /// Replaces the file in one step by one of the same owner and mode, synced to disk.
@@ -117,15 +146,7 @@ enum SecretFile {
         what: String,
         _ contents: UnsafeRawBufferPointer
     ) throws(DatabaseError) {
-        let prefix = temporaryPrefix(for: path)
-        // What was left by one that was killed, which may hold keys. Nobody else is writing: the caller has the lock.
-        let directory = FileSystem.directory(of: path)
-        for name in (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? [] where name.hasPrefix(prefix)
-        {
-            unlink("\(directory)/\(name)")
-        }
-        let copy = "\(directory)/\(prefix)\(try FileSystem.randomName())"
-        try FileSystem.createExclusively(copy)
+        let copy = try temporary(for: path)
         do throws(DatabaseError) {
             try FileSystem.copyAttributes(from: path, to: copy)
             try write(contents, to: copy, what: what)
@@ -141,10 +162,6 @@ enum SecretFile {
         } catch {
             throw error.adding(context: "The \(what) \(path) is changed, but after a power failure may be as before")
         }
-    }
-
-    private static func temporaryPrefix(for path: String) -> String {
-        ".\(FileSystem.name(of: path)).sealdb-"
     }
 
     private static func write(

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CSealedDBSystem
 import Foundation
 import SealedDB
 
@@ -60,15 +61,26 @@ enum Store {
         if lstat(path, &status) == 0 {
             throw Failure(.cannotCreate, "\(path) exists already. Nothing was done.")
         }
+        for log in [path + "-wal", path + "-journal"] where lstat(log, &status) == 0 && status.st_size > 0 {
+            throw Failure(
+                .cannotCreate,
+                "\(log) belongs to a database that is gone, and would be taken for one of the new file. Nothing was done."
+            )
+        }
     }
 
-    /// Makes an encrypted file of one page, and opens it again to see that the key works.
-    static func create(_ path: String, key: Key, settings: CipherSettings = .init()) throws {
-        // Exclusively, so that a file made meanwhile by somebody else is never taken for ours.
-        let descriptor = Foundation.open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else {
-            throw Failure(.cannotCreate, "Cannot create \(path): \(String(cString: strerror(errno))).")
+    /// Makes an encrypted file of one page, and opens it again to see that the key works, before it gets its name.
+    static func create(_ store: String, key: Key, settings: CipherSettings = .init()) throws {
+        let directory = store.lastIndex(of: "/").map { String(store[...$0]) } ?? "./"
+        let prefix = ".\(store[(store.lastIndex(of: "/").map(store.index(after:)) ?? store.startIndex)...]).sealdb-"
+        // Of one that was killed.
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? [] where name.hasPrefix(prefix)
+        {
+            unlink(directory + name)
         }
+        let path = directory + prefix + String(UInt64.random(in: 0 ... .max), radix: 16)
+        let descriptor = Foundation.open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw failure("Cannot create \(store)") }
         close(descriptor)
         do {
             let database = try open(path, key: key, settings: settings, lockWait: 0)
@@ -79,9 +91,23 @@ enum Store {
             guard try StoreInfo.inspect(path: path, key: nil).kind != .plaintext else {
                 throw Failure(.software, "The new file is not encrypted. It was removed.")
             }
+            // So that a file made meanwhile by somebody else is never taken for ours.
+            guard sealeddb_rename_exclusively(path, store) == 0 else { throw failure("Cannot create \(store)") }
         } catch {
             for suffix in ["", "-journal", "-wal", "-shm"] { unlink(path + suffix) }
             throw error
         }
+        let parent = Foundation.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        defer { if parent >= 0 { close(parent) } }
+        guard parent >= 0, fsync(parent) == 0 else {
+            throw failure(
+                "\(store) is complete, but may be missing after a power failure: \(directory) cannot be synced",
+                .inputOutput
+            )
+        }
+    }
+
+    private static func failure(_ message: String, _ status: ExitStatus = .cannotCreate) -> Failure {
+        Failure(status, "\(message): \(String(cString: strerror(errno))).")
     }
 }

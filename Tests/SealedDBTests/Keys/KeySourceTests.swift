@@ -30,7 +30,10 @@ struct KeySourceTests {
 
     @Test func createdFileIsPrivateAndRead() throws {
         let path = directory.file("key")
+        // Left by one that was killed; it may hold a key.
+        try directory.write(".key.sealdb-0123456789abcdef", Data("half".utf8))
         try KeyFile.create(atPath: path)
+        #expect(directory.names == ["key"])
         var status = stat()
         #expect(stat(path, &status) == 0)
         #expect(status.st_mode & 0o777 == 0o600)
