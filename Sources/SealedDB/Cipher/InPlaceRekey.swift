@@ -20,6 +20,8 @@ struct InPlaceRekey {
         opening.takesLock = false
         let connection = try opening.open()
         do throws(DatabaseError) {
+            // A journal whose deletion is not synced could bring the old key back.
+            try connection.run("PRAGMA synchronous = EXTRA")
             // Whoever is in the way is found out here; sqlite3_rekey would not tell.
             try connection.run("BEGIN EXCLUSIVE")
         } catch {
@@ -36,21 +38,36 @@ struct InPlaceRekey {
 
         var fresh = opening
         fresh.key = newKey
+        let confirmed: Connection
         do throws(DatabaseError) {
-            let confirmed = try fresh.open()
-            defer { confirmed.close() }
+            confirmed = try fresh.open()
+        } catch {
+            throw failure(error, opening)
+        }
+        defer { confirmed.close() }
+        do throws(DatabaseError) {
             // Until the log is in the file, the file alone still has the old key.
             _ = try confirmed.integer("PRAGMA wal_checkpoint(TRUNCATE)")
         } catch {
-            let isOldKey = (try? opening.open().close()) != nil
-            throw DatabaseError(
+            throw error.adding(context: "The store has the new key, but its log could not be written back")
+        }
+    }
+
+    /// What became of the store, which did not open with the new key.
+    private func failure(_ error: DatabaseError, _ opening: StoreOpening) -> DatabaseError {
+        if (try? opening.open().close()) != nil {
+            return DatabaseError(
                 extendedCode: error.extendedCode,
-                reason: isOldKey ? .unverified : error.reason,
-                message: isOldKey
-                    ? "Rekeying failed. The store is whole under the old key. Look for a full disk or another user of it."
-                    : "After rekeying neither key opens the store. Keep both keys and the file, and restore a backup."
+                reason: .unverified,
+                message:
+                    "Rekeying failed. The store is whole under the old key. Look for a full disk or another user of it."
             )
         }
+        // Which key it has is for the next opening to tell: a page that cannot be read looks like a wrong key.
+        return error.adding(
+            context:
+                "Rekeying ended in a failure, and the store has one of the two keys. Keep both, and look which opens it"
+        )
     }
 
     /// Who has the store open could go on only with the old key, in a file that has the new one.
