@@ -13,7 +13,8 @@ public struct Configuration: Sendable {
     public var cacheSize: Int?
     /// `nil` leaves the file's mode; a ``DatabaseQueue`` then takes WAL. https://www.sqlite.org/pragma.html#pragma_journal_mode
     public var journalMode: JournalMode?
-    /// `nil` keeps the engine's default, which is FULL. https://www.sqlite.org/pragma.html#pragma_synchronous
+    /// `nil` takes EXTRA: with FULL, the engine's default, a power failure can undo the last commits of a rollback
+    /// journal. In WAL mode the two are the same. https://www.sqlite.org/pragma.html#pragma_synchronous
     public var synchronous: Synchronous?
     /// How many prepared statements a connection keeps for their next use, by their text; 0 for none. Default 64.
     public var statementCacheCapacity = 64
@@ -104,7 +105,6 @@ public struct Configuration: Sendable {
         var result = self
         result.journalMode = journalMode ?? .wal
         result.cacheSize = cacheSize ?? 32 * 1024
-        result.synchronous = synchronous ?? .full
         return result
     }
 

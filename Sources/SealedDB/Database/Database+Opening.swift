@@ -150,8 +150,6 @@ extension Database {
                 )
             }
         }
-        if let synchronous = configuration.synchronous {
-            try connection.run("PRAGMA synchronous = \(synchronous.rawValue)")
-        }
+        try connection.run("PRAGMA synchronous = \((configuration.synchronous ?? .extra).rawValue)")
     }
 }

@@ -173,6 +173,16 @@ struct DatabaseTests {
         #expect(!Database(path: nil, configuration: configuration).open())
     }
 
+    /// With FULL a power failure can undo the last commit of a rollback journal.
+    @Test func commitsAreSyncedToTheLast() throws {
+        let database = try Database.testing(directory.file("db"))
+        #expect(try database.integers("PRAGMA synchronous") == [3])
+        database.close()
+        let queue = try DatabaseQueue(path: directory.file("db"), configuration: database.configuration)
+        #expect(try queue.inDatabase { try $0.integers("PRAGMA synchronous") } == [3])
+        queue.close()
+    }
+
     @Test func settingsTakeEffect() throws {
         var configuration = Configuration()
         configuration.cacheSize = 4096
