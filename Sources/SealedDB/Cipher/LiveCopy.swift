@@ -42,9 +42,16 @@ final class LiveCopy {
         do throws(DatabaseError) {
             target = try file.openTarget(sealing, pageSize: totals.size)
             do throws(DatabaseError) {
-                backup = try Backup(from: source, to: target)
-                // Attaches it to the source, and counts the pages.
-                _ = try backup.step(pages: 0)
+                let backup = try Backup(from: source, to: target)
+                self.backup = backup
+                do throws(DatabaseError) {
+                    // Attaches it to the source, and counts the pages.
+                    _ = try backup.step(pages: 0)
+                } catch {
+                    // Before its target: SQLite would use that when the source closes.
+                    source.end(backup)
+                    throw error
+                }
             } catch {
                 target.close()
                 throw error
