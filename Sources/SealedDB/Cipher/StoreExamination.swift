@@ -37,7 +37,7 @@ struct StoreExamination {
         }
         let parameters = match.cipher.parameters
         self.match = parameters
-        guard match.hasFirstPage else {
+        guard match.hasFirstPage || logHasFirstPage(match.cipher) else {
             damagedPages = [1]
             return result(.damagedFirstPage)
         }
@@ -89,6 +89,14 @@ struct StoreExamination {
 
     /// Whether changes may stand beside the file that are newer than it.
     var hasLog: Bool { siblings.contains("-wal") || siblings.contains("-journal") }
+
+    /// Whether SQLite has another first page than the file, which was being written when a process was killed or the
+    /// power failed.
+    private func logHasFirstPage(_ cipher: PageCipher) -> Bool {
+        let journal = RollbackJournal(ofStore: path)?.pages(atMost: 8) ?? []
+        return journal.contains { $0.number == 1 && cipher.authenticates($0.bytes, number: 1) }
+            || WriteAheadLog(ofStore: path)?.contains { $0 == 1 && cipher.authenticates($1(), number: 1) } ?? false
+    }
 
     private var possiblePageSizes: [Int] {
         guard fileSize > 0 else { return [] }

@@ -225,4 +225,33 @@ struct StoreDiagnosisTests {
         right.close()
         #expect(!directory.names.contains("db-journal"))
     }
+
+    /// The first page was being written when the power failed; the log has it whole.
+    @Test(arguments: [Configuration.JournalMode.wal, .delete])
+    func tornFirstPageThatALogHolds(mode: Configuration.JournalMode) throws {
+        var configuration = Configuration(key: try .testing(1))
+        configuration.cipherSettings = .sqlCipher3
+        configuration.journalMode = mode
+        let owner = Database(path: directory.file("owned"), configuration: configuration)
+        try owner.openVerified()
+        try owner.fill(rows: 300)
+        #expect(owner.executeStatements("PRAGMA wal_checkpoint(TRUNCATE); PRAGMA cache_size = 1"))
+        #expect(owner.beginImmediateTransaction())
+        try owner.executeUpdate("PRAGMA user_version = 5", values: nil)
+        try owner.executeUpdate("UPDATE t SET body = body || 'x'", values: nil)
+        if mode == .wal { #expect(owner.commit()) }
+        let log = mode == .wal ? "-wal" : "-journal"
+        for suffix in ["", log] { try write("db\(suffix)", directory.bytes("owned\(suffix)")) }
+        if mode == .delete { #expect(owner.rollback()) }
+        owner.close()
+        var bytes = try directory.bytes("db")
+        bytes.replaceSubrange(512..<1024, with: Data(count: 512))
+        try write("db", bytes)
+        #expect(try finding(key: .testing(1)) == .olderFormat)
+        #expect(try finding(key: .testing(2)) == .wrongKey)
+        try StoreMigration(path: directory.file("db"), key: try .testing(1)).run()
+        let migrated = try Database.testing(directory.file("db"))
+        #expect(try migrated.integers("SELECT count(*) FROM t") == [300])
+        migrated.close()
+    }
 }
