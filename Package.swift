@@ -75,6 +75,22 @@ let package = Package(
             ]
         ),
         .testTarget(name: "sealdbTests", dependencies: ["SealedDB", "sealdb", "BookStore", "ObjectFetcher", "Soak"]),
+        // The fault harness, the program that it runs beside sealdb, and its short form as tests.
+        .executableTarget(
+            name: "FaultHarness",
+            dependencies: [
+                "SQLiteEngine", "sealdb", "FaultSubject",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Tests/FaultHarness",
+            exclude: ["Interposer"]
+        ),
+        .executableTarget(
+            name: "FaultSubject",
+            dependencies: ["SealedDB", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+            path: "Tests/FaultSubject"
+        ),
+        .testTarget(name: "FaultTests", dependencies: ["SealedDB", "FaultHarness"]),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,0 +1,210 @@
+import Foundation
+
+/// How a trial ended, as far as a user can know.
+struct Ending: Sendable {
+    /// The exit code; `nil` if the process was killed or the power failed before it ended.
+    var status: Int32?
+    var output: String
+    var error: String
+    /// Whether a part of the trial's fault was that a file could not be removed.
+    var mayLeaveTemporaries = false
+    /// Whether anything was disturbed. If not, the operation must succeed.
+    var wasDisturbed = true
+    /// Whether it could not say what went wrong.
+    var mayBeSilent = false
+    /// Whether it ran on what a trial left.
+    var isFollowUp = false
+}
+
+/// What is found in a directory after a trial, and what is wrong with it.
+struct Verdict: Sendable {
+    enum Reached: Sendable, Equatable { case before, after, either, neither }
+
+    var reached = Reached.neither
+    var problems: [String] = []
+}
+
+/// Looks at what a trial left, with nothing but SQLite's C interface and the bytes of the files.
+struct Judge {
+    let operation: Operation
+    let directory: String
+    /// Whether the new key is tried first: trying a key may undo a transaction that was cut short.
+    var triesNewKeyFirst = false
+
+    func verdict(_ ending: Ending) throws -> Verdict {
+        var verdict = Verdict()
+        let names = try Files.names(in: directory)
+        verdict.problems += leftovers(names, ending)
+        verdict.problems += try leaks(names)
+        var reached: [Verdict.Reached] = []
+        for target in operation.targets {
+            let (state, problem) = isAside(target, names, ending) ? (.before, nil) : examine(target, ending)
+            reached.append(state)
+            if let problem { verdict.problems.append(problem) }
+        }
+        let definite = Set(reached.filter { $0 != .either })
+        verdict.reached = definite.count <= 1 ? definite.first ?? .either : .neither
+        if definite.count > 1 { verdict.problems.append("the files do not belong together: \(reached)") }
+        if verdict.reached == .after && !isKept(names) {
+            verdict.problems.append("the store that was there before is not kept whole")
+        }
+        verdict.problems += lies(verdict.reached, ending)
+        return verdict
+    }
+
+    // MARK: Files
+
+    private static let journals = ["-journal", "-wal", "-shm"]
+
+    private func leftovers(_ names: [String], _ ending: Ending) -> [String] {
+        names.filter { name in
+            if operation.files[name] != nil || operation.targets.contains(where: { $0.file == name }) { return false }
+            let isJournal = Judge.journals.contains(where: name.hasSuffix)
+            if let kept = operation.keeps, name.hasPrefix(kept.prefix) { return false }
+            // Empty, and none of the store's; the next user of that store removes it.
+            if name.hasSuffix("-sealdb-lock") && (ending.wasDisturbed || ending.isFollowUp) { return false }
+            let isTemporary = operation.temporaries.contains(where: name.hasPrefix)
+            if isTemporary { return !(ending.status == nil || ending.mayLeaveTemporaries) }
+            // Who reads a database in WAL mode without the right to write it cannot clear up.
+            if operation.openFiles.contains(name) && isJournal { return false }
+            return !(isJournal && ending.wasDisturbed)
+        }.map { "left over: \($0)" }
+    }
+
+    private static let secrets: [[UInt8]] =
+        [Array(Seed.marker.utf8)] + TestKey.allCases.flatMap { [$0.bytes, Array($0.hexadecimal.utf8)] }
+
+    private func leaks(_ names: [String]) throws -> [String] {
+        try names.compactMap { name -> String? in
+            if operation.openFiles.contains(where: { name == $0 || name.hasPrefix(".\($0).sealdb-") }) { return nil }
+            if name.hasSuffix(".key") || name.hasSuffix("-shm") { return nil }
+            let bytes = try Files.read(directory + "/" + name)
+            let leaked = Judge.secrets.contains { secret in Files.contains(bytes, secret) }
+            return leaked ? "plaintext or a key in \(name)" : nil
+        }
+    }
+
+    // MARK: Contents
+
+    private func examine(_ target: Operation.Target, _ ending: Ending) -> (Verdict.Reached, String?) {
+        let path = directory + "/" + target.file
+        var status = stat()
+        let isThere = lstat(path, &status) == 0
+        var matches: [Operation.State] = []
+        var faults: [String] = []
+        var keys: [String] = []
+        let states = target.before == target.after ? [target.before] : [target.before, target.after]
+        for state in triesNewKeyFirst ? states.reversed() : states {
+            switch state {
+            case .absent:
+                if !isThere { matches.append(state) }
+            case .keyFile:
+                guard isThere else { continue }
+                let bytes = (try? Files.read(path)) ?? []
+                let isWhole = bytes.count == 65 && bytes.dropLast().allSatisfy { isxdigit(Int32($0)) != 0 }
+                if isWhole { matches.append(state) } else { faults.append("\(bytes.count) bytes, not a key") }
+            case .key(let key):
+                if isThere, (try? Files.read(path)) == key.fileContents { matches.append(state) }
+            case .ring(let active, let ids):
+                guard isThere else { continue }
+                if holdsRing(path, active, ids) { matches.append(state) }
+            case .store(let key, let settings, let digest):
+                guard isThere else { continue }
+                switch StoreProbe.find(path, key: key?.specification, pragmas: settings) {
+                case .absent, .locked: break
+                case .damaged(let what): faults.append("under \(name(key)): \(what)")
+                case .whole(let contents):
+                    keys.append(name(key))
+                    if contents.digest == digest { matches.append(state) }
+                    if let load = operation.load { faults += missing(contents.batches, load, ending) }
+                }
+            }
+        }
+        if Set(keys).count > 1 { faults.append("opens with several keys: \(keys)") }
+        if matches.isEmpty && faults.isEmpty {
+            faults.append(keys.isEmpty ? "neither as before nor as after, and no key opens it" : "rows are missing")
+        }
+        let reached: Verdict.Reached =
+            matches.count != 1 ? .neither : states.count == 1 ? .either : matches[0] == target.after ? .after : .before
+        return (reached, faults.isEmpty ? nil : "\(target.file): " + faults.joined(separator: "; "))
+    }
+
+    /// Whether the store has only the name under which it is kept, and nobody was told otherwise.
+    private func isAside(_ target: Operation.Target, _ names: [String], _ ending: Ending) -> Bool {
+        guard operation.keeps?.mayBeAlone == true, target.file == "db", !names.contains(target.file) else {
+            return false
+        }
+        return isKept(names) && (ending.status == nil || ending.error.contains("if it is missing"))
+    }
+
+    /// Whether what had to be kept of the state before is there.
+    private func isKept(_ names: [String]) -> Bool {
+        guard let kept = operation.keeps, case .store(let key, let settings, let digest) = kept.state else {
+            return true
+        }
+        return names.contains { name in
+            guard name.hasPrefix(kept.prefix), !Judge.journals.contains(where: name.hasSuffix) else { return false }
+            let found = StoreProbe.find(directory + "/" + name, key: key?.specification, pragmas: settings)
+            if case .whole(let contents) = found { return contents.digest == digest }
+            return false
+        }
+    }
+
+    private func holdsRing(_ path: String, _ active: String, _ ids: [String]) -> Bool {
+        let text = String(decoding: (try? Files.read(path)) ?? [], as: UTF8.self)
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        guard lines.prefix(2) == ["sealdb-keyring 1", "active \(active)"], lines.last == "" else { return false }
+        let entries = lines.dropFirst(2).dropLast().map { $0.split(separator: " ") }
+        return entries.map { String($0[0]) } == ids
+            && entries.allSatisfy { entry in
+                guard entry.count == 3, entry[1] == "key", entry[2].count == 64 else { return false }
+                let known = TestKey.allCases.first { "\($0)" == entry[0] }
+                return known.map { $0.hexadecimal == entry[2] } ?? true
+            }
+    }
+
+    private func name(_ key: TestKey?) -> String { key.map { "the \($0) key" } ?? "no key" }
+
+    private func missing(_ batches: [Int: Int], _ load: Operation.Load, _ ending: Ending) -> [String] {
+        let lines = ending.output.split(separator: "\n", omittingEmptySubsequences: false)
+        let acknowledged = lines.dropLast().compactMap { Int($0) }
+        var faults = acknowledged.filter { batches[$0] == nil }.map { "the acknowledged batch \($0) is missing" }
+        faults += batches.filter { $0.value != 3 }.map { "batch \($0.key) has \($0.value) of 3 rows" }
+        if load.isOrdered {
+            let last = batches.keys.max() ?? 0
+            // Where a commit failed, later ones may have succeeded.
+            if ending.error.isEmpty && last != batches.count {
+                faults.append("of \(last) batches there are \(batches.count)")
+            }
+            if ending.status == 0 && last < load.batches { faults.append("success, but only \(last) batches") }
+        }
+        return faults
+    }
+
+    // MARK: Words
+
+    private static let documentedStatuses: Set<Int32> = [0, 64, 65, 66, 70, 73, 74, 75, 78]
+
+    /// Where exit code and output say something else than the files.
+    private func lies(_ reached: Verdict.Reached, _ ending: Ending) -> [String] {
+        guard let status = ending.status else {
+            // The result is printed when the work is done, and not before.
+            let saidDone = operation.load == nil && !ending.output.isEmpty
+            return saidDone && reached == .before ? ["it said that it was done, and was not"] : []
+        }
+        if !ending.wasDisturbed && status != 0 { return ["undisturbed, it exits \(status): \(ending.error)"] }
+        if status < 0 { return ["signal \(-status) ended it: \(ending.error)"] }
+        if operation.isOfSealdb && !Judge.documentedStatuses.contains(status) {
+            return ["it exits \(status), which is not what happened: \(ending.error)"]
+        }
+        if status == 0 { return reached == .before ? ["it exits 0, and has not done it"] : [] }
+        if ending.error.isEmpty && ending.mayBeSilent { return [] }
+        if ending.error.isEmpty { return ["it exits \(status) without a word"] }
+        guard reached == .before || reached == .after, operation.failure == .before else { return [] }
+        if operation.saysUnknown.contains(where: ending.error.contains) { return [] }
+        // The result is written when all is done.
+        let saysAfter = (operation.saysAfter + ["Cannot write the result"]).contains(where: ending.error.contains)
+        if saysAfter == (reached == .after) { return [] }
+        return ["it exits \(status) and says the state is not \(reached), which it is: \(ending.error)"]
+    }
+}

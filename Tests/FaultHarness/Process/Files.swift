@@ -1,0 +1,92 @@
+import Foundation
+
+/// Whole files, by plain system calls: a trial reads and writes a handful.
+enum Files {
+    typealias Bytes = [UInt8]
+
+    static func read(_ path: String) throws -> Bytes {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw failure(path) }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw failure(path) }
+        var bytes = Bytes(repeating: 0, count: Int(status.st_size))
+        var count = 0
+        while count < bytes.count {
+            let got = bytes.withUnsafeMutableBytes { Glibc.read(descriptor, $0.baseAddress! + count, $0.count - count) }
+            guard got > 0 else { break }
+            count += got
+        }
+        bytes.removeLast(bytes.count - count)
+        return bytes
+    }
+
+    static func write(_ path: String, _ bytes: Bytes) throws {
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw failure(path) }
+        defer { close(descriptor) }
+        var count = 0
+        while count < bytes.count {
+            let put = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress! + count, $0.count - count) }
+            guard put > 0 else { throw failure(path) }
+            count += put
+        }
+    }
+
+    static func names(in directory: String) throws -> [String] {
+        guard let stream = opendir(directory) else { throw failure(directory) }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while let entry = readdir(stream) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name != "." && name != ".." { names.append(name) }
+        }
+        return names.sorted()
+    }
+
+    /// Makes the directory hold exactly these files. Two that are alike are one with two names: nothing else that is
+    /// encrypted is ever alike.
+    static func fill(_ directory: String, with files: [String: Bytes]) throws {
+        for name in try names(in: directory) {
+            let path = directory + "/" + name
+            if unlink(path) != 0 { try FileManager.default.removeItem(atPath: path) }
+        }
+        for (name, bytes) in files {
+            let twin = files.first { $0.key < name && $0.value.count == bytes.count && $0.value == bytes }
+            if twin == nil || bytes.isEmpty { try write(directory + "/" + name, bytes) }
+        }
+        for (name, bytes) in files where !bytes.isEmpty {
+            let twins = files.filter { $0.value.count == bytes.count && $0.value == bytes }.keys
+            if let first = twins.min(), first != name, link(directory + "/" + first, directory + "/" + name) != 0 {
+                throw failure(name)
+            }
+        }
+    }
+
+    static func contents(of directory: String) throws -> [String: Bytes] {
+        var files: [String: Bytes] = [:]
+        for name in try names(in: directory) { files[name] = try read(directory + "/" + name) }
+        return files
+    }
+
+    /// Whether the bytes hold this sequence.
+    static func contains(_ bytes: Bytes, _ sequence: Bytes) -> Bool {
+        bytes.withUnsafeBytes { buffer in
+            guard var next = buffer.baseAddress else { return false }
+            let end = next + buffer.count
+            while end - next >= sequence.count,
+                let found = memchr(next, Int32(sequence[0]), end - next - sequence.count + 1)
+            {
+                if memcmp(found, sequence, sequence.count) == 0 { return true }
+                next = UnsafeRawPointer(found) + 1
+            }
+            return false
+        }
+    }
+
+    private static func failure(_ path: String) -> HarnessError {
+        HarnessError("\(path): \(String(cString: strerror(errno)))")
+    }
+}
