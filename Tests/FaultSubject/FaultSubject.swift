@@ -153,10 +153,8 @@ struct KeyFirst: ParsableCommand {
             from: try FaultSubject.key(inFile: keyFile),
             to: try FaultSubject.key(inFile: newKeyFile)
         )
-        try Data(contentsOf: URL(fileURLWithPath: newKeyFile)).write(
-            to: URL(fileURLWithPath: keyFile),
-            options: .atomic
-        )
+        // A second copy, so that the key file changes at once and nothing else is there to be found.
+        guard rename("copy." + newKeyFile, keyFile) == 0 || errno == ENOENT else { throw ExitCode.failure }
         try rotation.run()
         try FaultSubject.acknowledge("rotated")
     }

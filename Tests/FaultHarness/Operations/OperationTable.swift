@@ -31,7 +31,9 @@ enum OperationTable {
             arguments: [
                 Program.subject, "key-first", "db", "--key-file", "app.key", "--new-key-file", TestKey.new.file,
             ],
-            files: seed.files.adding(["app.key": TestKey.old.fileContents]).adding(TestKey.files),
+            files: seed.files.adding(TestKey.files).adding([
+                "app.key": TestKey.old.fileContents, "copy." + TestKey.new.file: TestKey.new.fileContents,
+            ]),
             targets: [
                 .init(file: "app.key", before: .key(.old), after: .key(.new)),
                 .init(file: "db", before: .store(.old, digest: seed.digest), after: .store(.new, digest: seed.digest)),
