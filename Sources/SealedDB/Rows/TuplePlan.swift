@@ -53,7 +53,9 @@ struct TuplePlan {
     /// if the memory is not what this lays out, should a type ever change its size.
     @usableFromInline
     func read(_ statement: Statement, into place: UnsafeMutableRawBufferPointer) -> Bool {
-        guard isUsual, place.count == stride, let start = place.baseAddress, statement.hasColumn(Int32(truncatingIfNeeded: count - 1)) else { return false }
+        guard isUsual, place.count == stride, let start = place.baseAddress,
+            statement.hasColumn(Int32(truncatingIfNeeded: count - 1))
+        else { return false }
         var rest = kinds
         var place = start
         var index: Int32 = 0
