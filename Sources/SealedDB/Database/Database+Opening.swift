@@ -150,6 +150,11 @@ extension Database {
                 )
             }
         }
-        try connection.run("PRAGMA synchronous = \((configuration.synchronous ?? .extra).rawValue)")
+        do throws(DatabaseError) {
+            try connection.run("PRAGMA synchronous = \((configuration.synchronous ?? .extra).rawValue)")
+        } catch {
+            // As in FMDB, what is no database is met by its first use, and nothing is ever written to it.
+            guard error.code == SQLITE_NOTADB, configuration.synchronous == nil else { throw error }
+        }
     }
 }
