@@ -296,13 +296,15 @@ final class Writer: @unchecked Sendable {
 
     private func complete(_ place: Int, ended: [Member], _ outcome: (Member) -> (any Error)?) {
         let outcomes = ended.map { ($0, outcome($0)) }
-        for (member, error) in outcomes {
+        for (_, error) in outcomes {
             if let error { database.closeIfUnusable(after: error) }
             lane.instruments.write(failed: error != nil)
-            member.end(error)
         }
+        // Who succeeded need not wait for a checkpoint; who failed finds the connection closed if it had to be.
+        for (member, error) in outcomes where error == nil { member.end(nil) }
         endTurn()
         lane.leave(place)
+        for (member, error) in outcomes where error != nil { member.end(error) }
     }
 
     private var hasRoom: Bool {
