@@ -104,6 +104,8 @@ struct StoreCopy {
         for suffix in ["-journal", "-wal"] where FileSystem.mayExist(path + suffix) {
             throw unverified("\(path + suffix) is left beside it")
         }
+        // The index of a log that is gone. SQLite leaves it when it cannot have a lock for a moment.
+        unlink(path + "-shm")
         try FileSystem.synchronize(path)
         try report(.swap, totals.count)
         return result
