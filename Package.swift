@@ -64,7 +64,7 @@ let package = Package(
         .testTarget(
             name: "SealedDBTests",
             dependencies: [
-                "SealedDB", "CSealedDBSystem", "CipherProbe", "KeyMemoryProbe",
+                "SealedDB", "SQLiteEngine", "CSealedDBSystem", "CipherProbe", "KeyMemoryProbe",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
                 .product(

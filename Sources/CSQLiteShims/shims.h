@@ -46,6 +46,7 @@ static inline int sealeddb_error_offset(sqlite3 *db) {
 
 // Takes effect only before SQLite's initialisation; SQLITE_MISUSE afterwards.
 static inline int sealeddb_disable_uri_filenames(void) { return sqlite3_config(SQLITE_CONFIG_URI, 0); }
+static inline int sealeddb_disable_memory_statistics(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
 
 // The file of a database, read beneath the codec. Opening the file a second time would drop the process's POSIX
 // locks on it when that descriptor is closed.

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+int baseline_start(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
+
 const char *baseline_sqlite_version(void) { return sqlite3_libversion(); }
 
 char *baseline_text(const char *sql) {

@@ -14,6 +14,7 @@ public struct Suite {
     ///   - isQuick: smaller stores.
     ///   - packageFile: the package index; `nil` leaves its cases out.
     public init(directory: String, isQuick: Bool, packageFile: String?) {
+        precondition(baseline_start() == 0, "SQLite was used before.")
         fixtures = Fixtures(directory: directory, isQuick: isQuick, packageFile: packageFile)
         makers = [.c: CMakers.all, .sealed: SealedMakers.all, .grdb: GRDBMakers.all]
         let makers = makers

@@ -17,6 +17,9 @@ enum Engine {
 
     private static let configured: Bool = {
         let code = sealeddb_disable_uri_filenames()
+        // They count under one mutex for the whole process at each allocation: connections on two cores would be slower
+        // than on one. SQLite advises the same: https://www.sqlite.org/compile.html#default_memstatus
+        _ = sealeddb_disable_memory_statistics()
         sqlite3_initialize()
         return code == SQLITE_OK
     }()

@@ -1,3 +1,4 @@
+import SQLiteEngine
 import SealedDB
 import Testing
 
@@ -10,6 +11,14 @@ struct EngineTests {
         #expect(engine.sqliteVersion == Database.sqliteLibVersion())
         #expect(Database.isSQLiteThreadSafe())
         #expect(Database.fmdbUserVersion() == "2.7.12")
+    }
+
+    @Test func connectionsShareNoStatistics() throws {
+        let db = Database()
+        defer { db.close() }
+        try db.openVerified()
+        try db.executeUpdate("CREATE TABLE t (text)", values: nil)
+        #expect(sqlite3_memory_used() == 0)
     }
 
     @Test(.enabled(if: !isEncrypting, "is about the plain build"))

@@ -11,6 +11,8 @@ typedef struct baseline baseline;
 
 // ---- The engine ----
 
+// Before anything else: no memory statistics, as SealedDB sets for the process, whoever comes first.
+int baseline_start(void);
 const char *baseline_sqlite_version(void);
 // The first column of a query's rows, one a line; for the caller to free.
 char *baseline_text(const char *sql);
