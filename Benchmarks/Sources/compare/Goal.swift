@@ -51,7 +51,13 @@ struct Goal {
         peer("Point query, all pages cached", "point.warm.transaction.typed"),
         peer("Codable, mixed", "read.mixed.codable"),
         Goal(
-            title: "Durable rows a second: 64 writers that share commits, against one by one",
+            title: "Durable rows a second: 64 tasks that share commits, against one by one",
+            measure: .ratio(encrypted("concurrency.writers.1"), encrypted("concurrency.tasks.64")),
+            limit: .atLeast,
+            bound: 10
+        ),
+        Goal(
+            title: "Durable rows a second: 64 threads that share commits, against one by one",
             measure: .ratio(encrypted("concurrency.writers.1"), encrypted("concurrency.batched.64")),
             limit: .atLeast,
             bound: 10

@@ -13,22 +13,40 @@ final class Writer: @unchecked Sendable {
     // @unchecked: written before the signal, and read after it.
     final class Member: @unchecked Sendable {
         let stop: StopFlag?
+        /// Whether a thread waits for the ``Verdict``; a task is resumed.
+        fileprivate let isThread: Bool
         /// The error of its own block.
         fileprivate var failure: (any Error)?
         private let settle: (_ error: (any Error)?) -> Void
 
-        init(stop: StopFlag?, settle: @escaping (_ error: (any Error)?) -> Void) {
+        init(stop: StopFlag?, isThread: Bool, settle: @escaping (_ error: (any Error)?) -> Void) {
             self.stop = stop
+            self.isThread = isThread
             self.settle = settle
         }
 
         fileprivate func end(_ error: (any Error)?) { settle(error) }
     }
 
+    /// What the threads of a shared transaction wait for: one wake-up for all of them.
+    final class Verdict: Sendable {
+        /// Left when every member's outcome is known.
+        let decided = DispatchGroup()
+        /// Left when the writer's turn is over.
+        let over = DispatchGroup()
+
+        fileprivate init() {
+            decided.enter()
+            over.enter()
+        }
+    }
+
     /// The transaction that is open now.
     private struct Batch {
         let began = DispatchTime.now().uptimeNanoseconds
         var members: [Member] = []
+        /// Made when a second member comes.
+        var verdict: Verdict?
     }
 
     let lane: Lane
@@ -66,16 +84,15 @@ final class Writer: @unchecked Sendable {
     /// Runs a block of `write` on this thread; returns when its transaction has ended.
     func write<T>(alone isAlone: Bool, _ block: (Database) throws -> T) throws -> T {
         let place = try lane.enter(shareable: !isAlone)
-        let ended = DispatchSemaphore(value: 0)
         var failure: (any Error)?
         var result: T?
-        let member = Member(stop: nil) { error in
-            failure = error
-            ended.signal()
+        let member = Member(stop: nil, isThread: true) { error in failure = error }
+        let verdict = perform(member, place: place, isAlone: isAlone) { db in result = try block(db) }
+        verdict?.decided.wait()
+        if let failure {
+            verdict?.over.wait()
+            throw failure
         }
-        perform(member, place: place, isAlone: isAlone) { db in result = try block(db) }
-        ended.wait()
-        if let failure { throw failure }
         return result!
     }
 
@@ -84,8 +101,8 @@ final class Writer: @unchecked Sendable {
         _ block: @escaping @Sendable (Database) throws -> T
     ) async throws -> T {
         try await Call<T>(lane).run(shareable: !isAlone) { [self] place, call in
-            let member = Member(stop: call.stop) { error in call.end(error) }
-            perform(member, place: place, isAlone: isAlone) { db in call.value = try block(db) }
+            let member = Member(stop: call.stop, isThread: false) { error in call.end(error) }
+            _ = perform(member, place: place, isAlone: isAlone) { db in call.value = try block(db) }
         }
     }
 
@@ -208,19 +225,24 @@ final class Writer: @unchecked Sendable {
     // MARK: Together
 
     /// Runs a block of `write` with the place held, and gives the place away.
-    func perform(_ member: Member, place: Int, isAlone: Bool, _ block: (Database) throws -> Void) {
+    /// - Returns: what to wait for; `nil` if the transaction has ended.
+    private func perform(
+        _ member: Member,
+        place: Int,
+        isAlone: Bool,
+        _ block: (Database) throws -> Void
+    ) -> Verdict? {
         database.connection?.enter()
         let isFirst = batch == nil
         do {
-            if isFirst { try begin(member) } else { try database.startSavePoint(withName: Writer.savepoint) }
+            if isFirst { try begin(member) } else { try run(Writer.savepoint) }
         } catch {
             if isFirst {
-                complete(place, ended: [member]) { _ in error }
-            } else {
-                member.failure = error
-                finish(member, isFirst: false, place: place, isAlone: isAlone)
+                complete(place, ended: [member], nil) { _ in error }
+                return nil
             }
-            return
+            member.failure = error
+            return finish(member, isFirst: false, place: place, isAlone: isAlone)
         }
         if isFirst { batch = Batch() }
         do {
@@ -230,28 +252,31 @@ final class Writer: @unchecked Sendable {
         } catch {
             member.failure = error
         }
-        finish(member, isFirst: isFirst, place: place, isAlone: isAlone)
+        return finish(member, isFirst: isFirst, place: place, isAlone: isAlone)
     }
 
     /// Keeps or undoes what the block did, and goes on with the next in line or the end of the transaction.
-    private func finish(_ member: Member, isFirst: Bool, place: Int, isAlone: Bool) {
+    private func finish(_ member: Member, isFirst: Bool, place: Int, isAlone: Bool) -> Verdict? {
         if isFirst, member.failure != nil {
             undo()
-            complete(place, ended: [member]) { $0.failure }
-            return
+            complete(place, ended: [member], nil) { $0.failure }
+            return nil
         }
         let ended: [Member]
+        let verdict = batch?.verdict
         do throws(DatabaseError) {
             guard database.isInTransaction else { throw .transactionLost }
             if !isFirst {
-                if member.failure != nil { try run("ROLLBACK TO \(Writer.savepoint)") }
-                try run("RELEASE \(Writer.savepoint)")
+                if member.failure != nil { try run(Writer.rollbackToSavepoint) }
+                try run(Writer.releaseSavepoint)
             }
             batch?.members.append(member)
             if !isAlone, hasRoom, let next = lane.nextShareable(at: place) {
+                let verdict = verdict ?? Verdict()
+                batch?.verdict = verdict
                 database.connection?.leave()
                 lane.wake(next, at: place)
-                return
+                return verdict
             }
             let start = Instruments.isOn ? DispatchTime.now().uptimeNanoseconds : 0
             try run("COMMIT")
@@ -264,15 +289,17 @@ final class Writer: @unchecked Sendable {
             batch = nil
         } catch {
             fail(member, place: place, because: error)
-            return
+            return nil
         }
-        complete(place, ended: ended) { $0.failure }
+        complete(place, ended: ended, verdict) { $0.failure }
+        return nil
     }
 
     /// Undoes everything, for all members.
     private func fail(_ last: Member, place: Int, because error: DatabaseError) {
         var members = batch?.members ?? []
         if members.last !== last { members.append(last) }
+        let verdict = batch?.verdict
         undo()
         let isLost = error == .transactionLost
         let cause = isLost ? last.failure as? DatabaseError ?? error : error
@@ -281,7 +308,7 @@ final class Writer: @unchecked Sendable {
                 ? "A block that shared the transaction made SQLite roll it back, and nothing of it is kept"
                 : "The transaction could not be committed, and nothing of it is kept"
         )
-        complete(place, ended: members) { member in
+        complete(place, ended: members, verdict) { member in
             isLost && member === last ? member.failure ?? error : shared
         }
     }
@@ -294,17 +321,24 @@ final class Writer: @unchecked Sendable {
         if database.isInTransaction { database.close() }
     }
 
-    private func complete(_ place: Int, ended: [Member], _ outcome: (Member) -> (any Error)?) {
+    private func complete(
+        _ place: Int,
+        ended: [Member],
+        _ verdict: Verdict?,
+        _ outcome: (Member) -> (any Error)?
+    ) {
         let outcomes = ended.map { ($0, outcome($0)) }
         for (_, error) in outcomes {
             if let error { database.closeIfUnusable(after: error) }
             lane.instruments.write(failed: error != nil)
         }
         // Who succeeded need not wait for a checkpoint; who failed finds the connection closed if it had to be.
-        for (member, error) in outcomes where error == nil { member.end(nil) }
+        for (member, error) in outcomes where member.isThread || error == nil { member.end(error) }
+        verdict?.decided.leave()
         endTurn()
         lane.leave(place)
-        for (member, error) in outcomes where error != nil { member.end(error) }
+        verdict?.over.leave()
+        for (member, error) in outcomes where !member.isThread && error != nil { member.end(error) }
     }
 
     private var hasRoom: Bool {
@@ -312,7 +346,9 @@ final class Writer: @unchecked Sendable {
         return Double(DispatchTime.now().uptimeNanoseconds - batch.began) / 1e9 < limits.maximumDuration
     }
 
-    private static let savepoint = "sealeddb_write"
+    private static let savepoint = "SAVEPOINT sealeddb_write"
+    private static let rollbackToSavepoint = "ROLLBACK TO sealeddb_write"
+    private static let releaseSavepoint = "RELEASE sealeddb_write"
 
     private func begin(_ member: Member) throws {
         try makeReady()

@@ -41,8 +41,9 @@ public struct Configuration: Sendable {
 
     /// How `write` of a queue or pool shares commits.
     public var writeBatching = WriteBatching()
-    /// How many connections a ``DatabasePool`` opens for `read`. `nil`, the default: as many as the machine has cores, at
-    /// least 2 and at most 16.
+    /// How many connections a ``DatabasePool`` opens for `read`, when so many blocks read at once; each has a page cache
+    /// of its own. `nil`, the default: twice as many as the machine has cores, since some will wait for the disk or for
+    /// their turn; at least 4 and at most 16.
     public var maximumReaderCount: Int?
 
     /// With a key, or in the clear.

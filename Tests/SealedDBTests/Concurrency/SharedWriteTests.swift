@@ -37,6 +37,24 @@ struct SharedWriteTests {
         return access
     }
 
+    enum Caller: CaseIterable, Sendable {
+        case task, thread
+
+        /// A call of `write` by a task, or by a thread.
+        func write(
+            _ access: any DatabaseAccess,
+            _ block: @escaping @Sendable (Database) throws -> Void
+        ) async throws {
+            switch self {
+            case .task: try await access.write(block)
+            case .thread:
+                try await withCheckedThrowingContinuation { done in
+                    Thread.detachNewThread { done.resume(with: Result { try access.write(block) }) }
+                }
+            }
+        }
+    }
+
     /// Holds the writer until `count` calls wait behind, so that they share a transaction in the order of `start`'s calls.
     private func behindABarrier(
         _ access: any DatabaseAccess & WriterOwner,
@@ -89,13 +107,13 @@ struct SharedWriteTests {
         #expect(try await access.read { db in try db.integers("SELECT count(*) FROM t") } == [20])
     }
 
-    @Test(arguments: Kind.allCases)
-    func aBlockThatThrowsIsUndoneAlone(kind: Kind) async throws {
+    @Test(arguments: Kind.allCases, Caller.allCases)
+    func aBlockThatThrowsIsUndoneAlone(kind: Kind, caller: Caller) async throws {
         struct Failure: Error {}
         let access = try access(kind)
         let calls = (0..<6).map { number in
             { @Sendable () async throws -> Void in
-                try await access.write { db in
+                try await caller.write(access) { db in
                     try db.executeUpdate("INSERT INTO t VALUES (?)", values: [number])
                     if number % 2 == 0 { throw Failure() }
                 }
@@ -112,7 +130,8 @@ struct SharedWriteTests {
         #expect(try await access.read { db in try db.integers("SELECT n FROM t") } == [1, 3, 5])
     }
 
-    @Test func aFailedCommitFailsThemAll() async throws {
+    @Test(arguments: Caller.allCases)
+    func aFailedCommitFailsThemAll(caller: Caller) async throws {
         let access = try access(.queue)
         // A reader elsewhere keeps a rollback journal's commit from finishing.
         try await access.writeWithoutTransaction { db in
@@ -124,7 +143,9 @@ struct SharedWriteTests {
         #expect(reading.next())
         let calls = (0..<3).map { number in
             { @Sendable () async throws -> Void in
-                try await access.write { db in try db.executeUpdate("INSERT INTO t VALUES (?)", values: [number]) }
+                try await caller.write(access) { db in
+                    try db.executeUpdate("INSERT INTO t VALUES (?)", values: [number])
+                }
             }
         }
         let tasks = try await behindABarrier(access, calls)
@@ -162,12 +183,12 @@ struct SharedWriteTests {
         #expect(alone?.extendedCode == 787)
     }
 
-    @Test(arguments: Kind.allCases)
-    func aRolledBackTransactionFailsThoseBefore(kind: Kind) async throws {
+    @Test(arguments: Kind.allCases, Caller.allCases)
+    func aRolledBackTransactionFailsThoseBefore(kind: Kind, caller: Caller) async throws {
         let access = try access(kind)
         let calls = (0..<4).map { number in
             { @Sendable () async throws -> Void in
-                try await access.write { db in
+                try await caller.write(access) { db in
                     try db.executeUpdate("INSERT INTO t VALUES (?)", values: [number])
                     if number == 2 { try db.executeUpdate("INSERT OR ROLLBACK INTO t VALUES (0)", values: nil) }
                 }

@@ -49,7 +49,12 @@
                 var configuration = try options.grdbConfiguration
                 configuration.maximumReaderCount = readers
                 let pool = try DatabasePool(path: path, configuration: configuration)
-                try atOnce(readers, pool) { db in _ = try db.integer(PointCases.warm) }
+                try Crew.meet(readers) { everybodyIsHere in
+                    try pool.read { db in
+                        _ = try db.integer(PointCases.warm)
+                        everybodyIsHere()
+                    }
+                }
                 return pool
             }
             for threads in ConcurrencyCases.threadCounts {
@@ -126,7 +131,12 @@
                             configuration.maximumReaderCount = way.connections - 1
                             let pool = try DatabasePool(path: path, configuration: configuration)
                             try pool.writeWithoutTransaction { db in try readNote(db) }
-                            try atOnce(way.connections - 1, pool, readNote)
+                            try Crew.meet(way.connections - 1) { everybodyIsHere in
+                                try pool.read { db in
+                                    try readNote(db)
+                                    everybodyIsHere()
+                                }
+                            }
                             try pool.close()
                         }
                         return UInt64(way.connections)
@@ -150,23 +160,6 @@
 
         private static func readNote(_ db: Database) throws {
             guard try db.integer("SELECT count(*) FROM note") == 1 else { throw Failure("GRDB: nothing to read") }
-        }
-
-        /// Reads on as many connections: GRDB opens one when all others are in use, so that each waits for the rest.
-        private static func atOnce(
-            _ connections: Int,
-            _ pool: DatabasePool,
-            _ read: @escaping (Database) throws -> Void
-        ) throws {
-            let present = Atomic(0)
-            let crew = Crew(connections) { _ in
-                try pool.read { db in
-                    try read(db)
-                    present.add(1, ordering: .relaxed)
-                    while present.load(ordering: .relaxed) < connections { sched_yield() }
-                }
-            }
-            try crew.work()
         }
     }
 #endif

@@ -58,4 +58,16 @@ final class Crew {
         shared.waitForAll()
         if let error = shared.error.withLock({ $0 }) { throw error }
     }
+
+    /// Runs the body on as many threads; each has to call its argument, which returns when all have called it.
+    static func meet(_ count: Int, _ body: @escaping (_ everybodyIsHere: () -> Void) throws -> Void) throws {
+        let present = Atomic(0)
+        let crew = Crew(count) { _ in
+            try body {
+                present.add(1, ordering: .relaxed)
+                while present.load(ordering: .relaxed) < count { sched_yield() }
+            }
+        }
+        try crew.work()
+    }
 }

@@ -51,18 +51,22 @@ extension SealedMakers {
                 for id in ids { _ = try lookUp(id, db) }
             }
         }
-        /// Opens as many connections, and fills their caches.
-        func open(_ pool: DatabasePool, _ threads: Int) throws {
-            guard threads > 0 else { return }
-            try pool.inDatabase { db in
-                _ = try db.integer(PointCases.warm)
-                try open(pool, threads - 1)
+        /// A pool with as many readers, whose caches are full.
+        func pool(_ path: String, _ options: StoreOptions, _ readers: Int) throws -> DatabasePool {
+            var configuration = try options.configuration
+            configuration.maximumReaderCount = readers
+            let pool = DatabasePool(path: path, configuration: configuration)
+            try Crew.meet(readers) { everybodyIsHere in
+                try pool.read { db in
+                    _ = try db.integer(PointCases.warm)
+                    everybodyIsHere()
+                }
             }
+            return pool
         }
         for threads in ConcurrencyCases.threadCounts {
             result["concurrency.readers.\(threads)"] = { fixtures in
-                let pool = DatabasePool(path: try fixtures.itemStore(), configuration: try StoreOptions().configuration)
-                try open(pool, threads)
+                let pool = try pool(try fixtures.itemStore(), StoreOptions(), threads)
                 return ConcurrencyCases.reading(threads) { _ in try read(pool) }
             }
             result["concurrency.writers.\(threads)"] = { fixtures in
@@ -103,8 +107,7 @@ extension SealedMakers {
         result["concurrency.readers-writer.2"] = { fixtures in
             let options = StoreOptions(synchronous: "normal")
             let path = try fixtures.itemStore(options.forFile, named: "written")
-            let pool = DatabasePool(path: path, configuration: try options.configuration)
-            try open(pool, 3)
+            let pool = try pool(path, options, 2)
             return ConcurrencyCases.readingWhileWriting { _ in
                 try read(pool)
             } write: { number in

@@ -11,7 +11,7 @@ enum ConcurrencyCases {
     static let batchCounts = [1, 8, 64]
 
     /// Rows that each of the writing threads commits in a pass: more of them where commits are shared, and cheap.
-    static func commits(_ threads: Int, shared: Bool) -> Int { max(shared ? 4 : 1, 16 / threads) }
+    static func commits(_ threads: Int, shared: Bool) -> Int { max(shared ? 16 : 1, 16 / threads) }
 
     static var infos: [CaseInfo] {
         threadCounts.map { threads in
