@@ -210,11 +210,14 @@ struct BackupTests {
         #expect(other.beginImmediateTransaction())
         nonisolated(unsafe) let holder = other
         // The lock is given up while the backup waits for it, or before; it succeeds either way.
-        let thread = Thread { holder.rollback() }
-        thread.start()
+        let ended = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            holder.rollback()
+            ended.signal()
+        }
         try source.backup(to: target)
         #expect(try sum(target) == sum(source))
-        while !thread.isFinished { Thread.sleep(forTimeInterval: 0.001) }
+        ended.wait()
     }
 
     @Test func theCallersAuthorizerIsNotAskedAboutTheLibrarysOwnStatements() throws {
