@@ -43,7 +43,8 @@ struct StoreOpening {
             }
         } catch {
             let isOvertaken = isOvertaken(connection, by: error)
-            connection.close()
+            // Where memory runs out while SQLCipher copies the key, it frees the same block twice when it closes.
+            if key != nil, error.code == SQLITE_NOMEM { connection.abandon() } else { connection.close() }
             if isOvertaken { return try open() }
             throw error
         }

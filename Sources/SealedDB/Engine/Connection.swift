@@ -320,6 +320,27 @@ final class Connection {
     func close() -> Bool {
         guard let handle else { return true }
         guard !isRunning else { return false }
+        detach(handle)
+        // After SQLite, which may still move its log into the file.
+        defer { releaseLocks() }
+        if sqlite3_close(handle) == SQLITE_OK { return true }
+        sqlite3_close_v2(handle)
+        return false
+    }
+
+    /// Leaves the connection as it is, with its memory and its file descriptor, until the process ends.
+    func abandon() {
+        guard let handle, !isRunning else { return }
+        detach(handle)
+        releaseLocks()
+    }
+
+    private func releaseLocks() {
+        for lock in usageLocks.values { lock.release() }
+    }
+
+    /// Ends all that uses the handle, and forgets it.
+    private func detach(_ handle: OpaquePointer) {
         registry.withLock { $0.close() }.end()
         // What other threads have dropped this very moment is gone soon.
         while registry.withLock({ $0.isEnding(besides: Connection.currentThread) }) { sched_yield() }
@@ -328,11 +349,6 @@ final class Connection {
         hooks = nil
         guardRules = nil
         self.handle = nil
-        // After SQLite, which may still move its log into the file.
-        defer { for lock in usageLocks.values { lock.release() } }
-        if sqlite3_close(handle) == SQLITE_OK { return true }
-        sqlite3_close_v2(handle)
-        return false
     }
 }
 
