@@ -107,12 +107,13 @@ extension SealedMakers {
             let queue = try StoreOptions().queue(try PackageCases.store(fixtures))
             return Work(units: try fixtures.packages().count) {
                 try queue.inDatabase { db in
-                    let type = (String, String, String, String, String, String).self
-                    let rows = try db.query(type, SQL(raw: PackageCases.read))
+                    let rows = try db.executeQuery(PackageCases.read, values: nil)
+                    let columns = Int32(PackageIndex.columns.count)
                     var sum: UInt64 = 0
-                    while let row = try rows.next() {
-                        sum &+= UInt64(row.0.utf8.count + row.1.utf8.count + row.2.utf8.count)
-                        sum &+= UInt64(row.3.utf8.count + row.4.utf8.count + row.5.utf8.count)
+                    while try rows.nextWithError() {
+                        for column in 0..<columns {
+                            sum &+= UInt64(rows.string(forColumnIndex: column)?.utf8.count ?? 0)
+                        }
                     }
                     return sum
                 }
