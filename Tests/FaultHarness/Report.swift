@@ -5,7 +5,7 @@ struct Report {
     private var counts: [String: [Trial.Kind: Int]] = [:]
     private var order: [String] = []
     private(set) var losses: [TrialResult] = []
-    private(set) var engineCrashes = 0
+    private(set) var crashesBeneath = 0
     private(set) var caughtMutants = 0
     private(set) var mutants = 0
 
@@ -14,7 +14,7 @@ struct Report {
             if counts[result.operation] == nil { order.append(result.operation) }
             // A fault that the run did not get to proves nothing, but what it found may be wrong all the same.
             if result.fired { counts[result.operation, default: [:]][result.kind, default: 0] += 1 }
-            if result.crashedInEngine { engineCrashes += 1 }
+            if result.crashedBeneath { crashesBeneath += 1 }
             if !result.problems.isEmpty { losses.append(result) }
         }
     }
@@ -42,7 +42,7 @@ struct Report {
 
     func summary(seconds: Int) -> String {
         let counted = Trial.Kind.columns.map { "\(count($0)) \($0.rawValue)" }.joined(separator: ", ")
-        let crashes = engineCrashes > 0 ? " (of which \(engineCrashes) crashed SQLCipher)" : ""
+        let crashes = crashesBeneath > 0 ? " (of which \(crashesBeneath) crashed SQLCipher or Dispatch)" : ""
         return
             "faults: \(counted)\(crashes); \(caughtMutants) of \(mutants) mutants caught; \(losses.count) lost; \(seconds) s"
     }

@@ -578,9 +578,11 @@ static void set_limits(void) {
     static char stack[64 * 1024];
     stack_t alternative = {.ss_sp = stack, .ss_size = sizeof stack};
     struct sigaction crash = {.sa_handler = on_crash, .sa_flags = SA_ONSTACK};
-    if (sigaltstack(&alternative, NULL) != 0 || sigaction(SIGSEGV, &crash, NULL) != 0 ||
-        sigaction(SIGBUS, &crash, NULL) != 0 || sigaction(SIGABRT, &crash, NULL) != 0) {
-        complain("sigaction", -errno);
+    // SIGILL is how Swift and Dispatch end a program.
+    static const int crashes[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGTRAP};
+    if (sigaltstack(&alternative, NULL) != 0) complain("sigaltstack", -errno);
+    for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++) {
+        if (sigaction(crashes[i], &crash, NULL) != 0) complain("sigaction", -errno);
     }
     struct rlimit processor = {processor_limit, processor_limit}, memory_size = {memory_limit, memory_limit};
     if (setrlimit(RLIMIT_CPU, &processor) != 0 || setrlimit(RLIMIT_DATA, &memory_size) != 0) {

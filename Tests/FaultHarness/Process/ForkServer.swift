@@ -21,10 +21,16 @@ final class ForkServer {
         var wasKilled: Bool { status == -SIGKILL }
 
         /// Whether it crashed within SQLCipher, which does not look at the result of every allocation.
-        var crashedInEngine: Bool {
+        var crashedInEngine: Bool { [-SIGSEGV, -SIGABRT].contains(status) && crashed(in: "/libsqlcipher.so") }
+
+        /// Whether Dispatch ended it, which looks at its threads once a second, and does so where it cannot open
+        /// /proc/PID/stat.
+        var crashedInDispatch: Bool { status == -SIGILL && crashed(in: "/libdispatch.so") }
+
+        private func crashed(in library: String) -> Bool {
             let frames = error.split(separator: "\n").filter { $0.hasSuffix("]") && $0.contains("(") }
             let first = frames.first { frame in !["/interposer.so", "/libc.so"].contains(where: frame.contains) }
-            return [-SIGSEGV, -SIGABRT].contains(status) && first?.contains("/libsqlcipher.so") == true
+            return first?.contains(library) == true
         }
     }
 

@@ -40,7 +40,7 @@ struct TrialResult: Sendable {
     let fired: Bool
     let reached: Verdict.Reached
     /// Counts as a kill, and is told apart.
-    var crashedInEngine = false
+    var crashedBeneath = false
     let problems: [String]
 }
 
@@ -50,9 +50,10 @@ extension Worker {
         let operation = trial.operation
         try reset(to: operation.files)
         let run = try run(operation, trial.plan)
-        let crashedInEngine = trial.kind == .allocation && run.crashedInEngine
+        let crashedBeneath =
+            trial.kind == .allocation && run.crashedInEngine || trial.kind == .fault && run.crashedInDispatch
         let ending = Ending(
-            status: run.wasKilled || crashedInEngine ? nil : run.status,
+            status: run.wasKilled || crashedBeneath ? nil : run.status,
             output: run.output,
             error: run.error,
             mayLeaveTemporaries: trial.mayLeaveTemporaries,
@@ -66,7 +67,7 @@ extension Worker {
             operation: operation.id,
             fired: run.fired,
             reached: verdict.reached,
-            crashedInEngine: crashedInEngine,
+            crashedBeneath: crashedBeneath,
             problems: verdict.problems + (run.memory > Trial.mostMemory ? ["it took \(run.memory) MiB of memory"] : [])
         )
     }
