@@ -99,7 +99,8 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
             afterCommit: { database in log.checkpointIfDue(database) }
         )
         let isFile = path.map { !$0.isEmpty && $0 != ":memory:" } ?? false
-        let count = configuration.maximumReaderCount ?? min(max(4, 2 * ProcessInfo.processInfo.activeProcessorCount), 16)
+        let cores = ProcessInfo.processInfo.activeProcessorCount
+        let count = configuration.maximumReaderCount ?? min(max(4, 2 * cores), 16)
         let databases = (0..<(isFile ? max(1, count) : 0)).map { _ in database() }
         readers = isFile ? Readers(databases: databases, instruments: instruments, open: open) : nil
     }
