@@ -91,16 +91,23 @@ extension ResultSet {
         endBinding()
     }
 
-    @usableFromInline
+    @inlinable
     func startBinding(_ given: Int) throws(DatabaseError) -> ParameterSlot {
+        guard let slot = firstSlot(given) else { throw unbindable(given) }
+        return slot
+    }
+
+    /// The place before the first parameter; `nil` if the values cannot be bound.
+    @usableFromInline
+    func firstSlot(_ given: Int) -> ParameterSlot? {
         prepared.reset()
-        do throws(DatabaseError) {
-            guard prepared.inUse else { throw .statementClosed }
-            try prepared.beginBinding(given)
-        } catch {
-            throw recorded(error)
-        }
-        return ParameterSlot(statement: prepared)
+        return prepared.inUse && prepared.beginsBinding(given) ? ParameterSlot(statement: prepared) : nil
+    }
+
+    @usableFromInline
+    @inline(never)
+    func unbindable(_ given: Int) -> DatabaseError {
+        recorded(prepared.inUse ? prepared.wrongCount(given) : .statementClosed)
     }
 
     @usableFromInline

@@ -48,18 +48,23 @@ public final class ResultSet {
     @discardableResult
     public func nextWithError() throws(DatabaseError) -> Bool {
         do throws(DatabaseError) {
-            guard try prepared.step() else {
-                if prepared.inUse { succeeded() }
-                finish()
-                return false
+            if try prepared.advance() {
+                succeeded()
+                return true
             }
         } catch {
-            let error = recorded(error)
-            finish()
-            throw error
+            throw ended(error)
         }
-        succeeded()
-        return true
+        if prepared.inUse { succeeded() }
+        finish()
+        return false
+    }
+
+    @inline(never)
+    private func ended(_ error: DatabaseError) -> DatabaseError {
+        let error = recorded(error)
+        finish()
+        return error
     }
 
     /// While the set is in use.

@@ -122,16 +122,9 @@ final class Connection {
     }
 
     /// SQLite allows no use of a connection from within its hooks.
+    @inline(__always)
     func requireNoHook() throws(DatabaseError) {
-        guard hookThread.load(ordering: .relaxed) != 0 else { return }
-        throw DatabaseError(
-            extendedCode: SQLITE_MISUSE,
-            reason: .misuse,
-            message: """
-                A hook, authorizer or progress handler used the database that called it, which SQLite does not allow. \
-                Nothing was executed. Do it after the statement, or on another connection.
-                """
-        )
+        if hookThread.load(ordering: .relaxed) != 0 { throw .usedByHook }
     }
 
     /// Whether SQLite is at work further up the call stack, so that the connection cannot be closed.
@@ -148,12 +141,23 @@ final class Connection {
     }
 
     /// https://www.sqlite.org/c3ref/step.html
+    @inline(__always)
     func step(_ statement: Statement, _ pointer: OpaquePointer) -> Int32 {
+        guard depth == 0, !isObserved else { return nestedStep(statement, pointer) }
+        depth = 1
+        defer { depth = 0 }
+        hasLostTransaction = false
+        return sqlite3_step(pointer)
+    }
+
+    /// In a function that another statement calls, or under observation.
+    @inline(never)
+    private func nestedStep(_ statement: Statement, _ pointer: OpaquePointer) -> Int32 {
         depth += 1
         defer { depth -= 1 }
         guard depth > 1 else {
             hasLostTransaction = false
-            return isObserved ? observedStep(statement, pointer) : sqlite3_step(pointer)
+            return observedStep(statement, pointer)
         }
         let wasInTransaction = !isAutocommit
         let code = isObserved ? observedStep(statement, pointer) : sqlite3_step(pointer)
@@ -349,6 +353,21 @@ final class Connection {
         hooks = nil
         guardRules = nil
         self.handle = nil
+    }
+}
+
+extension DatabaseError {
+    fileprivate static var usedByHook: DatabaseError {
+        @inline(never) get {
+            DatabaseError(
+                extendedCode: SQLITE_MISUSE,
+                reason: .misuse,
+                message: """
+                    A hook, authorizer or progress handler used the database that called it, which SQLite does not \
+                    allow. Nothing was executed. Do it after the statement, or on another connection.
+                    """
+            )
+        }
     }
 }
 

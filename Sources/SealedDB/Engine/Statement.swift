@@ -101,7 +101,11 @@ public final class Statement {
     }
 
     /// Advances by one row; false at the end. https://www.sqlite.org/c3ref/step.html
-    func step() throws(DatabaseError) -> Bool {
+    func step() throws(DatabaseError) -> Bool { try advance() }
+
+    /// As ``step()``, for the calls that each row goes through. What is rare is left to functions of their own.
+    @inline(__always)
+    func advance() throws(DatabaseError) -> Bool {
         guard let pointer, !isRunning, !lacksValues else { throw refusal }
         try connection.requireNoHook()
         if rowWidth == 0, !connection.startsFreely(isReadOnly) { try connection.supervision?.willStart(self) }
@@ -121,6 +125,7 @@ public final class Statement {
     }
 
     /// It stands on the first row.
+    @inline(never)
     private func stepped(_ pointer: OpaquePointer) {
         rowNumber = 1
         rowWidth = sqlite3_data_count(pointer)
@@ -141,7 +146,9 @@ public final class Statement {
     }
 
     private var refusal: DatabaseError {
-        pointer == nil ? .statementClosed : isRunning ? .statementRunning : .valuesMissing(sql)
+        @inline(never) get {
+            pointer == nil ? .statementClosed : isRunning ? .statementRunning : .valuesMissing(sql)
+        }
     }
 
     /// Makes the statement ready to run again, with its bindings kept. https://www.sqlite.org/c3ref/reset.html
@@ -171,10 +178,17 @@ public final class Statement {
 
     /// Before all parameters are bound: until ``endBinding()`` it does not run.
     func beginBinding(_ given: Int) throws(DatabaseError) {
+        guard beginsBinding(given) else { throw wrongCount(given) }
+    }
+
+    /// As ``beginBinding(_:)``; false for ``wrongCount(_:)``.
+    @inline(__always)
+    func beginsBinding(_ given: Int) -> Bool {
         lacksValues = true
-        guard given == Int(parameterCount) else { throw wrongCount(given) }
+        guard given == Int(parameterCount) else { return false }
         // Not while it runs: what is bound is in use then, and SQLite will refuse the new values.
         if !isRunning, !hasRun { prepared.rewindBoundBytes() }
+        return true
     }
 
     func endBinding() { lacksValues = false }
@@ -201,13 +215,8 @@ public final class Statement {
 
     @inline(__always)
     func bind(_ value: String, to index: Int32) -> Bool {
-        #if compiler(>=6.2)
-            // Keeps no reference to the string meanwhile, unlike the ways there were before.
-            return value.utf8Span.span.withUnsafeBytes { bindText($0, to: index) }
-        #else
-            var value = value
-            return value.withUTF8 { bindText(UnsafeRawBufferPointer($0), to: index) }
-        #endif
+        // Keeps no reference to the string meanwhile, unlike `withUTF8` and spans. All strings are contiguous on Linux.
+        value.utf8.withContiguousStorageIfAvailable { bindText(UnsafeRawBufferPointer($0), to: index) } ?? false
     }
 
     /// As text, whose bytes must be UTF-8.
@@ -251,7 +260,7 @@ public final class Statement {
         guard bindText(bytes, to: index) else { throw bindingFailure }
     }
 
-    private func wrongCount(_ given: Int) -> DatabaseError {
+    func wrongCount(_ given: Int) -> DatabaseError {
         DatabaseError(
             extendedCode: SQLITE_RANGE,
             reason: .misuse,
