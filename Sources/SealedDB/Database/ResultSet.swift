@@ -107,11 +107,19 @@ public final class ResultSet {
         }
     }
 
+    @inline(__always)
     private func rebind(_ body: () throws(DatabaseError) -> Void) -> Bool {
-        guard let database = parentDB else { return false }
+        guard prepared.activeUser != nil else { return false }
         prepared.reset()
         prepared.clearBindings()
-        return database.succeeds(body)
+        do throws(DatabaseError) {
+            try body()
+        } catch {
+            _ = recorded(error)
+            return false
+        }
+        if prepared.inUse { succeeded() }
+        return true
     }
 }
 
