@@ -34,31 +34,34 @@ extension Statement {
         guard let pointer else { return nil }
         let value = sqlite3_column_value(pointer, index)
         guard sqlite3_value_type(value) == SqliteValueType.text.rawValue else { return nil }
-        return text(at: index, in: pointer)
+        return text(of: value, at: index, in: pointer)
     }
 
     /// Whatever is there, as text; `nil` for NULL and for invalid UTF-8.
     @inline(__always)
     func text(at index: Int32, in pointer: OpaquePointer) -> String? {
+        text(of: sqlite3_column_value(pointer, index), at: index, in: pointer)
+    }
+
+    @inline(__always)
+    private func text(of value: OpaquePointer?, at index: Int32, in pointer: OpaquePointer) -> String? {
         // Either may convert the value, within the connection's memory.
         if isAlone {
-            let value = sqlite3_column_value(pointer, index)
             guard let start = sqlite3_value_text(value) else { return nil }
             return String(validUTF8: UnsafeBufferPointer(start: start, count: Int(sqlite3_value_bytes(value))))
         }
         guard let start = sqlite3_column_text(pointer, index) else { return nil }
         return String(validUTF8: UnsafeBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, index))))
     }
-}
 
-extension Statement {
     /// `nil` unless it is a BLOB.
     @inline(__always)
     func storedData(at index: Int32) -> Data? {
         guard let pointer else { return nil }
         let value = sqlite3_column_value(pointer, index)
         guard sqlite3_value_type(value) == SqliteValueType.blob.rawValue else { return nil }
-        guard let start = sqlite3_column_blob(pointer, index) else { return Data() }
+        let start = isAlone ? sqlite3_value_blob(value) : sqlite3_column_blob(pointer, index)
+        guard let start else { return Data() }
         return Data(bytes: start, count: Int(sqlite3_value_bytes(value)))
     }
 }
