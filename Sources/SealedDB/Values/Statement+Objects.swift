@@ -16,6 +16,7 @@ extension Statement {
     }
 
     func data(at index: Int32) -> Data? {
-        withBytes(at: index) { Data($0) }
+        guard hasColumn(index) else { return nil }
+        return storedData(at: index) ?? withBytes(at: index) { Data($0) }
     }
 }
