@@ -59,7 +59,7 @@ final class RowDecoder: Decoder {
 
     /// Steps, and reads a whole row; `nil` at the end.
     func nextRow<Value: Decodable>(_ type: Value.Type) throws(DatabaseError) -> Value? {
-        guard try statement.step() else { return nil }
+        guard try statement.advance() else { return nil }
         do {
             return try Value(from: self)
         } catch let error as DecodingError {

@@ -153,7 +153,7 @@ struct RowCursor {
     }
 
     @usableFromInline
-    func step() throws(DatabaseError) -> Bool { try statement.step() }
+    func step() throws(DatabaseError) -> Bool { try statement.advance() }
 
     /// False, with nothing read, where that is left to ``read(_:)``.
     @usableFromInline
