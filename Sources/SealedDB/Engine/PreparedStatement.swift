@@ -136,16 +136,22 @@ struct BoundBytes: ~Copyable {
     }
 
     /// `nil` if there is no place for it. Valid until ``rewind()``.
+    @inline(__always)
     mutating func keep(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawPointer? {
         guard let source = bytes.baseAddress, bytes.count <= min(BoundBytes.longest, capacity &- count) else {
             return nil
         }
-        if start == nil { start = sqlite3_malloc64(UInt64(capacity)) }
-        guard let start else { return nil }
+        guard let start = start ?? allocate() else { return nil }
         let place = start + count
         place.copyMemory(from: source, byteCount: bytes.count)
         count &+= bytes.count
         return UnsafeRawPointer(place)
+    }
+
+    @inline(never)
+    private mutating func allocate() -> UnsafeMutableRawPointer? {
+        start = sqlite3_malloc64(UInt64(capacity))
+        return start
     }
 
     mutating func rewind() { count = 0 }

@@ -43,17 +43,17 @@ public struct ParameterSlot: ~Copyable {
 
     /// As INTEGER.
     public func bind(_ value: Int64) throws(DatabaseError) {
-        guard reference._withUnsafeGuaranteedRef({ $0.bind(value, to: position) }) else { throw failure }
+        guard accepts(value) else { throw failure }
     }
 
     /// As REAL; NaN becomes NULL.
     public func bind(_ value: Double) throws(DatabaseError) {
-        guard reference._withUnsafeGuaranteedRef({ $0.bind(value, to: position) }) else { throw failure }
+        guard accepts(value) else { throw failure }
     }
 
     /// As TEXT, with its embedded NULs.
     public func bind(_ value: String) throws(DatabaseError) {
-        guard reference._withUnsafeGuaranteedRef({ $0.bind(value, to: position) }) else { throw failure }
+        guard accepts(value) else { throw failure }
     }
 
     /// As BLOB, copied; no bytes are an empty blob, not NULL.
