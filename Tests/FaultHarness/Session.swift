@@ -58,24 +58,34 @@ final class Session {
 
     private func sweep(_ part: FaultHarness.Part, _ trials: [Trial], short count: Int) throws {
         guard wants(part) else { return }
-        let chosen: [Trial]
         if let name = options.trial {
-            chosen = trials.filter { $0.id == name }
-        } else {
-            chosen = options.long ? trials : Sweep.sample(trials, count: count, seed: options.seed)
-        }
-        let isVerbose = options.verbose
-        if options.trial != nil {
+            let chosen = trials.filter { $0.id == name }
             for trial in chosen { say(try pool.first.trace(trial.operation, trial.plan)) }
+            return tell(part, try perform(chosen))
         }
-        tell(
-            part,
-            try pool.map(chosen) { worker, trial in
-                let result = try worker.perform(trial)
-                if isVerbose { say("\(result.id): \(result.reached)\(result.fired ? "" : ", not reached")") }
-                return result
-            }
-        )
+        guard !options.long else { return tell(part, try perform(trials)) }
+        var results: [TrialResult] = []
+        var left = trials
+        // On a busy machine threads that wait for each other make calls which the next run does not make: such trials
+        // end before their disturbance, and others take their place.
+        while !left.isEmpty, results.count < 3 * count {
+            let missing = count - results.count { $0.fired }
+            guard missing * 50 > count else { break }
+            let chosen = Sweep.sample(left, count: missing, seed: options.seed)
+            results += try perform(chosen)
+            let taken = Set(chosen.map(\.id))
+            left.removeAll { taken.contains($0.id) }
+        }
+        tell(part, results)
+    }
+
+    private func perform(_ trials: [Trial]) throws -> [TrialResult] {
+        let isVerbose = options.verbose
+        return try pool.map(trials) { worker, trial in
+            let result = try worker.perform(trial)
+            if isVerbose { say("\(result.id): \(result.reached)\(result.fired ? "" : ", not reached")") }
+            return result
+        }
     }
 
     /// Of the whole run, and of runs in which one sync fails.
