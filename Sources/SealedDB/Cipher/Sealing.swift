@@ -24,5 +24,12 @@ extension PageTotals {
     init(of connection: Connection) throws(DatabaseError) {
         count = try connection.integer("PRAGMA page_count") ?? 0
         size = Int(try connection.integer("PRAGMA page_size") ?? 0)
+        // SQLCipher answers this pragma itself, and with no text, but no error either, where memory runs out.
+        guard size > 0 else {
+            throw DatabaseError(
+                extendedCode: SQLITE_NOMEM,
+                message: "SQLCipher does not tell the size of a page: memory ran out. Try again."
+            )
+        }
     }
 }
