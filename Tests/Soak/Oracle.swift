@@ -43,14 +43,21 @@ final class Oracle {
         let input = Pipe()
         process.standardInput = input
         process.standardOutput = try FileHandle(forWritingTo: URL(fileURLWithPath: output))
+        let ended = DispatchSemaphore(value: 0)
+        process.terminationHandler = { _ in ended.signal() }
         try process.run()
+        // How long the store is used, before the worker is killed or told to end.
         Thread.sleep(forTimeInterval: seconds)
         if kills {
             self.kills += 1
             kill(process.processIdentifier, SIGKILL)
         }
         try input.fileHandleForWriting.close()
-        try waitForEnd(process)
+        guard ended.wait(timeout: .now() + 120) == .success else {
+            kill(process.processIdentifier, SIGABRT)
+            throw Violation(text: "The worker hangs.")
+        }
+        process.waitUntilExit()
         let lines = try String(contentsOfFile: output, encoding: .utf8).split(separator: "\n").map(String.init)
         if let failure = lines.first(where: { $0.hasPrefix("failed") }) { throw Violation(text: failure) }
         if !kills {
@@ -71,17 +78,6 @@ final class Oracle {
         }
         try compare()
         if measures { try compareUse(lines) }
-    }
-
-    private func waitForEnd(_ process: Process) throws {
-        let deadline = Date().addingTimeInterval(120)
-        while process.isRunning {
-            if Date() > deadline {
-                kill(process.processIdentifier, SIGABRT)
-                throw Violation(text: "The worker hangs.")
-            }
-            usleep(10_000)
-        }
     }
 
     private func compare() throws {

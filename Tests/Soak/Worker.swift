@@ -153,6 +153,7 @@ struct Worker: Sendable {
                 number += 1
                 Worker.say("committed \(writer) \(number)")
             }
+            // Without a pause this connection would keep SQLite's write lock from the writer's.
             usleep(3000)
         }
     }

@@ -29,7 +29,7 @@ final class Writer: @unchecked Sendable {
     }
 
     /// What the threads of a shared transaction wait for: one wake-up for all of them.
-    final class Verdict: Sendable {
+    private final class Verdict: Sendable {
         /// Left when every member's outcome is known.
         let decided = DispatchGroup()
         /// Left when the writer's turn is over.

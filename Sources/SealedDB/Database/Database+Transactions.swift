@@ -141,6 +141,6 @@ extension Database {
     }
 
     private func quoted(_ name: String) -> String {
-        "'" + (name.utf8.contains(UInt8(ascii: "'")) ? name.replacing("'", with: "''") : name) + "'"
+        "'" + name.replacing("'", with: "''") + "'"
     }
 }
