@@ -6,20 +6,15 @@ struct StoreCopy {
     let path: String
     private let target: String
 
-    static func namePrefix(for path: String) -> String {
-        ".\(FileSystem.name(of: path)).sealdb-"
-    }
-
-    private static func namePrefixOfWAL(for path: String) -> String { namePrefix(for: path) + "wal-" }
+    /// Of the copy of a store in WAL mode.
+    private static let markOfWAL = "wal"
 
     /// Creates the empty file, with the attributes of the store if there is one.
     /// - Parameter ofWAL: whether the store is in WAL mode, which it has to leave while it is copied. If that is the end
     ///   of the process, the name of the copy still tells.
     init(beside target: String, takesAttributes: Bool = true, ofWAL: Bool = false) throws(DatabaseError) {
         self.target = target
-        let prefix = ofWAL ? StoreCopy.namePrefixOfWAL(for: target) : StoreCopy.namePrefix(for: target)
-        let name = prefix + (try FileSystem.randomName())
-        path = "\(FileSystem.directory(of: target))/\(name)"
+        path = try TemporaryFile.path(beside: target, mark: ofWAL ? StoreCopy.markOfWAL : "")
         try FileSystem.createExclusively(path)
         guard takesAttributes else { return }
         do throws(DatabaseError) {
@@ -33,23 +28,16 @@ struct StoreCopy {
     /// What earlier copies left when they were killed. Safe for who has the store's ``UsageLock`` alone: no other is
     /// running.
     static func removeLeftovers(of path: String) {
-        for leftover in leftovers(of: path) { unlink(leftover) }
+        TemporaryFile.removeLeftovers(of: path)
     }
 
     func removeOtherLeftovers() {
-        for leftover in StoreCopy.leftovers(of: target) where leftover != path { unlink(leftover) }
+        TemporaryFile.removeLeftovers(of: target, except: path)
     }
 
     /// Whether the store was in WAL mode before a process that copied it was killed.
     static func hasLeftoverOfWAL(_ path: String) -> Bool {
-        leftovers(of: path).contains { FileSystem.name(of: $0).hasPrefix(namePrefixOfWAL(for: path)) }
-    }
-
-    private static func leftovers(of path: String) -> [String] {
-        let directory = FileSystem.directory(of: path)
-        let prefix = namePrefix(for: path)
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
-        return names.filter { $0.hasPrefix(prefix) }.map { "\(directory)/\($0)" }
+        TemporaryFile.hasLeftover(of: path, mark: markOfWAL)
     }
 
     func discard() {

@@ -97,12 +97,19 @@ enum FileSystem {
         }
     }
 
+    /// 16 hex digits.
     static func randomName() throws(DatabaseError) -> String {
-        var bytes = [UInt8](repeating: 0, count: 8)
-        guard sealeddb_random(&bytes, bytes.count) == 0 else {
+        var number: UInt64 = 0
+        guard sealeddb_random(&number, MemoryLayout<UInt64>.size) == 0 else {
             throw .system("No random bytes for a file name", reason: .ioError)
         }
-        return bytes.map { String($0, radix: 16) }.joined()
+        return hexDigits(number, count: 16)
+    }
+
+    /// The last digits of a number, with zeros in front.
+    static func hexDigits(_ number: UInt64, count: Int) -> String {
+        let digits = String(number, radix: 16)
+        return String((String(repeating: "0", count: count) + digits).suffix(count))
     }
 }
 

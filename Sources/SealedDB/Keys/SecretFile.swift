@@ -129,13 +129,8 @@ enum SecretFile {
     /// An empty file beside that of the path. Others that were left by a process that was killed are removed: they may
     /// hold keys.
     private static func temporary(for path: String) throws(DatabaseError) -> String {
-        let prefix = ".\(FileSystem.name(of: path)).sealdb-"
-        let directory = FileSystem.directory(of: path)
-        for name in (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? [] where name.hasPrefix(prefix)
-        {
-            unlink("\(directory)/\(name)")
-        }
-        let temporary = "\(directory)/\(prefix)\(try FileSystem.randomName())"
+        TemporaryFile.removeLeftovers(of: path)
+        let temporary = try TemporaryFile.path(beside: path)
         try FileSystem.createExclusively(temporary)
         return temporary
     }

@@ -72,13 +72,9 @@ enum Store {
     /// Makes an encrypted file of one page, and opens it again to see that the key works, before it gets its name.
     static func create(_ store: String, key: Key, settings: CipherSettings = .init()) throws {
         let directory = store.lastIndex(of: "/").map { String(store[...$0]) } ?? "./"
-        let prefix = ".\(store[(store.lastIndex(of: "/").map(store.index(after:)) ?? store.startIndex)...]).sealdb-"
         // Of one that was killed.
-        for name in (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? [] where name.hasPrefix(prefix)
-        {
-            unlink(directory + name)
-        }
-        let path = directory + prefix + String(UInt64.random(in: 0 ... .max), radix: 16)
+        TemporaryFile.removeLeftovers(of: store)
+        let path = try TemporaryFile.path(beside: store)
         let descriptor = Foundation.open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw failure("Cannot create \(store)") }
         close(descriptor)

@@ -1,6 +1,7 @@
 import Foundation
-import SealedDB
 import Testing
+
+@testable import SealedDB
 
 /// What rotations keep, find again and recognise.
 @Suite(.enabled(if: isEncrypting, "needs a codec"))
@@ -83,7 +84,8 @@ struct KeptStoreTests {
 
     /// It had to leave WAL mode for the copy, and was killed before it could go back.
     @Test func killedRotationOfAStoreInWALMode() throws {
-        try directory.write(".db.sealdb-wal-0123", [1])
+        let left = try TemporaryFile.path(beside: directory.file("db"), mark: "wal")
+        try directory.write(FileSystem.name(of: left), [1])
         try rotation().run()
         #expect(directory.names == ["db"])
         let database = try Database.testing(directory.file("db"), key: 2)

@@ -1,6 +1,7 @@
 import Foundation
-import SealedDB
 import Testing
+
+@testable import SealedDB
 
 @Suite(.enabled(if: isEncrypting, "needs a codec"))
 struct KeyRotationTests {
@@ -125,7 +126,7 @@ struct KeyRotationTests {
 
     @Test func leftoversOfKilledRotationsAreRemoved() throws {
         try makeStore(.delete)
-        try Data([1]).write(to: URL(fileURLWithPath: directory.file(".db.sealdb-0123")))
+        try Data([1]).write(to: URL(fileURLWithPath: try TemporaryFile.path(beside: directory.file("db"))))
         try rotation().run()
         #expect(directory.names == ["db"])
     }

@@ -1,6 +1,7 @@
 import Foundation
-import SealedDB
 import Testing
+
+@testable import SealedDB
 
 @Suite(.enabled(if: isEncrypting, "needs a codec"))
 struct StoreEncryptionTests {
@@ -107,7 +108,8 @@ struct StoreEncryptionTests {
 
     @Test func whatAKilledRunLeftIsRemoved() throws {
         try makePlain(pageSize: 4096)
-        try directory.write(".db.sealdb-0123456789abcdef", Data("half a copy".utf8))
+        let left = try TemporaryFile.path(beside: directory.file("db"))
+        try Data("half a copy".utf8).write(to: URL(fileURLWithPath: left))
         try StoreEncryption(plaintextPath: directory.file("plain"), path: directory.file("db"), key: try .testing(1))
             .run()
         #expect(directory.names == ["db", "plain"])

@@ -177,7 +177,7 @@ struct KeyRingTests {
     @Test func updateReplacesTheFileAndKeepsItsMode() throws {
         let path = try makeFile(mode: 0o400)
         // Of one that was killed.
-        try directory.write(".ring.sealdb-left", "x".utf8)
+        try Data("x".utf8).write(to: URL(fileURLWithPath: TemporaryFile.path(beside: path)))
         let ring = try KeyRing.update(file: path) { ring throws(DatabaseError) in
             try ring.add(.random(), id: "b")
             try ring.activate("b")

@@ -31,7 +31,7 @@ struct KeySourceTests {
     @Test func createdFileIsPrivateAndRead() throws {
         let path = directory.file("key")
         // Left by one that was killed; it may hold a key.
-        try directory.write(".key.sealdb-0123456789abcdef", Data("half".utf8))
+        try Data("half".utf8).write(to: URL(fileURLWithPath: TemporaryFile.path(beside: path)))
         try KeyFile.create(atPath: path)
         #expect(directory.names == ["key"])
         var status = stat()

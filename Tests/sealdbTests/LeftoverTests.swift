@@ -1,0 +1,29 @@
+import Foundation
+import Testing
+
+@testable import SealedDB
+
+/// What a killed process left is removed, and nothing else that is called alike.
+@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+struct LeftoverTests {
+    @Test(arguments: [
+        ["rotate", "db", "--key-file", "key", "--new-key-file", "new"],
+        ["backup", "db", "--key-file", "key", "made"],
+        ["create", "made", "--key-file", "key"],
+        ["keygen", "made"],
+    ])
+    func onlyOurOwn(command: [String]) throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        try sandbox.makeKey("new")
+        let target = command[0] == "rotate" ? "db" : "made"
+        let left = try TemporaryFile.path(beside: sandbox.path(target))
+        try Data("half".utf8).write(to: URL(fileURLWithPath: left))
+        let own = ".\(target).sealdb-before-upgrade"
+        try sandbox.write(own, "somebody's own backup")
+        let outcome = try sandbox.run([Tool.sealdb] + command)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(!FileManager.default.fileExists(atPath: left))
+        #expect(try sandbox.contents(own) == Data("somebody's own backup".utf8))
+    }
+}
