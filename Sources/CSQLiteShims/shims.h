@@ -4,7 +4,13 @@
 #ifndef SEALEDDB_SHIMS_H
 #define SEALEDDB_SHIMS_H
 
-static const char *const sealeddb_header_source_id = SQLITE_SOURCE_ID;
+// The oldest library that has all functions which are called here; whoever calls a newer one raises it. It depends on
+// the headers alone, so a library that is updated, or goes back to the one before, is still good.
+#if SQLITE_VERSION_NUMBER >= 3038000
+static const int sealeddb_oldest_version_number = 3038000;
+#else
+static const int sealeddb_oldest_version_number = 3036000;
+#endif
 
 static inline int sealeddb_bind_text(sqlite3_stmt *stmt, int index, const void *bytes, sqlite3_uint64 count) {
     // A null pointer would bind NULL, and Swift's empty buffers have one.
@@ -92,5 +98,9 @@ static inline fts5_api *sealeddb_fts5_api(sqlite3 *db) {
 
 static inline const void *sealeddb_address_of_open(void) { return (const void *)&sqlite3_open_v2; }
 static inline const void *sealeddb_address_of_prepare(void) { return (const void *)&sqlite3_prepare_v3; }
+static inline const void *sealeddb_address_of_step(void) { return (const void *)&sqlite3_step; }
+static inline const void *sealeddb_address_of_compileoption_used(void) {
+    return (const void *)&sqlite3_compileoption_used;
+}
 
 #endif

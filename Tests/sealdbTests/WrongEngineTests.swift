@@ -1,4 +1,5 @@
 import Foundation
+import SealedDB
 import Testing
 
 /// With libsqlite3 ahead of libsqlcipher, keying does nothing and files are plaintext. Every command must refuse.
@@ -40,5 +41,31 @@ struct WrongEngineTests {
             #expect(outcome.error.contains("Failed: "))
             #expect(!outcome.output.isEmpty)
         }
+    }
+
+    /// An update of libsqlcipher: the installed one with another source id, as each release of SQLite has its own.
+    @Test func anUpdatedLibraryIsTaken() throws {
+        let sandbox = try Sandbox()
+        let engine = EngineInfo.current()
+        let installed = try #require(engine.checks.first { $0.name == "object" }?.detail)
+        var library = try Data(contentsOf: URL(fileURLWithPath: installed))
+        let updated = String(engine.sourceID.dropLast(8)) + "00c0ffee"
+        let place = try #require(library.range(of: Data(engine.sourceID.utf8)))
+        library.replaceSubrange(place, with: Data(updated.utf8))
+        let directory = sandbox.path("updated")
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
+        let name = URL(fileURLWithPath: installed).lastPathComponent
+        try library.write(to: URL(fileURLWithPath: "\(directory)/\(name)"))
+        try sandbox.makeStore()
+        let environment = ["LD_LIBRARY_PATH": directory]
+        let doctor = try sandbox.run([Tool.sealdb, "doctor"], environment: environment)
+        #expect(doctor.status == 0)
+        #expect(doctor.output.contains(updated))
+        let query = try sandbox.run(
+            [Tool.sealdb, "query", "db", "SELECT 7 * 6", "--key-file", "key"],
+            environment: environment
+        )
+        #expect(query.status == 0)
+        #expect(query.output.contains("42"))
     }
 }

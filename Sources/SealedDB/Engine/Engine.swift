@@ -24,61 +24,28 @@ enum Engine {
         return code == SQLITE_OK
     }()
 
-    /// One condition that must hold before a key is given to the engine.
-    struct Check {
-        let name: String
-        let passed: Bool
-        let detail: String
-    }
-
     /// The start-up checks, made once per process, before its first key. With libsqlite3 ahead of libsqlcipher,
     /// `PRAGMA key` would do nothing, the file would be plaintext, and `sqlite3_key` would crash.
-    static let checks: [Check] = {
+    static let checks: [EngineFacts.Check] = {
         start()
-        guard isEncrypting else { return [] }
-        let hasCodec = sqlite3_compileoption_used("HAS_CODEC") != 0
-        let loaded = String(cString: sqlite3_sourceid())
-        let built = String(cString: sealeddb_header_source_id)
-        let objects = [
-            objectPath(sealeddb_address_of_open()),
-            objectPath(sealeddb_address_of_prepare()),
-            objectPath(sealeddb_address_of_key()),
-        ]
-        let isOneObject = objects[0] != nil && Set(objects).count == 1
-        var result = [
-            Check(
-                name: "codec",
-                passed: hasCodec,
-                detail: hasCodec ? "HAS_CODEC is compiled in" : "the loaded SQLite has no codec (HAS_CODEC)"
-            ),
-            Check(
-                name: "source",
-                passed: loaded == built,
-                detail: loaded == built ? loaded : "loaded \(loaded), built for \(built)"
-            ),
-            Check(
-                name: "object",
-                passed: isOneObject,
-                detail: isOneObject
-                    ? objects[0]!
-                    : "open, prepare and key come from \(objects.map { $0 ?? "?" }.joined(separator: ", "))"
-            ),
-        ]
-        // Only now: with the wrong library in front, sqlite3_key would crash.
-        if result.allSatisfy(\.passed) {
-            let version = keyedProbe()
-            result.append(
-                Check(
-                    name: "cipher_version",
-                    passed: version != nil,
-                    detail: version ?? "PRAGMA cipher_version has no answer"
-                )
-            )
-        } else {
-            result.append(Check(name: "cipher_version", passed: false, detail: "not asked"))
-        }
-        return result
+        return isEncrypting ? facts.checks(cipherVersion: keyedProbe) : []
     }()
+
+    private static var facts: EngineFacts {
+        EngineFacts(
+            hasCodec: sqlite3_compileoption_used("HAS_CODEC") != 0,
+            versionNumber: sqliteVersionNumber,
+            sourceID: sourceID,
+            oldestVersionNumber: sealeddb_oldest_version_number,
+            objects: [
+                ("open", objectPath(sealeddb_address_of_open())),
+                ("prepare", objectPath(sealeddb_address_of_prepare())),
+                ("step", objectPath(sealeddb_address_of_step())),
+                ("key", objectPath(sealeddb_address_of_key())),
+                ("compileoption_used", objectPath(sealeddb_address_of_compileoption_used())),
+            ]
+        )
+    }
 
     /// Throws unless all checks passed.
     static func requireCodec() throws(DatabaseError) {
@@ -98,10 +65,10 @@ enum Engine {
             extendedCode: SQLITE_MISUSE,
             reason: .wrongEngine,
             message: """
-                The SQLite library in this process is not the SQLCipher that this program was built for: \
+                The SQLite library in this process is not a SQLCipher that this program can use: \
                 \(failed.map { "\($0.name): \($0.detail)" }.joined(separator: "; ")). Keys are refused, because data \
                 would be written in plaintext. Nothing was opened or written. Keep libsqlite3 out of LD_PRELOAD and \
-                out of the link line, or rebuild against the installed libsqlcipher.
+                out of the link line, and install libsqlcipher 4.5 or later.
                 """
         )
     }

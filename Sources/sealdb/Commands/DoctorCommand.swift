@@ -6,8 +6,8 @@ struct DoctorCommand: ParsableCommand {
         commandName: "doctor",
         abstract: "Check this installation: versions, the cipher, limits.",
         discussion: """
-            Makes the checks that also precede every use of a key: that the SQLite library in the process is the \
-            SQLCipher that sealdb was built for. Exit 78 if one fails.
+            Makes the checks that also precede every use of a key: that the SQLite library in the process is a \
+            SQLCipher that sealdb can use, of one piece and not too old. Exit 78 if one fails.
 
               sealdb doctor
             """
@@ -30,7 +30,7 @@ struct DoctorCommand: ParsableCommand {
             throw Failure(
                 .configuration,
                 "Failed: \(failed.map(\.name).joined(separator: ", ")). Keys are refused until this is mended. Keep "
-                    + "libsqlite3 out of LD_PRELOAD, or build sealdb against the installed libsqlcipher."
+                    + "libsqlite3 out of LD_PRELOAD, and install libsqlcipher 4.5 or later."
             )
         }
     }

@@ -14,7 +14,7 @@ enum Engine {
         guard failed.isEmpty else {
             throw Failure(
                 .configuration,
-                "The SQLite library in this process is not the SQLCipher that sealdb was built for "
+                "The SQLite library in this process is not a SQLCipher that sealdb can use "
                     + "(\(failed.map { "\($0.name): \($0.detail)" }.joined(separator: "; "))). Keys are refused, "
                     + "because data would be written in plaintext. Nothing was done. See: sealdb doctor"
             )
