@@ -128,12 +128,13 @@ final class Lane: Sendable {
     }
 
     private func wait(_ turn: Turn, limit: TimeInterval?) throws(DatabaseError) -> Int {
-        if let limit {
-            if turn.signal!.wait(timeout: .now() + limit) == .timedOut, remove(turn) { throw waitedTooLong(limit) }
-        } else {
+        if let limit, turn.signal!.wait(timeout: .now() + limit) == .timedOut {
+            if remove(turn) { throw waitedTooLong(limit) }
+            // Out of the line at the last moment: whoever took it out still has the place, and signals when that is over.
+            turn.signal!.wait()
+        } else if limit == nil {
             turn.signal!.wait()
         }
-        // Whoever handed the place over did so before the signal, or before this thread could leave the line.
         let place = state.withLock { _ in turn.place }
         if let place { return place }
         throw state.withLock { $0.refusal } ?? .notOpen
