@@ -326,7 +326,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     private func checkpointIfDue(_ database: Database) {
         guard let connection = database.connection, connection.walFrameCount >= LogKeeper.threshold else { return }
         guard let place = writer.lane.takeFree().first else { return }
-        defer { writer.lane.leave(place) }
+        defer { writer.leave(place) }
         // A full one keeps writers out. What it cannot do now is done after a later commit.
         connection.walFrameCount = 0
         _ = try? connection.checkpoint(.full, schema: "main")

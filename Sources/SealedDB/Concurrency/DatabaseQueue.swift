@@ -69,7 +69,7 @@ public final class DatabaseQueue: DatabaseAccess {
     }
 
     deinit {
-        writer.close()
+        writer.closeWhenIdle()
     }
 
     @_disfavoredOverload

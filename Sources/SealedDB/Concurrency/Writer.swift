@@ -5,48 +5,33 @@ import Synchronization
 ///
 /// Concurrent calls of `write` share a transaction (group commit). Each runs in its own savepoint, one after the other
 /// in the order of the line, each on the thread of its caller or, for a task, on the lane's. Whoever finds nobody next in
-/// line commits, and only then do all of them learn their outcome. The first one needs no savepoint: nothing is lost if
-/// its failure rolls everything back. So a call that is alone costs no more than BEGIN and COMMIT.
+/// line commits and ends the turn. Only then do all of them learn their outcome: who has been told may drop the queue, so
+/// nothing of a turn comes after that. The first one needs no savepoint: nothing is lost if its failure rolls everything
+/// back. So a call that is alone costs no more than BEGIN and COMMIT.
 // @unchecked: `database` and `batch` belong to whoever has the lane's place.
 final class Writer: @unchecked Sendable {
-    /// A call of `write`, which learns its outcome when the transaction has ended.
+    /// A call of `write`, which learns its outcome when its turn has ended.
     // @unchecked: written before the signal, and read after it.
     final class Member: @unchecked Sendable {
         let stop: StopFlag?
-        /// Whether a thread waits for the ``Verdict``; a task is resumed.
-        fileprivate let isThread: Bool
         /// The error of its own block.
         fileprivate var failure: (any Error)?
         private let settle: (_ error: (any Error)?) -> Void
 
-        init(stop: StopFlag?, isThread: Bool, settle: @escaping (_ error: (any Error)?) -> Void) {
+        init(stop: StopFlag?, settle: @escaping (_ error: (any Error)?) -> Void) {
             self.stop = stop
-            self.isThread = isThread
             self.settle = settle
         }
 
         fileprivate func end(_ error: (any Error)?) { settle(error) }
     }
 
-    /// What the threads of a shared transaction wait for: one wake-up for all of them.
-    private final class Verdict: Sendable {
-        /// Left when every member's outcome is known.
-        let decided = DispatchGroup()
-        /// Left when the writer's turn is over.
-        let over = DispatchGroup()
-
-        fileprivate init() {
-            decided.enter()
-            over.enter()
-        }
-    }
-
     /// The transaction that is open now.
     private struct Batch {
         let began = DispatchTime.now().uptimeNanoseconds
         var members: [Member] = []
-        /// Made when a second member comes.
-        var verdict: Verdict?
+        /// What the threads wait for, one wake-up for all of them; made when a second member comes.
+        var end: DispatchGroup?
     }
 
     let lane: Lane
@@ -86,13 +71,10 @@ final class Writer: @unchecked Sendable {
         let place = try lane.enter(shareable: !isAlone)
         var failure: (any Error)?
         var result: T?
-        let member = Member(stop: nil, isThread: true) { error in failure = error }
-        let verdict = perform(member, place: place, isAlone: isAlone) { db in result = try block(db) }
-        verdict?.decided.wait()
-        if let failure {
-            verdict?.over.wait()
-            throw failure
-        }
+        let member = Member(stop: nil) { error in failure = error }
+        let end = perform(member, place: place, isAlone: isAlone) { db in result = try block(db) }
+        end?.wait()
+        if let failure { throw failure }
         return result!
     }
 
@@ -101,7 +83,7 @@ final class Writer: @unchecked Sendable {
         _ block: @escaping @Sendable (Database) throws -> T
     ) async throws -> T {
         try await Call<T>(lane).run(shareable: !isAlone) { [self] place, call in
-            let member = Member(stop: call.stop, isThread: false) { error in call.end(error) }
+            let member = Member(stop: call.stop) { error in call.end(error) }
             _ = perform(member, place: place, isAlone: isAlone) { db in call.value = try block(db) }
         }
     }
@@ -109,7 +91,7 @@ final class Writer: @unchecked Sendable {
     /// Runs a block that shares nothing, and begins no transaction; as FMDB's calls do.
     func inDatabase<T>(_ block: (Database) throws -> T) throws -> T {
         let place = try lane.enter()
-        defer { lane.leave(place) }
+        defer { leave(place) }
         return try alone(stop: nil, block)
     }
 
@@ -123,7 +105,7 @@ final class Writer: @unchecked Sendable {
             call.end {
                 try alone(stop: call.stop) { db in try db.endingTransaction { try block(db) } }
             } before: {
-                lane.leave(place)
+                leave(place)
             }
         }
     }
@@ -138,7 +120,7 @@ final class Writer: @unchecked Sendable {
             call.end {
                 try alone(stop: call.stop) { db in try snapshot(of: db, stop: call.stop, block) }
             } before: {
-                lane.leave(place)
+                leave(place)
             }
         }
     }
@@ -159,18 +141,28 @@ final class Writer: @unchecked Sendable {
     /// Closes the connection between two blocks; the next one opens it again.
     func closeInTurn() throws {
         let place = try lane.enter()
-        defer { lane.leave(place) }
+        defer { leave(place) }
         close()
     }
 
     /// Closes the connection now if nobody uses it, else after its present turn.
     func closeWhenIdle() {
-        guard let place = lane.takeFree().first else {
-            isClosing.store(true, ordering: .relaxed)
-            return
+        isClosing.store(true, ordering: .relaxed)
+        closeIfAsked()
+    }
+
+    /// Whoever finds the place taken leaves it to the one who has it, who asks again after having given it back.
+    private func closeIfAsked() {
+        while isClosing.load(ordering: .relaxed), let place = lane.takeFree().first {
+            if isClosing.exchange(false, ordering: .relaxed) { close() }
+            lane.leave(place)
         }
-        close()
+    }
+
+    /// Gives the place back.
+    func leave(_ place: Int) {
         lane.leave(place)
+        closeIfAsked()
     }
 
     /// After the lane's end. Closing may take its time, as it moves the log into the file.
@@ -183,8 +175,8 @@ final class Writer: @unchecked Sendable {
         }
     }
 
-    /// For whoever has the place, or is the last user.
-    func close() {
+    /// For whoever has the place.
+    private func close() {
         database.connection?.enter()
         database.close()
         openness.store(false, ordering: .relaxed)
@@ -231,7 +223,7 @@ final class Writer: @unchecked Sendable {
         place: Int,
         isAlone: Bool,
         _ block: (Database) throws -> Void
-    ) -> Verdict? {
+    ) -> DispatchGroup? {
         database.connection?.enter()
         let isFirst = batch == nil
         do {
@@ -256,14 +248,14 @@ final class Writer: @unchecked Sendable {
     }
 
     /// Keeps or undoes what the block did, and goes on with the next in line or the end of the transaction.
-    private func finish(_ member: Member, isFirst: Bool, place: Int, isAlone: Bool) -> Verdict? {
+    private func finish(_ member: Member, isFirst: Bool, place: Int, isAlone: Bool) -> DispatchGroup? {
         if isFirst, member.failure != nil {
             undo()
             complete(place, ended: [member], nil) { $0.failure }
             return nil
         }
         let ended: [Member]
-        let verdict = batch?.verdict
+        let end = batch?.end
         do throws(DatabaseError) {
             guard database.isInTransaction else { throw .transactionLost }
             if !isFirst {
@@ -272,11 +264,10 @@ final class Writer: @unchecked Sendable {
             }
             batch?.members.append(member)
             if !isAlone, hasRoom, let next = lane.nextShareable(at: place) {
-                let verdict = verdict ?? Verdict()
-                batch?.verdict = verdict
+                let end = end ?? newEnd()
                 database.connection?.leave()
                 lane.wake(next, at: place)
-                return verdict
+                return end
             }
             let start = Instruments.isOn ? DispatchTime.now().uptimeNanoseconds : 0
             try run("COMMIT")
@@ -291,15 +282,22 @@ final class Writer: @unchecked Sendable {
             fail(member, place: place, because: error)
             return nil
         }
-        complete(place, ended: ended, verdict) { $0.failure }
+        complete(place, ended: ended, end) { $0.failure }
         return nil
+    }
+
+    private func newEnd() -> DispatchGroup {
+        let end = DispatchGroup()
+        end.enter()
+        batch?.end = end
+        return end
     }
 
     /// Undoes everything, for all members.
     private func fail(_ last: Member, place: Int, because error: DatabaseError) {
         var members = batch?.members ?? []
         if members.last !== last { members.append(last) }
-        let verdict = batch?.verdict
+        let end = batch?.end
         undo()
         let isLost = error == .transactionLost
         let cause = isLost ? last.failure as? DatabaseError ?? error : error
@@ -308,8 +306,8 @@ final class Writer: @unchecked Sendable {
                 ? "A block that shared the transaction made SQLite roll it back, and nothing of it is kept"
                 : "The transaction could not be committed, and nothing of it is kept"
         )
-        complete(place, ended: members, verdict) { member in
-            isLost && member === last ? member.failure ?? error : shared
+        complete(place, ended: members, end) { member in
+            member.failure ?? (isLost && member === last ? error : shared)
         }
     }
 
@@ -321,10 +319,11 @@ final class Writer: @unchecked Sendable {
         if database.isInTransaction { database.close() }
     }
 
+    /// Ends the turn, and then tells each member its outcome.
     private func complete(
         _ place: Int,
         ended: [Member],
-        _ verdict: Verdict?,
+        _ end: DispatchGroup?,
         _ outcome: (Member) -> (any Error)?
     ) {
         let outcomes = ended.map { ($0, outcome($0)) }
@@ -332,13 +331,10 @@ final class Writer: @unchecked Sendable {
             if let error { database.closeIfUnusable(after: error) }
             lane.instruments.write(failed: error != nil)
         }
-        // Who succeeded need not wait for a checkpoint; who failed finds the connection closed if it had to be.
-        for (member, error) in outcomes where member.isThread || error == nil { member.end(error) }
-        verdict?.decided.leave()
         endTurn()
-        lane.leave(place)
-        verdict?.over.leave()
-        for (member, error) in outcomes where !member.isThread && error != nil { member.end(error) }
+        leave(place)
+        for (member, error) in outcomes { member.end(error) }
+        end?.leave()
     }
 
     private var hasRoom: Bool {
