@@ -84,14 +84,17 @@ static inline int sealeddb_main_file_has_moved(sqlite3 *db, int *moved) {
     return sqlite3_file_control(db, "main", SQLITE_FCNTL_HAS_MOVED, moved);
 }
 
-// The FTS5 of this connection, or NULL. https://www.sqlite.org/fts5.html#extending_fts5
+// The FTS5 of this connection, or NULL, which is what stays there if any of the calls fails.
+// https://www.sqlite.org/fts5.html#extending_fts5
 static inline fts5_api *sealeddb_fts5_api(sqlite3 *db) {
     fts5_api *api = 0;
     sqlite3_stmt *stmt = 0;
     if (sqlite3_prepare_v3(db, "SELECT fts5(?1)", -1, 0, &stmt, 0) == SQLITE_OK) {
+        // Whether they succeeded is seen by the pointer.
         sqlite3_bind_pointer(stmt, 1, &api, "fts5_api_ptr", 0);
         sqlite3_step(stmt);
     }
+    // Repeats the error of the step.
     sqlite3_finalize(stmt);
     return api;
 }

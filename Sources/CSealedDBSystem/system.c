@@ -51,10 +51,15 @@ void *sealeddb_secret_allocate(size_t count) {
     size_t size = whole_pages(count ? count : 1);
     void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED) return NULL;
-    // Both are best effort: a low RLIMIT_MEMLOCK must not keep a service from starting.
+    // A process with too many mappings gets no more (ENOMEM); a key that a core dump would hold is no substitute.
+    if (madvise(pages, size, MADV_DONTDUMP) != 0) {
+        // Nothing is in the pages yet. What could fail is what failed just now.
+        (void)munmap(pages, size);
+        return NULL;
+    }
     int error = errno;
+    // Best effort: a low RLIMIT_MEMLOCK must not keep a service from starting.
     (void)mlock(pages, size);
-    (void)madvise(pages, size, MADV_DONTDUMP);
     errno = error;
     return pages;
 }
@@ -62,7 +67,8 @@ void *sealeddb_secret_allocate(size_t count) {
 void sealeddb_secret_free(void *pages, size_t count) {
     size_t size = whole_pages(count ? count : 1);
     explicit_bzero(pages, size);
-    munmap(pages, size);
+    // It may fail for want of mappings; the pages are wiped, and stay what they are.
+    (void)munmap(pages, size);
 }
 
 void sealeddb_wipe(void *bytes, size_t count) { explicit_bzero(bytes, count); }
@@ -77,6 +83,7 @@ int sealeddb_spawn(char *const arguments[], char *const environment[], pid_t *pr
     error = posix_spawnattr_init(&attributes);
     if (error != 0) goto without_attributes;
     sigset_t none, all;
+    // They cannot fail for a set of one's own.
     sigemptyset(&none);
     sigfillset(&all);
     (error = posix_spawn_file_actions_adddup2(&actions, ends[1], 1))
@@ -89,13 +96,14 @@ int sealeddb_spawn(char *const arguments[], char *const environment[], pid_t *pr
         || (error = posix_spawnattr_setflags(
                 &attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
         || (error = posix_spawn(process, arguments[0], &actions, &attributes, arguments, environment));
+    // To free them cannot fail, and a pipe to which nothing was written here has nothing to lose when it is closed.
     posix_spawnattr_destroy(&attributes);
 without_attributes:
-    posix_spawn_file_actions_destroy(&actions);
+    posix_spawn_file_actions_destroy(&actions);  // As above.
 closing:
-    close(ends[1]);
+    close(ends[1]);  // As above.
     if (error == 0) *output = ends[0];
-    else close(ends[0]);
+    else close(ends[0]);  // As above.
     return error;
 }
 
@@ -116,7 +124,12 @@ int sealeddb_rename_exclusively(const char *from, const char *to) {
     // Some network file systems cannot; there, a kill between the two calls leaves a second link.
     if (errno != EINVAL) return -1;
     if (link(from, to) != 0) return -1;
-    return unlink(from);
+    if (unlink(from) == 0) return 0;
+    int error = errno;
+    // The caller is told that nothing was renamed. If this fails too, both names are there, of one whole file.
+    (void)unlink(to);
+    errno = error;
+    return -1;
 }
 
 int sealeddb_lock_store(int descriptor) {

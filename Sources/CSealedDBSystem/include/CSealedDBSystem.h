@@ -12,7 +12,7 @@ const void *sealeddb_object_of(const void *address, char *path, size_t capacity)
 // Fills the buffer from the kernel's random generator. 0, or -1 with errno set.
 int sealeddb_random(void *buffer, size_t count);
 
-// Anonymous pages, locked (if the limits allow) and left out of core dumps. NULL when out of memory.
+// Anonymous pages, left out of core dumps, and locked if the limits allow. NULL when out of memory.
 void *sealeddb_secret_allocate(size_t count);
 
 // Wipes and unmaps.
@@ -30,7 +30,7 @@ int sealeddb_forbid_dumps(void);
 // Bytes that may be locked in memory; -1 for no limit.
 long long sealeddb_memory_lock_limit(void);
 
-// Renames unless there is a file of the new name. 0, or -1 with errno set (EEXIST).
+// Renames unless there is a file of the new name. 0, or -1 with errno set (EEXIST) and nothing changed.
 int sealeddb_rename_exclusively(const char *from, const char *to);
 
 // Takes the locks of an exclusive SQLite connection on an open file, for this descriptor alone. 0, or -1 with errno set

@@ -28,6 +28,7 @@ public struct EngineInfo: Sendable, Codable, Hashable {
     public static func current() -> EngineInfo {
         let checks = Engine.checks.map { Check(name: $0.name, passed: $0.passed, detail: $0.detail) }
         let isTrusted = Engine.isEncrypting && checks.allSatisfy(\.passed)
+        // What cannot be asked is not known: `nil`.
         let connection = isTrusted ? try? StoreOpening(path: nil, key: .random()).open() : nil
         defer { connection?.close() }
         let limit = sealeddb_memory_lock_limit()
@@ -35,6 +36,7 @@ public struct EngineInfo: Sendable, Codable, Hashable {
             isEncrypting: Engine.isEncrypting,
             sqliteVersion: Engine.sqliteVersion,
             sourceID: Engine.sourceID,
+            // As above.
             cipherVersion: (try? connection?.text("PRAGMA cipher_version")) ?? nil,
             cipherProvider: (try? connection?.text("PRAGMA cipher_provider")) ?? nil,
             cipherProviderVersion: (try? connection?.text("PRAGMA cipher_provider_version")) ?? nil,

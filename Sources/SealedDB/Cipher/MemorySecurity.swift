@@ -18,8 +18,10 @@ extension EngineInfo {
 
     /// Whether ``enableMemorySecurity()`` has been called.
     public static var hasMemorySecurity: Bool {
+        // False where it cannot be known.
         guard let connection = try? StoreOpening(path: nil, key: .random()).open() else { return false }
         defer { connection.close() }
+        // As above.
         return (try? connection.text("PRAGMA cipher_memory_security")) == "1"
     }
 }

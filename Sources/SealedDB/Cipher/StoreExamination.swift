@@ -82,7 +82,8 @@ struct StoreExamination {
 
     private var siblings: [String] {
         ["-wal", "-shm", "-journal"].filter { suffix in
-            guard let status = try? FileSystem.status(path + suffix) else { return false }
+            // One that is there and cannot be examined may hold something.
+            guard let status = try? FileSystem.status(path + suffix) else { return FileSystem.mayExist(path + suffix) }
             return status.st_size > 0
         }
     }
@@ -93,7 +94,8 @@ struct StoreExamination {
     /// Whether SQLite has another first page than the file, which was being written when a process was killed or the
     /// power failed.
     private func logHasFirstPage(_ cipher: PageCipher) -> Bool {
-        let journal = RollbackJournal(ofStore: path)?.pages(atMost: 8) ?? []
+        // A journal that cannot be read tells nothing.
+        let journal = (try? RollbackJournal(ofStore: path)?.pages(atMost: 8)) ?? []
         return journal.contains { $0.number == 1 && cipher.authenticates($0.bytes, number: 1) }
             || WriteAheadLog(ofStore: path)?.contains { $0 == 1 && cipher.authenticates($1(), number: 1) } ?? false
     }

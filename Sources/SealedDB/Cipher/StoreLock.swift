@@ -11,11 +11,12 @@ final class StoreLock {
     /// - Throws: ``DatabaseError/Reason/busy`` if a connection of another process holds any lock. In WAL mode, that is
     ///   everyone who has it open.
     init(_ path: String) throws(DatabaseError) {
-        guard !FileSystem.isOpenInThisProcess(path) else { throw StoreLock.isInUse(path) }
+        guard try !FileSystem.isOpenInThisProcess(path) else { throw StoreLock.isInUse(path) }
         descriptor = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC)
         guard descriptor >= 0 else { throw .system("Cannot open \(path) to lock it", reason: .notPermitted) }
         guard sealeddb_lock_store(descriptor) == 0 else {
             let number = errno
+            // Nothing is written by it, here and in `release`.
             close(descriptor)
             descriptor = -1
             guard number == EAGAIN || number == EACCES else {
@@ -39,6 +40,7 @@ final class StoreLock {
 
     func release() {
         guard descriptor >= 0 else { return }
+        // To close it is to unlock.
         close(descriptor)
         descriptor = -1
     }

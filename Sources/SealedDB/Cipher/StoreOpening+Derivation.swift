@@ -33,10 +33,10 @@ extension StoreOpening {
     }
 
     /// Whether the key was derived over a salt that the file does not have (any more), because somebody else created or
-    /// replaced the store meanwhile.
+    /// replaced the store meanwhile. False where that cannot be known: the error that there is stays.
     func isOvertaken(_ connection: Connection, by error: DatabaseError) -> Bool {
         guard error.code == SQLITE_NOTADB, key?.form == .passphrase, isFile, settings.salt == nil,
-            let header = try? connection.mainFileHeader(), header.count == Key.saltByteCount,
+            let header = try? connection.mainFileHeader(), header.count == Key.saltByteCount,  // See above.
             header != StoreHeader.plaintextMagic, let salt = try? connection.text("PRAGMA cipher_salt")
         else { return false }
         return salt != Hexadecimal.string(header)

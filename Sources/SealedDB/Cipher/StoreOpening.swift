@@ -58,9 +58,8 @@ struct StoreOpening {
     /// A journal beside the file would be written back into it before the key is proved right. So a page must be this
     /// key's first.
     func refuseForeignJournal(_ key: Key) throws(DatabaseError) {
-        guard isFile, let path, flags & SQLITE_OPEN_READONLY == 0, let journal = RollbackJournal(ofStore: path) else {
-            return
-        }
+        guard isFile, let path, flags & SQLITE_OPEN_READONLY == 0, let journal = try RollbackJournal(ofStore: path)
+        else { return }
         let connection = try Connection(path: path, flags: SQLITE_OPEN_READONLY, vfs: vfs)
         defer { connection.close() }
         let recognition = StoreRecognition(connection: connection, key: key, settings: settings)
@@ -75,7 +74,7 @@ struct StoreOpening {
             throw try diagnosis(of: connection, key: key, .quick).error(code: SQLITE_NOTADB)
         }
         // Closing after a failure would move somebody else's log into the file.
-        connection.setCheckpointsOnClose(false)
+        try connection.setCheckpointsOnClose(false)
         try applyKey(key, to: connection)
         try connection.run("PRAGMA temp_store = MEMORY")
         if locksExclusively { try connection.run("PRAGMA locking_mode = EXCLUSIVE") }
@@ -85,7 +84,7 @@ struct StoreOpening {
             throw try explained(error, connection, key)
         }
         try refuseTruncated(connection)
-        connection.setCheckpointsOnClose(true)
+        try connection.setCheckpointsOnClose(true)
         if isNew, isFile, createsFirstPage, flags & SQLITE_OPEN_READONLY == 0 { try createFirstPage(connection) }
         if let path { key.derivedKeys?.storeExists(path) }
     }

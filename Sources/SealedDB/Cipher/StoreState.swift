@@ -18,9 +18,11 @@ struct StoreState: Equatable {
         // The kernel dates writes by a clock that ticks a few hundred times a second.
         for _ in 0..<50 {
             var now = timespec()
+            // This clock is always there.
             clock_gettime(CLOCK_REALTIME_COARSE, &now)
             if state.modified < now.nanoseconds { return state }
             var pause = timespec(tv_sec: 0, tv_nsec: 1_000_000)
+            // A signal may end it early.
             nanosleep(&pause, nil)
         }
         return nil

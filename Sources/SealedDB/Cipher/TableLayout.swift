@@ -31,6 +31,7 @@ struct TableLayout {
         columns = stored
         let candidates = ["rowid", "_rowid_", "oid"].filter { !all.contains($0) }
         rowID = candidates.first { candidate in
+            // Not prepared, not there.
             guard let statement = try? connection.prepare("SELECT \(candidate) FROM \(name.quotedIdentifier)") else {
                 return false
             }

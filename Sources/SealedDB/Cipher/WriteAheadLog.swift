@@ -8,9 +8,11 @@ struct WriteAheadLog {
     private static let headerSize = 32
     private static let frameHeaderSize = 24
 
-    /// `nil` if there is none beside the store, or an empty one.
+    /// `nil` if there is none beside the store that can be read, or an empty one. A diagnosis looks into it for what it
+    /// knows, and does not conclude anything from what is not there.
     init?(ofStore path: String) {
         guard let contents = FileHandle(forReadingAtPath: path + "-wal"),
+            // See above.
             let header = try? contents.read(upToCount: WriteAheadLog.headerSize).map(Array.init),
             header.count == WriteAheadLog.headerSize, header.starts(with: [0x37, 0x7f, 0x06])
         else { return nil }
@@ -31,8 +33,10 @@ struct WriteAheadLog {
     }
 
     private func bytes(at offset: UInt64, count: Int) -> [UInt8]? {
+        // What cannot be read is not there: see above.
         guard (try? contents.seek(toOffset: offset)) != nil,
-            let bytes = try? contents.read(upToCount: count).map(Array.init), bytes.count == count
+            let bytes = try? contents.read(upToCount: count).map(Array.init),  // As above.
+            bytes.count == count
         else { return nil }
         return bytes
     }

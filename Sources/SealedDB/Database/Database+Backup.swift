@@ -62,6 +62,7 @@ extension Database {
     /// - Returns: false on failure; see ``lastError()``.
     @discardableResult
     public func read(fromFile path: String) -> Bool {
+        // The error is in lastError().
         (try? load(fromFile: path)) != nil
     }
 
@@ -88,6 +89,7 @@ extension Database {
     /// - Returns: false on failure; see ``lastError()``.
     @discardableResult
     public func write(toFile path: String) -> Bool {
+        // The error is in lastError().
         (try? save(toFile: path)) != nil
     }
 

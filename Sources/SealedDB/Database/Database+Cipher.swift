@@ -22,6 +22,7 @@ extension Database {
 
     /// The settings that the codec works with, every one of them said; `nil` without a key.
     public var effectiveCipherSettings: CipherSettings? {
+        // FMDB's names say what is there, and nothing of why something is not: `nil` is the answer to an error.
         guard let parameters = (try? connection?.cipherParameters()) ?? nil else { return nil }
         return CipherSettings(
             pageSize: parameters.pageSize,
@@ -35,7 +36,7 @@ extension Database {
     }
 
     private func cipherText(_ pragma: String) -> String? {
-        (try? connection?.text("PRAGMA \(pragma)")) ?? nil
+        (try? connection?.text("PRAGMA \(pragma)")) ?? nil  // `nil` where it cannot be asked.
     }
 
     // MARK: Log

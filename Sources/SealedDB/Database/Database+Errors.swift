@@ -46,7 +46,7 @@ extension Database {
 
     /// Runs a call of the kind that answers with a Bool, and remembers its outcome.
     func succeeds(_ body: () throws(DatabaseError) -> Void) -> Bool {
-        (try? recording(body)) != nil
+        (try? recording(body)) != nil  // Recorded.
     }
 
     private func clarified(_ error: DatabaseError) -> DatabaseError {
@@ -58,6 +58,7 @@ extension Database {
                 context: "The store is damaged, and the statement did nothing. `sealdb verify` lists the pages"
             )
         }
+        // If not even the header can be read, the error that there is stays.
         guard error.code == SQLITE_NOTADB, error.reason == .sqlite, configuration.keyOrigin == nil, let connection,
             let header = try? connection.mainFileHeader()
         else { return error }

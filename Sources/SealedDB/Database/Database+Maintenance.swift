@@ -2,8 +2,9 @@ extension Database {
     /// Whether the database is open and can be read: its key is right, and the file still stands where it was opened.
     public var goodConnection: Bool {
         guard let connection else { return false }
+        // An error is the answer no.
         guard let moved = try? connection.mainFileHasMoved(), !moved else { return false }
-        return (try? connection.integer("SELECT count(*) FROM sqlite_schema")) != nil
+        return (try? connection.integer("SELECT count(*) FROM sqlite_schema")) != nil  // As above.
     }
 
     /// SQLite's `sqlite3 *`, for calls that this library does not have; `nil` when closed. What is done through it is
@@ -47,6 +48,7 @@ extension Database {
     /// - Returns: the former value; -1 for a limit that does not exist, and for a closed database.
     @discardableResult
     public func limit(for type: Int32, value newLimit: Int32) -> Int32 {
+        // The error is in lastError().
         let former = try? recording { () throws(DatabaseError) in
             try openConnection().limit(type, value: newLimit)
         }

@@ -96,6 +96,7 @@ extension Database {
     }
 
     private func headerNumber(_ pragma: String) -> UInt32 {
+        // The error is in lastError().
         let value = try? recording { () throws(DatabaseError) in try openConnection().integer("PRAGMA \(pragma)") }
         return UInt32(truncatingIfNeeded: value ?? 0)
     }

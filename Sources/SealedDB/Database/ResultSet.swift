@@ -40,7 +40,7 @@ public final class ResultSet {
     /// Moves to the next row; false at the end and on an error, which ``Database/lastError()`` tells apart.
     @discardableResult
     public func next() -> Bool {
-        (try? nextWithError()) ?? false
+        (try? nextWithError()) ?? false  // The error is in lastError().
     }
 
     /// Moves to the next row; false at the end.
@@ -74,7 +74,7 @@ public final class ResultSet {
     /// Executes a prepared statement that returns no rows; true when it is done.
     @discardableResult
     public func step() -> Bool {
-        (try? stepWithError()) ?? false
+        (try? stepWithError()) ?? false  // The error is in lastError().
     }
 
     /// As ``step()``, throwing; false if there is a row.

@@ -33,6 +33,7 @@ final class BlobHandle: ConnectionHandle {
         return pointer
     }
 
+    /// For a handle that nobody closed: there is nobody to tell. ``close()`` looks at the result.
     static func end(_ pointer: OpaquePointer) { sqlite3_blob_close(pointer) }
 
     /// Ends it wherever this is.

@@ -21,6 +21,7 @@ final class BusyWait {
 
     /// The connection must keep this object as long as it is open.
     func install(on handle: OpaquePointer) {
+        // It only remembers the function, and cannot fail.
         sqlite3_busy_handler(
             handle,
             { Unmanaged<BusyWait>.fromOpaque($0!).takeUnretainedValue().wait(attempt: $1) ? 1 : 0 },
@@ -34,6 +35,7 @@ final class BusyWait {
         waited = Double(now - began) / 1e9
         guard waited < timeout, supervision?.isStopped != true else { return false }
         let delay = BusyWait.delay(attempt: attempt, waited: waited, timeout: timeout) * Double.random(in: 0.5...1.5)
+        // A signal may end the pause early; then the lock is asked for sooner.
         usleep(UInt32(min(delay, timeout - waited) * 1e6))
         return true
     }

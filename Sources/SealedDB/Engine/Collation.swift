@@ -87,7 +87,9 @@ extension Connection {
     /// a connection that neither searches an index nor writes. https://www.sqlite.org/c3ref/collation_needed.html
     func acceptUnknownCollations() {
         guard let handle else { return }
+        // It only remembers the function, and cannot fail.
         sqlite3_collation_needed(handle, nil) { _, handle, _, name in
+            // Without memory there is no collation afterwards, and SQLite refuses the statement.
             sqlite3_create_collation_v2(
                 handle,
                 name,

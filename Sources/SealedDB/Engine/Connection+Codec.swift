@@ -11,6 +11,7 @@ extension Connection {
     /// Rewrites the file under another key. The result means nothing: close the connection, and look with a fresh one.
     func rekey(_ spec: UnsafeRawBufferPointer) {
         guard let handle else { return }
+        // SQLCipher returns OK for rekeys that failed, and what is true is found by a fresh connection.
         _ = sealeddb_rekey(handle, spec.baseAddress, Int32(spec.count))
     }
 }

@@ -38,7 +38,8 @@ extension Connection {
     func mainFileHeader() throws(DatabaseError) -> [UInt8] { try fileBytes(count: 16) }
 
     /// Whether closing may move the write-ahead log into the file. SQLite's default is that it does.
-    func setCheckpointsOnClose(_ isOn: Bool) {
-        if let handle { _ = sealeddb_set_checkpoint_on_close(handle, isOn ? 1 : 0) }
+    func setCheckpointsOnClose(_ isOn: Bool) throws(DatabaseError) {
+        guard let handle else { return }
+        try check(sealeddb_set_checkpoint_on_close(handle, isOn ? 1 : 0))
     }
 }

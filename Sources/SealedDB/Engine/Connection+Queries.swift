@@ -55,6 +55,7 @@ extension Connection {
             return
         }
         let milliseconds = (seconds * 1000).rounded()
+        // It only remembers the time, and cannot fail.
         sqlite3_busy_timeout(handle, milliseconds.isNaN ? 0 : Int32(clamping: Int64(min(max(milliseconds, 0), 1e12))))
     }
 

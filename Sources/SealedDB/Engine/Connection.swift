@@ -74,10 +74,12 @@ final class Connection {
         let code = sqlite3_open_v2(literal, &handle, cleared | mutex, vfs)
         guard code == SQLITE_OK else {
             let error = Connection.openError(handle, code: code, path: path)
+            // It never opened.
             sqlite3_close_v2(handle)
             handle = nil
             throw error
         }
+        // It only sets a flag, and cannot fail.
         sqlite3_extended_result_codes(handle, 1)
     }
 
@@ -328,6 +330,7 @@ final class Connection {
         // After SQLite, which may still move its log into the file.
         defer { releaseLocks() }
         if sqlite3_close(handle) == SQLITE_OK { return true }
+        // Always OK: what is in use ends it.
         sqlite3_close_v2(handle)
         return false
     }

@@ -83,6 +83,7 @@ enum Engine {
     /// lines to stderr. The setting is lost if made before the first key of the process, and stays afterwards.
     private static func keyedProbe() -> String? {
         var handle: OpaquePointer?
+        // In memory, with nothing in it to lose.
         defer { sqlite3_close(handle) }
         guard sqlite3_open_v2(":memory:", &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nil) == SQLITE_OK else {
             return nil
@@ -91,6 +92,7 @@ enum Engine {
         guard sealeddb_key(handle, placeholder, Int32(placeholder.count)) == SQLITE_OK else { return nil }
         guard sqlite3_exec(handle, "PRAGMA cipher_log = off", nil, nil, nil) == SQLITE_OK else { return nil }
         var statement: OpaquePointer?
+        // Repeats the error of the step.
         defer { sqlite3_finalize(statement) }
         guard sqlite3_prepare_v3(handle, "PRAGMA cipher_version", -1, 0, &statement, nil) == SQLITE_OK,
             sqlite3_step(statement) == SQLITE_ROW

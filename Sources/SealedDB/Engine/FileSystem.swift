@@ -23,6 +23,7 @@ enum FileSystem {
     static func synchronize(_ path: String, flags: Int32 = O_RDONLY) throws(DatabaseError) {
         let descriptor = open(path, flags | O_CLOEXEC)
         guard descriptor >= 0 else { throw .system("Cannot open \(path) to sync it", reason: .ioError) }
+        // Nothing is written by it.
         defer { close(descriptor) }
         guard fsync(descriptor) == 0 else { throw .system("Cannot sync \(path) to disk", reason: .ioError) }
     }
@@ -42,6 +43,7 @@ enum FileSystem {
                 number: number
             )
         }
+        // Nothing is written yet.
         close(descriptor)
     }
 
@@ -49,6 +51,7 @@ enum FileSystem {
     static func copyAttributes(from original: String, to copy: String) throws(DatabaseError) {
         let descriptor = open(copy, O_RDWR | O_NOFOLLOW | O_CLOEXEC)
         guard descriptor >= 0 else { throw .system("Cannot open \(copy)", reason: .ioError) }
+        // Attributes do not wait to be written, and are synced with the copy.
         defer { close(descriptor) }
         var step: UnsafePointer<CChar>?
         guard sealeddb_copy_attributes(original, descriptor, &step) == 0 else {
@@ -87,10 +90,20 @@ enum FileSystem {
     }
 
     /// Whether one of this process's descriptors is that file.
-    static func isOpenInThisProcess(_ path: String) -> Bool {
+    /// - Throws: if that cannot be known: without `/proc`, without memory or descriptors.
+    static func isOpenInThisProcess(_ path: String) throws(DatabaseError) -> Bool {
         var wanted = stat()
-        guard stat(path, &wanted) == 0 else { return false }
-        let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        guard stat(path, &wanted) == 0 else {
+            let number = errno
+            guard number != ENOENT, number != ENOTDIR else { return false }
+            throw .system("Cannot examine \(path)", reason: .ioError, number: number)
+        }
+        let descriptors: [String]
+        do {
+            descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
+        } catch {
+            throw .system("Cannot tell from /proc/self/fd whether this process has \(path) open", reason: .ioError)
+        }
         return descriptors.compactMap { Int32($0) }.contains { descriptor in
             var found = stat()
             return fstat(descriptor, &found) == 0 && found.st_dev == wanted.st_dev && found.st_ino == wanted.st_ino

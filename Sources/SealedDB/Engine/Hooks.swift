@@ -57,6 +57,7 @@ final class Hooks {
         sqlite3_commit_hook(handle, nil, nil)
         sqlite3_rollback_hook(handle, nil, nil)
         sqlite3_progress_handler(handle, 0, nil, nil)
+        // To take them away cannot fail.
         sqlite3_set_authorizer(handle, nil, nil)
         sqlite3_trace_v2(handle, 0, nil, nil)
         if connection?.handle == handle { connection = nil }
@@ -76,10 +77,12 @@ final class Hooks {
         let isAsked = progress != nil || supervision != nil
         progressInterval = min(progress?.interval ?? .max, supervision == nil ? .max : Supervision.interval)
         sqlite3_progress_handler(handle, isAsked ? progressInterval : 0, isAsked ? Hooks.progressed : nil, this)
-        // Also prepares all statements anew, with the authorizer that there is then.
         let isGuarded = connection?.guardRules != nil
+        // Also prepares all statements anew, with the authorizer that there is then. It and the tracer are only remembered,
+        // which cannot fail.
         sqlite3_set_authorizer(handle, authorizer == nil && !observes && !isGuarded ? nil : Hooks.authorizing, this)
         let isTraced = trace != nil || supervision?.slowStatements != nil
+        // As above.
         sqlite3_trace_v2(handle, isTraced ? UInt32(SQLITE_TRACE_PROFILE) : 0, Hooks.traced, this)
     }
 
@@ -131,7 +134,7 @@ final class Hooks {
     private static let rolledBack: @convention(c) (UnsafeMutableRawPointer?) -> Void = { context in
         let hooks = of(context)
         hooks.changes.rolledBack()
-        if let rollback = hooks.rollback { hooks.call { rollback() } }
+        if let rollback = hooks.rollback { hooks.call(rollback) }
     }
 
     private static let progressed: @convention(c) (UnsafeMutableRawPointer?) -> Int32 = { context in

@@ -37,6 +37,7 @@ enum LockHolders {
         return Set(inTheWay).sorted().map(describe)
     }
 
+    /// The number alone, if the name cannot be had.
     static func describe(_ process: Int32) -> String {
         if process == getpid() { return "another connection of this process" }
         let name = try? String(contentsOfFile: "/proc/\(process)/comm", encoding: .utf8)

@@ -71,6 +71,7 @@ extension String {
     @inline(__always)
     init?(validUTF8 bytes: UnsafeBufferPointer<UInt8>) {
         #if compiler(>=6.2)
+            // Not UTF-8, and so no text.
             guard let text = try? UTF8Span(validating: bytes.span) else { return nil }
             self.init(copying: text)
         #else

@@ -54,6 +54,7 @@ extension Connection {
             if let hooks { return hooks.install() }
             // The connection keeps the guard for as long as it has the handle.
             let context = Unmanaged.passUnretained(statementGuard).toOpaque()
+            // It is only remembered, which cannot fail.
             sqlite3_set_authorizer(handle, newValue == nil ? nil : StatementGuard.callback, context)
         }
     }
@@ -113,8 +114,13 @@ extension Connection {
     /// Not sooner than at the next statement: new rules make SQLite compile those anew that were compiled before, and
     /// the one that brought the key would be refused.
     private func guardAfterKeyStatement() {
-        let provider = try? text("PRAGMA cipher_provider")
-        let isKeyed = provider ?? nil != nil
+        let isKeyed: Bool
+        do throws(DatabaseError) {
+            isKeyed = try text("PRAGMA cipher_provider") != nil
+        } catch {
+            // Where one cannot know, it has a key.
+            isKeyed = true
+        }
         guard guardRules == nil || isKeyed else { return }
         guardRules = GuardRules(allowsCipherStatements: !isKeyed || allowsCipherStatements)
     }

@@ -211,6 +211,7 @@ extension KeyRing.Entry {
             throw .malformedKeyRing("the kind of the key is none of \(kinds).")
         }
         if kind == .key {
+            // Its error would not say that it is about a key ring.
             guard let raw = try? Key.raw(hexadecimal: UnsafeRawBufferPointer(rebasing: words[2])) else {
                 throw .malformedKeyRing("the key is not 64 hex digits, or 96 with the store's salt.")
             }

@@ -28,6 +28,7 @@ final class BatchJournal: Sendable {
             if contents.endsWithinLine { try BatchJournal.append([0x0a], to: descriptor, path: path) }
             try BatchJournal.synchronizeDirectory(of: path)
         } catch {
+            // What was written to it was synced, or is not believed.
             close(descriptor)
             throw error
         }
@@ -35,6 +36,7 @@ final class BatchJournal: Sendable {
     }
 
     deinit {
+        // Each line was synced when it was written.
         descriptor.withLock { descriptor in _ = close(descriptor) }
     }
 
@@ -120,6 +122,7 @@ final class BatchJournal: Sendable {
     private static func synchronizeDirectory(of path: String) throws(Failure) {
         let directory = URL(fileURLWithPath: path).deletingLastPathComponent().path
         let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        // Nothing is written by it.
         defer { if descriptor >= 0 { close(descriptor) } }
         guard descriptor >= 0, fsync(descriptor) == 0 else {
             throw Failure(.inputOutput, "Cannot sync \(directory): \(String(cString: strerror(errno))).")
@@ -148,6 +151,7 @@ struct JournalFile {
     static func isInUse(path: String) -> Bool {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return false }
+        // Nothing is written by it.
         defer { close(descriptor) }
         var type = Int32(F_RDLCK)
         var count: Int64 = 0

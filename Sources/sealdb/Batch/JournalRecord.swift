@@ -59,6 +59,7 @@ struct JournalRecord: Codable {
     init?(line: some DataProtocol) {
         let decoder = JSONDecoder()
         decoder.dateDecodingStrategy = .iso8601
+        // Whether only the last line is no record is seen by who reads them all.
         guard let record = try? decoder.decode(JournalRecord.self, from: Data(line)) else { return nil }
         self = record
     }

@@ -30,6 +30,7 @@ final class RateLimit: Sendable {
         while control.stopStatus == nil {
             let left = end - .now
             guard left > .zero else { return }
+            // A signal may end it early, and is asked for then.
             usleep(UInt32(min(left / .microseconds(1), 100_000)))
         }
     }

@@ -53,6 +53,7 @@ struct ExecCommand: ParsableCommand {
         if script.managesTransactions {
             count = try execute(script, on: database)
             guard !database.isInTransaction else {
+                // If it fails, closing does it.
                 _ = database.rollback()
                 throw Failure(.data, "The SQL leaves a transaction open. It was rolled back.")
             }

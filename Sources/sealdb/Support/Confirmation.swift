@@ -5,7 +5,9 @@ enum Confirmation {
     static func ask(_ question: String) throws -> Bool {
         let terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)
         guard terminal >= 0 else { return false }
+        // A terminal keeps nothing back.
         defer { close(terminal) }
+        // Who does not see the question does not answer yes.
         _ = question.utf8.withContiguousStorageIfAvailable { write(terminal, $0.baseAddress, $0.count) }
         var answer: [UInt8] = []
         var byte: UInt8 = 0

@@ -30,6 +30,7 @@ final class InputFile {
     }
 
     deinit {
+        // Nothing is written by it.
         if descriptor >= 0 { close(descriptor) }
     }
 

@@ -32,8 +32,10 @@ final class StandardOutput {
             if written >= 0 {
                 rest = rest.dropFirst(written)
             } else if errno == EPIPE, endsWithReader {
+                // Does not end a process that was started with the signal blocked.
                 signal(SIGPIPE, SIG_DFL)
                 raise(SIGPIPE)
+                throw Failure(.inputOutput, "Cannot write the result: \(String(cString: strerror(EPIPE))).")
             } else if errno != EINTR {
                 throw Failure(.inputOutput, "Cannot write the result: \(String(cString: strerror(errno))).")
             }

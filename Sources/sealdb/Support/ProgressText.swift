@@ -88,6 +88,7 @@ struct ProgressRecord: Encodable {
     func write() {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Numbers and texts can always be encoded; without a line of progress nothing is lost.
         guard let line = try? encoder.encode(self) else { return }
         StandardError.write(String(decoding: line, as: UTF8.self) + "\n")
     }

@@ -10,9 +10,11 @@ enum SignalWatch {
         received.store(0, ordering: .relaxed)
         for number in [SIGINT, SIGTERM, SIGHUP] {
             var former = sigaction()
+            // It fails for numbers alone that are no signal's, and so does `signal`.
             sigaction(number, nil, &former)
             // nohup has asked for that.
             if number == SIGHUP, isIgnored(former) { continue }
+            // As above.
             signal(number) { number in
                 if SignalWatch.received.exchange(number, ordering: .relaxed) != 0 { _exit(128 + number) }
             }
