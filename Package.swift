@@ -75,11 +75,20 @@ let package = Package(
             ]
         ),
         .testTarget(name: "sealdbTests", dependencies: ["SealedDB", "sealdb", "BookStore", "ObjectFetcher", "Soak"]),
+        // SQLite's C interface, for what checks stores without the library.
+        .target(name: "RawStore", dependencies: ["SQLiteEngine"], path: "Tests/RawStore"),
+        // Random programs with a model, and their short form as tests.
+        .executableTarget(
+            name: "Stress",
+            dependencies: ["SealedDB", "RawStore", .product(name: "ArgumentParser", package: "swift-argument-parser")],
+            path: "Tests/Stress"
+        ),
+        .testTarget(name: "StressTests", dependencies: ["SealedDB", "Stress", "sealdb"]),
         // The fault harness, the program that it runs beside sealdb, and its short form as tests.
         .executableTarget(
             name: "FaultHarness",
             dependencies: [
-                "SQLiteEngine", "sealdb", "FaultSubject",
+                "RawStore", "SQLiteEngine", "sealdb", "FaultSubject",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Tests/FaultHarness",

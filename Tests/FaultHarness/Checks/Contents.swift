@@ -1,3 +1,4 @@
+import RawStore
 import SQLiteEngine
 
 /// All that a database holds, told by one number; and the batches of the service under load.

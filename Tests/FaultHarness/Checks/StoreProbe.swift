@@ -1,4 +1,5 @@
 import Foundation
+import RawStore
 import SQLiteEngine
 
 /// What a key finds in a file.

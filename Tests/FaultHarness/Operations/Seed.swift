@@ -1,4 +1,5 @@
 import Foundation
+import RawStore
 
 /// Databases for operations to begin with, made by SQLite's C interface.
 struct Seed {

@@ -1,11 +1,11 @@
 import SQLiteEngine
 
 /// SQLite's own C interface and nothing else, so that what checks a store has no code in common with what wrote it.
-final class RawConnection {
-    struct Failure: Error, CustomStringConvertible {
-        let code: Int32
-        let message: String
-        var description: String { "\(message) (\(code))" }
+public final class RawConnection {
+    public struct Failure: Error, CustomStringConvertible {
+        public let code: Int32
+        public let message: String
+        public var description: String { "\(message) (\(code))" }
     }
 
     private var handle: OpaquePointer?
@@ -13,7 +13,7 @@ final class RawConnection {
     /// - Parameters:
     ///   - key: as `sqlite3_key` takes it, such as `x'…'`; `nil` for a database in the clear.
     ///   - pragmas: cipher settings that differ from SQLCipher 4's.
-    init(_ path: String, key: String?, pragmas: [String] = [], creates: Bool = false) throws(Failure) {
+    public init(_ path: String, key: String?, pragmas: [String] = [], creates: Bool = false) throws(Failure) {
         var opened: OpaquePointer?
         let flags = SQLITE_OPEN_READWRITE | (creates ? SQLITE_OPEN_CREATE : 0)
         let code = sqlite3_open_v2(path, &opened, flags, nil)
@@ -33,17 +33,17 @@ final class RawConnection {
         close()
     }
 
-    func close() {
+    public func close() {
         sqlite3_close(handle)
         handle = nil
     }
 
-    func run(_ sql: String) throws(Failure) {
+    public func run(_ sql: String) throws(Failure) {
         guard sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK else { throw failure() }
     }
 
     /// The rows of a query; NULL is "NULL", and blobs are in hex.
-    func rows(_ sql: String) throws(Failure) -> [[String]] {
+    public func rows(_ sql: String) throws(Failure) -> [[String]] {
         var statement: OpaquePointer?
         defer { sqlite3_finalize(statement) }
         guard sqlite3_prepare_v2(handle, sql, -1, &statement, nil) == SQLITE_OK else { throw failure() }
@@ -60,7 +60,21 @@ final class RawConnection {
         }
     }
 
-    func value(_ sql: String) throws(Failure) -> String { try rows(sql).first?.first ?? "" }
+    public func value(_ sql: String) throws(Failure) -> String { try rows(sql).first?.first ?? "" }
+
+    /// Calls the block with each row of a query, whose values are valid until it returns.
+    public func forEachRow(_ sql: String, _ body: (RawRow) throws -> Void) throws {
+        var statement: OpaquePointer?
+        defer { sqlite3_finalize(statement) }
+        guard sqlite3_prepare_v2(handle, sql, -1, &statement, nil) == SQLITE_OK, let statement else { throw failure() }
+        while true {
+            switch sqlite3_step(statement) {
+            case SQLITE_ROW: try body(RawRow(statement: statement))
+            case SQLITE_DONE: return
+            default: throw failure()
+            }
+        }
+    }
 
     private func text(of statement: OpaquePointer?, _ column: Int32) -> String {
         switch sqlite3_column_type(statement, column) {

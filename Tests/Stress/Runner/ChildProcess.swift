@@ -1,0 +1,47 @@
+import Foundation
+
+/// A process of this program, whose lines are read until it ends.
+final class ChildProcess {
+    private let process = Process()
+    private let output = Pipe()
+    private var rest: [UInt8] = []
+
+    init(_ arguments: [String]) throws {
+        process.executableURL = URL(fileURLWithPath: "/proc/\(getpid())/exe").resolvingSymlinksInPath()
+        process.arguments = arguments
+        process.standardOutput = output
+        process.standardInput = FileHandle.nullDevice
+        try process.run()
+        // The end of the child is the end of the pipe.
+        try output.fileHandleForWriting.close()
+    }
+
+    /// The next line; `nil` at the end.
+    /// - Throws: ``Violation`` if nothing happens for that long.
+    func nextLine(timeout: Int32 = 120) throws -> String? {
+        let descriptor = output.fileHandleForReading.fileDescriptor
+        while true {
+            if let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+                defer { rest.removeFirst(end + 1) }
+                return String(decoding: rest[..<end], as: UTF8.self)
+            }
+            var state = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            guard poll(&state, 1, timeout * 1000) > 0 else {
+                kill(SIGABRT)
+                throw Violation("Nothing was acknowledged for \(timeout) s: something hangs.")
+            }
+            var buffer = [UInt8](repeating: 0, count: 1 << 16)
+            let count = read(descriptor, &buffer, buffer.count)
+            guard count > 0 else { return nil }
+            rest += buffer[..<count]
+        }
+    }
+
+    func kill(_ signal: Int32 = SIGKILL) { Foundation.kill(process.processIdentifier, signal) }
+
+    /// - Returns: 0, an exit status, or the negative number of a signal.
+    func wait() -> Int32 {
+        process.waitUntilExit()
+        return process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus
+    }
+}

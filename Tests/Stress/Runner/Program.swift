@@ -1,0 +1,87 @@
+import Foundation
+
+/// One store through all its rounds: runs them, hears what was acknowledged, and compares.
+struct Program {
+    private var seed: UInt64 { planner.seed }
+    let planner: Planner
+    let place: Place
+    let deadline: Double
+    private var model = StoreModel(keys: [0])
+    /// What is known of the last round, for the report of a failure.
+    private(set) var recent: [String] = []
+    var report = Report()
+
+    init(_ planner: Planner, root: String, deadline: Double) {
+        self.planner = planner
+        self.deadline = deadline
+        place = Place(root: root)
+    }
+
+    /// - Throws: ``Violation``.
+    mutating func run(rounds: Int) throws {
+        report.programs = 1
+        // What an earlier run of this seed has left.
+        if FileManager.default.fileExists(atPath: place.root) { try FileManager.default.removeItem(atPath: place.root) }
+        try place.make(seed: seed)
+        let preparation = try ChildProcess(["prepare", place.root])
+        guard preparation.wait() == 0 else { throw Violation("The store could not be made.") }
+        for number in 0..<rounds where Date().timeIntervalSince1970 < deadline {
+            try round(planner.round(number, deadline: deadline))
+        }
+    }
+
+    private mutating func round(_ plan: RoundPlan) throws {
+        recent = ["round \(plan.number): \(plan.service), \(plan.clients.count) clients, \(plan.scale)"]
+        try JSONEncoder().encode(plan).write(to: URL(fileURLWithPath: place.planFile))
+        try JSONEncoder().encode(model).write(to: URL(fileURLWithPath: place.modelFile))
+        let child = try ChildProcess(["work", place.root])
+        var programs = Dictionary(
+            uniqueKeysWithValues: plan.clients.map { client in
+                (
+                    client.id,
+                    Generator(
+                        seed: seed,
+                        round: plan.number,
+                        client: client,
+                        scale: plan.scale,
+                        keyCount: Place.keyCount
+                    )
+                )
+            }
+        )
+        var heard = 0
+        while let line = try child.nextLine() {
+            heard += 1
+            if heard == plan.killsAfter { child.kill() }
+            guard let parsed = Acknowledgements.parse(line[...]) else {
+                throw Violation("A line that nobody wrote: \(line)")
+            }
+            switch parsed {
+            case .failure(let client, _, let text):
+                throw Violation("Client \(client) failed in \(text)")
+            case .step(let client, let number, let outcome, let ids):
+                guard let step = programs[client]?.next(), step.number == number else {
+                    throw Violation("Client \(client) is not where it should be: \(line)")
+                }
+                recent.append("client \(client): \(step) -> \(outcome)")
+                model.apply(outcome, of: step, by: client, ids: ids)
+                report.count(step, outcome)
+            }
+        }
+        let status = child.wait()
+        let isKilled = status == -SIGKILL
+        guard status == 0 || isKilled && plan.killsAfter != nil else {
+            throw Violation("The process ended with \(status).")
+        }
+        if isKilled {
+            report.kills += 1
+            for client in plan.clients {
+                guard let step = programs[client.id]?.next(), step.number < client.steps else { continue }
+                recent.append("client \(client.id): \(step) -> cut off")
+                model.apply(.doubt, of: step, by: client.id)
+            }
+        }
+        report.rounds += 1
+        try StoreCheck(place: place, isAfterKill: isKilled).run(&model)
+    }
+}
