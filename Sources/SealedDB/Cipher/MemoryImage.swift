@@ -74,7 +74,8 @@ struct MemoryImage {
     }
 
     private func fill(_ path: String, setsWAL: Bool) throws(DatabaseError) {
-        let opening = StoreOpening(path: path, key: key, settings: settings, takesLock: false)
+        var opening = StoreOpening(path: path, key: key, settings: settings, takesLock: false)
+        opening.flags |= SQLITE_OPEN_CREATE
         let file = try opening.open()
         defer { file.close() }
         // The file is worthless until it is synced as a whole, so neither a journal nor syncs are needed.

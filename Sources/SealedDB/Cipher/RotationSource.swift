@@ -65,6 +65,7 @@ struct RotationSource {
         let start = DispatchTime.now().uptimeNanoseconds
         do throws(DatabaseError) {
             try Backup.copy(from: connection, to: memory, pagesPerStep: 1024) { backup throws(DatabaseError) in
+                guard backup.completedPages > 0 else { throw enough }
                 let perPage = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9 / Double(backup.completedPages)
                 seconds = perPage * Double(backup.totalPages) * 4
                 throw enough

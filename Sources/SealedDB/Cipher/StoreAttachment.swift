@@ -60,6 +60,8 @@ struct StoreAttachment {
         guard exists || createsFile else {
             throw .system("Cannot attach \(path)", reason: .noSuchFile)
         }
+        let flags = SQLITE_OPEN_READWRITE | (createsFile ? SQLITE_OPEN_CREATE : 0)
+        try StoreOpening(path: path, key: key, flags: flags).refuseEmptied()
         var start: [UInt8] = []
         if exists {
             let file = try Connection(path: path, flags: SQLITE_OPEN_READONLY)

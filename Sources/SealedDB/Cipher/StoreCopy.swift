@@ -110,7 +110,9 @@ struct StoreCopy {
     }
 
     private func openTarget(_ sealing: Sealing) throws(DatabaseError) -> Connection {
-        let connection = try opening(sealing).open()
+        var opening = opening(sealing)
+        opening.flags |= SQLITE_OPEN_CREATE
+        let connection = try opening.open()
         // The file is worthless until it is synced as a whole, so neither a journal nor syncs are needed.
         try connection.run("PRAGMA journal_mode = OFF")
         try connection.run("PRAGMA synchronous = OFF")
@@ -344,14 +346,7 @@ struct StoreCopy {
             }
             // What has another name too was left by a restore that was killed, and is safe under that.
             if status.st_size == 0 || status.st_nlink > 1, unlink(log) == 0 { continue }
-            throw DatabaseError(
-                extendedCode: SQLITE_CANTOPEN,
-                reason: .alreadyExists,
-                message: """
-                    \(log) belongs to a database that is gone, and would be taken for one of the new file. Nothing was \
-                    changed. Move it away, or bring back its database.
-                    """
-            )
+            throw .logWithoutDatabase(log)
         }
     }
 

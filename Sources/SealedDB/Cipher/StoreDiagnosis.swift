@@ -94,13 +94,13 @@ public struct StoreDiagnosis: Sendable, Codable, Hashable {
 extension StoreDiagnosis.Finding {
     var reason: DatabaseError.Reason {
         switch self {
-        case .opens, .emptyFile: .sqlite
+        case .opens: .sqlite
         case .directory, .notRegularFile: .notRegularFile
         case .notPermitted: .notPermitted
         case .plaintext: .plaintext
         case .olderFormat: .olderFormat
         case .otherSettings: .otherSettings
-        case .truncated: .truncated
+        case .emptyFile, .truncated: .truncated
         case .damagedFirstPage, .damaged: .damaged
         case .wrongKey: .wrongKey
         case .encrypted: .keyRequired

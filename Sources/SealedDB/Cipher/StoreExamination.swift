@@ -130,7 +130,7 @@ struct StoreExamination {
     private func sentence(_ finding: StoreDiagnosis.Finding) -> String {
         switch finding {
         case .opens: key == nil ? "is a plaintext SQLite database." : "opens with this key."
-        case .emptyFile: "is empty: nothing was ever written to it, or something emptied it."
+        case .emptyFile: "is empty: nothing was ever written to it, or something emptied it.\(besideIt)"
         case .directory: "is a directory."
         case .notRegularFile: "is not a regular file."
         case .notPermitted: "may not be read by this user."
@@ -147,11 +147,11 @@ struct StoreExamination {
     }
 
     private var wrongKeySentence: String {
-        var text = "does not open: the key is wrong, or it has other cipher settings, or its first page is damaged"
-        text += ", or a newer SQLCipher wrote it."
-        if !siblings.isEmpty { text += " Beside it: \(siblings.joined(separator: ", "))." }
-        return text
+        "does not open: the key is wrong, or it has other cipher settings, or its first page is damaged"
+            + ", or a newer SQLCipher wrote it.\(besideIt)"
     }
+
+    private var besideIt: String { siblings.isEmpty ? "" : " Beside it: \(siblings.joined(separator: ", "))." }
 
     private var formatName: String {
         guard let match else { return "" }

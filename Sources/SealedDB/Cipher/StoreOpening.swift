@@ -18,6 +18,8 @@ struct StoreOpening {
     var takesLock = true
     /// Whether nobody else may have the file open from the first read on. https://www.sqlite.org/pragma.html#pragma_locking_mode
     var locksExclusively = false
+    /// Whether there must be a database in the file, even if there is no key.
+    var needsContents = false
     /// What a database in memory begins with.
     var image: Data?
 
@@ -26,8 +28,9 @@ struct StoreOpening {
         if let key {
             try Engine.requireCodec()
             try settings.validate(for: key)
-            try refuseForeignJournal(key)
         }
+        try refuseEmptied()
+        if let key { try refuseForeignJournal(key) }
         let connection = try lockedConnection()
         connection.enter()
         connection.allowsCipherStatements = allowsCipherStatements
@@ -190,7 +193,8 @@ extension StoreOpening {
             key: key,
             settings: settings,
             busyTimeout: busyTimeout,
-            createsFirstPage: false
+            createsFirstPage: false,
+            needsContents: true
         )
     }
 }

@@ -5,7 +5,7 @@ struct StoreState: Equatable {
     private let device: dev_t
     private let inode: ino_t
     private let size: off_t
-    private let modified: Int64
+    private let modified: Moment
     /// Whether nothing is in the log that is not in the file.
     private let hasLog: Bool
 
@@ -14,13 +14,13 @@ struct StoreState: Equatable {
     static func settled(_ path: String) throws(DatabaseError) -> StoreState? {
         let state = try StoreState(of: path)
         // File systems that count whole seconds do not tell two writes apart.
-        guard !state.hasLog, state.modified % 1_000_000_000 != 0 else { return nil }
+        guard !state.hasLog, state.modified.nanoseconds != 0 else { return nil }
         // The kernel dates writes by a clock that ticks a few hundred times a second.
         for _ in 0..<50 {
             var now = timespec()
             // This clock is always there.
             clock_gettime(CLOCK_REALTIME_COARSE, &now)
-            if state.modified < now.nanoseconds { return state }
+            if state.modified < Moment(now) { return state }
             var pause = timespec(tv_sec: 0, tv_nsec: 1_000_000)
             // A signal may end it early.
             nanosleep(&pause, nil)
@@ -33,12 +33,23 @@ struct StoreState: Equatable {
         device = status.st_dev
         inode = status.st_ino
         size = status.st_size
-        modified = status.st_mtim.nanoseconds
+        modified = Moment(status.st_mtim)
         var log = stat()
         hasLog = stat(path + "-wal", &log) == 0 && log.st_size > 0
     }
 }
 
-extension timespec {
-    fileprivate var nanoseconds: Int64 { Int64(tv_sec) * 1_000_000_000 + Int64(tv_nsec) }
+/// Not a sum: files may be dated further than 64 bits of nanoseconds go.
+private struct Moment: Comparable {
+    let seconds: Int
+    let nanoseconds: Int
+
+    init(_ time: timespec) {
+        seconds = time.tv_sec
+        nanoseconds = time.tv_nsec
+    }
+
+    static func < (first: Moment, second: Moment) -> Bool {
+        (first.seconds, first.nanoseconds) < (second.seconds, second.nanoseconds)
+    }
 }

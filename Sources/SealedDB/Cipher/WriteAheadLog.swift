@@ -1,20 +1,16 @@
-import Foundation
-
 /// The log of a store in WAL mode, read without SQLite. <https://www.sqlite.org/fileformat.html#the_write_ahead_log>
 struct WriteAheadLog {
-    private let contents: FileHandle
+    private let contents: FileReader
     private let pageSize: Int
 
-    private static let headerSize = 32
+    static let headerSize = 32
     private static let frameHeaderSize = 24
 
-    /// `nil` if there is none beside the store that can be read, or an empty one. A diagnosis looks into it for what it
-    /// knows, and does not conclude anything from what is not there.
+    /// `nil` if there is none beside the store, or an empty one.
     init?(ofStore path: String) {
-        guard let contents = FileHandle(forReadingAtPath: path + "-wal"),
-            // See above.
-            let header = try? contents.read(upToCount: WriteAheadLog.headerSize).map(Array.init),
-            header.count == WriteAheadLog.headerSize, header.starts(with: [0x37, 0x7f, 0x06])
+        guard let contents = FileReader(path + "-wal"),
+            let header = contents.bytes(at: 0, count: WriteAheadLog.headerSize),
+            header.starts(with: [0x37, 0x7f, 0x06])
         else { return nil }
         self.contents = contents
         pageSize = Int(WriteAheadLog.number(header[8..<12]))
@@ -23,22 +19,15 @@ struct WriteAheadLog {
 
     /// Whether one of its frames is as wanted: told by its page's number, and by the page, which is read on demand.
     func contains(_ isWanted: (_ number: Int64, _ page: () -> [UInt8]) -> Bool) -> Bool {
-        var offset = UInt64(WriteAheadLog.headerSize)
-        while let header = bytes(at: offset, count: WriteAheadLog.frameHeaderSize) {
-            let start = offset + UInt64(WriteAheadLog.frameHeaderSize)
-            if isWanted(WriteAheadLog.number(header[..<4]), { bytes(at: start, count: pageSize) ?? [] }) { return true }
-            offset = start + UInt64(pageSize)
+        var offset = Int64(WriteAheadLog.headerSize)
+        while let header = contents.bytes(at: offset, count: WriteAheadLog.frameHeaderSize) {
+            let start = offset + Int64(WriteAheadLog.frameHeaderSize)
+            if isWanted(WriteAheadLog.number(header[..<4]), { contents.bytes(at: start, count: pageSize) ?? [] }) {
+                return true
+            }
+            offset = start + Int64(pageSize)
         }
         return false
-    }
-
-    private func bytes(at offset: UInt64, count: Int) -> [UInt8]? {
-        // What cannot be read is not there: see above.
-        guard (try? contents.seek(toOffset: offset)) != nil,
-            let bytes = try? contents.read(upToCount: count).map(Array.init),  // As above.
-            bytes.count == count
-        else { return nil }
-        return bytes
     }
 
     private static func number(_ bytes: ArraySlice<UInt8>) -> Int64 { bytes.reduce(0) { $0 << 8 | Int64($1) } }

@@ -53,7 +53,7 @@ enum DurationText {
 
     /// "0:29", "1:02:03".
     static func clock(_ seconds: Double) -> String {
-        let whole = Int(min(seconds, 1e9).rounded(.up))
+        let whole = seconds.isNaN ? 0 : Int(max(0, min(seconds, 1e9)).rounded(.up))
         let (hours, minutes) = (whole / 3600, whole / 60 % 60)
         let tail = String(format: "%02d", whole % 60)
         return hours > 0 ? String(format: "%d:%02d:", hours, minutes) + tail : "\(minutes):\(tail)"

@@ -27,11 +27,12 @@ enum Store {
         key: Key,
         settings: CipherSettings = .init(),
         lockWait: Double,
-        isReadOnly: Bool = false
+        isReadOnly: Bool = false,
+        isNew: Bool = false
     ) throws -> Database {
         var configuration = Configuration(key: key)
         configuration.cipherSettings = settings
-        configuration.createsFile = false
+        configuration.createsFile = isNew
         configuration.isReadOnly = isReadOnly
         configuration.busyTimeout = lockWait
         let database = Database(path: try literalPath(path), configuration: configuration)
@@ -79,7 +80,7 @@ enum Store {
         guard descriptor >= 0 else { throw failure("Cannot create \(store)") }
         close(descriptor)
         do {
-            let database = try open(path, key: key, settings: settings, lockWait: 0)
+            let database = try open(path, key: key, settings: settings, lockWait: 0, isNew: true)
             // Any write makes SQLite lay down the first page.
             try database.executeUpdate("PRAGMA user_version = 0", values: nil)
             database.close()
