@@ -20,7 +20,7 @@ extension StoreOpening {
             guard !needsContents, key == nil || flags & SQLITE_OPEN_CREATE != 0 else { throw emptied(.emptyFile) }
         }
         // Deleted by SQLite even by those who only read.
-        guard let log = StoreOpening.logWithContents(of: FileSystem.resolve(path) ?? path) else { return }
+        guard let log = try StoreOpening.logWithContents(of: FileSystem.resolve(path) ?? path) else { return }
         throw exists ? emptied(.emptyFile) : .logWithoutDatabase(log)
     }
 
@@ -32,13 +32,14 @@ extension StoreOpening {
 
     /// The log or journal beside a file that has no pages of its own. A creation that was killed leaves a journal too,
     /// but one of a file of no pages. What has another name was left by a restore that was killed, and is safe under that.
-    private static func logWithContents(of path: String) -> String? {
+    private static func logWithContents(of path: String) throws(DatabaseError) -> String? {
         var status = stat()
         let log = path + "-wal"
         if lstat(log, &status) == 0, status.st_size > WriteAheadLog.headerSize, status.st_nlink == 1 { return log }
         let journal = path + "-journal"
         guard lstat(journal, &status) == 0, status.st_nlink == 1 else { return nil }
-        return RollbackJournal(ofStore: path).map { $0.originalPageCount > 0 } == true ? journal : nil
+        guard let pages = try RollbackJournal(ofStore: path)?.originalPageCount, pages > 0 else { return nil }
+        return journal
     }
 }
 

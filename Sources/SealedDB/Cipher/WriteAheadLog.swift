@@ -6,10 +6,11 @@ struct WriteAheadLog {
     static let headerSize = 32
     private static let frameHeaderSize = 24
 
-    /// `nil` if there is none beside the store, or an empty one.
+    /// `nil` if there is none beside the store that can be read, or an empty one. A diagnosis looks into it for what it
+    /// knows, and does not conclude anything from what is not there.
     init?(ofStore path: String) {
-        guard let contents = FileReader(path + "-wal"),
-            let header = contents.bytes(at: 0, count: WriteAheadLog.headerSize),
+        guard let contents = try? FileReader(path + "-wal"),  // See above.
+            let header = try? contents.bytes(at: 0, count: WriteAheadLog.headerSize),  // As above.
             header.starts(with: [0x37, 0x7f, 0x06])
         else { return nil }
         self.contents = contents
@@ -20,14 +21,17 @@ struct WriteAheadLog {
     /// Whether one of its frames is as wanted: told by its page's number, and by the page, which is read on demand.
     func contains(_ isWanted: (_ number: Int64, _ page: () -> [UInt8]) -> Bool) -> Bool {
         var offset = Int64(WriteAheadLog.headerSize)
-        while let header = contents.bytes(at: offset, count: WriteAheadLog.frameHeaderSize) {
+        while let header = bytes(at: offset, count: WriteAheadLog.frameHeaderSize) {
             let start = offset + Int64(WriteAheadLog.frameHeaderSize)
-            if isWanted(WriteAheadLog.number(header[..<4]), { contents.bytes(at: start, count: pageSize) ?? [] }) {
-                return true
-            }
+            if isWanted(WriteAheadLog.number(header[..<4]), { bytes(at: start, count: pageSize) ?? [] }) { return true }
             offset = start + Int64(pageSize)
         }
         return false
+    }
+
+    private func bytes(at offset: Int64, count: Int) -> [UInt8]? {
+        // What cannot be read is not there: see above.
+        try? contents.bytes(at: offset, count: count)
     }
 
     private static func number(_ bytes: ArraySlice<UInt8>) -> Int64 { bytes.reduce(0) { $0 << 8 | Int64($1) } }

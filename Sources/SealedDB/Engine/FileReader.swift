@@ -6,35 +6,46 @@ import Foundation
 /// <https://www.sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_>
 final class FileReader {
     private let descriptor: Int32
+    private let path: String
 
-    /// `nil` if there is none, or none that can be read.
-    init?(_ path: String) {
+    /// `nil` if there is no such file.
+    /// - Throws: ``DatabaseError/Reason/notRegularFile``, or that it cannot be opened.
+    init?(_ path: String) throws(DatabaseError) {
+        self.path = path
         descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
-        guard descriptor >= 0 else { return nil }
+        guard descriptor >= 0 else {
+            let number = errno
+            if number == ENOENT || number == ENOTDIR { return nil }
+            throw .system("Cannot open \(path)", reason: number == EACCES ? .notPermitted : .ioError, number: number)
+        }
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            close(descriptor)
-            return nil
+            // A throwing initializer of a class runs deinit, which closes.
+            throw DatabaseError(
+                extendedCode: SQLITE_CANTOPEN,
+                reason: .notRegularFile,
+                message: "\(path) is not a regular file. Nothing was changed."
+            )
         }
     }
 
     deinit {
-        close(descriptor)
+        if descriptor >= 0 { close(descriptor) }
     }
 
-    /// So many bytes; `nil` if there are fewer, or they cannot be read.
-    func bytes(at offset: Int64, count: Int) -> [UInt8]? {
-        guard count >= 0, offset >= 0, let end = off_t(exactly: offset) else { return nil }
+    /// So many bytes; `nil` if there are fewer.
+    func bytes(at offset: Int64, count: Int) throws(DatabaseError) -> [UInt8]? {
+        var bytes = [UInt8](repeating: 0, count: count)
         var done = 0
-        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
-            while done < count {
-                let got = pread(descriptor, buffer.baseAddress! + done, count - done, end + done)
-                if got < 0, errno == EINTR { continue }
-                guard got > 0 else { break }
-                done += got
+        while done < count {
+            let got = bytes.withUnsafeMutableBytes { buffer in
+                pread(descriptor, buffer.baseAddress! + done, count - done, off_t(offset) + done)
             }
-            initialized = done
+            if got < 0, errno == EINTR { continue }
+            guard got >= 0 else { throw .system("Cannot read \(path)", reason: .ioError) }
+            if got == 0 { return nil }
+            done += got
         }
-        return bytes.count == count ? bytes : nil
+        return bytes
     }
 }
