@@ -60,8 +60,7 @@ extension Database {
             try recording { () throws(DatabaseError) in try openConnection().run("COMMIT") }
             return result
         } catch {
-            // SQLite may have rolled back by itself, and the block may have closed the database.
-            if isInTransaction { try? connection?.run("ROLLBACK") }
+            takeBack { connection throws(DatabaseError) in try connection.run("ROLLBACK") }
             throw error
         }
     }
@@ -131,12 +130,26 @@ extension Database {
             try releaseSavePoint(withName: name)
             return result
         } catch {
-            // SQLite may have rolled everything back by itself, and the block may have closed the database.
-            if isInTransaction {
-                try? connection?.run("ROLLBACK TO \(quoted(name))")
-                try? connection?.run("RELEASE SAVEPOINT \(quoted(name))")
+            takeBack { connection throws(DatabaseError) in
+                try connection.run("ROLLBACK TO \(quoted(name))")
+                try connection.run("RELEASE SAVEPOINT \(quoted(name))")
             }
             throw error
+        }
+    }
+
+    /// Undoes what a block did that failed. SQLite may have done so by itself, and the block may have closed the database.
+    ///
+    /// If it cannot be undone (an authorizer forbids it, or there is no memory), it must not be kept by whatever COMMIT or
+    /// RELEASE comes next: the whole transaction goes, at last with the connection.
+    private func takeBack(_ rollBack: (Connection) throws(DatabaseError) -> Void) {
+        guard isInTransaction, let connection else { return }
+        do throws(DatabaseError) {
+            try rollBack(connection)
+        } catch {
+            // Whether it succeeded is seen by what is left.
+            try? connection.run("ROLLBACK")
+            if isInTransaction { close() }
         }
     }
 
