@@ -83,7 +83,9 @@ struct KeyCommandTests {
         let error = try failure(script("exec 9>\"$0/alive\"; echo hush; \(text)", timeout: 0.3))
         #expect(error.reason == .keySourceFailed && error.message.contains("0.3 seconds"), "\(error)")
         #expect(!"\(error)".contains("hush"))
-        _ = fcntl(alive, F_SETFL, 0)
+        // Without a limit this would wait for as long as a child sleeps that was not killed.
+        var end = pollfd(fd: alive, events: Int16(POLLIN), revents: 0)
+        #expect(poll(&end, 1, 60_000) == 1 && end.revents & Int16(POLLHUP) != 0, "A child lives on.")
         var byte: UInt8 = 0
         #expect(read(alive, &byte, 1) == 0)
     }

@@ -368,6 +368,28 @@ struct DecodableRowTests {
         #expect(try set.rows(Person.self).all().map(\.id) == [7])
     }
 
+    /// What was found out of a column's type is not taken for that of another.
+    @Test func oneColumnAsSeveralTypes() throws {
+        struct Twofold: Decodable {
+            let number: Int
+            let small: Int8
+            let level: Level
+
+            enum CodingKeys: CodingKey { case a }
+
+            init(from decoder: any Decoder) throws {
+                let container = try decoder.container(keyedBy: CodingKeys.self)
+                number = try container.decode(Int.self, forKey: .a)
+                small = try container.decode(Int8.self, forKey: .a)
+                level = try container.decode(Level.self, forKey: .a)
+            }
+        }
+        let rows = try database.all(Twofold.self, "SELECT 1 AS a UNION ALL SELECT 2")
+        #expect(rows.map(\.number) == [1, 2])
+        #expect(rows.map(\.small) == [1, 2])
+        #expect(rows.map(\.level) == [.low, .high])
+    }
+
     @Test func decodingKeepsNothingAlive() throws {
         struct Row: Decodable { var a: Int }
         weak var database: Database?

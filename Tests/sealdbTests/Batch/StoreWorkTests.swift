@@ -104,6 +104,20 @@ struct StoreWorkTests {
         #expect(again.lines.last == "3 stores: 1 backed up, 0 unchanged, 2 failed, 0 left")
     }
 
+    /// A signal ends the work on the store that it comes in, and not only the run after it.
+    @Test func signalEndsTheStoreInWork() throws {
+        try FileManager.default.createDirectory(atPath: sandbox.path("backups"), withIntermediateDirectories: false)
+        let pages = try sandbox.contents("s01").count / 4096
+        let outcome = try sandbox.run(
+            ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=pwrite64"]
+                + ["-e", "inject=pwrite64:signal=INT:when=\(pages / 2)", Tool.sealdb, "backup"]
+                + stores + ["--into", "backups", "--key-file", "key", "--new-key-file", "new"]
+        )
+        #expect(outcome.status == 130, "\(outcome.status) \(outcome.error)")
+        #expect(outcome.lines.last == "3 stores: 0 backed up, 0 unchanged, 0 failed, 3 left")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: sandbox.path("backups")).isEmpty)
+    }
+
     @Test func backupsOfTheSameName() throws {
         for directory in ["a", "backups"] {
             try FileManager.default.createDirectory(

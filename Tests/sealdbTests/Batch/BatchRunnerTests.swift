@@ -1,0 +1,71 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import sealdb
+
+struct BatchRunnerTests {
+    private let items: [StoreItem]
+
+    init() throws {
+        items = try ["a", "b", "c"].map { try StoreItem("/nowhere/\($0)") }
+    }
+
+    private func runner(deadline: Date? = nil, jobs: Int = 1, continuesOnError: Bool = false) -> BatchRunner {
+        BatchRunner(jobs: jobs, continuesOnError: continuesOnError, control: BatchControl(deadline: deadline))
+    }
+
+    /// What was not begun is not complete.
+    @Test func nothingIsBegunAfterTheDeadline() {
+        let runner = runner(deadline: Date(timeIntervalSinceNow: -1))
+        let outcomes = runner.run(items) { _, _ in .done }
+        #expect(outcomes == [.notBegun, .notBegun, .notBegun])
+        #expect(runner.status(of: outcomes) == ExitStatus.busy.rawValue)
+    }
+
+    @Test func whatThereIsNoTimeForIsLeftOut() {
+        let runner = runner(deadline: Date(timeIntervalSinceNow: 3600))
+        let outcomes = runner.run(items, mayBegin: { $0.name.hasSuffix("b") }) { _, _ in .done }
+        #expect(outcomes == [.notBegun, .done, .notBegun])
+        #expect(runner.status(of: outcomes) == ExitStatus.busy.rawValue)
+    }
+
+    @Test func statusOfEachOutcome() {
+        let failed = StoreOutcome.failed(status: 65, message: "")
+        #expect(runner().status(of: [.done, .unchanged]) == 0)
+        #expect(runner().status(of: []) == 0)
+        #expect(runner().status(of: [.done, .stopped]) == ExitStatus.busy.rawValue)
+        #expect(runner().status(of: [.done, .notBegun]) == ExitStatus.busy.rawValue)
+        #expect(runner().status(of: [.done, failed, .notBegun]) == 65)
+        #expect(runner(continuesOnError: true).status(of: [.done, failed, .done]) == ExitStatus.partial.rawValue)
+    }
+
+    @Test func endsWithTheFirstFailureUnlessItGoesOn() {
+        let failed = StoreOutcome.failed(status: 65, message: "")
+        let work: @Sendable (StoreItem, Int) -> StoreOutcome = { item, _ in item.name.hasSuffix("a") ? failed : .done }
+        #expect(runner().run(items, work) == [failed, .notBegun, .notBegun])
+        #expect(runner(continuesOnError: true).run(items, work) == [failed, .done, .done])
+    }
+
+    @Test func everyStoreIsWorkedOnOnce() throws {
+        let items = try (0..<50).map { try StoreItem("/nowhere/\($0)") }
+        let seen = Mutex<[String]>([])
+        let outcomes = runner(jobs: 4).run(items) { item, job in
+            seen.withLock { $0.append(item.name) }
+            return (0..<4).contains(job) ? .done : .stopped
+        }
+        #expect(outcomes == Array(repeating: .done, count: 50))
+        #expect(seen.withLock { $0.sorted() } == items.map(\.name).sorted())
+    }
+
+    @Test func controlEndsTheWorkOnAStore() {
+        #expect(throws: Never.self) { try BatchControl().check() }
+        #expect(throws: Never.self) { try BatchControl(deadline: Date(timeIntervalSinceNow: 60)).check() }
+        let control = BatchControl(deadline: Date(timeIntervalSinceNow: -1))
+        #expect(control.stopStatus == ExitStatus.busy.rawValue)
+        #expect(throws: (any Error).self) { try control.check() }
+        #expect(BatchControl().hasTime(for: 1e9))
+        #expect(!BatchControl(deadline: Date(timeIntervalSinceNow: 60)).hasTime(for: 120))
+        #expect(BatchControl(deadline: Date(timeIntervalSinceNow: 60)).hasTime(for: 5))
+    }
+}
