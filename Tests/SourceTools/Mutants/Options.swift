@@ -1,0 +1,58 @@
+import Foundation
+
+/// What the command line asks for.
+struct Options {
+    /// `nil` for 100, or all of the named files.
+    var count: Int?
+    var seed = UInt64.random(in: 0...9999)
+    var files: [String] = []
+    var ids: [Int] = []
+    var isNamed = false
+    var isList = false
+    var isBuildOnly = false
+    var jobs = 1
+    var includesFaults = false
+
+    static let usage = """
+        scripts/mutants [--count 100] [--seed N] [--file PART] [--mutant ID] [--named] [--list] [--build] [--jobs N] [--faults]
+
+        Makes mistakes in a copy of the sources, one at a time, and runs the tests that could notice each.
+
+          --count N     how many, drawn from the folders that carry the promises (100; with --file, all)
+          --seed N      draws the same ones again
+          --file PART   draws from files whose names have this in them; may be repeated
+          --mutant ID   this one; may be repeated
+          --named       those of the table of mistakes that were made once, or found by others
+          --list        shows what there is, and runs nothing
+          --build       builds the copy, and runs nothing
+          --jobs N      so many at a time (1)
+          --faults      also with the short form of the fault harness, which takes minutes for each
+        """
+
+    init(_ arguments: [String]) throws {
+        var rest = arguments[...]
+        func value() throws -> String {
+            guard let text = rest.popFirst() else { throw Problem(Options.usage) }
+            return text
+        }
+        func number<T: FixedWidthInteger>() throws -> T {
+            guard let number = T(try value()) else { throw Problem(Options.usage) }
+            return number
+        }
+        while let argument = rest.popFirst() {
+            switch argument {
+            case "--count": count = try number() as Int
+            case "--seed": seed = try number()
+            case "--file": files.append(try value())
+            case "--mutant": ids.append(try number())
+            case "--named": isNamed = true
+            case "--list": isList = true
+            case "--build": isBuildOnly = true
+            case "--jobs": jobs = try number()
+            case "--faults": includesFaults = true
+            case "--help": throw Problem(Options.usage)
+            default: throw Problem(Options.usage)
+            }
+        }
+    }
+}
