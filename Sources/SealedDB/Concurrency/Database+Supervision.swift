@@ -10,13 +10,25 @@ extension Database {
             supervision.stop = nil
             supervision.scope = .block
             supervision.isShared = false
-            if scope != .block {
-                closeOpenResultSets()
-                connection?.endBlobs()
-            }
+            if scope != .block { endUses() }
         }
         if supervision.isStopped { throw DatabaseError.stopped }
-        return try block()
+        guard scope != .block else { return try block() }
+        let result = try noticingFailures {
+            let result = try block()
+            // Their end can fail as well.
+            endUses()
+            return result
+        }
+        // Its caller does not want it any more, and is told that nothing of it is kept.
+        if scope == .writing, supervision.isStopped { throw DatabaseError.stopped }
+        return result
+    }
+
+    /// Ends the result sets and blobs that a block has left open.
+    func endUses() {
+        closeOpenResultSets()
+        connection?.endBlobs()
     }
 
     /// Runs a block of `read` in a transaction that sees one state of the store. The supervision refuses writes: the
@@ -51,10 +63,31 @@ extension Database {
         close()
     }
 
-    /// Rolls back a transaction that the body begins and does not end.
-    func endingTransaction<T>(_ body: () throws -> T) throws -> T {
-        let wasInTransaction = isInTransaction
-        defer { if isInTransaction, !wasInTransaction { rollback() } }
-        return try body()
+    /// Runs a block that may have transactions of its own. One that it leaves open would take in what others do next, who
+    /// would be told success for what is not committed: it is rolled back, and the block's caller is told.
+    func endingTransaction<T>(_ block: () throws -> T) throws -> T {
+        do {
+            let result = try block()
+            endUses()
+            guard isInTransaction else { return result }
+            throw recorded(.transactionLeftOpen)
+        } catch {
+            if isInTransaction {
+                // What cannot be rolled back is, by closing.
+                do throws(DatabaseError) { try openConnection().run("ROLLBACK") } catch { close() }
+            }
+            throw error
+        }
     }
+}
+
+extension DatabaseError {
+    static let transactionLeftOpen = DatabaseError(
+        extendedCode: SQLITE_MISUSE,
+        reason: .misuse,
+        message: """
+            The block left a transaction open, which was rolled back: nothing of it is kept. End it in the block that \
+            begins it, or use write or inTransaction.
+            """
+    )
 }

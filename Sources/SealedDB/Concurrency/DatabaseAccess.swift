@@ -19,11 +19,15 @@ public import Foundation
 /// - Where a statement makes SQLite roll the whole transaction back (`ON CONFLICT ROLLBACK`, a full disk, `interrupt()`, a
 ///   statement's time-out), the blocks before it in the shared transaction fail too, with an error that says so.
 /// - `alone` keeps a block out of shared transactions: for one that takes long, or may roll back in such a way.
-/// - Within a block transactions can be neither begun nor ended; savepoints can.
+/// - A block in which a call failed and nobody looked at the failure is undone as if it had thrown
+///   (``Configuration/failsBlocksAfterIgnoredErrors``).
+/// - Within a block transactions can be neither begun nor ended; savepoints can. `PRAGMA defer_foreign_keys` ends with the
+///   block.
 /// - `lastInsertRowId`, `changes` and temporary tables belong to the connection, and so may stem from an earlier block.
 public protocol DatabaseAccess: Sendable {
     /// Runs the block with a connection, and returns its result.
-    /// - Throws: the block's error, or a ``DatabaseError`` if no connection could be had; the block was not called then.
+    /// - Throws: the block's error, or a ``DatabaseError`` if no connection could be had; the block was not called then. Also
+    ///   if the block left a transaction open, which was rolled back.
     @_disfavoredOverload
     @discardableResult
     func inDatabase<T>(_ block: (Database) throws -> T) throws -> T
@@ -51,13 +55,15 @@ public protocol DatabaseAccess: Sendable {
     /// As ``write(alone:_:)-(_,_)``, waiting without a thread.
     ///
     /// When the task is cancelled, a call that waits ends, and a running block is stopped at its statement, which is let
-    /// finish if others' work would be rolled back with it. A block that has ended is committed all the same.
+    /// finish if others' work would be rolled back with it. A block that is cancelled before its end is rolled back, also if
+    /// it only computes; one that has ended in a shared transaction is committed all the same.
     /// - Throws: as above; `CancellationError` if the task was cancelled. Nothing of the block is kept then.
     @discardableResult
     func write<T: Sendable>(alone: Bool, _ block: @escaping @Sendable (Database) throws -> T) async throws -> T
 
     /// Runs the block on the connection that writes, without a transaction: for `VACUUM`, pragmas and transactions of its
-    /// own. One that it leaves open is rolled back.
+    /// own.
+    /// - Throws: as ``inDatabase(_:)-(_)``, also if the block left a transaction open, which was rolled back.
     @discardableResult
     func writeWithoutTransaction<T>(_ block: (Database) throws -> T) throws -> T
 

@@ -238,14 +238,14 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     @discardableResult
     public func writeWithoutTransaction<T>(_ block: (Database) throws -> T) throws -> T {
         guard readers?.lane.isInside != true else { throw DatabaseError.nestedCall }
-        return try writer.withoutTransaction(block)
+        return try writer.inDatabase(block)
     }
 
     @discardableResult
     public func writeWithoutTransaction<T: Sendable>(
         _ block: @escaping @Sendable (Database) throws -> T
     ) async throws -> T {
-        try await writer.withoutTransaction(block)
+        try await writer.inDatabase(block)
     }
 
     // MARK: Blocks
@@ -263,7 +263,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         }
         database.checkedOut = true
         defer { finish(loan, database) }
-        return try block(database)
+        return try database.endingTransaction { try block(database) }
     }
 
     /// The connection of the loan, opened and accepted by the delegate.
@@ -309,9 +309,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
 
     private func finish(_ loan: Lender.Loan, _ database: Database) {
         database.checkedOut = false
-        database.closeOpenResultSets()
-        database.connection?.endBlobs()
-        if database.isInTransaction { database.rollback() }
+        database.endUses()
         checkpointIfDue(database)
         database.connection?.leave()
         if !lender.takeBack(loan, database) { close(database) }

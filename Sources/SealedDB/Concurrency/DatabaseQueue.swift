@@ -114,14 +114,14 @@ public final class DatabaseQueue: DatabaseAccess {
 
     @discardableResult
     public func writeWithoutTransaction<T>(_ block: (Database) throws -> T) throws -> T {
-        try writer.withoutTransaction(block)
+        try writer.inDatabase(block)
     }
 
     @discardableResult
     public func writeWithoutTransaction<T: Sendable>(
         _ block: @escaping @Sendable (Database) throws -> T
     ) async throws -> T {
-        try await writer.withoutTransaction(block)
+        try await writer.inDatabase(block)
     }
 
     // MARK: Life

@@ -88,19 +88,14 @@ final class Writer: @unchecked Sendable {
         }
     }
 
-    /// Runs a block that shares nothing, and begins no transaction; as FMDB's calls do.
+    /// Runs a block that shares nothing, and may have transactions of its own, but leave none open.
     func inDatabase<T>(_ block: (Database) throws -> T) throws -> T {
         let place = try lane.enter()
         defer { leave(place) }
-        return try alone(stop: nil, block)
+        return try alone(stop: nil) { db in try db.endingTransaction { try block(db) } }
     }
 
-    /// As ``inDatabase(_:)``, and ends a transaction that the block leaves open.
-    func withoutTransaction<T>(_ block: (Database) throws -> T) throws -> T {
-        try inDatabase { db in try db.endingTransaction { try block(db) } }
-    }
-
-    func withoutTransaction<T: Sendable>(_ block: @escaping @Sendable (Database) throws -> T) async throws -> T {
+    func inDatabase<T: Sendable>(_ block: @escaping @Sendable (Database) throws -> T) async throws -> T {
         try await Call<T>(lane).run(shareable: false) { [self] place, call in
             call.end {
                 try alone(stop: call.stop) { db in try db.endingTransaction { try block(db) } }
@@ -112,7 +107,9 @@ final class Writer: @unchecked Sendable {
 
     /// Runs a block of `read` on this connection.
     func read<T>(_ block: (Database) throws -> T) throws -> T {
-        try inDatabase { db in try snapshot(of: db, stop: nil, block) }
+        let place = try lane.enter()
+        defer { leave(place) }
+        return try alone(stop: nil) { db in try snapshot(of: db, stop: nil, block) }
     }
 
     func read<T: Sendable>(_ block: @escaping @Sendable (Database) throws -> T) async throws -> T {
@@ -206,8 +203,7 @@ final class Writer: @unchecked Sendable {
     }
 
     private func endTurn() {
-        database.closeOpenResultSets()
-        database.connection?.endBlobs()
+        database.endUses()
         afterCommit?(database)
         if isClosing.exchange(false, ordering: .relaxed) { database.close() }
         database.connection?.leave()
@@ -262,6 +258,7 @@ final class Writer: @unchecked Sendable {
                 if member.failure != nil { try run(Writer.rollbackToSavepoint) }
                 try run(Writer.releaseSavepoint)
             }
+            try endDeferral()
             batch?.members.append(member)
             if !isAlone, hasRoom, let next = lane.nextShareable(at: place) {
                 let end = end ?? newEnd()
@@ -284,6 +281,13 @@ final class Writer: @unchecked Sendable {
         }
         complete(place, ended: ended, end) { $0.failure }
         return nil
+    }
+
+    /// SQLite has foreign keys deferred until the end of the transaction, which is not that of the block that said so.
+    private func endDeferral() throws(DatabaseError) {
+        guard let connection = database.connection, connection.mayDeferForeignKeys else { return }
+        try run("PRAGMA defer_foreign_keys = OFF")
+        connection.mayDeferForeignKeys = false
     }
 
     private func newEnd() -> DispatchGroup {
@@ -353,6 +357,7 @@ final class Writer: @unchecked Sendable {
                 try database.openConnection().run("BEGIN IMMEDIATE")
             }
         }
+        try endDeferral()
     }
 
     private func run(_ sql: String) throws(DatabaseError) {

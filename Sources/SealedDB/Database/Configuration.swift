@@ -39,6 +39,16 @@ public struct Configuration: Sendable {
     /// Where failures are logged, without statements, values or keys. Default `nil`: nowhere.
     public var logger: Logger?
 
+    /// Whether a transaction of the library is rolled back, and its call throws, if a call in its block failed and nobody
+    /// noticed. Default true: a script of which a half was executed is not committed.
+    ///
+    /// It concerns the blocks of `write` and `read`, of ``Migrator``, and those of `inTransaction` and `savepoint` that can
+    /// throw; FMDB's own block calls, which give a flag to roll back, are as FMDB has them. Unnoticed is the failure of a
+    /// call that returns false or `nil`, such as `executeUpdate(_:withArgumentsIn:)`, `executeStatements(_:)` and `next()`,
+    /// unless ``Database/lastError()`` or one of its kin has shown an error since. What was thrown was noticed, whatever
+    /// the block did with it; what a savepoint has taken back does not count.
+    public var failsBlocksAfterIgnoredErrors = true
+
     /// How `write` of a queue or pool shares commits.
     public var writeBatching = WriteBatching()
     /// How many connections a ``DatabasePool`` opens for `read`, when so many blocks read at once; each has a page cache

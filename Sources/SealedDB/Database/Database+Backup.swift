@@ -62,8 +62,7 @@ extension Database {
     /// - Returns: false on failure; see ``lastError()``.
     @discardableResult
     public func read(fromFile path: String) -> Bool {
-        // The error is in lastError().
-        (try? load(fromFile: path)) != nil
+        unlessFailed { () throws(DatabaseError) in try load(fromFile: path) } != nil
     }
 
     /// Replaces the contents of this database, which is in memory, by those of a file.
@@ -89,8 +88,7 @@ extension Database {
     /// - Returns: false on failure; see ``lastError()``.
     @discardableResult
     public func write(toFile path: String) -> Bool {
-        // The error is in lastError().
-        (try? save(toFile: path)) != nil
+        unlessFailed { () throws(DatabaseError) in try save(toFile: path) } != nil
     }
 
     /// Writes this database, which is in memory, to a file, which it replaces as a whole or not at all.

@@ -2,20 +2,26 @@ import Foundation
 
 extension Database {
     /// The message of the last failure; "not an error" if the last call succeeded.
-    public func lastErrorMessage() -> String { recordedError?.message ?? "not an error" }
+    public func lastErrorMessage() -> String { shownError()?.message ?? "not an error" }
 
     /// SQLite's primary code of the last failure; 0 if the last call succeeded.
-    public func lastErrorCode() -> Int32 { recordedError?.code ?? SQLITE_OK }
+    public func lastErrorCode() -> Int32 { shownError()?.code ?? SQLITE_OK }
 
     /// SQLite's extended code of the last failure; 0 if the last call succeeded.
-    public func lastExtendedErrorCode() -> Int32 { recordedError?.extendedCode ?? SQLITE_OK }
+    public func lastExtendedErrorCode() -> Int32 { shownError()?.extendedCode ?? SQLITE_OK }
 
     /// Whether the last call failed.
-    public func hadError() -> Bool { recordedError != nil }
+    public func hadError() -> Bool { shownError() != nil }
 
     /// The last failure as a ``DatabaseError``; one with code 0 if the last call succeeded.
     public func lastError() -> any Error {
-        recordedError ?? DatabaseError(extendedCode: SQLITE_OK, message: "not an error")
+        shownError() ?? DatabaseError(extendedCode: SQLITE_OK, message: "not an error")
+    }
+
+    /// What the caller gets to see, and has noticed by that.
+    private func shownError() -> DatabaseError? {
+        if recordedError != nil { ignoredError = nil }
+        return recordedError
     }
 
     /// Runs a call of the throwing kind, and remembers its outcome.
@@ -46,7 +52,54 @@ extension Database {
 
     /// Runs a call of the kind that answers with a Bool, and remembers its outcome.
     func succeeds(_ body: () throws(DatabaseError) -> Void) -> Bool {
-        (try? recording(body)) != nil  // Recorded.
+        unlessFailed { () throws(DatabaseError) in try recording(body) } != nil
+    }
+
+    /// Runs a call that records its outcome, for one that tells a failure by its result alone: `nil`.
+    func unlessFailed<T>(_ body: () throws(DatabaseError) -> T) -> T? {
+        do throws(DatabaseError) {
+            return try body()
+        } catch {
+            ignore(error)
+            return nil
+        }
+    }
+
+    /// Keeps a failure that the caller may not look at, the first one until it is looked at.
+    func ignore(_ error: DatabaseError) {
+        if ignoredError == nil { ignoredError = error }
+    }
+
+    /// The first failure since the last time that was neither thrown nor looked at. It counts as noticed from now on.
+    func takeUnnoticedFailure() -> DatabaseError? {
+        defer { ignoredError = nil }
+        return ignoredError
+    }
+
+    /// Runs a block that is kept or undone as a whole, and fails it if one of its calls failed unnoticed.
+    func noticingFailures<T>(_ block: () throws -> T) throws -> T {
+        let outer = takeUnnoticedFailure()
+        defer {
+            // What was undone, or thrown, is settled.
+            _ = takeUnnoticedFailure()
+            if let outer { ignore(outer) }
+        }
+        let result = try block()
+        if let failure = takeUnnoticedFailure(), configuration.failsBlocksAfterIgnoredErrors { throw failure.ignored }
+        return result
+    }
+
+    /// Runs one of FMDB's own blocks: its failures stay with the block around it, unless they are undone.
+    func leavingFailures<T>(_ block: () throws -> T) rethrows -> T {
+        let outer = takeUnnoticedFailure()
+        do {
+            let result = try block()
+            if let outer { ignoredError = outer }
+            return result
+        } catch {
+            ignoredError = outer
+            throw error
+        }
     }
 
     private func clarified(_ error: DatabaseError) -> DatabaseError {
@@ -68,5 +121,17 @@ extension Database {
     func openConnection() throws(DatabaseError) -> Connection {
         guard let connection else { throw .notOpen }
         return connection
+    }
+}
+
+extension DatabaseError {
+    /// The same error, thrown by the block in which nobody looked at it.
+    fileprivate var ignored: DatabaseError {
+        adding(
+            context: """
+                A call in the block failed and nobody looked at its failure, so the block failed as a whole and nothing \
+                of it is kept. Use the call's throwing form, or look at lastError() after it
+                """
+        )
     }
 }

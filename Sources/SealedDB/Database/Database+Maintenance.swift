@@ -48,9 +48,8 @@ extension Database {
     /// - Returns: the former value; -1 for a limit that does not exist, and for a closed database.
     @discardableResult
     public func limit(for type: Int32, value newLimit: Int32) -> Int32 {
-        // The error is in lastError().
-        let former = try? recording { () throws(DatabaseError) in
-            try openConnection().limit(type, value: newLimit)
+        let former = unlessFailed { () throws(DatabaseError) in
+            try recording { () throws(DatabaseError) in try openConnection().limit(type, value: newLimit) }
         }
         return former ?? -1
     }

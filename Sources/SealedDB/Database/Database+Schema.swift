@@ -96,9 +96,10 @@ extension Database {
     }
 
     private func headerNumber(_ pragma: String) -> UInt32 {
-        // The error is in lastError().
-        let value = try? recording { () throws(DatabaseError) in try openConnection().integer("PRAGMA \(pragma)") }
-        return UInt32(truncatingIfNeeded: value ?? 0)
+        let value = unlessFailed { () throws(DatabaseError) in
+            try recording { () throws(DatabaseError) in try openConnection().integer("PRAGMA \(pragma)") }
+        }
+        return UInt32(truncatingIfNeeded: (value ?? 0) ?? 0)
     }
 
     private func setHeaderNumber(_ pragma: String, to value: UInt32) {

@@ -44,7 +44,7 @@ extension Database {
     /// - Returns: `nil` on failure; see ``lastError()``.
     @discardableResult
     public func executeQuery(_ sql: String, withArgumentsIn arguments: [Any]) -> ResultSet? {
-        try? executeQuery(sql, values: arguments)  // The error is in lastError().
+        unlessFailed { () throws(DatabaseError) in try executeQuery(sql, values: arguments) }
     }
 
     /// As ``executeQuery(_:withArgumentsIn:)``, throwing.
@@ -59,12 +59,13 @@ extension Database {
     /// - Returns: `nil` on failure; see ``lastError()``.
     @discardableResult
     public func executeQuery(_ sql: String, withParameterDictionary arguments: [AnyHashable: Any]?) -> ResultSet? {
-        // The error is in lastError().
-        try? query(sql, isPrepared: false) { statement throws(DatabaseError) in
-            if let arguments {
-                try statement.bind(named: arguments)
-            } else {
-                try statement.bind(all: nil)
+        unlessFailed { () throws(DatabaseError) in
+            try query(sql, isPrepared: false) { statement throws(DatabaseError) in
+                if let arguments {
+                    try statement.bind(named: arguments)
+                } else {
+                    try statement.bind(all: nil)
+                }
             }
         }
     }

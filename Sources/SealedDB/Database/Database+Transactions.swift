@@ -38,7 +38,8 @@ extension Database {
     public func inTransaction() -> Bool { isInTransaction }
 
     /// Runs the block in an IMMEDIATE transaction, commits, and returns its result; a thrown error rolls back.
-    /// - Throws: the block's error, or a ``DatabaseError`` if BEGIN or COMMIT failed; all changes are then undone.
+    /// - Throws: the block's error, or a ``DatabaseError`` if BEGIN or COMMIT failed, or a call in the block whose failure
+    ///   was not looked at (``Configuration/failsBlocksAfterIgnoredErrors``); all changes are then undone.
     public func inTransaction<T>(_ block: () throws -> T) throws -> T {
         try inTransaction(.immediate, block)
     }
@@ -54,9 +55,15 @@ extension Database {
     }
 
     func inTransaction<T>(_ kind: TransactionKind, _ block: () throws -> T) throws -> T {
+        try transaction(kind) { try noticingFailures(block) }
+    }
+
+    private func transaction<T>(_ kind: TransactionKind, _ block: () throws -> T) throws -> T {
         try recording { () throws(DatabaseError) in try openConnection().run("BEGIN \(kind.rawValue)") }
         do {
             let result = try block()
+            // Its caller does not want it any more, and is told that nothing of it is kept.
+            if supervision?.isStopped == true { throw DatabaseError.stopped }
             try recording { () throws(DatabaseError) in try openConnection().run("COMMIT") }
             return result
         } catch {
@@ -70,7 +77,7 @@ extension Database {
         _ kind: TransactionKind,
         _ block: (UnsafeMutablePointer<ObjCBool>) -> Void
     ) -> (any Error)? {
-        failure { try inTransaction(kind) { try run(block) } }
+        failure { try leavingFailures { try transaction(kind) { try run(block) } } }
     }
 
     private struct RolledBack: Error {}
@@ -89,6 +96,8 @@ extension Database {
         } catch is RolledBack {
             return nil
         } catch {
+            // The result need not be looked at.
+            if let error = error as? DatabaseError { ignore(error) }
             return error
         }
     }
@@ -114,14 +123,19 @@ extension Database {
     /// - Returns: the error of starting or ending it, else `nil`; rolling back is not an error.
     @discardableResult
     public func inSavePoint(_ block: (UnsafeMutablePointer<ObjCBool>) -> Void) -> (any Error)? {
-        failure { try savepoint { try run(block) } }
+        failure { try leavingFailures { try ownSavepoint { try run(block) } } }
     }
 
     /// Runs the block in a savepoint of its own, keeps its changes, and returns its result; a thrown error takes them
     /// back. Savepoints nest, within a transaction or without.
-    /// - Throws: the block's error, or a ``DatabaseError`` if the savepoint could not be started or ended.
+    /// - Throws: the block's error, or a ``DatabaseError`` if the savepoint could not be started or ended, or a call in the
+    ///   block whose failure was not looked at (``Configuration/failsBlocksAfterIgnoredErrors``).
     @discardableResult
     public func savepoint<T>(_ block: () throws -> T) throws -> T {
+        try ownSavepoint { try noticingFailures(block) }
+    }
+
+    private func ownSavepoint<T>(_ block: () throws -> T) throws -> T {
         savepointCount += 1
         let name = "sealeddb_\(savepointCount)"
         try startSavePoint(withName: name)

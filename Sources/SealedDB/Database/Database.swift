@@ -29,6 +29,8 @@ public final class Database {
     private(set) var recordedError: DatabaseError?
     /// Whether there is one: told sooner than by looking at it.
     private var hasRecordedError = false
+    /// The first failure that a call told by its result alone, and that was not looked at; see ``takeUnnoticedFailure()``.
+    var ignoredError: DatabaseError?
     /// What a database in memory begins with, until it is opened.
     var image: Data?
     /// Of the last opening.

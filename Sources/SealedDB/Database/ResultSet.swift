@@ -40,20 +40,25 @@ public final class ResultSet {
     /// Moves to the next row; false at the end and on an error, which ``Database/lastError()`` tells apart.
     @discardableResult
     public func next() -> Bool {
-        (try? nextWithError()) ?? false  // The error is in lastError().
+        (try? advance(isThrowing: false)) ?? false  // The error is in lastError().
     }
 
     /// Moves to the next row; false at the end.
     /// - Throws: ``DatabaseError``, also with `SQLITE_MISUSE` once the set is closed. The set is closed then.
     @discardableResult
     public func nextWithError() throws(DatabaseError) -> Bool {
+        try advance(isThrowing: true)
+    }
+
+    @inline(__always)
+    private func advance(isThrowing: Bool) throws(DatabaseError) -> Bool {
         do throws(DatabaseError) {
             if try prepared.advance() {
                 succeeded()
                 return true
             }
         } catch {
-            throw ended(error)
+            throw ended(error, isThrowing: isThrowing)
         }
         if prepared.inUse { succeeded() }
         finish()
@@ -61,8 +66,9 @@ public final class ResultSet {
     }
 
     @inline(never)
-    private func ended(_ error: DatabaseError) -> DatabaseError {
+    private func ended(_ error: DatabaseError, isThrowing: Bool) -> DatabaseError {
         let error = recorded(error)
+        if !isThrowing { parentDB?.ignore(error) }
         finish()
         return error
     }
@@ -74,7 +80,7 @@ public final class ResultSet {
     /// Executes a prepared statement that returns no rows; true when it is done.
     @discardableResult
     public func step() -> Bool {
-        (try? stepWithError()) ?? false  // The error is in lastError().
+        (try? !advance(isThrowing: false)) ?? false  // The error is in lastError().
     }
 
     /// As ``step()``, throwing; false if there is a row.
@@ -115,7 +121,7 @@ public final class ResultSet {
         do throws(DatabaseError) {
             try body()
         } catch {
-            _ = recorded(error)
+            parentDB?.ignore(recorded(error))
             return false
         }
         if prepared.inUse { succeeded() }

@@ -17,6 +17,8 @@ final class Connection {
     let statementGuard = StatementGuard()
     /// Whether keys and cipher settings may come by SQL once there is a key.
     var allowsCipherStatements = false
+    /// Whether a statement may have had SQLite defer foreign keys. https://www.sqlite.org/pragma.html#pragma_defer_foreign_keys
+    var mayDeferForeignKeys = false
     /// Frames in the log at the last commit, once they are counted.
     var walFrameCount: Int32 = 0
     /// By the name of the attached file, in small letters; `main` for the file that is open. Given back at closing.
@@ -267,6 +269,8 @@ final class Connection {
             throw error(sql: String(decoding: sql, as: UTF8.self))
         }
         let consumed = tail.flatMap { tail in start.map { tail - $0 } } ?? sql.count
+        // Pragmas act when they are prepared.
+        if kind == .other, StatementKind.mayDeferForeignKeys(sql.prefix(consumed)) { mayDeferForeignKeys = true }
         let prepared = PreparedStatement(pointer, kind: kind, holdsKey: holdsKey)
         prepared.targets = targets
         let statement = Statement(prepared, connection: self)

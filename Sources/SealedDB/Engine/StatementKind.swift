@@ -22,6 +22,16 @@ enum StatementKind {
             }
     }
 
+    /// Whether a statement names the pragma that defers foreign keys, in whatever form.
+    static func mayDeferForeignKeys(_ sql: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+        // Letters are told apart without their case.
+        let name = "defer_foreign_keys".utf8.map { $0 | 0x20 }
+        guard sql.count > name.count else { return false }
+        return (sql.startIndex...sql.endIndex - name.count).contains { start in
+            sql[start] | 0x20 == name[0] && sql[start..<start + name.count].lazy.map { $0 | 0x20 }.elementsEqual(name)
+        }
+    }
+
     static func isPragma(_ sql: String) -> Bool {
         KeyStatement.firstWord(of: sql) == "pragma"
     }

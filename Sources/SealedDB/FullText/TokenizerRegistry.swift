@@ -59,6 +59,6 @@ extension Database {
                 )
             }
         }
-        return (try? perform(known, onTable: tableName)) != nil  // The error is in lastError().
+        return unlessFailed { () throws(DatabaseError) in try perform(known, onTable: tableName) } != nil
     }
 }

@@ -51,7 +51,8 @@ public struct Migrator: Sendable {
     /// - Parameters:
     ///   - name: unique, and never changed.
     ///   - revision: stands for the block's text, which cannot be compared.
-    ///   - body: runs in a transaction, which it cannot end; an error that it throws rolls back.
+    ///   - body: runs in a transaction, which it cannot end; an error that it throws rolls back, and so does the failure of a
+    ///     call that nobody looked at (``Configuration/failsBlocksAfterIgnoredErrors``).
     public mutating func register(
         _ name: String,
         revision: String = "",
@@ -233,8 +234,10 @@ extension Database {
         let scope = supervision?.scope
         supervision?.scope = .writing
         defer { if let scope { supervision?.scope = scope } }
-        try block()
-        closeOpenResultSets()
+        try noticingFailures {
+            try block()
+            closeOpenResultSets()
+        }
         guard isInTransaction else { throw DatabaseError.transactionLost }
     }
 

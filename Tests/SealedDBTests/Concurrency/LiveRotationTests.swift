@@ -251,21 +251,21 @@ struct LiveRotationTests {
         requireOnlyTheStore()
     }
 
-    @Test func aTransactionThatIsLeftOpenStopsIt() throws {
+    @Test func aTransactionThatIsLeftOpenIsRolledBack() throws {
         let queue = try queue()
         try queue.write { db in try db.fill(rows: 5_000) }
-        let error = #expect(throws: DatabaseError.self) {
-            try queue.rotateKey(to: .testing(2)) { _ in
-                queue.inDatabase { db in
-                    if !db.isInTransaction { db.beginTransaction() }
-                    #expect(db.executeUpdate("INSERT INTO t (body) VALUES ('open')", withArgumentsIn: []))
-                }
+        var told = 0
+        try queue.rotateKey(to: .testing(2)) { _ in
+            guard !queue.isInsideBlock else { return }
+            let error = queue.inDatabase { db in
+                #expect(db.beginTransaction())
+                #expect(db.executeUpdate("INSERT INTO t (body) VALUES ('open')", withArgumentsIn: []))
             }
+            if error != nil { told += 1 }
         }
-        #expect(error?.code == SQLITE_BUSY)
-        queue.inDatabase { db in #expect(db.commit()) }
+        #expect(told > 0)
         queue.close()
-        #expect(try bodies(key: 1).count == 5_001)
+        #expect(try bodies(key: 2).count == 5_000)
         requireOnlyTheStore()
     }
 

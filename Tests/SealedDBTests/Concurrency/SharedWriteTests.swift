@@ -217,7 +217,8 @@ struct SharedWriteTests {
                 db.executeUpdate("INSERT INTO t VALUES (2)", withArgumentsIn: [])
             }
         }
-        #expect(error?.code == SQLITE_ABORT)
+        // The first failure, which is the cause of all that followed.
+        #expect(error?.extendedCode == SQLITE_CONSTRAINT_PRIMARYKEY)
         #expect(try access.read { db in try db.integers("SELECT n FROM t") } == [])
     }
 
@@ -309,6 +310,7 @@ struct SharedWriteTests {
         try access.write { db in
             #expect(!db.commit() && !db.rollback() && !db.beginTransaction())
             #expect(!db.executeStatements("INSERT INTO t VALUES (5); COMMIT; INSERT INTO t VALUES (6)"))
+            #expect(db.hadError())
             _ = try? db.savepoint {
                 try db.executeUpdate("INSERT INTO t VALUES (7)", values: nil)
                 throw CancellationError()
@@ -351,18 +353,99 @@ struct SharedWriteTests {
         }
     }
 
-    @Test func anOpenTransactionOfFMDBsIsNotTouched() throws {
-        let access = try access(.queue)
-        access.inDatabase { db in
+    /// Kept open, it would swallow what others do next, and fail whoever needs a transaction of their own.
+    @Test(arguments: Kind.allCases)
+    func aTransactionThatIsLeftOpenIsRolledBackAndTold(kind: Kind) async throws {
+        let access = try access(kind)
+        let leave: @Sendable (Database) -> Void = { db in
             #expect(db.beginTransaction())
             #expect(db.executeUpdate("INSERT INTO t VALUES (1)", withArgumentsIn: []))
         }
-        #expect(throws: DatabaseError.self) { try access.write { _ in } }
-        #expect(throws: DatabaseError.self) { try access.read { _ in } }
-        access.inDatabase { db in #expect(db.isInTransaction && db.commit()) }
-        #expect(try access.read { db in try db.integers("SELECT n FROM t") } == [1])
-        try access.writeWithoutTransaction { db in #expect(db.beginTransaction()) }
-        #expect(try access.write { db in try db.integers("SELECT n FROM t") } == [1])
+        let returned = access.inDatabase { db in leave(db) } as? DatabaseError
+        #expect(returned?.reason == .misuse && returned?.message.contains("left a transaction open") == true)
+        let thrown = #expect(throws: DatabaseError.self) { try access.inDatabase { db throws in leave(db) } }
+        #expect(thrown == returned)
+        #expect(throws: DatabaseError.self) { try access.writeWithoutTransaction { db in leave(db) } }
+        await #expect(throws: DatabaseError.self) { try await access.writeWithoutTransaction { db in leave(db) } }
+        // An error of the block's own comes first.
+        #expect(throws: CancellationError.self) {
+            try access.inDatabase { db in
+                leave(db)
+                throw CancellationError()
+            }
+        }
+        try await access.write { db in try db.executeUpdate("INSERT INTO t VALUES (2)", values: nil) }
+        #expect(try await access.read { db in try db.integers("SELECT n FROM t") } == [2])
+    }
+
+    @Test(arguments: Caller.allCases)
+    func anErrorOfABlockIsItsOwnWhenTheCommitFails(caller: Caller) async throws {
+        struct Failure: Error {}
+        let access = try access(.queue)
+        try await access.writeWithoutTransaction { db in
+            try db.executeUpdate("PRAGMA journal_mode = DELETE", values: nil)
+            db.maxBusyRetryTimeInterval = 0
+        }
+        let other = try Database.testing(directory.file("db"))
+        let reading = try other.executeQuery("SELECT 1 FROM sqlite_schema", values: nil)
+        #expect(reading.next())
+        let calls = (0..<4).map { number in
+            { @Sendable () async throws -> Void in
+                try await caller.write(access) { db in
+                    try db.executeUpdate("INSERT INTO t VALUES (?)", values: [number])
+                    if number == 1 { throw Failure() }
+                }
+            }
+        }
+        let tasks = try await behindABarrier(access, calls)
+        for number in [0, 2, 3] {
+            let error = await #expect(throws: DatabaseError.self) { try await tasks[number].value }
+            #expect(error?.reason == .busy && error?.message.contains("could not be committed") == true)
+        }
+        await #expect(throws: Failure.self) { try await tasks[1].value }
+        reading.close()
+        #expect(try await access.read { db in try db.integers("SELECT n FROM t") } == [])
+    }
+
+    @Test(
+        arguments: Kind.allCases,
+        ["PRAGMA defer_foreign_keys = ON", "/* x */ pragma main.\"Defer_Foreign_Keys\"(1)"]
+    )
+    func deferredForeignKeysEndWithTheirBlock(kind: Kind, pragma: String) async throws {
+        let access = try access(kind)
+        try await access.write { db in
+            try db.executeUpdate("CREATE TABLE d (n REFERENCES t)", values: nil)
+        }
+        let calls: [@Sendable () async throws -> Void] = [
+            {
+                try await access.write { db in
+                    #expect(db.executeStatements(pragma))
+                    // In any order within the block.
+                    try db.executeUpdate("INSERT INTO d VALUES (1)", values: nil)
+                    try db.executeUpdate("INSERT INTO t VALUES (1)", values: nil)
+                }
+            },
+            {
+                try await access.write { db in
+                    let error = #expect(throws: DatabaseError.self) {
+                        try db.executeUpdate("INSERT INTO d VALUES (2)", values: nil)
+                    }
+                    #expect(error?.extendedCode == SQLITE_CONSTRAINT_FOREIGNKEY)
+                }
+            },
+        ]
+        for task in try await behindABarrier(access, calls) { try await task.value }
+        #expect(access.sharedWriter.commitCount == 2)
+        try await access.writeWithoutTransaction { db in #expect(db.executeStatements(pragma)) }
+        await #expect(throws: DatabaseError.self) {
+            try await access.write { db in
+                let error = #expect(throws: DatabaseError.self) {
+                    try db.executeUpdate("INSERT INTO d VALUES (2)", values: nil)
+                }
+                throw try #require(error)
+            }
+        }
+        #expect(try await access.read { db in try db.integers("SELECT n FROM d") } == [1])
     }
 }
 

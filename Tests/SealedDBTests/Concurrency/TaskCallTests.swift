@@ -111,6 +111,34 @@ struct TaskCallTests {
         #expect(try await access.read { db in try db.integers("SELECT n FROM t") } == kept)
     }
 
+    /// It runs no statement that could be stopped.
+    @Test(arguments: Kind.allCases, ["write", "inTransaction", "migration"])
+    func cancelledWhileTheBlockComputes(kind: Kind, call: String) async throws {
+        let access = try access(kind)
+        let (started, cancelled) = (Gate(), Gate())
+        let block: @Sendable (Database) throws -> Void = { db in
+            try db.executeUpdate("INSERT INTO t VALUES (1)", values: nil)
+            started.open()
+            cancelled.waitBlocking()
+        }
+        let task = Task {
+            switch call {
+            case "write": try await access.write(block)
+            case "inTransaction":
+                try await access.writeWithoutTransaction { db in try db.inTransaction { try block(db) } }
+            default:
+                var migrator = Migrator()
+                migrator.register("a", block)
+                _ = try await migrator.migrate(access)
+            }
+        }
+        await started.wait()
+        task.cancel()
+        cancelled.open()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(try await access.read { db in try db.integers("SELECT n FROM t") } == [])
+    }
+
     @Test(arguments: Kind.allCases)
     func aCancelledBlocksOwnTransactionIsRolledBack(kind: Kind) async throws {
         let access = try access(kind)
