@@ -10,16 +10,18 @@ extension Database {
     /// SQLite's extended code of the last failure; 0 if the last call succeeded.
     public func lastExtendedErrorCode() -> Int32 { shownError()?.extendedCode ?? SQLITE_OK }
 
-    /// Whether the last call failed.
+    /// Whether the last call failed, or a result set or blob was let go of since the last look whose changes could not be
+    /// committed.
     public func hadError() -> Bool { shownError() != nil }
 
-    /// The last failure as a ``DatabaseError``; one with code 0 if the last call succeeded.
+    /// The last failure as a ``DatabaseError``; one with code 0 if ``hadError()`` is false.
     public func lastError() -> any Error {
         shownError() ?? DatabaseError(extendedCode: SQLITE_OK, message: "not an error")
     }
 
     /// What the caller gets to see, and has noticed by that.
     private func shownError() -> DatabaseError? {
+        if let failure = connection?.takeUnnoticedFailure(), recordedError == nil { record(failure) }
         if recordedError != nil { ignoredError = nil }
         return recordedError
     }
@@ -72,8 +74,9 @@ extension Database {
 
     /// The first failure since the last time that was neither thrown nor looked at. It counts as noticed from now on.
     func takeUnnoticedFailure() -> DatabaseError? {
-        defer { ignoredError = nil }
-        return ignoredError
+        let failure = ignoredError ?? connection?.takeUnnoticedFailure()
+        ignoredError = nil
+        return failure
     }
 
     /// Runs a block that is kept or undone as a whole, and fails it if one of its calls failed unnoticed.

@@ -33,14 +33,18 @@ extension Database {
 
     /// Closes; idempotent. Open result sets and blobs end, an open transaction is rolled back.
     /// - Returns: false if SQLite was still using the connection, which is then closed when that ends. Also false, with
-    ///   the database left open and an error in ``lastError()``, from within a function or hook that it is calling.
+    ///   an error in ``lastError()``, if the changes of a result set or blob that was open could not be committed, and
+    ///   with the database left open, from within a function or hook that it is calling.
     @discardableResult
     public func close() -> Bool {
         guard let connection else { return true }
         guard succeeds({ () throws(DatabaseError) in try requireIdle() }) else { return false }
         closeOpenResultSets()
         self.connection = nil
-        return connection.close()
+        let isClosed = connection.close()
+        guard let failure = connection.takeUnnoticedFailure() else { return isClosed }
+        record(failure)
+        return false
     }
 
     func opening(flags: Int32, vfs: String?, key: Key?) -> StoreOpening {

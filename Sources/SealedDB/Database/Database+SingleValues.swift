@@ -1,7 +1,8 @@
 public import Foundation
 
 /// FMDB's queries for a single value: the first column of the first row, `nil` if there is no row or the value is NULL.
-/// SQLite converts it as in the reader of the same name; ``Database/scalar(_:_:_:)`` is strict.
+/// SQLite converts it as in the reader of the same name; ``Database/scalar(_:_:_:)`` is strict. A statement that writes
+/// runs to its end, and what it wrote is committed, or the call throws.
 extension Database {
     /// As ``ResultSet/int(forColumnIndex:)``.
     public func intForQuery<each Value: Bindable>(
@@ -64,7 +65,10 @@ extension Database {
         _ read: (ResultSet) -> Value?
     ) throws(DatabaseError) -> Value? {
         defer { rows.close() }
-        guard try rows.nextWithError(), !rows.columnIndexIsNull(0) else { return nil }
-        return read(rows)
+        guard try rows.nextWithError() else { return nil }
+        let value = rows.columnIndexIsNull(0) ? nil : read(rows)
+        try rows.completeExecution()
+        try rows.closeWithError()
+        return value
     }
 }

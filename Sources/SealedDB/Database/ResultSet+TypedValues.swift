@@ -100,14 +100,15 @@ extension ResultSet {
     /// The place before the first parameter; `nil` if the values cannot be bound.
     @usableFromInline
     func firstSlot(_ given: Int) -> ParameterSlot? {
-        prepared.reset()
-        return prepared.inUse && prepared.beginsBinding(given) ? ParameterSlot(statement: prepared) : nil
+        let isReset = prepared.isReset()
+        // Also begins where the former execution failed, so that it does not run again without its values.
+        return prepared.inUse && prepared.beginsBinding(given) && isReset ? ParameterSlot(statement: prepared) : nil
     }
 
     @usableFromInline
     @inline(never)
     func unbindable(_ given: Int) -> DatabaseError {
-        recorded(prepared.inUse ? prepared.wrongCount(given) : .statementClosed)
+        recorded(prepared.takeEndFailure() ?? (prepared.inUse ? prepared.wrongCount(given) : .statementClosed))
     }
 
     @usableFromInline

@@ -25,6 +25,7 @@ public final class ResultSet {
     }
 
     deinit {
+        // The database may be in use by another thread now. It has the failure, if there is one, from the connection.
         prepared.close()
     }
 
@@ -35,7 +36,28 @@ public final class ResultSet {
     public var statement: Statement? { prepared.activeUser == nil ? nil : prepared }
 
     /// Ends the set and frees its locks; idempotent.
-    public func close() { prepared.close() }
+    ///
+    /// Outside a transaction this commits what the statement wrote, if its end was not reached: an `INSERT … RETURNING` of
+    /// which one row was read. If that fails nothing is stored, ``Database/lastError()`` tells, and a block of a queue or
+    /// pool fails that does not look. https://www.sqlite.org/c3ref/reset.html
+    public func close() { end { prepared.end() } }
+
+    /// As ``close()``, throwing.
+    /// - Throws: ``DatabaseError`` if what the statement wrote could not be committed; nothing of it is stored then.
+    public func closeWithError() throws(DatabaseError) {
+        try endWithError { prepared.end() }
+    }
+
+    private func end(_ body: () -> DatabaseError?) {
+        // Which nobody else may be keeping alive.
+        let database = parentDB
+        if let failure = body(), let database { database.ignore(database.recorded(failure)) }
+    }
+
+    private func endWithError(_ body: () -> DatabaseError?) throws(DatabaseError) {
+        let database = parentDB
+        if let failure = body() { throw database?.recorded(failure) ?? failure }
+    }
 
     /// Moves to the next row; false at the end and on an error, which ``Database/lastError()`` tells apart.
     @discardableResult
@@ -92,9 +114,23 @@ public final class ResultSet {
     /// Whether the set stands on a row.
     public func hasAnotherRow() -> Bool { prepared.hasRow }
 
+    /// Runs a statement that writes to its end; the other rows are passed over.
+    func completeExecution() throws(DatabaseError) {
+        guard !isReadOnlyStatement else { return }
+        while try nextWithError() {}
+    }
+
+    /// Ends the execution; a set from ``Database/prepare(_:)`` can be bound again.
     @usableFromInline
-    func finish() {
-        if isPrepared { prepared.reset() } else { close() }
+    func finish() { end { endExecution() } }
+
+    /// As ``finish()``, throwing.
+    @usableFromInline
+    func finishWithError() throws(DatabaseError) { try endWithError { endExecution() } }
+
+    private func endExecution() -> DatabaseError? {
+        guard isPrepared else { return prepared.end() }
+        return prepared.isReset() ? nil : prepared.takeEndFailure()
     }
 
     /// Binds new values to a set from `prepare(_:)`, in the order of its parameters, and makes it ready to run.
@@ -116,9 +152,9 @@ public final class ResultSet {
     @inline(__always)
     private func rebind(_ body: () throws(DatabaseError) -> Void) -> Bool {
         guard prepared.activeUser != nil else { return false }
-        prepared.reset()
-        prepared.clearBindings()
         do throws(DatabaseError) {
+            try prepared.requireReset()
+            prepared.clearBindings()
             try body()
         } catch {
             parentDB?.ignore(recorded(error))

@@ -60,9 +60,11 @@ final class Backup: ConnectionHandle {
         return running.map { OpaquePointer(Unmanaged.passRetained($0).toOpaque()) }
     }
 
-    static func end(_ pointer: OpaquePointer) {
+    static func end(_ pointer: OpaquePointer) -> Int32 {
         let running = Unmanaged<Running>.fromOpaque(UnsafeRawPointer(pointer)).takeRetainedValue()
+        // The result repeats the last step's, which was reported then.
         sqlite3_backup_finish(running.pointer)
+        return SQLITE_OK
     }
 
     /// Copies some pages; false when all are there. Waits for locks as long as the busy timeouts of the connections allow.

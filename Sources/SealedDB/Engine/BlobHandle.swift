@@ -33,8 +33,7 @@ final class BlobHandle: ConnectionHandle {
         return pointer
     }
 
-    /// For a handle that nobody closed: there is nobody to tell. ``close()`` looks at the result.
-    static func end(_ pointer: OpaquePointer) { sqlite3_blob_close(pointer) }
+    static func end(_ pointer: OpaquePointer) -> Int32 { sqlite3_blob_close(pointer) }
 
     /// Ends it wherever this is.
     func drop() { connection.end(self) }

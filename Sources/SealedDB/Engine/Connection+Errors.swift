@@ -40,6 +40,18 @@ extension Connection {
         )
     }
 
+    var lastCode: Int32 { handle.map { sqlite3_extended_errcode($0) } ?? SQLITE_MISUSE }
+
+    /// Why an execution could not be completed that ended without a step to its end. Outside a transaction SQLite commits
+    /// then, and rolls back what it cannot commit.
+    func endFailure(_ code: Int32, sql: String?) -> DatabaseError {
+        // Another thread may have used the connection meanwhile.
+        let text = String(cString: sqlite3_errstr(code))
+        let error = lastCode == code ? error(sql: sql) : DatabaseError(extendedCode: code, message: text, sql: sql)
+        guard isAutocommit else { return error }
+        return error.adding(context: "What the statement wrote could not be committed, and was rolled back")
+    }
+
     func check(_ code: Int32, sql: String? = nil) throws(DatabaseError) {
         guard code != SQLITE_OK else { return }
         guard let handle, sqlite3_extended_errcode(handle) == code else {

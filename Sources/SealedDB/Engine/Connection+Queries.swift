@@ -12,15 +12,25 @@ extension Connection {
     func text(_ sql: String) throws(DatabaseError) -> String? {
         let statement = try prepare(sql)
         defer { statement.close() }
-        return try statement.step() ? statement.text(at: 0) : nil
+        guard try statement.step() else { return nil }
+        let text = statement.text(at: 0)
+        try complete(statement)
+        return text
     }
 
     /// The first column of the first row as an integer; `nil` for no row or NULL.
     func integer(_ sql: String) throws(DatabaseError) -> Int64? {
         let statement = try prepare(sql)
         defer { statement.close() }
-        guard try statement.step(), statement.type(at: 0) != .null else { return nil }
-        return statement.int64(at: 0)
+        guard try statement.step() else { return nil }
+        let value = statement.type(at: 0) == .null ? nil : statement.int64(at: 0)
+        try complete(statement)
+        return value
+    }
+
+    /// What a statement writes may be refused with its end.
+    private func complete(_ statement: Statement) throws(DatabaseError) {
+        if !statement.isReadOnly { while try statement.step() {} }
     }
 
     /// The first column of all rows as text.

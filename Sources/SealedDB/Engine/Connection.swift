@@ -14,6 +14,8 @@ final class Connection {
     private(set) var handle: OpaquePointer?
     let threading: Threading
     private let registry = Guarded(HandleRegistry())
+    /// See ``noteUnnoticed(_:)``. Under a lock, because what is dropped may end on any thread.
+    private let unnoticed = Guarded<DatabaseError?>(nil)
     let statementGuard = StatementGuard()
     /// Whether keys and cipher settings may come by SQL once there is a key.
     var allowsCipherStatements = false
@@ -113,7 +115,7 @@ final class Connection {
     }
 
     private func endOrphans() {
-        registry.withLock { $0.takeOrphans() }.end()
+        end(registry.withLock { $0.takeOrphans() })
     }
 
     // MARK: Hooks
@@ -175,11 +177,12 @@ final class Connection {
     /// Owns the handle from now on; also ends those that were dropped where nobody could.
     func register(_ handle: any ConnectionHandle) {
         let mayEnd = mayEnd
-        registry.withLock { registry in
-            registry.add(handle)
-            return mayEnd ? registry.takeOrphans() : HandleRegistry.Claim()
-        }
-        .end()
+        end(
+            registry.withLock { registry in
+                registry.add(handle)
+                return mayEnd ? registry.takeOrphans() : HandleRegistry.Claim()
+            }
+        )
     }
 
     private func register(_ statement: Statement) {
@@ -192,7 +195,12 @@ final class Connection {
 
     /// Ends the handle, now if this thread may, else when the owner of the gate comes by.
     func end(_ handle: any ConnectionHandle) {
-        ending(handle) { $0.end() }
+        ending(handle) { end($0) }
+    }
+
+    /// Ends what was claimed, and notes what could not be completed.
+    private func end(_ claim: HandleRegistry.Claim) {
+        claim.end { code, sql in noteUnnoticed(endFailure(code, sql: sql)) }
     }
 
     /// Has the handle's pointer ended outside the lock, because SQLite may call something that takes it. Nothing is claimed
@@ -280,7 +288,8 @@ final class Connection {
 
     /// Ends a use of the statement: it goes back to the cache, or is finalised, now if this thread may, else when the
     /// owner of the gate comes by.
-    func release(_ statement: Statement) {
+    /// - Returns: why its execution could not be completed, if it ends now.
+    func release(_ statement: Statement) -> DatabaseError? {
         let (mayEnd, thread) = (mayEnd, Connection.currentThread)
         // Its user is let go here, outside of the lock: nobody else may be keeping it alive.
         let taken = registry.withLock { registry -> Statement.Taken? in
@@ -288,19 +297,40 @@ final class Connection {
             if mayEnd { registry.willEnd(thread) } else { registry.orphan(taken.prepared) }
             return taken
         }
-        guard mayEnd, let prepared = taken?.prepared, let pointer = prepared.pointer else { return }
+        guard mayEnd, let prepared = taken?.prepared, let pointer = prepared.pointer else { return nil }
+        var failure: DatabaseError?
+        if statement.hasRun {
+            let code = prepared.reset(pointer)
+            if code != SQLITE_OK { failure = endFailure(code, sql: prepared.sql) }
+        }
         var surplus: PreparedStatement? = prepared
-        if prepared.cacheKey != nil, !statement.hasFailed {
-            prepared.clear(pointer, hasRun: statement.hasRun)
+        if prepared.cacheKey != nil, !statement.hasFailed, failure == nil {
+            prepared.clear(pointer)
             surplus = registry.withLock { registry in
                 let surplus = registry.keep(prepared)
                 if surplus == nil { registry.hasEnded(thread) }
                 return surplus
             }
         }
-        guard let surplus else { return }
-        surplus.end()
+        guard let surplus else { return nil }
+        // It has ended already.
+        surplus.end { _, _ in }
         registry.withLock { $0.hasEnded(thread) }
+        return failure
+    }
+
+    /// Keeps a failure that no call could throw, the first one until it is taken: who ends a block looks whether there is
+    /// one. From any thread.
+    func noteUnnoticed(_ failure: DatabaseError) {
+        unnoticed.withLock { if $0 == nil { $0 = failure } }
+    }
+
+    /// What was noted since the last time.
+    func takeUnnoticedFailure() -> DatabaseError? {
+        unnoticed.withLock { failure in
+            defer { failure = nil }
+            return failure
+        }
     }
 
     /// Ends the uses that keep somebody alive: those of result sets.
@@ -315,12 +345,12 @@ final class Connection {
 
     /// Finalises the statements that are kept for later; those in use are not touched.
     func clearCache() {
-        registry.withLock { $0.clearCache() }.end()
+        end(registry.withLock { $0.clearCache() })
     }
 
     /// How many statements are kept for later uses; 0 for none.
     func setCacheCapacity(_ capacity: Int) {
-        registry.withLock { $0.setCacheCapacity(capacity) }.end()
+        end(registry.withLock { $0.setCacheCapacity(capacity) })
     }
 
     /// Ends every handle and closes. Idempotent.
@@ -352,7 +382,7 @@ final class Connection {
 
     /// Ends all that uses the handle, and forgets it.
     private func detach(_ handle: OpaquePointer) {
-        registry.withLock { $0.close() }.end()
+        end(registry.withLock { $0.close() })
         // What other threads have dropped this very moment is gone soon.
         while registry.withLock({ $0.isEnding(besides: Connection.currentThread) }) { sched_yield() }
         settleChanges()

@@ -1,9 +1,12 @@
+internal import SQLiteEngine
+
 /// Something of SQLite's that must end before its connection does: an open blob, a backup. Statements have a list of
 /// their own.
 protocol ConnectionHandle: AnyObject {
     /// Gives the pointer away, once. For the connection alone, under its lock.
     func takePointer() -> OpaquePointer?
-    static func end(_ pointer: OpaquePointer)
+    /// Returns SQLite's code: not what an earlier call has reported, but what went wrong with the end itself.
+    static func end(_ pointer: OpaquePointer) -> Int32
 }
 
 /// Which handles a connection has, who may end them, and which of them wait for that.
@@ -23,9 +26,13 @@ struct HandleRegistry: @unchecked Sendable {
         var first: OpaquePointer? { pointers.first?.pointer }
         var isEmpty: Bool { pointers.isEmpty && statements.isEmpty && users.isEmpty }
 
-        func end() {
-            for (pointer, kind) in pointers { kind.end(pointer) }
-            for statement in statements { statement.end() }
+        /// - Parameter failed: called for each end that went wrong, with the text of a statement.
+        func end(_ failed: (_ code: Int32, _ sql: String?) -> Void) {
+            for (pointer, kind) in pointers {
+                let code = kind.end(pointer)
+                if code != SQLITE_OK { failed(code, nil) }
+            }
+            for statement in statements { statement.end(failed) }
         }
 
         fileprivate mutating func add(_ taken: Statement.Taken) {

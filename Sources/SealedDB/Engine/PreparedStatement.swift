@@ -17,6 +17,8 @@ final class PreparedStatement {
     var cacheKey: StatementCache.Key?
     /// How many uses it has begun.
     var useCount = 0
+    /// Whether it was let go of on a row: the execution ends with the reset, and with it what SQLite commits by itself.
+    var isUnderway = false
     /// What it may write, where changes are observed.
     var targets = ChangeCollector.Targets()
     /// Where its columns are, once that was asked, and how often SQLite had prepared it anew by then.
@@ -41,16 +43,34 @@ final class PreparedStatement {
     }
 
     /// For whoever has claimed it. https://www.sqlite.org/c3ref/finalize.html
-    func end() { sqlite3_finalize(pointer) }
+    /// - Parameter failed: called if its execution could not be completed.
+    func end(_ failed: (_ code: Int32, _ sql: String?) -> Void) {
+        if isUnderway, let pointer {
+            let code = reset(pointer)
+            if code != SQLITE_OK { failed(code, sql) }
+        }
+        // The result repeats that of the last step or reset, which was reported then.
+        sqlite3_finalize(pointer)
+    }
 
-    /// Makes it ready for its next use, with no values.
-    func clear(_ pointer: OpaquePointer, hasRun: Bool) {
-        // The result repeats the last step's error, which was reported then.
-        if hasRun { sqlite3_reset(pointer) }
+    /// Ends the execution. https://www.sqlite.org/c3ref/reset.html
+    /// - Returns: what went wrong with that, not what the last step has reported.
+    func reset(_ pointer: OpaquePointer) -> Int32 {
+        let code = sqlite3_reset(pointer)
+        defer { isUnderway = false }
+        return isUnderway ? code : SQLITE_OK
+    }
+
+    /// Makes it ready for its next use, with no values, after its execution has ended.
+    func clear(_ pointer: OpaquePointer) {
         guard parameterCount > 0 else { return }
+        // It always succeeds.
         sqlite3_clear_bindings(pointer)
         boundBytes.wipe()
     }
+
+    /// The text, for errors; `nil` if it holds a key.
+    var sql: String? { holdsKey ? nil : pointer.flatMap { sqlite3_sql($0) }.map { String(cString: $0) } }
 
     // MARK: Columns
 

@@ -27,8 +27,9 @@ public final class Statement {
     private(set) var hasRun = false
     /// True after a failed binding: it must not run with NULL in place of values.
     private(set) var lacksValues = false
-    /// Whether a step failed.
+    /// Whether a step or an end failed.
     private(set) var hasFailed = false
+    private var endFailure: DatabaseError?
     /// Whether text that is more than white space followed the statement.
     var hasTail = false
 
@@ -65,6 +66,7 @@ public final class Statement {
     /// For the connection alone, under its lock; once.
     func take() -> Taken? {
         guard pointer != nil else { return nil }
+        prepared.isUnderway = rowWidth > 0
         defer {
             pointer = nil
             rowWidth = 0
@@ -96,8 +98,18 @@ public final class Statement {
 
     /// Ends this use, as closing the result set does; idempotent. In a function that the statement calls, it ends when
     /// the function has returned.
+    ///
+    /// Outside a transaction SQLite commits what the statement wrote no later than here. If that fails,
+    /// ``Database/lastError()`` tells. https://www.sqlite.org/c3ref/reset.html
     public func close() {
-        if isRunning { isClosing = true } else { connection.release(self) }
+        if let failure = end() { connection.noteUnnoticed(failure) }
+    }
+
+    /// As ``close()``; returns why the execution could not be completed.
+    func end() -> DatabaseError? {
+        guard isRunning else { return connection.release(self) }
+        isClosing = true
+        return nil
     }
 
     /// Advances by one row; false at the end. https://www.sqlite.org/c3ref/step.html
@@ -134,11 +146,10 @@ public final class Statement {
 
     @inline(never)
     private func ended(_ code: Int32) throws(DatabaseError) -> Bool {
-        rowWidth = 0
+        rowWidth = code == SQLITE_ROW ? sqlite3_data_count(pointer) : 0
         let error = code == SQLITE_ROW || code == SQLITE_DONE ? nil : connection.error(sql: sql)
         hasFailed = hasFailed || error != nil
-        let wasClosing = isClosing
-        if wasClosing { close() }
+        if isClosing, let failure = connection.release(self) { throw failure }
         if let error { throw connection.supervision?.explain(error) ?? error }
         guard code == SQLITE_DONE else { throw .statementClosed }
         if kind == .schemaChange { connection.clearCache() }
@@ -153,21 +164,48 @@ public final class Statement {
 
     /// Makes the statement ready to run again, with its bindings kept. https://www.sqlite.org/c3ref/reset.html
     ///
-    /// In a function that the statement calls it does nothing.
+    /// In a function that the statement calls it does nothing. If the execution that ends could not be completed,
+    /// ``Database/lastError()`` tells.
     public func reset() {
-        guard let pointer, hasRun, !isRunning else { return }
+        if !isReset(), let failure = takeEndFailure() { connection.noteUnnoticed(failure) }
+    }
+
+    /// As ``reset()``; false, with a failure to be taken, if the execution could not be completed.
+    @inline(__always)
+    func isReset() -> Bool {
+        guard let pointer, hasRun, !isRunning else { return true }
+        let wasUnderway = rowWidth > 0
         rowWidth = 0
         hasRun = false
-        // The result repeats the last step's error, which was reported then.
-        sqlite3_reset(pointer)
+        // The result also repeats the last step's error, which was reported then.
+        return sqlite3_reset(pointer) == SQLITE_OK || !wasUnderway || hasEnded(pointer)
+    }
+
+    @inline(never)
+    private func hasEnded(_ pointer: OpaquePointer) -> Bool {
+        hasFailed = true
+        endFailure = connection.endFailure(connection.lastCode, sql: sql)
+        return false
+    }
+
+    /// Before new values are bound. If the execution that ends could not be completed, it does not run again without.
+    func requireReset() throws(DatabaseError) {
+        guard !isReset(), let failure = takeEndFailure() else { return }
+        lacksValues = true
+        throw failure
+    }
+
+    func takeEndFailure() -> DatabaseError? {
+        defer { endFailure = nil }
+        return endFailure
     }
 
     func clearBindings() {
-        if let pointer, !isRunning { prepared.clear(pointer, hasRun: false) }
+        if let pointer, !isRunning { prepared.clear(pointer) }
     }
 
     /// The text, for errors; `nil` if it holds a key.
-    var sql: String? { prepared.holdsKey ? nil : pointer.flatMap { sqlite3_sql($0) }.map { String(cString: $0) } }
+    var sql: String? { pointer == nil ? nil : prepared.sql }
 
     // MARK: Parameters
 

@@ -68,7 +68,8 @@ extension Database {
         try query(type, sql, repeat each values).all()
     }
 
-    /// The first row of a query; `nil` if there is none. The others are not asked for.
+    /// The first row of a query; `nil` if there is none. The others are not asked for, unless the statement writes: it then
+    /// runs to its end, and what it wrote is committed, or the call throws.
     @inlinable
     public func first<Value: Decodable, each Argument: Bindable>(
         _ type: Value.Type,
@@ -98,7 +99,8 @@ extension Database {
         try first(of: query(type, sql, repeat each values))
     }
 
-    /// The first column of the first row; `nil` if there is no row or the value is NULL.
+    /// The first column of the first row; `nil` if there is no row or the value is NULL. A statement that writes runs to its
+    /// end.
     @inlinable
     public func scalar<Value: ColumnReadable, each Argument: Bindable>(
         _ type: Value.Type,
@@ -155,8 +157,9 @@ extension Database {
 
     @inlinable
     func first<Element>(of rows: Rows<Element>) throws(DatabaseError) -> Element? {
-        defer { rows.close() }
-        return try rows.next()
+        let element = try rows.next()
+        try rows.complete()
+        return element
     }
 }
 

@@ -60,11 +60,35 @@ public final class Rows<Element> {
         while let element = try next() { try body(element) }
     }
 
-    /// Ends the query and frees its locks; a set from ``Database/prepare(_:)`` can then be bound again. Idempotent.
+    /// Ends the query and frees its locks; a set from ``Database/prepare(_:)`` can then be bound again. Idempotent. See
+    /// ``ResultSet/close()`` for a statement that writes.
     public func close() {
         guard isActive else { return }
         isActive = false
         resultSet.finish()
+    }
+
+    /// As ``close()``, throwing.
+    /// - Throws: ``DatabaseError`` if what the statement wrote could not be committed; nothing of it is stored then.
+    public func closeWithError() throws(DatabaseError) {
+        guard isActive else { return }
+        isActive = false
+        try resultSet.finishWithError()
+    }
+
+    /// Ends the query after the rows that were asked for: a statement that writes has made its changes, and committed
+    /// them, when it is at its end.
+    @usableFromInline
+    func complete() throws(DatabaseError) {
+        guard isActive else { return }
+        isActive = false
+        do throws(DatabaseError) {
+            try resultSet.completeExecution()
+            try resultSet.finishWithError()
+        } catch {
+            failure = error
+            throw error
+        }
     }
 
     @usableFromInline
