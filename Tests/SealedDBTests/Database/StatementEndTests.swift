@@ -75,7 +75,7 @@ struct StatementEndTests {
     private struct Row: Decodable { let id, p: Int }
 
     /// Every call that runs a statement and throws.
-    private static let throwing: [(name: String, run: (Database, String) throws -> Void)] = [
+    private static let throwing: [(name: String, run: @Sendable (Database, String) throws -> Void)] = [
         ("scalar", { db, sql in _ = try db.scalar(Int.self, sql, Int?.none) }),
         ("first column", { db, sql in _ = try db.first(Int.self, sql, Int?.none) }),
         ("first tuple", { db, sql in _ = try db.first((Int, Int).self, sql, Int?.none) }),
@@ -153,7 +153,7 @@ struct StatementEndTests {
     }
 
     /// Every way to end an execution on its first row that has nowhere to throw to.
-    private static let silent: [(name: String, end: (Database, String) throws -> Void)] = [
+    private static let silent: [(name: String, end: @Sendable (Database, String) throws -> Void)] = [
         (
             "closed",
             { db, sql in
