@@ -27,7 +27,7 @@ extension Database {
         } catch {
             throw failed(statement, error)
         }
-        try finishUpdate(statement)
+        try finishUpdate(statement, slot.round)
     }
 
     /// As ``executeUpdate(_:_:)``, with text that is held in a variable.
@@ -64,7 +64,7 @@ extension Database {
         } catch {
             throw failed(statement, error)
         }
-        return resultSet(of: statement, sql)
+        return try resultSet(of: statement, sql, slot.round)
     }
 
     /// As ``executeQuery(_:_:)``, with text that is held in a variable.
@@ -105,7 +105,7 @@ extension Database {
                     try statement.bind(sql.values)
                     return statement
                 }
-                try statement.beginBinding(given)
+                _ = try statement.beginBinding(given)
             } catch {
                 statement.close()
                 throw error
@@ -122,18 +122,22 @@ extension Database {
     }
 
     @usableFromInline
-    func finishUpdate(_ statement: Statement) throws(DatabaseError) {
+    func finishUpdate(_ statement: Statement, _ round: Int32) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in
             defer { statement.close() }
-            statement.endBinding()
+            try statement.endBinding(round)
             trace(statement)
             while try statement.step() {}
         }
     }
 
     @usableFromInline
-    func resultSet(of statement: Statement, _ sql: SQL) -> ResultSet {
-        statement.endBinding()
+    func resultSet(of statement: Statement, _ sql: SQL, _ round: Int32) throws(DatabaseError) -> ResultSet {
+        do throws(DatabaseError) {
+            try statement.endBinding(round)
+        } catch {
+            throw failed(statement, error)
+        }
         trace(statement)
         return ResultSet(statement: statement, database: self, sql: sql.text, isPrepared: false)
     }

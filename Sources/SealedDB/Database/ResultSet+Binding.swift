@@ -8,7 +8,7 @@ extension ResultSet {
     public func bind<A: Bindable>(_ a: A) throws(DatabaseError) {
         var slot = try startBinding(1)
         try bind(a, &slot)
-        endBinding()
+        try endBinding(slot)
     }
 
     /// As ``bind(_:)``.
@@ -17,7 +17,7 @@ extension ResultSet {
         var slot = try startBinding(2)
         try bind(a, &slot)
         try bind(b, &slot)
-        endBinding()
+        try endBinding(slot)
     }
 
     /// As ``bind(_:)``.
@@ -27,7 +27,7 @@ extension ResultSet {
         try bind(a, &slot)
         try bind(b, &slot)
         try bind(c, &slot)
-        endBinding()
+        try endBinding(slot)
     }
 
     /// As ``bind(_:)``.
@@ -43,7 +43,7 @@ extension ResultSet {
         try bind(b, &slot)
         try bind(c, &slot)
         try bind(d, &slot)
-        endBinding()
+        try endBinding(slot)
     }
 
     /// As ``bind(_:)``.
@@ -61,7 +61,7 @@ extension ResultSet {
         try bind(c, &slot)
         try bind(d, &slot)
         try bind(e, &slot)
-        endBinding()
+        try endBinding(slot)
     }
 
     /// As ``bind(_:)``.
@@ -81,7 +81,7 @@ extension ResultSet {
         try bind(d, &slot)
         try bind(e, &slot)
         try bind(f, &slot)
-        endBinding()
+        try endBinding(slot)
     }
 
     /// As ``bind(_:)``.
@@ -103,7 +103,7 @@ extension ResultSet {
         try bind(e, &slot)
         try bind(f, &slot)
         try bind(g, &slot)
-        endBinding()
+        try endBinding(slot)
     }
 
     /// As ``bind(_:)``.
@@ -136,7 +136,7 @@ extension ResultSet {
         try bind(f, &slot)
         try bind(g, &slot)
         try bind(h, &slot)
-        endBinding()
+        try endBinding(slot)
     }
 
     @inlinable

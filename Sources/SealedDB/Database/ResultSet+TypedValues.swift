@@ -88,7 +88,7 @@ extension ResultSet {
         } catch {
             throw recorded(error)
         }
-        endBinding()
+        try endBinding(slot)
     }
 
     @inlinable
@@ -112,8 +112,8 @@ extension ResultSet {
     }
 
     @usableFromInline
-    func endBinding() {
-        prepared.endBinding()
+    func endBinding(_ slot: borrowing ParameterSlot) throws(DatabaseError) {
+        guard prepared.endsBinding(slot.round) else { throw recorded(prepared.incomplete(slot.round)) }
         if prepared.inUse { succeeded() }
     }
 

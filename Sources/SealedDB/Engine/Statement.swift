@@ -27,6 +27,10 @@ public final class Statement {
     private(set) var hasRun = false
     /// True after a failed binding: it must not run with NULL in place of values.
     private(set) var lacksValues = false
+    /// Counts how often all parameters were bound, or begun to be.
+    private(set) var bindingRound: Int32 = 0
+    /// How many parameters have their value in this round: the first ones, without a gap.
+    private var boundCount: Int32 = 0
     /// Whether a step or an end failed.
     private(set) var hasFailed = false
     private var endFailure: DatabaseError?
@@ -214,41 +218,83 @@ public final class Statement {
     /// The names of the parameters, without the colon; `nil` where one has not the form `:name`.
     var parameterKeys: [AnyHashable?] { pointer.map { prepared.parameterKeys($0) } ?? [] }
 
-    /// Before all parameters are bound: until ``endBinding()`` it does not run.
-    func beginBinding(_ given: Int) throws(DatabaseError) {
+    /// Before all parameters are bound in their order: until ``endBinding(_:)`` it does not run.
+    /// - Returns: the round that begins.
+    func beginBinding(_ given: Int) throws(DatabaseError) -> Int32 {
         guard beginsBinding(given) else { throw wrongCount(given) }
+        return bindingRound
     }
 
     /// As ``beginBinding(_:)``; false for ``wrongCount(_:)``.
     @inline(__always)
     func beginsBinding(_ given: Int) -> Bool {
         lacksValues = true
+        bindingRound &+= 1
+        boundCount = 0
         guard given == Int(parameterCount) else { return false }
         // Not while it runs: what is bound is in use then, and SQLite will refuse the new values.
         if !isRunning, !hasRun { prepared.rewindBoundBytes() }
         return true
     }
 
-    func endBinding() { lacksValues = false }
+    /// What a caller's type binds is not in our hands. A parameter that it passed over would still point to memory where
+    /// the value of another one is by now, and one that was bound in a round within this one has that round's value.
+    func endBinding(_ round: Int32) throws(DatabaseError) {
+        guard endsBinding(round) else { throw incomplete(round) }
+    }
+
+    /// As ``endBinding(_:)``; false for ``incomplete(_:)``.
+    @inline(__always)
+    func endsBinding(_ round: Int32) -> Bool {
+        guard boundCount == parameterCount, round == bindingRound else { return false }
+        lacksValues = false
+        return true
+    }
+
+    @inline(never)
+    func incomplete(_ round: Int32) -> DatabaseError {
+        guard pointer != nil else { return .statementClosed }
+        // The round within this one may have ended well, with its own values.
+        lacksValues = true
+        clearBindings()
+        let problem =
+            round == bindingRound
+            ? "The value for parameter \(boundCount + 1) bound nothing; its bind(to:) has to bind one value, or NULL."
+            : "The bind(to:) of a value bound other values to the very statement that it was to be bound to."
+        return DatabaseError(
+            extendedCode: SQLITE_MISUSE,
+            reason: .misuse,
+            message: problem + " Nothing was executed.",
+            sql: sql
+        )
+    }
+
+    /// Takes note of a parameter that has its value.
+    @inline(__always)
+    private func isBound(_ code: Int32, _ index: Int32) -> Bool {
+        guard code == SQLITE_OK else { return false }
+        if index == boundCount &+ 1 { boundCount = index }
+        return true
+    }
 
     // False on failure, which is then ``bindingFailure``: that is cheaper to pass on than an error.
 
     @inline(__always)
     func bindNull(to index: Int32) -> Bool {
         guard let pointer else { return false }
-        return sqlite3_bind_null(pointer, index) == SQLITE_OK
+        return isBound(sqlite3_bind_null(pointer, index), index)
     }
 
     @inline(__always)
     func bind(_ value: Int64, to index: Int32) -> Bool {
         guard let pointer else { return false }
-        return sqlite3_bind_int64(pointer, index, value) == SQLITE_OK
+        return isBound(sqlite3_bind_int64(pointer, index, value), index)
     }
 
     @inline(__always)
     func bind(_ value: Double, to index: Int32) -> Bool {
         guard let pointer else { return false }
-        return sqlite3_bind_double(pointer, index, value) == SQLITE_OK
+        return isBound(sqlite3_bind_double(pointer, index, value), index)
     }
 
     @inline(__always)
@@ -261,14 +307,14 @@ public final class Statement {
     @inline(__always)
     func bindText(_ bytes: UnsafeRawBufferPointer, to index: Int32) -> Bool {
         guard let pointer else { return false }
-        return prepared.bindText(bytes, to: pointer, at: index) == SQLITE_OK
+        return isBound(prepared.bindText(bytes, to: pointer, at: index), index)
     }
 
     /// As a blob; empty bytes are an empty blob, not NULL.
     @inline(__always)
     func bind(_ bytes: UnsafeRawBufferPointer, to index: Int32) -> Bool {
         guard let pointer else { return false }
-        return prepared.bindBlob(bytes, to: pointer, at: index) == SQLITE_OK
+        return isBound(prepared.bindBlob(bytes, to: pointer, at: index), index)
     }
 
     var bindingFailure: DatabaseError { pointer == nil ? .statementClosed : connection.error(sql: sql) }

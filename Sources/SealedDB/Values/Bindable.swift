@@ -15,7 +15,8 @@ import Foundation
 /// }
 /// ```
 public protocol Bindable {
-    /// Binds one value to the parameter; called once for each execution. An error stops it before anything is executed.
+    /// Binds one value to the parameter; called once for each execution. Nothing is executed if it throws, or binds nothing.
+    /// Of several values the last one counts.
     func bind(to slot: borrowing ParameterSlot) throws(DatabaseError)
 }
 
@@ -25,11 +26,14 @@ public struct ParameterSlot: ~Copyable {
     // Kept alive by the caller of `bind(to:)`, which the slot cannot outlive.
     private let reference: Unmanaged<Statement>
     @usableFromInline var position: Int32
+    /// Which binding of all parameters it is a part of.
+    @usableFromInline let round: Int32
 
     @usableFromInline
     init(statement: Statement, position: Int32 = 0) {
         reference = .passUnretained(statement)
         self.position = position
+        round = statement.bindingRound
     }
 
     var statement: Statement { reference._withUnsafeGuaranteedRef { $0 } }

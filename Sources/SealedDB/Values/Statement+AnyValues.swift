@@ -3,17 +3,17 @@ import Foundation
 extension Statement {
     /// Binds the values to the parameters in order, one each.
     func bind(all values: [Any]?) throws(DatabaseError) {
-        try beginBinding(values?.count ?? 0)
+        let round = try beginBinding(values?.count ?? 0)
         try values?.withUnsafeBufferPointer { values throws(DatabaseError) in
             guard let first = values.baseAddress else { return }
             for index in 0..<values.count { try bind(at: first + index, to: Int32(truncatingIfNeeded: index) + 1) }
         }
-        endBinding()
+        try endBinding(round)
     }
 
     /// Binds the values to the parameters of the form `:name`; keys are without the colon, surplus keys are ignored.
     func bind(named values: [AnyHashable: Any]) throws(DatabaseError) {
-        try beginBinding(Int(parameterCount))
+        let round = try beginBinding(Int(parameterCount))
         var index: Int32 = 0
         for key in parameterKeys {
             index += 1
@@ -38,7 +38,7 @@ extension Statement {
             }
             try bind(any: value, at: index)
         }
-        endBinding()
+        try endBinding(round)
     }
 
     /// Binds by dynamic type. A type without a meaning in SQL is an error; FMDB would store its description.
