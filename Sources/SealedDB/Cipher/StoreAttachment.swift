@@ -35,7 +35,10 @@ struct StoreAttachment {
         } catch {
             throw try explained(error)
         }
-        guard key != nil else { return }
+        guard key != nil else {
+            connection.plaintextSchemas.insert(schema.lowercased())
+            return
+        }
         do throws(DatabaseError) {
             try proveSealed(isNew: start.isEmpty)
             connection.usageLocks[schema.lowercased()] = if let lock { lock } else { try usageLock() }

@@ -31,6 +31,12 @@ extension Database {
         connection?.endBlobs()
     }
 
+    /// Ends what a block without a transaction of its own has left open, which commits what was written that way.
+    func endUsesWithError() throws(DatabaseError) {
+        endUses()
+        if let failure = connection?.takeUnnoticedFailure() { throw recorded(failure) }
+    }
+
     /// Runs a block of `read` in a transaction that sees one state of the store. The supervision refuses writes: the
     /// pragma `query_only`, which readers of a pool have in addition, would make SQLite prepare all statements anew each
     /// time it is set.
@@ -68,7 +74,7 @@ extension Database {
     func endingTransaction<T>(_ block: () throws -> T) throws -> T {
         do {
             let result = try block()
-            endUses()
+            try endUsesWithError()
             guard isInTransaction else { return result }
             throw recorded(.transactionLeftOpen)
         } catch {

@@ -187,7 +187,9 @@ final class Writer: @unchecked Sendable {
         defer { endTurn() }
         do {
             try makeReady()
-            return try database.supervised(.block, stop: stop) { try block(database) }
+            let result = try database.supervised(.block, stop: stop) { try block(database) }
+            try database.endUsesWithError()
+            return result
         } catch {
             if !database.isInTransaction { database.closeIfUnusable(after: error) }
             throw error

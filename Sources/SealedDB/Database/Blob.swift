@@ -61,8 +61,8 @@ public final class Blob {
     }
 
     /// Ends it; idempotent.
-    /// - Throws: ``DatabaseError`` if its transaction could not be committed; what was written to it is then undone. A blob
-    ///   that is dropped instead does not tell.
+    /// - Throws: ``DatabaseError`` if its transaction could not be committed; what was written to it is then undone. Of a
+    ///   blob that is dropped instead, ``Database/lastError()`` tells.
     public func close() throws(DatabaseError) {
         try database.recording { () throws(DatabaseError) in try handle.close() }
     }

@@ -36,6 +36,7 @@ extension Database {
             let connection = try openConnection()
             try connection.run("DETACH \(schema.quotedIdentifier)")
             connection.usageLocks.removeValue(forKey: schema.lowercased())?.release()
+            connection.plaintextSchemas.remove(schema.lowercased())
         }
     }
 }

@@ -54,7 +54,7 @@ extension Database {
     public func validateSQL(_ sql: String) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in
             _ = try openConnection()
-            if !StatementKind.isPragma(sql) { try prepareOne(sql).close() }
+            if SQLStatementText.verb(of: sql) != "pragma" { try prepareOne(sql).close() }
         }
     }
 

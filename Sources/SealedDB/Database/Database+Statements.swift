@@ -95,10 +95,10 @@ extension Database {
             let text = Array(sql.utf8)
             var position = 0
             while position < text.count {
-                let (statement, consumed) = try text.withUnsafeBufferPointer { bytes throws(DatabaseError) in
-                    try connection.prepare(UnsafeBufferPointer(rebasing: bytes[position...]))
+                let (statement, end) = try text.withUnsafeBufferPointer { bytes throws(DatabaseError) in
+                    try connection.prepare(bytes, from: position)
                 }
-                position += max(consumed, 1)
+                position = end
                 defer { statement.close() }
                 guard statement.pointer != nil else { continue }
                 trace(statement)

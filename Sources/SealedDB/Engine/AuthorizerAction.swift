@@ -73,7 +73,8 @@ public enum AuthorizerAction: Sendable, Hashable {
             case SQLITE_DELETE: .delete(table: one)
             case SQLITE_FUNCTION: .function(two)
             case SQLITE_RECURSIVE: .recursiveSelect
-            case SQLITE_PRAGMA: .pragma(one, argument: KeyStatement.isKeyPragma(one) ? nil : second)
+            case SQLITE_PRAGMA:
+                .pragma(one, argument: SQLStatementText.keyPragmas.contains(one.lowercased()) ? nil : second)
             case SQLITE_TRANSACTION: .transaction(one)
             case SQLITE_SAVEPOINT: .savepoint(one, name: two)
             case SQLITE_ATTACH: .attach(path: first)

@@ -21,6 +21,10 @@ final class Connection {
     var allowsCipherStatements = false
     /// Whether a statement may have had SQLite defer foreign keys. https://www.sqlite.org/pragma.html#pragma_defer_foreign_keys
     var mayDeferForeignKeys = false
+    /// Files that the library has attached in plaintext, by the names of their schemas in small letters.
+    var plaintextSchemas: Set<String> = []
+    /// How much SQL text SQLite was given to compile.
+    var compiledByteCount = 0
     /// Frames in the log at the last commit, once they are counted.
     var walFrameCount: Int32 = 0
     /// By the name of the attached file, in small letters; `main` for the file that is open. Given back at closing.
@@ -85,6 +89,7 @@ final class Connection {
         }
         // It only sets a flag, and cannot fail.
         sqlite3_extended_result_codes(handle, 1)
+        installAuthorizer()
     }
 
     deinit {
@@ -227,16 +232,15 @@ final class Connection {
     /// Prepares the first statement of `sql`, or takes it from the cache. The statement's pointer is `nil` for empty or
     /// comment-only text. https://www.sqlite.org/c3ref/prepare.html
     func prepare(_ sql: String) throws(DatabaseError) -> Statement {
-        if let supervision { try supervision.check(sql) }
         let key = StatementCache.Key(sql)
-        if let statement = takeFromCache(key) { return statement }
-        let text = Array(sql.utf8)
-        let (statement, consumed) = try text.withUnsafeBufferPointer { bytes throws(DatabaseError) in
-            try prepare(bytes)
+        if let statement = takeFromCache(key) { return try permitted(statement) }
+        return try Array(sql.utf8).withUnsafeBufferPointer { bytes throws(DatabaseError) in
+            let (statement, end) = try prepare(bytes, from: 0)
+            var rest = SQLTokenizer(bytes, from: end)
+            statement.hasTail = rest.hasStatement()
+            if statement.kind == .reusable, !statement.hasTail { statement.prepared.cacheKey = key }
+            return statement
         }
-        statement.hasTail = text.dropFirst(consumed).contains { !$0.isSQLBlank }
-        if statement.kind == .reusable, !statement.hasTail { statement.prepared.cacheKey = key }
-        return statement
     }
 
     private func takeFromCache(_ key: StatementCache.Key) -> Statement? {
@@ -250,40 +254,27 @@ final class Connection {
         return statement
     }
 
-    /// Prepares the first statement of `sql` and tells how many bytes it takes.
+    /// Prepares the next statement of a script, and tells where it ends.
     func prepare(
-        _ sql: UnsafeBufferPointer<UInt8>
-    ) throws(DatabaseError) -> (Statement, consumed: Int) {
-        guard let handle else { throw .notOpen }
-        try requireNoHook()
-        guard sql.count <= Int32.max else {
-            throw DatabaseError(extendedCode: SQLITE_TOOBIG, message: "The statement is longer than 2 GiB.")
-        }
-        if let supervision { try supervision.check(sql) }
-        let holdsKey = KeyStatement.occurs(in: sql)
-        if holdsKey { try Engine.requireCodec() }
-        try authorizeKeyStatement(comesFirst: holdsKey && KeyStatement.comesFirst(in: sql))
-        var pointer: OpaquePointer?
-        var tail: UnsafePointer<CChar>?
-        let start = sql.baseAddress.map { UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self) }
-        let kind = StatementKind(sql)
-        let flags = kind == .reusable ? UInt32(SQLITE_PREPARE_PERSISTENT) : 0
-        let (code, targets) = observedPrepare {
-            start.map { sqlite3_prepare_v3(handle, $0, Int32(sql.count), flags, &pointer, &tail) } ?? SQLITE_OK
-        }
-        guard code == SQLITE_OK else {
-            // Text and message could show the key.
-            if holdsKey { throw DatabaseError.statementWithKeyFailed(code: sqlite3_extended_errcode(handle)) }
-            throw error(sql: String(decoding: sql, as: UTF8.self))
-        }
-        let consumed = tail.flatMap { tail in start.map { tail - $0 } } ?? sql.count
-        // Pragmas act when they are prepared.
-        if kind == .other, StatementKind.mayDeferForeignKeys(sql.prefix(consumed)) { mayDeferForeignKeys = true }
-        let prepared = PreparedStatement(pointer, kind: kind, holdsKey: holdsKey)
-        prepared.targets = targets
+        _ sql: UnsafeBufferPointer<UInt8>,
+        from start: Int
+    ) throws(DatabaseError) -> (Statement, end: Int) {
+        let (prepared, end) = try compile(sql, from: start)
         let statement = Statement(prepared, connection: self)
-        if pointer != nil { register(statement) }
-        return (statement, consumed)
+        if prepared.pointer != nil { register(statement) }
+        return (try permitted(statement), end)
+    }
+
+    /// The statement, unless the present block may not have it.
+    private func permitted(_ statement: Statement) throws(DatabaseError) -> Statement {
+        guard let supervision else { return statement }
+        do throws(DatabaseError) {
+            try supervision.check(statement)
+        } catch {
+            statement.close()
+            throw error
+        }
+        return statement
     }
 
     /// Ends a use of the statement: it goes back to the cache, or is finalised, now if this thread may, else when the
@@ -335,6 +326,7 @@ final class Connection {
 
     /// Ends the uses that keep somebody alive: those of result sets.
     func endUses() {
+        if mayEnd { endOrphans() }
         for statement in registry.withLock({ $0.statements { $0.user != nil } }) { statement.close() }
     }
 
@@ -388,8 +380,10 @@ final class Connection {
         settleChanges()
         hooks?.detach(from: handle)
         hooks = nil
-        guardRules = nil
+        // What outlives this object must not ask it. It is only remembered, which cannot fail.
+        sqlite3_set_authorizer(handle, nil, nil)
         self.handle = nil
+        guardRules = nil
     }
 }
 
@@ -404,16 +398,6 @@ extension DatabaseError {
                     allow. Nothing was executed. Do it after the statement, or on another connection.
                     """
             )
-        }
-    }
-}
-
-extension UInt8 {
-    /// White space and semicolons, which may follow a statement without being another one.
-    fileprivate var isSQLBlank: Bool {
-        switch self {
-        case UInt8(ascii: " "), UInt8(ascii: ";"), 0x09...0x0d: true
-        default: false
         }
     }
 }

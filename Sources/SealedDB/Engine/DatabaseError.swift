@@ -13,7 +13,8 @@ public struct DatabaseError: Error, Sendable, Hashable {
     public let reason: Reason
     /// A sentence for people.
     public let message: String
-    /// The statement that failed, with its placeholders; `nil` when the failure belongs to no statement.
+    /// The statement that failed, with its placeholders; `nil` when the failure belongs to no statement, or to one that
+    /// holds a key. Of a long one, the beginning.
     public let sql: String?
     /// Byte offset in ``sql`` of the token that the error refers to, where SQLite names one.
     public let offset: Int?
@@ -34,7 +35,7 @@ public struct DatabaseError: Error, Sendable, Hashable {
         self.extendedCode = extendedCode
         self.reason = reason == .sqlite ? Reason(primaryCode: extendedCode & 0xff) : reason
         self.message = message
-        self.sql = sql
+        self.sql = sql.map { DatabaseError.shortened($0) }
         self.offset = offset
         self.underlyingError = underlyingError
     }
@@ -48,6 +49,12 @@ public struct DatabaseError: Error, Sendable, Hashable {
         hasher.combine(extendedCode)
         hasher.combine(message)
         hasher.combine(sql)
+    }
+
+    /// An error goes into logs and over wires; a statement can be as long as the values that are written in it.
+    private static func shortened(_ sql: String) -> String {
+        guard sql.utf8.count > 4096 else { return sql }
+        return String(decoding: sql.utf8.prefix(4096), as: UTF8.self) + "…"
     }
 
     /// The error domain of FMDB, kept for code that compares it.

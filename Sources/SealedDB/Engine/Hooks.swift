@@ -17,9 +17,8 @@ final class Hooks {
     var progress: Progress? { didSet { install() } }
     var authorizer: ((AuthorizationRequest) -> AuthorizerDecision)? {
         didSet {
+            // Also where there is none any more: SQLite would go on with what the last one decided.
             install()
-            // Without an authorizer SQLite goes on with what the last one decided.
-            if authorizer == nil { connection?.clearCache() }
         }
     }
     /// Told the text and the nanoseconds of each statement that has run: the text as it was prepared, without bound
@@ -77,10 +76,9 @@ final class Hooks {
         let isAsked = progress != nil || supervision != nil
         progressInterval = min(progress?.interval ?? .max, supervision == nil ? .max : Supervision.interval)
         sqlite3_progress_handler(handle, isAsked ? progressInterval : 0, isAsked ? Hooks.progressed : nil, this)
-        let isGuarded = connection?.guardRules != nil
         // Also prepares all statements anew, with the authorizer that there is then. It and the tracer are only remembered,
         // which cannot fail.
-        sqlite3_set_authorizer(handle, authorizer == nil && !observes && !isGuarded ? nil : Hooks.authorizing, this)
+        sqlite3_set_authorizer(handle, Hooks.authorizing, this)
         let isTraced = trace != nil || supervision?.slowStatements != nil
         // As above.
         sqlite3_trace_v2(handle, isTraced ? UInt32(SQLITE_TRACE_PROFILE) : 0, Hooks.traced, this)
@@ -186,7 +184,7 @@ final class Hooks {
             let slow = hooks.connection?.supervision?.slowStatements.flatMap { $0.threshold <= seconds ? $0 : nil }
             guard hooks.trace != nil || slow != nil else { return 0 }
             let text = sqlite3_sql(OpaquePointer(statement)).map { String(cString: $0) } ?? ""
-            let sql = KeyStatement.occurs(in: text) ? nil : text
+            let sql = SQLStatementText.isSecret(text) ? nil : text
             slow?.report(sql, seconds)
             if let trace = hooks.trace { hooks.call { trace(sql, nanoseconds) } }
             return 0

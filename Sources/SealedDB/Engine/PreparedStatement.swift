@@ -8,8 +8,11 @@ final class PreparedStatement {
     /// `nil` for text without a statement.
     let pointer: OpaquePointer?
     let kind: StatementKind
-    /// Errors then leave the text out.
-    let holdsKey: Bool
+    /// Whether errors leave the text out, because it holds a key.
+    let isSecret: Bool
+    /// Whether it begins or ends a transaction.
+    let controlsTransaction: Bool
+    let attachesFile: Bool
     /// Whether it leaves the database file as it is. https://www.sqlite.org/c3ref/stmt_readonly.html
     let isReadOnly: Bool
     let parameterCount: Int32
@@ -17,7 +20,8 @@ final class PreparedStatement {
     var cacheKey: StatementCache.Key?
     /// How many uses it has begun.
     var useCount = 0
-    /// Whether it was let go of on a row: the execution ends with the reset, and with it what SQLite commits by itself.
+    /// Whether it was let go of with no step that failed: what goes wrong with its reset, with which SQLite commits what it
+    /// was not stepped to the end of, is nobody's knowledge yet.
     var isUnderway = false
     /// What it may write, where changes are observed.
     var targets = ChangeCollector.Targets()
@@ -32,10 +36,12 @@ final class PreparedStatement {
     var next: PreparedStatement?
     var tick: UInt64 = 0
 
-    init(_ pointer: OpaquePointer?, kind: StatementKind, holdsKey: Bool) {
+    init(_ pointer: OpaquePointer?, text: SQLStatementText, facts: StatementFacts) {
         self.pointer = pointer
-        self.kind = kind
-        self.holdsKey = holdsKey
+        kind = StatementKind(text, facts)
+        isSecret = text.isSecret
+        controlsTransaction = facts.contains(.transaction) && !text.isExplained
+        attachesFile = facts.contains(.attach) && !text.isExplained
         isReadOnly = pointer.map { sqlite3_stmt_readonly($0) != 0 } ?? true
         parameterCount = pointer.map { sqlite3_bind_parameter_count($0) } ?? 0
         // What is bound to a statement that is used once may be a key: SQLite's own copy goes with the statement.
@@ -70,7 +76,7 @@ final class PreparedStatement {
     }
 
     /// The text, for errors; `nil` if it holds a key.
-    var sql: String? { holdsKey ? nil : pointer.flatMap { sqlite3_sql($0) }.map { String(cString: $0) } }
+    var sql: String? { isSecret ? nil : pointer.flatMap { sqlite3_sql($0) }.map { String(cString: $0) } }
 
     // MARK: Columns
 

@@ -33,6 +33,8 @@ public final class Statement {
     private var boundCount: Int32 = 0
     /// Whether a step or an end failed.
     private(set) var hasFailed = false
+    /// Whether the last step of the present execution failed.
+    private var hasStepFailed = false
     private var endFailure: DatabaseError?
     /// Whether text that is more than white space followed the statement.
     var hasTail = false
@@ -70,7 +72,7 @@ public final class Statement {
     /// For the connection alone, under its lock; once.
     func take() -> Taken? {
         guard pointer != nil else { return nil }
-        prepared.isUnderway = rowWidth > 0
+        prepared.isUnderway = hasRun && !hasStepFailed
         defer {
             pointer = nil
             rowWidth = 0
@@ -144,6 +146,7 @@ public final class Statement {
     @inline(never)
     private func stepped(_ pointer: OpaquePointer) {
         rowNumber = 1
+        hasStepFailed = false
         rowWidth = sqlite3_data_count(pointer)
         prepared.checkColumnNames(pointer)
     }
@@ -152,11 +155,13 @@ public final class Statement {
     private func ended(_ code: Int32) throws(DatabaseError) -> Bool {
         rowWidth = code == SQLITE_ROW ? sqlite3_data_count(pointer) : 0
         let error = code == SQLITE_ROW || code == SQLITE_DONE ? nil : connection.error(sql: sql)
-        hasFailed = hasFailed || error != nil
+        hasStepFailed = error != nil
+        hasFailed = hasFailed || hasStepFailed
         if isClosing, let failure = connection.release(self) { throw failure }
         if let error { throw connection.supervision?.explain(error) ?? error }
         guard code == SQLITE_DONE else { throw .statementClosed }
         if kind == .schemaChange { connection.clearCache() }
+        if prepared.attachesFile { try connection.requireSealedAttachments() }
         return false
     }
 
@@ -178,15 +183,18 @@ public final class Statement {
     @inline(__always)
     func isReset() -> Bool {
         guard let pointer, hasRun, !isRunning else { return true }
-        let wasUnderway = rowWidth > 0
         rowWidth = 0
         hasRun = false
-        // The result also repeats the last step's error, which was reported then.
-        return sqlite3_reset(pointer) == SQLITE_OK || !wasUnderway || hasEnded(pointer)
+        return sqlite3_reset(pointer) == SQLITE_OK || isFailureKnown()
     }
 
+    /// The result of the reset repeats the last step's error, which was reported then.
     @inline(never)
-    private func hasEnded(_ pointer: OpaquePointer) -> Bool {
+    private func isFailureKnown() -> Bool {
+        guard !hasStepFailed else {
+            hasStepFailed = false
+            return true
+        }
         hasFailed = true
         endFailure = connection.endFailure(connection.lastCode, sql: sql)
         return false

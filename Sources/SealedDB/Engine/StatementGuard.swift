@@ -10,22 +10,65 @@ final class StatementGuard {
     var hasKeyFromSQL = false
     /// Why the statement that is being compiled was refused; until it is met as a result code.
     private var refusal: String?
+    /// An attached file that is not encrypted, and could not be detached.
+    var unsafeSchema: String?
+
+    /// A statement that is being compiled.
+    struct Compilation {
+        fileprivate let verb: String?
+        fileprivate let holdsKey: Bool
+        fileprivate var facts: StatementFacts = []
+    }
+    private var compilation: Compilation?
+
+    /// Before SQLite compiles a statement.
+    /// - Returns: the compilation in which this one takes place, for ``end(_:)``.
+    func begin(_ text: SQLStatementText) -> Compilation? {
+        defer { compilation = Compilation(verb: text.verb, holdsKey: text.holdsKey) }
+        return compilation
+    }
+
+    /// What was learned of the statement.
+    func end(_ outer: Compilation?) -> StatementFacts {
+        defer { compilation = outer }
+        return compilation?.facts ?? []
+    }
 
     /// Whether an action is against the rules. The first text of an action is a pragma's name, or a file's.
     func refuses(_ action: Int32, _ first: UnsafePointer<CChar>?, _ second: UnsafePointer<CChar>?) -> Bool {
-        guard let rules, !isSuspended else { return false }
+        compilation?.facts.formUnion(StatementFacts(action))
+        guard !isSuspended else { return false }
         let reason: String?
         switch action {
         case SQLITE_PRAGMA:
             guard let first else { return false }
-            reason = rules.refusal(ofPragma: String(cString: first), value: second.map { String(cString: $0) })
+            let name = String(cString: first)
+            reason =
+                misreading(ofPragma: name) ?? rules?.refusal(ofPragma: name, value: second.map { String(cString: $0) })
         case SQLITE_ATTACH:
-            reason = rules.refusal(ofAttached: first.map { String(cString: $0) })
+            reason = misreadingOfAttach ?? rules?.refusal(ofAttached: first.map { String(cString: $0) })
         default: return false
         }
         if let reason { refusal = reason }
         return reason != nil
     }
+
+    // SQLite's authorizer does not see the key of an ATTACH, and the text was read for it. Where SQLite does not find in
+    // the text what was found before, nothing that was found can be relied on.
+
+    private func misreading(ofPragma name: String) -> String? {
+        guard let compilation, !compilation.holdsKey, SQLStatementText.keyPragmas.contains(name.lowercased()) else {
+            return nil
+        }
+        return StatementGuard.misread
+    }
+
+    private var misreadingOfAttach: String? {
+        guard let compilation, compilation.verb != "attach" else { return nil }
+        return StatementGuard.misread
+    }
+
+    private static let misread = "The statement sets a key or attaches a file, but is not written as one that does."
 
     func takeRefusal() -> String? {
         defer { refusal = nil }
@@ -49,14 +92,20 @@ extension Connection {
         get { statementGuard.rules }
         set {
             statementGuard.rules = newValue
-            guard let handle else { return }
-            // They have the only place that SQLite has for it, and ask the rules first.
-            if let hooks { return hooks.install() }
-            // The connection keeps the guard for as long as it has the handle.
-            let context = Unmanaged.passUnretained(statementGuard).toOpaque()
-            // It is only remembered, which cannot fail.
-            sqlite3_set_authorizer(handle, newValue == nil ? nil : StatementGuard.callback, context)
+            installAuthorizer()
         }
+    }
+
+    /// There is always one, from which is learned what a statement does. Statements that were compiled before are compiled
+    /// anew when they run next.
+    func installAuthorizer() {
+        guard let handle else { return }
+        // They have the only place that SQLite has for it, and ask the guard first.
+        if let hooks { return hooks.install() }
+        // The connection keeps the guard for as long as it has the handle.
+        let context = Unmanaged.passUnretained(statementGuard).toOpaque()
+        // It is only remembered, which cannot fail.
+        sqlite3_set_authorizer(handle, StatementGuard.callback, context)
     }
 
     /// Runs statements of the library's own.
@@ -88,6 +137,65 @@ extension Connection {
             try requireMemoryForTemporaries()
         }
         statementGuard.hasKeyFromSQL = !statementGuard.isSuspended
+    }
+
+    /// After SQL has attached a file to a database with a key: whatever its text was taken for, none is in plaintext that
+    /// the library has not attached so.
+    func requireSealedAttachments() throws(DatabaseError) {
+        guard let rules = guardRules, !rules.allowsCipherStatements, !statementGuard.isSuspended else { return }
+        for (schema, path) in try attachedFiles() where !plaintextSchemas.contains(schema.lowercased()) {
+            let provider = try trusted { () throws(DatabaseError) in
+                try text("PRAGMA \(schema.quotedIdentifier).cipher_provider")
+            }
+            guard provider == nil else { continue }
+            statementGuard.unsafeSchema = schema
+            let isDetached = detachUnsafeSchema()
+            throw DatabaseError(
+                extendedCode: SQLITE_AUTH,
+                reason: .notAllowed,
+                message: """
+                    \(path) was attached without a key to a database that has one. \
+                    \(isDetached ? "It was detached again." : "Close the database; nothing else is executed until then.") \
+                    A file that is empty was made by the statement: delete it. Use attach(_:as:key:).
+                    """
+            )
+        }
+    }
+
+    /// Before anything is compiled: nothing is written to a file that should not be there.
+    func requireSafeSchemas(_ text: SQLStatementText) throws(DatabaseError) {
+        guard let schema = statementGuard.unsafeSchema, !["rollback", "detach"].contains(text.verb ?? ""),
+            !detachUnsafeSchema()
+        else { return }
+        throw .notAllowed(
+            "\(schema) is attached without a key, and cannot be detached within the transaction. Roll back."
+        )
+    }
+
+    private func detachUnsafeSchema() -> Bool {
+        guard let schema = statementGuard.unsafeSchema else { return true }
+        do throws(DatabaseError) {
+            try trusted { () throws(DatabaseError) in try run("DETACH \(schema.quotedIdentifier)") }
+        } catch {
+            // It is tried again before the next statement.
+            return false
+        }
+        statementGuard.unsafeSchema = nil
+        return true
+    }
+
+    /// Schemas and the paths of their files, without those that are in memory or temporary.
+    private func attachedFiles() throws(DatabaseError) -> [(schema: String, path: String)] {
+        let statement = try trusted { () throws(DatabaseError) in try prepare("PRAGMA database_list") }
+        defer { statement.close() }
+        var files: [(String, String)] = []
+        while try statement.step() {
+            guard let schema = statement.text(at: 1), let path = statement.text(at: 2), !path.isEmpty,
+                !["main", "temp"].contains(schema)
+            else { continue }
+            files.append((schema, path))
+        }
+        return files
     }
 
     /// Before the library attaches a file with a key, to a database that may have none.

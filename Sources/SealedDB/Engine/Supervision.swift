@@ -59,15 +59,10 @@ final class Supervision {
         return !isStopped || (isShared && isWriting)
     }
 
-    /// Called before a statement is prepared, or taken from the cache.
-    func check(_ sql: String) throws(DatabaseError) {
-        guard scope != .block, KeyStatement.mayControlTransaction(sql.utf8.first) else { return }
-        let text = Array(sql.utf8)
-        try text.withUnsafeBufferPointer { bytes throws(DatabaseError) in try check(bytes) }
-    }
-
-    func check(_ sql: UnsafeBufferPointer<UInt8>) throws(DatabaseError) {
-        guard scope != .block, KeyStatement.controlsTransaction(sql) else { return }
+    /// Called when a statement was prepared or taken from the cache, and before its first step: it may have been prepared
+    /// in another block.
+    func check(_ statement: Statement) throws(DatabaseError) {
+        guard scope != .block, statement.prepared.controlsTransaction else { return }
         throw DatabaseError(
             extendedCode: SQLITE_MISUSE,
             reason: .misuse,
@@ -75,7 +70,7 @@ final class Supervision {
                 The block of read or write runs in a transaction that ends with it, and cannot begin or end one. Throw \
                 to roll back, use a savepoint for a part, or call writeWithoutTransaction.
                 """,
-            sql: String(decoding: sql, as: UTF8.self)
+            sql: statement.sql
         )
     }
 
@@ -89,6 +84,7 @@ final class Supervision {
 
     /// Called before the first step of a statement.
     func willStart(_ statement: Statement) throws(DatabaseError) {
+        try check(statement)
         let isNested = statement.connection.isRunning
         let writes = !statement.isReadOnly
         // A statement that a function executes does not change what the one that calls it does.

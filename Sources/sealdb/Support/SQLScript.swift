@@ -1,58 +1,34 @@
-/// As much understanding of SQL text as the commands need: where statements end and what kind they are. SQLite itself
-/// decides about everything else.
-struct SQLScript {
-    enum Token: Equatable {
-        /// A keyword or bare name, in capitals.
-        case word(String)
-        /// A quoted name or a string, without its quotes, in capitals.
-        case quoted(String)
-        case symbol(UInt8)
-    }
+import SealedDB
 
+/// As much understanding of SQL text as the commands need: where statements end and what kind they are, as the library
+/// sees it. SQLite itself decides about everything else.
+struct SQLScript {
     struct Statement {
         let text: String
-        let tokens: [Token]
+        fileprivate let form: SQLStatementText
 
-        /// The first word, in capitals.
-        var verb: String {
-            if case .word(let verb) = tokens.first { verb } else { "" }
-        }
+        /// The first word in capitals, behind `EXPLAIN`; empty if it begins otherwise.
+        var verb: String { (form.verb ?? "").uppercased() }
 
         /// Whether SQLite counts the rows that the statement changes, provided that it writes.
-        var countsChanges: Bool { ["INSERT", "REPLACE", "UPDATE", "DELETE", "WITH"].contains(verb) }
+        var countsChanges: Bool {
+            !form.isExplained && ["INSERT", "REPLACE", "UPDATE", "DELETE", "WITH"].contains(verb)
+        }
     }
 
     /// Empty statements are left out.
     private(set) var statements: [Statement] = []
 
     init(_ sql: String) {
-        let bytes = Array(sql.utf8)
-        var tokens: [Token] = []
-        var start = 0
-        var scanner = SQLScanner(bytes)
-        func endStatement(at end: Int) {
-            guard !tokens.isEmpty else { return }
-            statements.append(Statement(text: String(decoding: bytes[start..<end], as: UTF8.self), tokens: tokens))
-        }
-        while let token = scanner.next() {
-            if token == .symbol(UInt8(ascii: ";")), !SQLScript.isInsideTrigger(tokens) {
-                endStatement(at: scanner.index)
-                tokens = []
-                start = scanner.index
-            } else {
-                tokens.append(token)
+        Array(sql.utf8).withUnsafeBufferPointer { bytes in
+            var position = 0
+            while position < bytes.count {
+                let form = SQLStatementText(bytes, from: position)
+                guard form.verb != nil else { return }
+                statements.append(Statement(text: String(decoding: bytes[form.range], as: UTF8.self), form: form))
+                position = form.range.upperBound
             }
         }
-        endStatement(at: bytes.count)
-    }
-
-    /// A trigger's body holds statements of its own and ends with END after a semicolon.
-    private static func isInsideTrigger(_ tokens: [Token]) -> Bool {
-        var start = tokens[...].prefix(3)
-        guard start.popFirst() == .word("CREATE") else { return false }
-        if start.first == .word("TEMP") || start.first == .word("TEMPORARY") { start.removeFirst() }
-        guard start.first == .word("TRIGGER") else { return false }
-        return tokens.suffix(2) != [.symbol(UInt8(ascii: ";")), .word("END")]
     }
 
     /// Whether the script begins or ends transactions itself, or holds what does not run within one.
@@ -68,52 +44,36 @@ struct SQLScript {
     /// comes too late, and nothing opens the file afterwards.
     func refuseKeyStatements() throws(Failure) {
         for statement in statements {
-            var rest = statement.tokens.drop { token in
-                guard case .word(let word) = token else { return false }
-                return ["EXPLAIN", "QUERY", "PLAN"].contains(word)
-            }
-            switch rest.popFirst() {
-            case .word("ATTACH") where rest.contains(.word("KEY")):
+            guard let pragma = statement.form.pragma else {
+                guard statement.form.holdsKey else { continue }
                 throw Failure(
                     .usage,
                     "ATTACH with KEY is refused: no key belongs on the command line. Without KEY, the attached "
                         + "database is opened with the store's own key."
                 )
-            case .word("PRAGMA"):
-                try SQLScript.refuseKeyPragma(rest)
-            default: break
             }
+            try SQLScript.refuse(pragma, statement.form)
         }
     }
 
-    private static func refuseKeyPragma(_ tokens: ArraySlice<Token>) throws(Failure) {
-        // PRAGMA [schema.]name [= value | (value)]
-        var rest = tokens
-        if rest.dropFirst().first == .symbol(UInt8(ascii: ".")) { rest = rest.dropFirst(2) }
-        let name: String
-        switch rest.popFirst() {
-        case .word(let text), .quoted(let text): name = text
-        default: return
-        }
-        if keyPragmas.contains(name) {
+    private static func refuse(_ pragma: String, _ form: SQLStatementText) throws(Failure) {
+        if form.holdsKey {
             throw Failure(
                 .usage,
-                "PRAGMA \(name.lowercased()) is refused: no key belongs on the command line. "
-                    + "To change a store's key: sealdb rotate"
+                "PRAGMA \(pragma) is refused: no key belongs on the command line. To change a store's key: sealdb rotate"
             )
         }
-        if name.hasPrefix("CIPHER_") && !rest.isEmpty || settingPragmas.contains(name) && !rest.isEmpty {
+        if form.pragmaHasValue, pragma.hasPrefix("cipher_") || settingPragmas.contains(pragma) {
             throw Failure(
                 .usage,
-                "PRAGMA \(name.lowercased()) with a value is refused: changed on an open store, it can leave a file "
+                "PRAGMA \(pragma) with a value is refused: changed on an open store, it can leave a file "
                     + "that nothing opens, or write plaintext to temporary files."
             )
         }
     }
 
-    private static let keyPragmas: Set<String> = ["KEY", "REKEY", "HEXKEY", "HEXREKEY", "TEXTKEY", "TEXTREKEY"]
     private static let settingPragmas: Set<String> = [
-        "CIPHER", "KDF_ITER", "FAST_KDF_ITER", "REKEY_CIPHER", "REKEY_KDF_ITER", "PAGE_SIZE", "TEMP_STORE",
-        "TEMP_STORE_DIRECTORY",
+        "cipher", "kdf_iter", "fast_kdf_iter", "rekey_cipher", "rekey_kdf_iter", "page_size", "temp_store",
+        "temp_store_directory",
     ]
 }

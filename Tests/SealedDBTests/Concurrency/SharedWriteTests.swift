@@ -298,7 +298,13 @@ struct SharedWriteTests {
     @Test(arguments: Kind.allCases)
     func blocksCannotEndTheirTransaction(kind: Kind) throws {
         let access = try access(kind)
-        for sql in ["COMMIT", "end", " /* x */ ROLLBACK", "begin immediate", "ROLLBACK TRANSACTION", ";COMMIT"] {
+        // Of one that is prepared already, too.
+        try access.writeWithoutTransaction { db in #expect(db.beginTransaction() && db.commit()) }
+        for sql in [
+            "COMMIT", "end", " /* x */ ROLLBACK", "begin immediate", "ROLLBACK TRANSACTION", ";COMMIT",
+            "\u{FEFF}COMMIT",
+            "-- c\n;\u{FEFF}/**/END", " \u{b}ROLLBACK", "BEGIN EXCLUSIVE",
+        ] {
             let error = #expect(throws: DatabaseError.self) {
                 try access.write { db in
                     try db.executeUpdate("INSERT INTO t VALUES (1)", values: nil)

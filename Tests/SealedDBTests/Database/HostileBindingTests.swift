@@ -15,7 +15,8 @@ struct HostileBindingTests {
 
     /// What one value does.
     private enum Act: CaseIterable {
-        case text, blob, long, null, number, nothing, twice, throwing, swallowing, sameSQL, sameSet, sameSetBadly, closing
+        case text, blob, long, null, number, nothing, twice, throwing, swallowing, sameSQL, sameSet, sameSetBadly,
+            closing
     }
 
     private final class Deed: Bindable {
@@ -86,7 +87,9 @@ struct HostileBindingTests {
                 let works: [Act] = [.text, .blob, .long, .null, .number, .twice, .sameSQL]
                 let isHostile = Int.random(in: 0..<4, using: &generator) == 0
                 let act = (isHostile ? Act.allCases : works).randomElement(using: &generator)!
-                let letters = (0..<Int.random(in: 0...40, using: &generator)).map { _ in "abcdefgh".randomElement(using: &generator)! }
+                let letters = (0..<Int.random(in: 0...40, using: &generator)).map { _ in
+                    "abcdefgh".randomElement(using: &generator)!
+                }
                 return Deed(act, String(letters), database, usesSet ? set : nil)
             }
             let expected = deeds.map(\.expected)
@@ -157,7 +160,9 @@ struct HostileBindingTests {
         #expect(!database.executeUpdate("INSERT INTO t (a) VALUES (?)", withArgumentsIn: [Note.nothing]))
         #expect(!database.executeUpdate("INSERT INTO t (a) VALUES (:a)", withParameterDictionary: ["a": Note.nothing]))
         #expect(throws: DatabaseError.self) { try database.executeUpdate("INSERT INTO t (a) VALUES (\(Note.nothing))") }
-        #expect(throws: DatabaseError.self) { try database.executeUpdate("INSERT INTO t (a) VALUES (?)", Optional(Note.nothing)) }
+        #expect(throws: DatabaseError.self) {
+            try database.executeUpdate("INSERT INTO t (a) VALUES (?)", Optional(Note.nothing))
+        }
         #expect(try database.all(String.self, "SELECT a FROM t") == ["AAAAAAAA"])
         #expect(!database.hasOpenResultSets || insert.statement != nil)
     }
@@ -180,18 +185,4 @@ struct HostileBindingTests {
 
 extension DatabaseError {
     fileprivate func raise() throws(DatabaseError) { throw self }
-}
-
-/// https://prng.di.unimi.it/splitmix64.c
-private struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var z = (state ^ (state >> 30)) &* 0xbf58_476d_1ce4_e5b9
-        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
-        return z ^ (z >> 31)
-    }
 }

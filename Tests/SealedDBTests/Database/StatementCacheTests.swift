@@ -1,6 +1,7 @@
 import Foundation
-import SealedDB
 import Testing
+
+@testable import SealedDB
 
 struct StatementCacheTests {
     private func database(capacity: Int = 64) throws -> Database {
@@ -147,6 +148,69 @@ struct StatementCacheTests {
         other.maxBusyRetryTimeInterval = 0
         try other.executeUpdate("DROP TABLE t", values: nil)
         #expect(db.close())
+    }
+
+    /// Whatever stands before the first word.
+    @Test(arguments: ["", "-- c\n", "/* c */", "\u{FEFF}", ";", " \u{b}", "/**/ ;\u{FEFF}"])
+    func changesOfTheSchemaAreSeen(start: String) throws {
+        let db = try database()
+        #expect(try db.executeQuery("SELECT * FROM t", values: nil).columnCount == 1)
+        try db.executeUpdate("\(start)ALTER TABLE t ADD COLUMN b", values: nil)
+        #expect(try db.executeQuery("SELECT * FROM t", values: nil).columnCount == 2)
+        #expect(db.beginTransaction())
+        #expect(db.executeStatements("\(start)ALTER TABLE t ADD COLUMN c"))
+        #expect(try db.executeQuery("SELECT * FROM t", values: nil).columnCount == 3)
+        try db.executeUpdate("\(start)ROLLBACK", values: nil)
+        #expect(try db.executeQuery("SELECT * FROM t", values: nil).columnCount == 2)
+        try db.executeUpdate("\(start)ATTACH ':memory:' AS m", values: nil)
+        try db.executeUpdate("CREATE TABLE m.u (a, b, c, d)", values: nil)
+        #expect(try db.executeQuery("SELECT * FROM u", values: nil).columnCount == 4)
+        try db.executeUpdate("\(start)DETACH m", values: nil)
+        #expect(db.executeQuery("SELECT * FROM u", withArgumentsIn: []) == nil)
+        for number in 1...2 {
+            try db.executeUpdate("\(start)PRAGMA user_version = \(5 * number)", values: nil)
+            try db.executeUpdate("\(start)PRAGMA user_version = 7", values: nil)
+            #expect(db.userVersion == 7)
+        }
+    }
+
+    /// Compiled to nothing while there is no such table.
+    @Test func droppingWhatIsNotThere() throws {
+        let db = try database()
+        for _ in 0..<2 {
+            try db.executeUpdate("DROP TABLE IF EXISTS u", values: nil)
+            try db.executeUpdate("CREATE TABLE u (a, b)", values: nil)
+            #expect(try db.executeQuery("SELECT * FROM u", values: nil).columnCount == 2)
+        }
+    }
+
+    @Test func whatMayFollowAStatement() throws {
+        let db = try database()
+        for end in [
+            ";", "; -- comment", ";/* a; b */", " ; ;; ", ";\u{FEFF}", "-- comment", ";\n-- a\n-- b\n;", "; /* open",
+        ] {
+            try db.executeUpdate("CREATE TABLE IF NOT EXISTS u (a)\(end)", values: nil)
+            #expect(try db.integers("SELECT 1\(end)") == [1], "\(end)")
+        }
+        for end in ["; SELECT 2", ";/* */x", ";\u{b}", "; 'a'", ";\u{0}", "; ;\u{FEFF}1"] {
+            let error = #expect(throws: DatabaseError.self, "\(end)") {
+                try db.executeUpdate("SELECT 1\(end)", values: nil)
+            }
+            #expect(error?.message.contains("more than one statement") == true, "\(end)")
+        }
+        #expect(!db.executeStatements("DELETE FROM t; \u{0}; DELETE FROM t"))
+        #expect(db.lastErrorMessage().contains("NUL"))
+    }
+
+    /// SQLite gets each part of a script once.
+    @Test func scriptsAreReadOnce() throws {
+        let db = try database()
+        let connection = try #require(db.connection)
+        let script = String(repeating: "INSERT INTO t VALUES ('some text; with a semicolon');\n", count: 5000)
+        let before = connection.compiledByteCount
+        #expect(db.beginTransaction() && db.executeStatements(script) && db.commit())
+        #expect(connection.compiledByteCount - before < script.utf8.count + 100)
+        #expect(try db.integers("SELECT count(*) FROM t") == [5003])
     }
 
     @Test func pragmasActEveryTime() throws {

@@ -141,7 +141,7 @@ struct StatementEndTests {
                     try run(subject.database, subject.insertion)
                 }
                 #expect(error?.extendedCode == obstacle.code, "\(name), \(attempt): \(error as Any)")
-                #expect(subject.database.hadError(), "\(name), \(attempt)")
+                #expect(subject.database.hadError() || name.hasPrefix("Connection"), "\(name), \(attempt)")
                 #expect(try subject.count() == 0, "\(name), \(attempt)")
             }
             try subject.remove()
@@ -315,7 +315,8 @@ struct StatementEndTests {
         try database.executeUpdate("INSERT INTO t VALUES (zeroblob(100000))")
         try database.executeUpdate("DELETE FROM t")
         #expect(try database.integers("PRAGMA freelist_count")[0] > 5)
-        _ = try database.scalar(Int.self, "PRAGMA incremental_vacuum")
+        // Its rows have no columns.
+        _ = try database.connection?.integer("PRAGMA incremental_vacuum")
         #expect(try database.integers("PRAGMA freelist_count") == [0])
     }
 
@@ -331,5 +332,50 @@ struct StatementEndTests {
         #expect(try database.scalar(Int.self, sql) == 1)
         #expect(try database.first(Int.self, sql) == 2)
         #expect(try database.intForQuery(sql) == 3)
+    }
+
+    /// What a block of a queue leaves on a row ends with the block, and fails it.
+    @Test func blocksThatEndOnARow() throws {
+        let directory = try TemporaryDirectory()
+        let queue = try DatabaseQueue(
+            path: directory.file("db"),
+            configuration: Database.testing(directory.file("db")).configuration
+        )
+        let sql: SQL = "INSERT INTO t (a) VALUES (1) RETURNING id"
+        try queue.write { db in try db.executeUpdate("CREATE TABLE t (id INTEGER PRIMARY KEY, a)") }
+        try queue.inDatabase { db in db.commitHook = { throw Refused() } }
+        for isDropped in [true, false] {
+            var kept: ResultSet?
+            let blocks: [((Database) throws -> Int) throws -> Int] = [
+                { block in try queue.inDatabase { db in try block(db) } },
+                { block in try queue.writeWithoutTransaction { db in try block(db) } },
+                { block in
+                    var id = 0
+                    let outcome = queue.inDatabase { (db: Database) -> Void in id = (try? block(db)) ?? 0 }
+                    if let outcome { throw outcome }
+                    return id
+                },
+            ]
+            for (number, block) in blocks.enumerated() {
+                let error = #expect(throws: DatabaseError.self, "\(number), \(isDropped)") {
+                    _ = try block { db in
+                        let rows = try db.executeQuery(sql)
+                        #expect(try rows.nextWithError())
+                        if !isDropped { kept = rows }
+                        return rows.long(forColumnIndex: 0)
+                    }
+                }
+                #expect(error?.extendedCode == SQLITE_CONSTRAINT_COMMITHOOK, "\(number), \(isDropped)")
+                withExtendedLifetime(kept) {}
+            }
+        }
+        // Of this one nobody is told again.
+        try queue.inDatabase { db in
+            let rows = try db.executeQuery(sql)
+            #expect(rows.next())
+            rows.close()
+            #expect(db.hadError())
+        }
+        #expect(try queue.read { db in try db.scalar(Int.self, "SELECT count(*) FROM t") } == 0)
     }
 }

@@ -1,6 +1,7 @@
 import Foundation
-import SealedDB
 import Testing
+
+@testable import SealedDB
 
 /// SQL that would let plaintext or a key out, or spoil the store, is refused before SQLCipher sees it.
 @Suite(.enabled(if: isEncrypting, "needs a codec"))
@@ -36,7 +37,11 @@ struct GuardTests {
             "PRAGMA cipher_default_compatibility = 1", "PRAGMA cipher_salt = \"x'00'\"", "PRAGMA kdf_iter = 5",
             "ATTACH '\(directory.file("other"))' AS o KEY 'hush'", "ATTACH '\(directory.file("other"))' AS o KEY ''",
             "ATTACH 'file:\(directory.file("other"))?key=' AS o", "VACUUM INTO 'file:\(directory.file("other"))?key='",
-            "SELECT 1; PRAGMA rekey = 'hush'",
+            "SELECT 1; PRAGMA rekey = 'hush'", "\u{FEFF}ATTACH '\(directory.file("other"))' AS o KEY ''",
+            "SELECT 1;\u{FEFF}/**/\u{FEFF}ATTACH '\(directory.file("other"))' AS o KEY 'hush'",
+            "ATTACH '\(directory.file("other"))' AS ?1KEY ''", "ATTACH '\(directory.file("other"))' AS $a(x)KEY 'hush'",
+            "ATTACH '\(directory.file("other"))'AS[o]KEY''", "\u{FEFF}PRAGMA rekey = 'hush'",
+            "/*/*/PRAGMA\u{FEFF}key = 'hush'",
         ] {
             expectRefusal(database, sql)
         }
@@ -117,6 +122,52 @@ struct GuardTests {
         #expect(plain.executeStatements("PRAGMA temp_store = MEMORY; \(attach)"))
         expectRefusal(plain, "PRAGMA temp_store = FILE")
         #expect(plain.executeStatements("ATTACH '\(directory.file("second"))' AS s2 KEY 'hush'"))
+    }
+
+    /// Were a key not seen in an ATTACH: the file itself is looked at.
+    @Test func noPlaintextFileStaysAttached() throws {
+        let database = try Database.testing(directory.file("db"))
+        try database.fill(rows: 3)
+        let connection = try #require(database.connection)
+        let attach = "ATTACH '\(directory.file("plain"))' AS p KEY ''"
+        try connection.unguarded { () throws(DatabaseError) in try connection.run(attach) }
+        let error = #expect(throws: DatabaseError.self) { try connection.requireSealedAttachments() }
+        #expect(error?.reason == .notAllowed && error?.message.contains("detached again") == true)
+        #expect(try database.all(String.self, "SELECT name FROM pragma_database_list") == ["main"])
+
+        // Within a transaction it cannot be detached.
+        #expect(database.beginTransaction())
+        try connection.unguarded { () throws(DatabaseError) in try connection.run(attach) }
+        #expect(throws: DatabaseError.self) { try connection.requireSealedAttachments() }
+        #expect(!database.executeStatements("CREATE TABLE p.t AS SELECT * FROM t"))
+        #expect((database.lastError() as? DatabaseError)?.reason == .notAllowed)
+        #expect(database.rollback())
+        #expect(try database.all(String.self, "SELECT name FROM pragma_database_list") == ["main"])
+        #expect(try directory.bytes("plain").isEmpty)
+
+        // What the library was told to attach in plaintext is not touched.
+        let plain = Database(path: directory.file("plain"))
+        plain.open()
+        try plain.fill(rows: 1)
+        plain.close()
+        try database.attach(directory.file("plain"), as: "Plain")
+        #expect(
+            database.executeStatements("ATTACH '\(directory.file("other"))' AS o; CREATE TABLE o.t AS SELECT * FROM t")
+        )
+        #expect(try database.integers("SELECT count(*) FROM plain.t") == [1])
+    }
+
+    /// SQLite has the last word about what a statement is.
+    @Test func whatIsReadOtherwiseIsRefused() throws {
+        let database = try Database.testing(directory.file("db"))
+        let connection = try #require(database.connection)
+        let other = Array("SELECT 1".utf8).withUnsafeBufferPointer { SQLStatementText($0) }
+        let outer = connection.statementGuard.begin(other)
+        #expect(connection.statementGuard.refuses(SQLITE_ATTACH, "x", nil))
+        #expect(connection.statementGuard.refuses(SQLITE_PRAGMA, "Key", "hush"))
+        #expect(!connection.statementGuard.refuses(SQLITE_PRAGMA, "page_size", nil))
+        #expect(connection.statementGuard.takeRefusal()?.contains("hush") == false)
+        #expect(connection.statementGuard.end(outer).isSuperset(of: [.attach, .pragma]))
     }
 
     /// The application's authorizer comes second, and cannot allow what is refused.

@@ -144,8 +144,17 @@ struct HookTests {
         #expect(error?.code == SQLITE_AUTH)
         #expect(throws: DatabaseError.self) { try database.run("ATTACH ':memory:' AS x") }
         #expect(throws: DatabaseError.self) { try database.value("PRAGMA user_version") }
+        // One is in use while the authorizer goes, another one stands on a row, and the one above is in the cache.
+        let prepared = try database.prepare("SELECT hidden FROM t")
+        let running = try database.prepare("SELECT hidden AS h FROM t")
+        #expect(running.next() && running.columnIndexIsNull(0))
         database.authorizer = nil
         #expect(try database.rows("SELECT open, hidden FROM t") == [["a", "b"]])
+        #expect(prepared.next() && prepared.string(forColumnIndex: 0) == "b")
+        running.close()
+        prepared.close()
+        #expect(try database.rows("SELECT hidden AS h FROM t") == [["b"]])
+        #expect(try database.rows("SELECT hidden FROM t") == [["b"]])
     }
 
     @Test func actionsAreTyped() throws {

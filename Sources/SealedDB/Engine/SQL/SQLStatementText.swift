@@ -1,0 +1,152 @@
+/// What the tokens of one statement tell before SQLite sees it: where it ends, and whether it hands a key to the engine.
+///
+/// A SQLite without a codec takes `ATTACH … KEY …` and `PRAGMA key` without a word, and writes plaintext; and SQLite's
+/// authorizer sees no `KEY`. About everything else that a statement does, SQLite is asked: see ``StatementGuard``.
+package struct SQLStatementText {
+    /// Its bytes, with the blanks and comments before it and the semicolon behind it, but without empty statements.
+    package private(set) var range: Range<Int>
+    /// Its first word in lower case, behind `EXPLAIN`; "" if it begins otherwise, `nil` if there is no statement.
+    package private(set) var verb: String?
+    package private(set) var isExplained = false
+    /// Whether it is `ATTACH … KEY …`, or a pragma that sets a key.
+    package private(set) var holdsKey = false
+    /// Whether errors and logs leave it out: it holds a key, or may be meant to.
+    package private(set) var isSecret = false
+    /// The pragma's name in lower case; `nil` for all other statements.
+    package private(set) var pragma: String?
+    /// Whether something follows the pragma's name.
+    package private(set) var pragmaHasValue = false
+
+    /// The next statement of a text.
+    /// - Parameter bytes: only used here.
+    package init(_ bytes: UnsafeBufferPointer<UInt8>, from start: Int = 0) {
+        range = start..<start
+        var start = start
+        var tokens = SQLTokenizer(bytes, from: start)
+        if let first = SQLStatementText.first(&tokens, &start, &isExplained) {
+            let verb = first.kind == .word ? tokens.name(first) : ""
+            self.verb = verb
+            switch verb {
+            case "attach": readAttach(&tokens)
+            case "pragma": readPragma(&tokens)
+            case "create": readCreate(&tokens)
+            default:
+                let mayBe = !SQLStatementText.verbs.contains(verb)
+                while let token = tokens.next(), token.kind != .semicolon {
+                    // A misspelt ATTACH or PRAGMA, which SQLite refuses with its first word.
+                    if mayBe, token.kind == .word, SQLStatementText.keyPragmas.contains(tokens.name(token)) {
+                        isSecret = true
+                    }
+                }
+            }
+        }
+        range = start..<tokens.position
+    }
+
+    /// The only statement of a text, of which no more is looked at than tells whether it holds a key.
+    static func isSecret(_ sql: String) -> Bool {
+        var sql = sql
+        return sql.withUTF8 { bytes in
+            var tokens = SQLTokenizer(bytes)
+            var (start, isExplained) = (0, false)
+            guard let first = first(&tokens, &start, &isExplained) else { return false }
+            let verb = first.kind == .word ? tokens.name(first) : ""
+            return ["attach", "pragma"].contains(verb) && SQLStatementText(bytes).isSecret
+        }
+    }
+
+    /// The first word of a text in lower case, as ``verb``.
+    static func verb(of sql: String) -> String? {
+        var sql = sql
+        return sql.withUTF8 { SQLStatementText($0).verb }
+    }
+
+    package static let keyPragmas: Set = ["key", "hexkey", "textkey", "rekey", "hexrekey", "textrekey"]
+
+    /// https://www.sqlite.org/lang.html
+    private static let verbs: Set = [
+        "alter", "analyze", "begin", "commit", "delete", "detach", "drop", "end", "insert", "reindex", "release",
+        "replace",
+        "rollback", "savepoint", "select", "update", "vacuum", "values", "with",
+    ]
+
+    /// Behind empty statements, and `EXPLAIN`: SQLCipher takes a key even where the pragma is only explained.
+    private static func first(
+        _ tokens: inout SQLTokenizer,
+        _ start: inout Int,
+        _ isExplained: inout Bool
+    ) -> SQLToken? {
+        while let token = tokens.next() {
+            if token.kind == .semicolon {
+                start = tokens.position
+                continue
+            }
+            guard tokens.isWord(token, "explain") else { return token }
+            isExplained = true
+            var ahead = tokens
+            if let query = ahead.next(), ahead.isWord(query, "query"), let plan = ahead.next(),
+                ahead.isWord(plan, "plan")
+            {
+                tokens = ahead
+            }
+        }
+        return nil
+    }
+
+    // MARK: Kinds of statements, each read behind its semicolon
+
+    /// `ATTACH [DATABASE] file AS name`, in any other form than with one token each, may be meant to hold a key.
+    private mutating func readAttach(_ tokens: inout SQLTokenizer) {
+        var count = 0
+        while let token = tokens.next(), token.kind != .semicolon {
+            if count == 0, tokens.isWord(token, "database") { continue }
+            count += 1
+            if tokens.isWord(token, "key") { holdsKey = true }
+        }
+        isSecret = holdsKey || count != 3
+    }
+
+    /// `PRAGMA [schema.]name …`. Whichever part is the name, and however it is misspelt, a key is not shown.
+    private mutating func readPragma(_ tokens: inout SQLTokenizer) {
+        var names: [String] = []
+        var isName = true
+        var count = 0
+        while let token = tokens.next(), token.kind != .semicolon {
+            count += 1
+            if isName, names.count < 2, [.word, .quotedName, .string].contains(token.kind) {
+                names.append(tokens.name(token))
+                isName = false
+            } else {
+                isName = count == 2 && tokens.name(token) == "."
+            }
+        }
+        let isQualified = names.count == 2
+        pragma = names.last
+        pragmaHasValue = count > (isQualified ? 3 : 1)
+        holdsKey = names.contains { SQLStatementText.keyPragmas.contains($0) }
+        isSecret = holdsKey || names.contains { $0.contains("key") && !$0.hasPrefix("foreign_key") }
+    }
+
+    /// The body of a trigger holds statements of its own, and ends with `END` behind a semicolon.
+    private mutating func readCreate(_ tokens: inout SQLTokenizer) {
+        var token = tokens.next()
+        if let word = token, tokens.isWord(word, "temp") || tokens.isWord(word, "temporary") { token = tokens.next() }
+        var mayHaveBody = token.map { tokens.isWord($0, "trigger") } ?? false
+        var isInBody = false
+        var isBehindSemicolon = false
+        while let current = token {
+            if current.kind == .semicolon {
+                guard isInBody else { return }
+                isBehindSemicolon = true
+            } else {
+                if isInBody {
+                    if isBehindSemicolon, tokens.isWord(current, "end") { isInBody = false }
+                } else if mayHaveBody, tokens.isWord(current, "begin") {
+                    (isInBody, mayHaveBody) = (true, false)
+                }
+                isBehindSemicolon = false
+            }
+            token = tokens.next()
+        }
+    }
+}

@@ -1,0 +1,270 @@
+/// A piece of SQL text that means something: neither blank nor comment.
+package struct SQLToken {
+    package enum Kind {
+        /// A keyword or bare name.
+        case word
+        /// A name in double quotes, backticks or brackets.
+        case quotedName
+        case string, blob, number
+        /// A parameter.
+        case variable
+        case semicolon
+        /// An operator or other punctuation.
+        case symbol
+        /// What SQLite does not recognise, and refuses.
+        case illegal
+    }
+
+    package let kind: Kind
+    /// Its bytes in the text.
+    package let range: Range<Int>
+}
+
+/// Cuts SQL text into tokens as SQLite does, byte for byte: what it takes for a blank, a word or a parameter is that here.
+/// https://www.sqlite.org/lang.html, and the source of its tokenizer, https://www.sqlite.org/src/file/src/tokenize.c
+package struct SQLTokenizer {
+    private let bytes: UnsafeBufferPointer<UInt8>
+    /// Where the next token is looked for.
+    package private(set) var position: Int
+
+    /// - Parameter bytes: stays valid as long as this is used.
+    package init(_ bytes: UnsafeBufferPointer<UInt8>, from position: Int = 0) {
+        self.bytes = bytes
+        self.position = position
+    }
+
+    /// `nil` at the end, which for SQLite is also at a NUL byte.
+    package mutating func next() -> SQLToken? {
+        skipBlanks()
+        guard let first = byte(position) else { return nil }
+        let start = position
+        let kind = advance(first)
+        return SQLToken(kind: kind, range: start..<position)
+    }
+
+    /// Whether there is anything but blanks, comments and semicolons.
+    package mutating func hasStatement() -> Bool {
+        while let token = next() { if token.kind != .semicolon { return true } }
+        // SQLite does not look behind a NUL byte; somebody else may.
+        return position < bytes.count
+    }
+
+    /// The text of a token in lower case; of a quoted one without its quotes.
+    package func name(_ token: SQLToken) -> String {
+        let text = bytes[token.range]
+        guard token.kind == .quotedName || token.kind == .string, text.count > 1, let quote = text.first else {
+            return String(decoding: text, as: UTF8.self).lowercased()
+        }
+        var content: [UInt8] = []
+        var isSecond = false
+        for byte in text.dropFirst().dropLast() {
+            // Doubled, it stands for itself.
+            isSecond = byte == quote && quote != UInt8(ascii: "[") && !isSecond
+            if !isSecond { content.append(byte) }
+        }
+        return String(decoding: content, as: UTF8.self).lowercased()
+    }
+
+    /// Whether the token is this keyword.
+    package func isWord(_ token: SQLToken, _ word: StaticString) -> Bool {
+        guard token.kind == .word, token.range.count == word.utf8CodeUnitCount else { return false }
+        return word.withUTF8Buffer { word in zip(bytes[token.range], word).allSatisfy { $0 | 0x20 == $1 } }
+    }
+
+    // MARK: Blanks
+
+    private mutating func skipBlanks() {
+        while let first = byte(position) {
+            switch first {
+            case 0x09, 0x0a, 0x0c, 0x0d, 0x20:
+                // A vertical tab is blank behind another blank only.
+                repeat { position += 1 } while byte(position).map { $0 == 0x20 || (0x09...0x0d).contains($0) } ?? false
+            case 0xef where byte(position + 1) == 0xbb && byte(position + 2) == 0xbf: position += 3
+            case UInt8(ascii: "-") where byte(position + 1) == UInt8(ascii: "-"):
+                position = index(of: UInt8(ascii: "\n"), from: position + 2)
+            case UInt8(ascii: "/") where byte(position + 1) == UInt8(ascii: "*") && byte(position + 2) != nil:
+                skipComment()
+            default: return
+            }
+        }
+    }
+
+    private mutating func skipComment() {
+        position += 2
+        while byte(position) != nil {
+            position = index(of: UInt8(ascii: "*"), from: position)
+            if byte(position) != nil { position += 1 }
+            guard byte(position) != UInt8(ascii: "/") else {
+                position += 1
+                return
+            }
+        }
+    }
+
+    // MARK: Tokens
+
+    private mutating func advance(_ first: UInt8) -> SQLToken.Kind {
+        switch first {
+        case UInt8(ascii: "'"), UInt8(ascii: "\""), UInt8(ascii: "`"): return quoted(by: first)
+        case UInt8(ascii: "["):
+            position = index(of: UInt8(ascii: "]"), from: position + 1)
+            return closed(.quotedName)
+        case UInt8(ascii: ";"):
+            position += 1
+            return .semicolon
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): return number()
+        case UInt8(ascii: ".") where isDigit(position + 1): return number()
+        case UInt8(ascii: "?"):
+            repeat { position += 1 } while isDigit(position)
+            return .variable
+        case UInt8(ascii: "$"), UInt8(ascii: "@"), UInt8(ascii: ":"), UInt8(ascii: "#"): return variable()
+        case UInt8(ascii: "x"), UInt8(ascii: "X"):
+            return byte(position + 1) == UInt8(ascii: "'") ? blob() : word()
+        case _ where first.isSQLWordByte: return word()
+        default: return symbol(first)
+        }
+    }
+
+    private mutating func word() -> SQLToken.Kind {
+        skipWord()
+        return .word
+    }
+
+    private mutating func quoted(by quote: UInt8) -> SQLToken.Kind {
+        repeat {
+            position = index(of: quote, from: position + 1)
+            // Doubled, it stands for itself.
+            guard byte(position) != nil, byte(position + 1) == quote else { break }
+            position += 1
+        } while true
+        return closed(quote == UInt8(ascii: "'") ? .string : .quotedName)
+    }
+
+    private mutating func blob() -> SQLToken.Kind {
+        let start = position + 2
+        position = start
+        while byte(position)?.isHexDigit == true { position += 1 }
+        if byte(position) == UInt8(ascii: "'"), (position - start).isMultiple(of: 2) { return closed(.blob) }
+        position = index(of: UInt8(ascii: "'"), from: position)
+        _ = closed(.blob)
+        return .illegal
+    }
+
+    /// Behind the last quote, if there is one.
+    private mutating func closed(_ kind: SQLToken.Kind) -> SQLToken.Kind {
+        guard byte(position) != nil else { return .illegal }
+        position += 1
+        return kind
+    }
+
+    private mutating func number() -> SQLToken.Kind {
+        if byte(position) == UInt8(ascii: "0"), byte(position + 1).map({ $0 | 0x20 }) == UInt8(ascii: "x"),
+            byte(position + 2)?.isHexDigit == true
+        {
+            position += 3
+            while byte(position)?.isHexDigit == true || byte(position) == UInt8(ascii: "_") { position += 1 }
+        } else {
+            skipDigits()
+            if byte(position) == UInt8(ascii: ".") {
+                position += 1
+                skipDigits()
+            }
+            if byte(position).map({ $0 | 0x20 }) == UInt8(ascii: "e") { skipExponent() }
+        }
+        guard byte(position)?.isSQLWordByte == true else { return .number }
+        skipWord()
+        return .illegal
+    }
+
+    private mutating func skipExponent() {
+        let sign = byte(position + 1)
+        let isSigned = sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-")
+        guard isDigit(position + (isSigned ? 2 : 1)) else { return }
+        position += 2
+        skipDigits()
+    }
+
+    private mutating func skipDigits() {
+        while isDigit(position) || byte(position) == UInt8(ascii: "_") { position += 1 }
+    }
+
+    /// `:name`, `@name`, `$name`, the latter also as in Tcl: `$a::b(any text)`.
+    private mutating func variable() -> SQLToken.Kind {
+        var count = 0
+        position += 1
+        while let next = byte(position) {
+            if next.isSQLWordByte {
+                count += 1
+                position += 1
+            } else if next == UInt8(ascii: "("), count > 0 {
+                repeat { position += 1 } while byte(position).map { !$0.isTclEnd } ?? false
+                guard byte(position) == UInt8(ascii: ")") else { return .illegal }
+                position += 1
+                break
+            } else if next == UInt8(ascii: ":"), byte(position + 1) == UInt8(ascii: ":") {
+                position += 2
+            } else {
+                break
+            }
+        }
+        return count > 0 ? .variable : .illegal
+    }
+
+    private mutating func symbol(_ first: UInt8) -> SQLToken.Kind {
+        let second = byte(position + 1)
+        position += 1
+        if let second, SQLTokenizer.pairs.contains(UInt16(first) << 8 | UInt16(second)) {
+            position += 1
+            // `->>`
+            if second == UInt8(ascii: ">"), first == UInt8(ascii: "-"), byte(position) == second { position += 1 }
+            return .symbol
+        }
+        return SQLTokenizer.symbols.contains(first) ? .symbol : .illegal
+    }
+
+    private static let symbols = Set("()+-*/%=<>|,&~.".utf8)
+    private static let pairs = Set(
+        ["->", "==", "<=", "<>", "<<", ">=", ">>", "!=", "||"].map { $0.utf8.reduce(0) { $0 << 8 | UInt16($1) } }
+    )
+
+    // MARK: Bytes
+
+    /// `nil` at the end.
+    @inline(__always)
+    private func byte(_ index: Int) -> UInt8? {
+        guard index < bytes.count, bytes[index] != 0 else { return nil }
+        return bytes[index]
+    }
+
+    /// Where the byte is next, or the end.
+    private func index(of wanted: UInt8, from start: Int) -> Int {
+        var index = start
+        while let byte = byte(index), byte != wanted { index += 1 }
+        return index
+    }
+
+    private mutating func skipWord() {
+        while byte(position)?.isSQLWordByte == true { position += 1 }
+    }
+
+    private func isDigit(_ index: Int) -> Bool { byte(index).map { (0x30...0x39).contains($0) } ?? false }
+}
+
+extension UInt8 {
+    /// Letters, digits, `_`, `$` and everything beyond ASCII. No name begins with a digit or `$`.
+    fileprivate var isSQLWordByte: Bool {
+        switch self {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "$"), 0x80...:
+            true
+        default: false
+        }
+    }
+
+    fileprivate var isHexDigit: Bool {
+        (0x30...0x39).contains(self) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(self | 0x20)
+    }
+
+    /// What ends the text in parentheses of a Tcl variable.
+    fileprivate var isTclEnd: Bool { self == UInt8(ascii: ")") || self == 0x20 || (0x09...0x0d).contains(self) }
+}

@@ -1,0 +1,57 @@
+internal import SQLiteEngine
+
+/// What SQLite's authorizer was asked while a statement was compiled. https://www.sqlite.org/c3ref/c_alter_table.html
+struct StatementFacts: OptionSet {
+    let rawValue: UInt8
+
+    /// Begins or ends a transaction. Savepoints do not.
+    static let transaction = StatementFacts(rawValue: 1)
+    /// Changes the schema of a database, or which databases there are.
+    static let schema = StatementFacts(rawValue: 2)
+    static let attach = StatementFacts(rawValue: 4)
+    static let pragma = StatementFacts(rawValue: 8)
+
+    init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    init(_ action: Int32) {
+        switch action {
+        case SQLITE_READ, SQLITE_SELECT, SQLITE_FUNCTION, SQLITE_INSERT, SQLITE_UPDATE, SQLITE_DELETE: self = []
+        case SQLITE_TRANSACTION: self = .transaction
+        case SQLITE_PRAGMA: self = .pragma
+        case SQLITE_ATTACH: self = [.attach, .schema]
+        case SQLITE_DETACH, SQLITE_ALTER_TABLE, SQLITE_CREATE_VTABLE, SQLITE_DROP_VTABLE,
+            SQLITE_CREATE_INDEX...SQLITE_CREATE_VIEW, SQLITE_DROP_INDEX...SQLITE_DROP_VIEW:
+            self = .schema
+        default: self = []
+        }
+    }
+}
+
+/// What the cache must know of a statement.
+enum StatementKind {
+    /// Reads or changes rows, or bounds a transaction: may be kept and run again.
+    case reusable
+    /// Changes the columns that kept statements have found, or may do so by undoing such a change.
+    case schemaChange
+    /// Everything else. Pragmas act when they are prepared, so that a kept one would not act again.
+    case other
+
+    /// SQLite and the text have to agree that a statement may be kept. A change to the schema is one if either says so:
+    /// SQLite compiles `DROP TABLE IF EXISTS` to nothing while there is no such table, and anew within a step when there
+    /// is one.
+    init(_ text: SQLStatementText, _ facts: StatementFacts) {
+        if text.isExplained {
+            self = .other
+        } else if facts.contains(.schema) || StatementKind.schemaVerbs.contains(text.verb ?? "") {
+            self = .schemaChange
+        } else {
+            self =
+                !facts.contains(.pragma) && StatementKind.reusableVerbs.contains(text.verb ?? "") ? .reusable : .other
+        }
+    }
+
+    private static let schemaVerbs: Set = ["create", "alter", "drop", "rollback", "attach", "detach"]
+    private static let reusableVerbs: Set = [
+        "select", "insert", "update", "delete", "replace", "with", "values", "begin", "commit", "end",
+    ]
+}

@@ -1,0 +1,230 @@
+import SQLiteEngine
+import Testing
+
+@testable import SealedDB
+
+/// The tokenizer against SQLite's own, which shows itself in where statements end, in what a syntax error names, and in
+/// what the authorizer is asked.
+struct SQLTokenizerTests {
+    private final class Engine {
+        private(set) var handle: OpaquePointer?
+        var actions: Set<Int32> = []
+
+        init() {
+            #expect(sqlite3_open_v2(":memory:", &handle, SQLITE_OPEN_READWRITE, nil) == SQLITE_OK)
+            #expect(sqlite3_exec(handle, "CREATE TABLE a (b, c)", nil, nil, nil) == SQLITE_OK)
+            sqlite3_set_authorizer(
+                handle,
+                { context, action, _, _, _, _ in
+                    Unmanaged<Engine>.fromOpaque(context!).takeUnretainedValue().actions.insert(action)
+                    // Pragmas act when they are compiled.
+                    return action == SQLITE_PRAGMA ? SQLITE_DENY : SQLITE_OK
+                },
+                Unmanaged.passUnretained(self).toOpaque()
+            )
+        }
+
+        deinit { sqlite3_close(handle) }
+
+        struct Answer {
+            var code: Int32
+            var tail: Int
+            var hasStatement: Bool
+            var message: String
+            var offset: Int
+            var actions: Set<Int32>
+        }
+
+        func prepare(_ bytes: UnsafeBufferPointer<UInt8>) -> Answer {
+            actions = []
+            var pointer: OpaquePointer?
+            var tail: UnsafePointer<CChar>?
+            let start = UnsafeRawPointer(bytes.baseAddress!).assumingMemoryBound(to: CChar.self)
+            let code = sqlite3_prepare_v2(handle, start, Int32(bytes.count), &pointer, &tail)
+            defer { sqlite3_finalize(pointer) }
+            return Answer(
+                code: code,
+                tail: tail.map { $0 - start } ?? bytes.count,
+                hasStatement: pointer != nil,
+                message: String(cString: sqlite3_errmsg(handle)),
+                offset: Int(sealeddb_error_offset(handle)),
+                actions: actions
+            )
+        }
+    }
+
+    private static let fragments: [String] = [
+        " ", "  ", "\t", "\n", "\u{b}", " \u{b}", "\u{c}", "\r\n", "\u{FEFF}", "\u{FEFF}\u{FEFF}", "-- c\n", "--", "-",
+        "/* c */", "/*", "/**/",
+        "/*/", "*/", "/***/", "/", ";", ";", ";;", "'a'", "'it''s'", "'", "\"b\"", "\"", "`c`", "`", "[a]", "[", "]",
+        "x'ab'", "X'AB'",
+        "x'a'", "x'zz'", "x'ab", "x", "X", "0", "1", "12", "1.5", ".5", "1.", "1e5", "1e+5", "1e", "1e+", "0x1F", "0x",
+        "1_000", "1__0",
+        "0x_1", "1a", "1e5x", "1.5.5", "?", "?1", "?1KEY", "?KEY", "$a", "$a::b", "$a::b(x y)", "$a(x)", "$a(;)", "$",
+        "$(", ":a", "::", ":",
+        "@a", "#a", "#1", "$a:", "a$b", "_", "é", "aé", "\u{FEFF}a", "a\u{FEFF}", "key", "KEY", "keyé", "a", "b", "c",
+        ",", "(", ")", "+",
+        "*", "%", "=", "==", "<", "<=", "<>", "<<", ">", ">=", ">>", "!", "!=", "|", "||", "&", "~", ".", "->", "->>",
+        "\\", "^", "{", "}",
+        "\u{1}", "\u{7f}", "SELECT", "select", "FROM", "AS", "ATTACH", "attach", "DATABASE", "PRAGMA", "BEGIN",
+        "COMMIT", "END", "ROLLBACK",
+        "EXPLAIN", "QUERY", "PLAN", "CREATE", "TEMP", "TRIGGER", "TABLE", "AFTER", "INSERT", "ON", "VALUES", "CASE",
+        "WHEN", "THEN", "SAVEPOINT",
+        "RELEASE", "TO", "TRANSACTION", "DETACH", "VACUUM", "INTO",
+    ]
+
+    /// Statements that compile, to which noise is added.
+    private static let statements: [[String]] = [
+        ["SELECT", "1"], ["SELECT", "'a;b'", ",", "\"b\"", "FROM", "a"], ["SELECT", "[b]", ",", "`c`", "FROM", "a"],
+        ["SELECT", "?1", "+", "$a::b(;)"],
+        ["ATTACH", "'x'", "AS", "'y'"], ["ATTACH", "DATABASE", "?1", "AS", "?2", "KEY", "?3"],
+        ["ATTACH", "a", "AS", "b", "KEY", "''"],
+        ["ATTACH", "$a(KEY)", "AS", "[key]"], ["PRAGMA", "user_version"],
+        ["PRAGMA", "main", ".", "\"key\"", "=", "'x'"],
+        ["PRAGMA", "rekey", "(", "1", ")"], ["BEGIN"], ["BEGIN", "IMMEDIATE", "TRANSACTION"], ["COMMIT"],
+        ["END", "TRANSACTION"], ["ROLLBACK"],
+        ["ROLLBACK", "TO", "a"], ["SAVEPOINT", "a"], ["RELEASE", "a"], ["EXPLAIN", "COMMIT"],
+        ["EXPLAIN", "QUERY", "PLAN", "SELECT", "1"],
+        ["DETACH", "b"], ["VACUUM"], ["CREATE", "TABLE", "t", "(", "a", "DEFAULT", "x'ab'", ")"],
+        ["DROP", "TABLE", "a"],
+        ["INSERT", "INTO", "a", "VALUES", "(", "1.5e5", ",", "0x1F", ")"],
+        ["UPDATE", "a", "SET", "b", "=", "CASE", "WHEN", "1", "THEN", "2", "END"],
+        [
+            "CREATE", "TEMP", "TRIGGER", "t", "AFTER", "INSERT", "ON", "a", "BEGIN", "UPDATE", "a", "SET", "b", "=",
+            "CASE", "WHEN", "1", "THEN", "2",
+            "END", ";", "DELETE", "FROM", "a", ";", "END",
+        ],
+        ["CREATE", "TRIGGER", "begin", "AFTER", "INSERT", "ON", "a", "BEGIN", "SELECT", "1", ";", "END"],
+        ["DELETE", "FROM", "a", "RETURNING", "b"],
+    ]
+
+    private static let blanks = [
+        " ", "\n", "\t", "\u{FEFF}", "/* ; */", "-- ; \n", " \u{b}", "/*/ */", "\u{FEFF}\r", "/**/",
+    ]
+
+    private func text(_ generator: inout SeededGenerator) -> String {
+        var text = ""
+        if Bool.random(using: &generator) {
+            for _ in 0..<Int.random(in: 1...3, using: &generator) {
+                for part in SQLTokenizerTests.statements.randomElement(using: &generator)! {
+                    let isPlain = Int.random(in: 0..<3, using: &generator) > 0
+                    text += (isPlain ? " " : SQLTokenizerTests.blanks.randomElement(using: &generator)!) + part
+                }
+                if Int.random(in: 0..<8, using: &generator) > 0 { text += ";" }
+                if Int.random(in: 0..<8, using: &generator) == 0 {
+                    text += SQLTokenizerTests.fragments.randomElement(using: &generator)!
+                }
+            }
+        } else {
+            let starts = [
+                "", "", "SELECT ", "CREATE TABLE t(a ", "SELECT 1,", "ATTACH ", "PRAGMA ", "EXPLAIN ", "VALUES(",
+                "SELECT a.", "ATTACH a AS b ",
+            ]
+            text = starts.randomElement(using: &generator)!
+            for _ in 0..<Int.random(in: 1...6, using: &generator) {
+                text += SQLTokenizerTests.fragments.randomElement(using: &generator)!
+            }
+        }
+        return text
+    }
+
+    @Test(.timeLimit(.minutes(5)), arguments: 0..<4 as Range<UInt64>)
+    func agreesWithSQLite(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        let engine = Engine()
+        var (ends, errors, found) = (0, 0, 0)
+        for number in 0..<15_000 {
+            let sql = text(&generator)
+            Array(sql.utf8).withUnsafeBufferPointer { bytes in
+                let answer = engine.prepare(bytes)
+                let statement = SQLStatementText(bytes)
+                let comment: Comment = "seed \(seed), \(number): \(sql.debugDescription), \(answer)"
+                if answer.code == SQLITE_OK || answer.code == SQLITE_AUTH {
+                    #expect((statement.verb != nil) == (answer.hasStatement || answer.code == SQLITE_AUTH), comment)
+                }
+                if answer.code == SQLITE_OK, answer.hasStatement {
+                    // SQLite also takes what follows, if that is nothing.
+                    var between = SQLTokenizer(bytes, from: min(answer.tail, statement.range.upperBound))
+                    let first = between.next()
+                    #expect(
+                        answer.tail == statement.range.upperBound
+                            || first.map { $0.range.lowerBound >= max(answer.tail, statement.range.upperBound) }
+                                ?? true,
+                        comment
+                    )
+                    // With no more than the statement, the answer is the same.
+                    let alone = engine.prepare(UnsafeBufferPointer(rebasing: bytes[statement.range]))
+                    #expect(alone.code == SQLITE_OK && alone.hasStatement && alone.actions == answer.actions, comment)
+                    ends += 1
+                }
+                if answer.actions.contains(SQLITE_ATTACH) { #expect(statement.verb == "attach", comment) }
+                if answer.actions.contains(SQLITE_PRAGMA) { #expect(statement.verb == "pragma", comment) }
+                if answer.code == SQLITE_OK, statement.verb == "attach" {
+                    #expect(answer.actions.contains(SQLITE_ATTACH), comment)
+                }
+                if answer.actions.contains(SQLITE_TRANSACTION) {
+                    #expect(["begin", "commit", "end", "rollback"].contains(statement.verb), comment)
+                    found += 1
+                }
+                if let named = SQLTokenizerTests.token(namedBy: answer), answer.offset >= 0 {
+                    var tokens = SQLTokenizer(bytes)
+                    var texts: [Int: [UInt8]] = [:]
+                    while let token = tokens.next() { texts[token.range.lowerBound] = Array(bytes[token.range]) }
+                    #expect(texts[answer.offset] == named, comment)
+                    errors += 1
+                }
+            }
+        }
+        // It has compared something.
+        #expect(ends > 2000 && errors > 2000 && found > 100, "\(ends) \(errors) \(found)")
+    }
+
+    /// `near "x": syntax error` and `unrecognized token: "x"`.
+    private static func token(namedBy answer: Engine.Answer) -> [UInt8]? {
+        guard answer.code == SQLITE_ERROR else { return nil }
+        let message = answer.message
+        let (start, end) = ("near \"", "\": syntax error")
+        if message.hasPrefix(start), message.hasSuffix(end) {
+            return Array(message.utf8.dropFirst(start.utf8.count).dropLast(end.utf8.count))
+        }
+        let other = "unrecognized token: \""
+        return message.hasPrefix(other) ? Array(message.utf8.dropFirst(other.utf8.count).dropLast()) : nil
+    }
+
+    /// Every ATTACH that SQLite compiles, whatever stands between its words: KEY is found if it is there.
+    @Test(.timeLimit(.minutes(5)))
+    func noKeyIsMissed() {
+        var generator = SeededGenerator(seed: 7)
+        let engine = Engine()
+        let values = [
+            "'x'", "x", "?", "?1", "$a", "$a::b(KEY)", ":a", "@a", "\"key\"", "[key]", "`key`", "x'6b6579'", "1", "1.5",
+            ".5", "0x1", "''", "('a'||'b')",
+        ]
+        var count = 0
+        for number in 0..<20_000 {
+            func value() -> String { values.randomElement(using: &generator)! }
+            func gap() -> String {
+                Int.random(in: 0..<2, using: &generator) == 0
+                    ? "" : SQLTokenizerTests.blanks.randomElement(using: &generator)!
+            }
+            let hasKey = Bool.random(using: &generator)
+            let name = value()
+            // The word would become a part of these.
+            let isOpen = ["x", "$a", ":a", "@a"].contains(name)
+            var sql =
+                gap() + ["ATTACH", "attach", "AtTaCh"].randomElement(using: &generator)! + gap() + value() + gap()
+            sql += "AS" + gap() + name + (isOpen ? " " : "") + gap()
+            if hasKey { sql += ["KEY", "key", "kEy"].randomElement(using: &generator)! + gap() + value() }
+            Array(sql.utf8).withUnsafeBufferPointer { bytes in
+                let answer = engine.prepare(bytes)
+                guard answer.code == SQLITE_OK, answer.actions.contains(SQLITE_ATTACH) else { return }
+                let comment: Comment = "\(number): \(sql.debugDescription)"
+                let statement = SQLStatementText(bytes)
+                #expect(statement.holdsKey == hasKey, comment)
+                #expect(!hasKey || statement.isSecret, comment)
+                count += 1
+            }
+        }
+        #expect(count > 2000)
+    }
+}
