@@ -191,6 +191,19 @@ int sealeddb_excluding_lock(int descriptor, int *type, long long start, long lon
     return 0;
 }
 
+int sealeddb_is_only_descriptor(int descriptor) {
+    // Who opens the file before the lease is given back makes the kernel send this signal, which does nothing by default.
+    if (fcntl(descriptor, F_SETSIG, SIGURG) != 0) return -1;
+    int result = fcntl(descriptor, F_SETLEASE, F_WRLCK);
+    int error = errno;
+    // Without a lease there is none to give back. F_SETSIG cannot fail with the signal that is the default.
+    if (result == 0) (void)fcntl(descriptor, F_SETLEASE, F_UNLCK);
+    (void)fcntl(descriptor, F_SETSIG, 0);
+    if (result == 0) return 1;
+    errno = error;
+    return error == EAGAIN ? 0 : -1;
+}
+
 int sealeddb_terminal_columns(int descriptor) {
     struct winsize size;
     return ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;

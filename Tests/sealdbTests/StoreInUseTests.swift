@@ -74,6 +74,105 @@ struct StoreInUseTests {
         #expect(try sandbox.run([Tool.sealdb] + rotate).status == 0)
     }
 
+    /// Without any lock while it is idle, and without a journal that would make SQLite look at the file's name.
+    @Test(arguments: [[], ["--dry-run"]])
+    func idleShellIsNotRotatedAway(more: [String]) throws {
+        let shell = try idleShell(["sqlcipher", "db"])
+        let outcome = try sandbox.run([Tool.sealdb] + rotate + more)
+        #expect(outcome.status == 75, "\(outcome.error)")
+        #expect(outcome.error.contains(#/is open in process [0-9]+ \(sqlcipher\)/#), "\(outcome.error)")
+        // What it is told is stored, is.
+        shell.type("INSERT INTO people (bio) VALUES ('known plaintext');\nSELECT 'sto' || 'red';\n.quit\n")
+        try shell.expect("stored")
+        _ = shell.wait()
+        #expect(try sandbox.run([Tool.sealdb] + rotate).status == 0)
+        #expect(try sandbox.census(keyFile: "new").output.hasPrefix("51,"))
+    }
+
+    private func idleShell(_ command: [String]) throws -> Terminal {
+        let shell = try Terminal(command, directory: sandbox.directory, environment: ["TERM": "dumb"])
+        let key = String(decoding: try sandbox.contents("key").dropLast(), as: UTF8.self)
+        shell.type("PRAGMA key = \"x'\(key)'\";\nPRAGMA journal_mode = MEMORY;\nSELECT count(*) FROM people;\n")
+        shell.type("SELECT 'rea' || 'dy';\n")
+        try shell.expect("ready")
+        return shell
+    }
+
+    /// As in a container that has this one file of the host: what stands beside it is another directory.
+    @Test(.enabled(if: geteuid() == 0, "only root can mount"))
+    func fileThatIsMountedAloneIsNotRotatedAway() throws {
+        let script = "mkdir box && touch box/db && mount --bind db box/db && exec sqlcipher box/db"
+        let shell = try idleShell(["unshare", "-m", "sh", "-c", script])
+        let outcome = try sandbox.run([Tool.sealdb] + rotate)
+        #expect(outcome.status == 75, "\(outcome.error)")
+        #expect(outcome.error.contains("(sqlcipher)"), "\(outcome.error)")
+        shell.type(".quit\n")
+        _ = shell.wait()
+        #expect(try sandbox.run([Tool.sealdb] + rotate).status == 0)
+        #expect(try sandbox.census(keyFile: "new").output == Sandbox.wholeStore)
+    }
+
+    /// Root without its capabilities is told nothing by the kernel of files of others, nor of their processes.
+    @Test(.enabled(if: geteuid() == 0, "only root can give a file away"))
+    func whereNobodyCanTellForceIsNeeded() throws {
+        #expect(chown(sandbox.path("db"), 65534, 65534) == 0)
+        let weak = ["setpriv", "--bounding-set=-lease,-sys_ptrace", "--inh-caps=-lease,-sys_ptrace"]
+        // Of another user, so that it may not be looked into.
+        let root = URL(fileURLWithPath: sandbox.directory).deletingLastPathComponent().path
+        #expect(chmod(root, 0o755) == 0)
+        let other = try Terminal(
+            ["setpriv", "--reuid=65533", "--clear-groups", "sh", "-c", "echo rea\"\"dy; read line"],
+            directory: "/"
+        )
+        try other.expect("ready")
+        for more in [[], ["--dry-run"]] {
+            let outcome = try sandbox.run(weak + [Tool.sealdb] + rotate + more)
+            #expect(outcome.status == 75, "\(outcome.error)")
+            #expect(outcome.error.contains("--force") && outcome.error.contains("process "), "\(outcome.error)")
+        }
+        let outcome = try sandbox.run(weak + [Tool.sealdb] + rotate + ["--force"])
+        #expect(outcome.status == 0, "\(outcome.error)")
+        other.type("\n")
+        _ = other.wait()
+    }
+
+    /// Of two users of one group, each can open the lock file that the other made; who cannot does not get the store.
+    @Test(.enabled(if: geteuid() == 0, "only root can become another user"))
+    func twoUsersOfOneGroup() throws {
+        let root = URL(fileURLWithPath: sandbox.directory).deletingLastPathComponent().path
+        #expect(chmod(root, 0o755) == 0)
+        for (name, mode) in [("", 0o770), ("db", 0o660)] as [(String, mode_t)] {
+            #expect(chown(sandbox.path(name), 65531, 65530) == 0 && chmod(sandbox.path(name), mode) == 0)
+        }
+        func user(_ id: Int) -> [String] {
+            ["setpriv", "--reuid=\(id)", "--regid=\(id)", "--groups=65530", "--inh-caps=-all"]
+        }
+        let key = String(decoding: try sandbox.contents("key").dropLast(), as: UTF8.self)
+        for id in [65531, 65532] {
+            try sandbox.write("key\(id)", key + "\n", mode: 0o600)
+            #expect(chown(sandbox.path("key\(id)"), uid_t(id), gid_t(id)) == 0)
+        }
+        let exec = ["exec", "db", "CREATE TABLE IF NOT EXISTS t (a)", "--key-file"]
+        // Left by one who was killed.
+        let script = "umask 077; : > db-sealdb-lock; chmod 660 db-sealdb-lock"
+        #expect(try sandbox.run(user(65532) + ["sh", "-c", script]).status == 0)
+        let refused = try sandbox.run(user(65531) + [Tool.sealdb] + exec + ["key65531"])
+        #expect(refused.status == 73 && refused.error.contains("db-sealdb-lock"), "\(refused.error)")
+        unlink(sandbox.path("db-sealdb-lock"))
+        let killed = try sandbox.run(
+            user(65532) + ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=pwrite64"]
+                + ["-e", "inject=pwrite64:signal=KILL", Tool.sealdb] + exec + ["key65532"]
+        )
+        #expect(killed.status != 0)
+        var status = stat()
+        #expect(stat(sandbox.path("db-sealdb-lock"), &status) == 0)
+        #expect(status.st_gid == 65530 && status.st_mode & 0o777 == 0o660)
+        // Of the one who was killed before anything was written, and SQLite gives it to no group.
+        unlink(sandbox.path("db-journal"))
+        let opened = try sandbox.run(user(65531) + [Tool.sealdb] + exec + ["key65531"])
+        #expect(opened.status == 0, "\(opened.error)")
+    }
+
     /// Whoever opens a store that is being rotated is told so, and by whom it is.
     @Test func storeBeingRotatedIsNotOpened() throws {
         let old = try KeySource.keyFile(sandbox.path("key")).key()

@@ -47,6 +47,11 @@ int sealeddb_lock(int descriptor, int type, long long start, long long count);
 // Type and length of a lock that excludes this one; F_UNLCK for none. 0, or -1 with errno set.
 int sealeddb_excluding_lock(int descriptor, int *type, long long start, long long *count);
 
+// Whether this descriptor is the only one by which anybody has the file open, in whatever process, container or name space:
+// the kernel gives a lease of the file only then. 1 or 0; -1 with errno set where it cannot tell (EACCES for a file of
+// another user, EINVAL for a file system without leases). https://man7.org/linux/man-pages/man2/fcntl.2.html
+int sealeddb_is_only_descriptor(int descriptor);
+
 // Columns of a terminal; 0 if the descriptor is none.
 int sealeddb_terminal_columns(int descriptor);
 

@@ -6,8 +6,8 @@ import Foundation
 /// page, synced, and renamed over the store. Until the rename the old file is whole under the old key; from then on
 /// the new one is. `sqlite3_rekey` is not used: it reports success when it failed, and can lose the database.
 ///
-/// Other processes may not have the store open: they are found by their locks, and the rotation ends with
-/// ``DatabaseError/Reason/busy`` before anything is written. A store in WAL mode is put into rollback-journal mode
+/// Nobody else may have the store open, with locks or without: the rotation ends with ``DatabaseError/Reason/busy``, and
+/// the store is as it was. A store in WAL mode is put into rollback-journal mode
 /// while it is copied; the new file has the mode that the old one had.
 /// Backups: <https://www.sqlite.org/backup.html>.
 public struct KeyRotation: Sendable {
@@ -18,6 +18,7 @@ public struct KeyRotation: Sendable {
     let settings: CipherSettings
     let busyTimeout: Double
     private let oldFileSuffix: String?
+    private let ignoresUnseenUsers: Bool
 
     /// Describes a rotation; nothing is touched before ``plan()`` or ``run(progress:)``.
     /// - Parameters:
@@ -25,13 +26,17 @@ public struct KeyRotation: Sendable {
     ///   - busyTimeout: seconds to wait for others to release the store.
     ///   - oldFileSuffix: keeps the old file, under the old key, beside the new one; its name is that of the store with
     ///     this at its end, and must not exist.
+    ///   - ignoresUnseenUsers: goes on although it cannot be told whether somebody else has the store open, by programs
+    ///     that do not know of this library. Default: ends with ``DatabaseError/Reason/busy``. The kernel tells the owner
+    ///     of the file, and root, on most file systems; elsewhere all processes must be such as this user may look into.
     public init(
         path: String,
         from oldKey: Key,
         to newKey: Key,
         cipherSettings: CipherSettings = .init(),
         busyTimeout: Double = 0,
-        oldFileSuffix: String? = nil
+        oldFileSuffix: String? = nil,
+        ignoresUnseenUsers: Bool = false
     ) {
         self.path = path
         self.oldKey = oldKey
@@ -39,6 +44,7 @@ public struct KeyRotation: Sendable {
         self.settings = cipherSettings
         self.busyTimeout = busyTimeout
         self.oldFileSuffix = oldFileSuffix
+        self.ignoresUnseenUsers = ignoresUnseenUsers
     }
 
     /// What a rotation would do, and what it needs.
@@ -116,6 +122,7 @@ public struct KeyRotation: Sendable {
             new: Sealing(key: newKey, settings: settings),
             busyTimeout: busyTimeout,
             oldFileSuffix: oldFileSuffix,
+            ignoresUnseenUsers: ignoresUnseenUsers,
             words: .init(name: "The rotation", before: "unchanged under the old key", after: "has the new key")
         )
     }

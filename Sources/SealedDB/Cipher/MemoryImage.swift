@@ -121,6 +121,7 @@ struct MemoryImage {
         do throws(DatabaseError) {
             if wasWAL { try old.leaveWAL() }
             try old.holdExclusively()
+            try old.requireNobodyElse()
             try old.requireNoJournal()
             try copy.swapIn()
         } catch {

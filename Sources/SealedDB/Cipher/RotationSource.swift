@@ -7,16 +7,20 @@ struct RotationSource {
     let connection: Connection
     let plan: KeyRotation.Plan
     let place: ReplaceablePlace
+    private let ignoresUnseenUsers: Bool
 
     /// - Parameter isPrepared: whether there is a copy already, so that nobody may get in between until the swap. SQLite
     ///   then keeps its exclusive lock from the first read on.
+    /// - Parameter ignoresUnseenUsers: as in ``KeyRotation``.
     init(
         path: String,
         sealing: Sealing,
         busyTimeout: Double,
         oldFileSuffix: String? = nil,
-        isPrepared: Bool = false
+        isPrepared: Bool = false,
+        ignoresUnseenUsers: Bool = false
     ) throws(DatabaseError) {
+        self.ignoresUnseenUsers = ignoresUnseenUsers
         place = try ReplaceablePlace(path, oldFileSuffix: oldFileSuffix)
         let resolved = place.path
         let opening = StoreOpening(
@@ -49,6 +53,7 @@ struct RotationSource {
                 neededSpace: place.neededSpace(for: totals)
             )
             try place.requireSpace(for: totals)
+            try requireNobodyElse()
         } catch {
             connection.close()
             throw error
@@ -74,6 +79,12 @@ struct RotationSource {
             guard error == enough else { throw error }
         }
         return seconds
+    }
+
+    /// Refuses a store that anybody else has open, with locks or without. Asked again right before the swap: until then
+    /// others may come, whom SQLite's exclusive lock keeps from writing.
+    func requireNobodyElse() throws(DatabaseError) {
+        try FileUsers.requireNobodyElse(plan.path, ignoresUnseen: ignoresUnseenUsers)
     }
 
     /// WAL to rollback journal: needs the file to itself, so it also finds idle connections.

@@ -1,3 +1,5 @@
+import Foundation
+
 /// One file that is to be attached to a connection, with the checks that opening it alone would make.
 struct StoreAttachment {
     let connection: Connection
@@ -51,7 +53,8 @@ struct StoreAttachment {
 
     private func usageLock() throws(DatabaseError) -> UsageLock? {
         guard key != nil, isFile, let path = FileSystem.resolve(path) else { return nil }
-        return try UsageLock.shared(path, timeout: busyTimeout)
+        let isForReadingAlone = connection.isReadOnly || access(path, W_OK) != 0
+        return try UsageLock.shared(path, timeout: busyTimeout, isForReadingAlone: isForReadingAlone)
     }
 
     /// Looks at the file before SQLite does.

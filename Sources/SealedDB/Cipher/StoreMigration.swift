@@ -12,6 +12,7 @@ public struct StoreMigration: Sendable {
     private let oldSettings: CipherSettings?
     private let newSettings: CipherSettings
     private let busyTimeout: Double
+    private let ignoresUnseenUsers: Bool
 
     /// Describes a migration; nothing is touched before ``plan()`` or ``run(progress:)``.
     /// - Parameters:
@@ -20,13 +21,15 @@ public struct StoreMigration: Sendable {
     ///   - newSettings: what it is to have. Default: those of SQLCipher 4.
     ///   - newKey: `nil`, the default, keeps the key.
     ///   - busyTimeout: seconds to wait for others to release the store.
+    ///   - ignoresUnseenUsers: as in ``KeyRotation``.
     public init(
         path: String,
         key: Key,
         from oldSettings: CipherSettings? = nil,
         to newSettings: CipherSettings = .init(),
         newKey: Key? = nil,
-        busyTimeout: Double = 0
+        busyTimeout: Double = 0,
+        ignoresUnseenUsers: Bool = false
     ) {
         self.path = path
         self.key = key
@@ -34,6 +37,7 @@ public struct StoreMigration: Sendable {
         self.oldSettings = oldSettings
         self.newSettings = newSettings
         self.busyTimeout = busyTimeout
+        self.ignoresUnseenUsers = ignoresUnseenUsers
     }
 
     /// Opens the store, and checks lock, space and permissions. Writes nothing.
@@ -65,6 +69,7 @@ public struct StoreMigration: Sendable {
             old: Sealing(key: key, settings: old),
             new: Sealing(key: newKey, settings: newSettings),
             busyTimeout: busyTimeout,
+            ignoresUnseenUsers: ignoresUnseenUsers,
             words: .init(name: "The migration", before: "unchanged", after: "has the new settings")
         )
     }

@@ -8,6 +8,7 @@ struct StoreReplacement {
     let busyTimeout: Double
     /// Keeps the old file beside the new one, with this at the end of its name.
     var oldFileSuffix: String?
+    var ignoresUnseenUsers = false
     let words: Words
 
     /// What errors call it.
@@ -89,6 +90,7 @@ struct StoreReplacement {
                 )
             }
             guard try !source.connection.mainFileHasMoved() else { throw KeyRotation.replaced }
+            try source.requireNobodyElse()
             try source.requireNoJournal()
             return (copy, totals)
         } catch {
@@ -104,7 +106,8 @@ struct StoreReplacement {
                 sealing: old,
                 busyTimeout: busyTimeout,
                 oldFileSuffix: oldFileSuffix,
-                isPrepared: isPrepared
+                isPrepared: isPrepared,
+                ignoresUnseenUsers: ignoresUnseenUsers
             )
         } catch {
             throw error.adding(context: "\(words.name) did not begin, and the store is unchanged")

@@ -10,6 +10,7 @@ public struct StoreRestore: Sendable {
     public let path: String
     private let key: Key
     private let settings: CipherSettings
+    private let ignoresUnseenUsers: Bool
 
     /// What a finished restore did.
     public struct Report: Sendable, Codable, Hashable {
@@ -25,7 +26,15 @@ public struct StoreRestore: Sendable {
     /// - Parameters:
     ///   - key: the backup's, which becomes the store's.
     ///   - cipherSettings: the backup's.
-    public init(backupPath: String, key: Key, cipherSettings: CipherSettings = .init(), to path: String) {
+    ///   - ignoresUnseenUsers: as in ``KeyRotation``.
+    public init(
+        backupPath: String,
+        key: Key,
+        cipherSettings: CipherSettings = .init(),
+        to path: String,
+        ignoresUnseenUsers: Bool = false
+    ) {
+        self.ignoresUnseenUsers = ignoresUnseenUsers
         self.backupPath = backupPath
         self.path = path
         self.key = key
@@ -82,9 +91,16 @@ public struct StoreRestore: Sendable {
         do throws(DatabaseError) {
             usageLock = try UsageLock.exclusive(target, timeout: 0)
             lock = try StoreLock(target)
+            try FileUsers.requireNobodyElse(target, ignoresUnseen: ignoresUnseenUsers)
             StoreCopy.removeLeftovers(of: target)
             (copy, totals) = try verifiedCopy(beside: target, from: source, progress: progress)
         } catch {
+            throw error.adding(context: context)
+        }
+        do throws(DatabaseError) {
+            try FileUsers.requireNobodyElse(target, ignoresUnseen: ignoresUnseenUsers)
+        } catch {
+            copy.discard()
             throw error.adding(context: context)
         }
         try copy.swapIn(keepingOldUnder: replacedPath)

@@ -26,7 +26,10 @@ public struct Configuration: Sendable {
     public var slowStatementThreshold: Double?
     /// Opens without the right to write. Default false.
     public var isReadOnly = false
-    /// Creates a file that does not exist. Default true.
+    /// Whether a rotation goes on although it cannot be told whether somebody else has the store open; see
+    /// ``KeyRotation``. Default false.
+    public var ignoresUnseenUsers = false
+    /// Creates a file that does not exist, or makes a store of an empty one. Default true.
     public var createsFile = true
     /// Whether SQL may set keys and cipher settings on a connection that has a key. Default false: SQLCipher obeys a
     /// setting that comes too late, and nothing opens the file afterwards; and SQL is text, in which a key can be seen.

@@ -117,7 +117,8 @@ extension Database {
                 from: oldKey,
                 to: newKey,
                 cipherSettings: configuration.cipherSettings,
-                busyTimeout: configuration.busyTimeout
+                busyTimeout: configuration.busyTimeout,
+                ignoresUnseenUsers: configuration.ignoresUnseenUsers
             )
             try copy?.complete()
             return try changeKey(to: newKey) { () throws(DatabaseError) in

@@ -32,6 +32,9 @@ extension Connection {
         return path?.isEmpty == true ? nil : path
     }
 
+    /// Whether nothing can be written to "main". https://www.sqlite.org/c3ref/db_readonly.html
+    var isReadOnly: Bool { handle.map { sqlite3_db_readonly($0, "main") == 1 } ?? false }
+
     func mainFileSize() throws(DatabaseError) -> Int64 { try fileSize() }
 
     /// The first 16 bytes of the file of "main": SQLite's magic, or the salt of an encrypted store.

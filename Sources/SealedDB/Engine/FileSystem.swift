@@ -89,6 +89,21 @@ enum FileSystem {
         exists(path) || (errno != ENOENT && errno != ENOTDIR)
     }
 
+    /// What is in a directory; `nil`, with `errno`, if that cannot be read.
+    static func names(in directory: String) -> [String]? {
+        guard let stream = opendir(directory) else { return nil }
+        defer { closedir(stream) }  // Only read from.
+        var names: [String] = []
+        while true {
+            errno = 0
+            guard let entry = readdir(stream) else { return errno == 0 ? names : nil }
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+    }
+
     /// Whether one of this process's descriptors is that file.
     /// - Throws: if that cannot be known: without `/proc`, without memory or descriptors.
     static func isOpenInThisProcess(_ path: String) throws(DatabaseError) -> Bool {

@@ -14,24 +14,33 @@ extension LockHolders {
     /// a while counts.
     static func requireNoOthers(of store: String) throws(DatabaseError) {
         var lasting: Set<Int32>?
-        for _ in 0..<20 {
-            let others = Set(processes(withLocksOn: UsageLock.path(ofStore: store))).subtracting([getpid()])
+        for attempt in 0..<20 {
+            if attempt > 0 { pause() }
+            let others = try Set(processes(withLocksOn: UsageLock.path(ofStore: store)) + FileUsers.others(store))
+                .subtracting([getpid()])
             lasting = lasting.map { $0.intersection(others) } ?? others
             if lasting == [] { break }
-            var pause = timespec(tv_sec: 0, tv_nsec: 50_000_000)
-            nanosleep(&pause, nil)
         }
         let names = Set((lasting ?? []).map(describe) + of(store, isForAlone: true, attempts: 1)).sorted()
         guard names.isEmpty else { throw .storeInUse(store, by: names) }
     }
 
+    static func pause() {
+        var pause = timespec(tv_sec: 0, tv_nsec: 50_000_000)
+        // A signal may cut it short: nobody counts on the length.
+        _ = nanosleep(&pause, nil)
+    }
+
     private static func processes(withLocksOn path: String) -> [Int32] {
+        // Without a lock file nobody has a lock on it.
         guard let status = try? FileSystem.status(path) else { return [] }
         let processes = names(in: "/proc").compactMap { Int32($0) }.filter { process in
             names(in: "/proc/\(process)/fd").contains { descriptor in
+                // It was closed, or is not to be seen.
                 guard let other = try? FileSystem.status("/proc/\(process)/fd/\(descriptor)"),
                     other.st_ino == status.st_ino, other.st_dev == status.st_dev
                 else { return false }
+                // As above.
                 let information = try? String(contentsOfFile: "/proc/\(process)/fdinfo/\(descriptor)", encoding: .utf8)
                 return information?.contains("\nlock:") == true
             }
@@ -39,21 +48,6 @@ extension LockHolders {
         return processes.sorted()
     }
 
-    private static func names(in directory: String) -> [String] {
-        (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
-    }
-}
-
-extension DatabaseError {
-    /// - Parameter holders: empty if they belong to users whom this one may not look into.
-    static func storeInUse(_ store: String, by holders: [String]) -> DatabaseError {
-        let names = holders.isEmpty ? "another process, which this user may not see" : holders.joined(separator: ", ")
-        return DatabaseError(
-            extendedCode: SQLITE_BUSY,
-            reason: .busy,
-            message: """
-                \(store) is open in \(names). Stop that first, or change the key from within it, by rotateKey(to:).
-                """
-        )
-    }
+    /// None where nothing is to be seen.
+    private static func names(in directory: String) -> [String] { FileSystem.names(in: directory) ?? [] }
 }

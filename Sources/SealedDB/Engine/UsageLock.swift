@@ -10,6 +10,8 @@ import Foundation
 ///
 /// The lock file is empty and has the owner and mode of the store. The last user removes it. Until then it is open to
 /// all who may read the store. A file of that name that is not empty is somebody else's, and left alone.
+///
+/// Who does not know of it, or has the store by another name in another directory, is found by ``FileUsers``.
 final class UsageLock {
     enum Mode {
         case shared, exclusive
@@ -32,20 +34,40 @@ final class UsageLock {
         release()
     }
 
+    /// Whether it is that of the store with this path.
+    func isOf(_ store: String) -> Bool { path == UsageLock.path(ofStore: store) }
+
     static func path(ofStore path: String) -> String { path + "-sealdb-lock" }
 
     // MARK: Taking
 
     /// For as long as a connection is open.
     /// - Parameter store: a file that exists, symbolic links followed.
-    /// - Returns: `nil` if there can be no lock file, such as in a directory that this process may not write to. Then the
-    ///   store is used without, as the stock shell does.
-    /// - Throws: ``DatabaseError/Reason/busy`` if somebody is replacing the store for longer than the timeout.
-    static func shared(_ store: String, timeout: Double) throws(DatabaseError) -> UsageLock? {
+    /// - Parameter isForReadingAlone: whether nothing can be written by the connection, so that nothing is lost if the
+    ///   store is replaced. Then it does without a lock where it may not make one; whoever replaces the store finds it by
+    ///   ``FileUsers``.
+    /// - Returns: `nil` only then.
+    /// - Throws: ``DatabaseError/Reason/busy`` if somebody is replacing the store for longer than the timeout;
+    ///   ``DatabaseError/Reason/cannotCreate`` if there can be no lock.
+    static func shared(
+        _ store: String,
+        timeout: Double,
+        isForReadingAlone: Bool = false
+    ) throws(DatabaseError) -> UsageLock? {
         do throws(Unavailable) {
             return try take(.shared, store, timeout: timeout)
         } catch {
-            guard error == .busy else { return nil }
+            if case .failed(let number) = error {
+                if isForReadingAlone, [EACCES, EPERM, EROFS].contains(number) { return nil }
+                throw unavailable(store, number)
+                    .adding(
+                        context: """
+                            \(store) was not opened: those who use it share a lock, so that nobody takes the file from \
+                            under them. Who may write to the store must be able to open that file and to write in its \
+                            directory
+                            """
+                    )
+            }
             let holders = LockHolders.ofDescriptions(path(ofStore: store))
             let names = holders.isEmpty ? "another process" : holders.joined(separator: ", ")
             throw DatabaseError(
@@ -66,10 +88,20 @@ final class UsageLock {
             switch error {
             case .busy:
                 throw .storeInUse(store, by: LockHolders.ofDescriptions(path(ofStore: store)))
-            case .failed(let number):
-                throw .system("Cannot lock \(path(ofStore: store))", reason: .cannotCreate, number: number)
+            case .failed(let number): throw unavailable(store, number)
             }
         }
+    }
+
+    private static func unavailable(_ store: String, _ number: Int32) -> DatabaseError {
+        guard number == EEXIST else {
+            return .system("Cannot lock \(path(ofStore: store))", reason: .cannotCreate, number: number)
+        }
+        return DatabaseError(
+            extendedCode: SQLITE_CANTOPEN,
+            reason: .cannotCreate,
+            message: "\(path(ofStore: store)) is not empty, so it is no lock file of SealedDB. Move it away."
+        )
     }
 
     private enum Unavailable: Error, Equatable {
@@ -137,7 +169,8 @@ final class UsageLock {
             if descriptor >= 0 {
                 // As SQLite does with its log. The umask may have taken something away.
                 fchmod(descriptor, permissions)
-                if geteuid() == 0 { _ = fchown(descriptor, status.st_uid, status.st_gid) }
+                // Others of the store's group must be able to open it. Whoever cannot gets an error that names it.
+                _ = fchown(descriptor, geteuid() == 0 ? status.st_uid : uid_t.max, status.st_gid)
                 return descriptor
             }
             guard errno == EEXIST else { throw .failed(errno) }

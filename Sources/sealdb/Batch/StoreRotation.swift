@@ -9,6 +9,7 @@ struct StoreRotation: Sendable {
     let lockWait: Double
     /// What follows the store's name in that of the old file, which is then kept.
     let oldFileSuffix: String?
+    let ignoresUnseenUsers: Bool
 
     enum Result: Sendable {
         case planned(KeyRotation.Plan)
@@ -77,7 +78,8 @@ struct StoreRotation: Sendable {
                 to: target,
                 cipherSettings: settings,
                 busyTimeout: lockWait,
-                oldFileSuffix: oldFileSuffix
+                oldFileSuffix: oldFileSuffix,
+                ignoresUnseenUsers: ignoresUnseenUsers
             )
             do {
                 return try body(rotation)

@@ -47,6 +47,9 @@ struct MigrateCommand: ParsableCommand {
     var lockOptions: LockOptions
 
     @OptionGroup
+    var forceOptions: ForceOptions
+
+    @OptionGroup
     var progressOptions: ProgressOptions
 
     func validate() throws {
@@ -61,7 +64,8 @@ struct MigrateCommand: ParsableCommand {
             old: try cipherOptions.givenSettings,
             new: newCipherOptions.settings,
             isDryRun: dryRun,
-            lockWait: lockOptions.lockWait
+            lockWait: lockOptions.lockWait,
+            ignoresUnseenUsers: forceOptions.force
         )
         let work = StoreWork(
             list: list,
@@ -80,6 +84,7 @@ struct MigrateCommand: ParsableCommand {
         let new: CipherSettings
         let isDryRun: Bool
         let lockWait: Double
+        let ignoresUnseenUsers: Bool
 
         func run(
             _ store: StoreItem,
@@ -94,7 +99,14 @@ struct MigrateCommand: ParsableCommand {
                 let line = "\(name): has these settings already (\(new)); nothing was changed"
                 return StoreReport(text: .lines([line]), isUnchanged: true)
             }
-            let migration = StoreMigration(path: store.path, key: key, from: old, to: new, busyTimeout: lockWait)
+            let migration = StoreMigration(
+                path: store.path,
+                key: key,
+                from: old,
+                to: new,
+                busyTimeout: lockWait,
+                ignoresUnseenUsers: ignoresUnseenUsers
+            )
             if isDryRun {
                 let size = ByteText.size(try migration.plan().fileSize)
                 return StoreReport(text: .lines(["\(name): from \(old) to \(new), \(size); nothing was written"]))

@@ -32,6 +32,9 @@ struct RestoreCommand: ParsableCommand {
     var cipherOptions: CipherOptions
 
     @OptionGroup
+    var forceOptions: ForceOptions
+
+    @OptionGroup
     var progressOptions: ProgressOptions
 
     func validate() throws {
@@ -44,7 +47,13 @@ struct RestoreCommand: ParsableCommand {
         if !replace { try Store.requireAbsent(path) }
         let settings = try cipherOptions.settings
         let report = try keyOptions.withKey(of: backup) { key in
-            let restore = StoreRestore(backupPath: backupPath, key: key, cipherSettings: settings, to: path)
+            let restore = StoreRestore(
+                backupPath: backupPath,
+                key: key,
+                cipherSettings: settings,
+                to: path,
+                ignoresUnseenUsers: forceOptions.force
+            )
             return try progressOptions.watchingSignals { try restore.run(progress: $0) }
         }
         let output = StandardOutput()

@@ -68,6 +68,9 @@ struct RotateCommand: ParsableCommand {
     var lockOptions: LockOptions
 
     @OptionGroup
+    var forceOptions: ForceOptions
+
+    @OptionGroup
     var progressOptions: ProgressOptions
 
     func validate() throws {
@@ -103,7 +106,8 @@ struct RotateCommand: ParsableCommand {
             new: try newKeys(map, whose),
             settings: try cipherOptions.settings,
             lockWait: lockOptions.lockWait,
-            oldFileSuffix: rotationOptions.oldFileSuffix
+            oldFileSuffix: rotationOptions.oldFileSuffix,
+            ignoresUnseenUsers: forceOptions.force
         )
         guard !isSingle else { return try rotateOne(stores[0], rotation) }
         let batch = RotationBatch(

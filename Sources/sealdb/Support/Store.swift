@@ -14,6 +14,11 @@ struct LockOptions: ParsableArguments {
     }
 }
 
+struct ForceOptions: ParsableArguments {
+    @Flag(help: "Go on although this user may not see whether somebody else has the store open.")
+    var force = false
+}
+
 enum Store {
     /// SQLite gives "" and names that begin with a colon another meaning than a file's name.
     static func literalPath(_ path: String) throws(Failure) -> String {

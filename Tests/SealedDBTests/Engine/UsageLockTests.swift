@@ -86,23 +86,34 @@ struct UsageLockTests {
         lock?.release()
     }
 
-    /// A user may do without a lock, who replaces the store may not.
+    /// Whoever may write has a lock, or does not get the store.
     @Test func noPlaceForALockFile() throws {
         try FileManager.default.createDirectory(atPath: store + "-sealdb-lock", withIntermediateDirectories: false)
-        #expect(try UsageLock.shared(store, timeout: 0) == nil)
+        for isForReadingAlone in [true, false] {
+            #expect(
+                reason { () throws(DatabaseError) in
+                    try UsageLock.shared(store, timeout: 0, isForReadingAlone: isForReadingAlone)
+                } == .cannotCreate
+            )
+        }
         #expect(reason { () throws(DatabaseError) in try UsageLock.exclusive(store, timeout: 0) } == .cannotCreate)
         rmdir(store + "-sealdb-lock")
         symlink("elsewhere", store + "-sealdb-lock")
-        #expect(try UsageLock.shared(store, timeout: 0) == nil)
+        #expect(reason { () throws(DatabaseError) in try UsageLock.shared(store, timeout: 0) } == .cannotCreate)
         #expect(reason { () throws(DatabaseError) in try UsageLock.exclusive(store, timeout: 0) } == .cannotCreate)
         #expect(directory.names == ["db", "db-sealdb-lock"])
     }
 
     @Test func fileOfSomebodyElseIsLeftAlone() throws {
         try directory.write("db-sealdb-lock", [1, 2, 3])
-        #expect(try UsageLock.shared(store, timeout: 0) == nil)
-        let error = #expect(throws: DatabaseError.self) { try UsageLock.exclusive(store, timeout: 0) }
-        #expect(error?.reason == .cannotCreate && error?.message.contains("db-sealdb-lock") == true)
+        for mode in [UsageLock.Mode.shared, .exclusive] {
+            let error = #expect(throws: DatabaseError.self) {
+                _ =
+                    mode == .shared
+                    ? try UsageLock.shared(store, timeout: 0) : try UsageLock.exclusive(store, timeout: 0)
+            }
+            #expect(error?.reason == .cannotCreate && error?.message.contains("db-sealdb-lock is not empty") == true)
+        }
         #expect(try directory.bytes("db-sealdb-lock") == Data([1, 2, 3]))
     }
 

@@ -1,0 +1,53 @@
+import CSealedDBSystem
+import Foundation
+import Testing
+
+@testable import SealedDB
+
+struct FileUsersTests {
+    private let directory: TemporaryDirectory
+    private let store: String
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        store = try directory.write("db", [1])
+    }
+
+    private func requireNobodyElse() throws(DatabaseError) {
+        try FileUsers.requireNobodyElse(store, ignoresUnseen: false)
+    }
+
+    @Test func oneDescriptorIsAllowed() throws {
+        let descriptor = open(store, O_RDWR | O_CLOEXEC)
+        #expect(sealeddb_is_only_descriptor(descriptor) == 1)
+        try requireNobodyElse()
+        let second = open(store, O_RDONLY | O_CLOEXEC)
+        #expect(sealeddb_is_only_descriptor(descriptor) == 0)
+        let error = #expect(throws: DatabaseError.self) { try requireNobodyElse() }
+        #expect(error?.reason == .busy && error?.message.contains("another connection of this process") == true)
+        close(second)
+        try requireNobodyElse()
+        close(descriptor)
+    }
+
+    /// No lock, no name in a table of locks: only an open descriptor.
+    @Test func otherProcessIsNamed() throws {
+        let descriptor = open(store, O_RDWR | O_CLOEXEC)
+        defer { close(descriptor) }
+        let input = Pipe()
+        let output = Pipe()
+        let holder = Process()
+        holder.executableURL = URL(fileURLWithPath: "/bin/sh")
+        holder.arguments = ["-c", "exec 9<>'\(store)'; echo ready; read line"]
+        holder.standardInput = input
+        holder.standardOutput = output
+        try holder.run()
+        #expect(output.fileHandleForReading.availableData == Data("ready\n".utf8))
+        #expect(try FileUsers.others(store) == [holder.processIdentifier])
+        let error = #expect(throws: DatabaseError.self) { try requireNobodyElse() }
+        #expect(error?.message.contains("process \(holder.processIdentifier) (sh)") == true, "\(error as Any)")
+        try input.fileHandleForWriting.close()
+        holder.waitUntilExit()
+        try requireNobodyElse()
+    }
+}
