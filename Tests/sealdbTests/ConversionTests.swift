@@ -35,16 +35,38 @@ struct ConversionTests {
     func olderFormats(version: String) throws {
         try makeOld("PRAGMA cipher_compatibility = \(version);")
         let before = try sandbox.contents("old")
-        let refused = try sandbox.fail(78, "query", "old", "SELECT 1", "--passphrase-file", "pass")
-        #expect(refused.error.contains("SQLCipher \(version)") && refused.error.contains("sealdb migrate"))
+        let isAuthenticated = version != "1"
+        let refused = try sandbox.fail(
+            isAuthenticated ? 78 : 77,
+            "query",
+            "old",
+            "SELECT 1",
+            "--passphrase-file",
+            "pass"
+        )
+        #expect(!isAuthenticated || refused.error.contains("SQLCipher \(version)"))
+        #expect(refused.error.contains(isAuthenticated ? "sealdb migrate" : "were not tried"))
         #expect(try census("--compatibility", version) == Sandbox.wholeStore)
-        let info = try sandbox.succeed("info", "old", "--passphrase-file", "pass").output
+        let asked = isAuthenticated ? [] : ["--allow-unauthenticated"]
+        if !isAuthenticated {
+            for command in ["info", "migrate"] {
+                let outcome = try sandbox.fail(77, command, "old", "--passphrase-file", "pass")
+                #expect(outcome.error.contains("without page authentication"), "\(outcome.error)")
+            }
+        }
+        func succeed(_ arguments: String...) throws -> String {
+            let outcome = try sandbox.run([Tool.sealdb] + arguments + ["--passphrase-file", "pass"] + asked)
+            #expect(outcome.status == 0, "\(outcome.error)")
+            return outcome.output
+        }
+        let info = try succeed("info", "old")
         #expect(info.contains("SQLCipher \(version)") && info.contains("tables:"))
-        let plan = try sandbox.succeed("migrate", "old", "--passphrase-file", "pass", "--dry-run").output
+        #expect(info.contains("is not authenticated") != isAuthenticated)
+        let plan = try succeed("migrate", "old", "--dry-run")
         #expect(plan.contains("from SQLCipher \(version) to SQLCipher 4"))
         #expect(try sandbox.contents("old") == before)
         #expect(try sandbox.names() == ["old", "pass"])
-        try sandbox.succeed("migrate", "old", "--passphrase-file", "pass")
+        _ = try succeed("migrate", "old")
         #expect(try census() == Sandbox.wholeStore)
         let again = try sandbox.succeed("migrate", "old", "--passphrase-file", "pass").output
         #expect(again.contains("nothing was changed"))

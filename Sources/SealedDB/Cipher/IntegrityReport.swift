@@ -15,8 +15,12 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
     /// What else is wrong, in SQLite's words.
     public let structureProblems: [String]
 
-    /// Whether nothing is wrong.
+    /// Whether nothing is wrong, as far as can be told.
     public let isSound: Bool
+
+    /// Whether every page has a code that tells if it is as it was written. False for plaintext and for formats without
+    /// page authentication, of which ``isSound`` says only that the structure holds.
+    public let isAuthenticated: Bool
 
     /// Checks every page's authentication code, the structure, and the size of the file, on a fresh connection.
     ///
@@ -65,7 +69,8 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
         let totals = try PageTotals(of: connection)
         let fileSize = try connection.mainFileSize()
         var damagedPages: [Int64] = []
-        if let key = sealing.key, sealing.settings.parameters.usesHMAC {
+        let isAuthenticated = sealing.key != nil && sealing.settings.parameters.usesHMAC
+        if let key = sealing.key, isAuthenticated {
             let scan = PageScan(connection: connection, key: key, settings: sealing.settings)
             damagedPages = try scan.damagedPages(progress: progress)
         }
@@ -91,7 +96,8 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
             pageCount: totals.count,
             damagedPages: damagedPages,
             structureProblems: problems,
-            isSound: damagedPages.isEmpty && problems.isEmpty
+            isSound: damagedPages.isEmpty && problems.isEmpty,
+            isAuthenticated: isAuthenticated
         )
     }
 }

@@ -45,6 +45,9 @@ public struct StoreDiagnosis: Sendable, Codable, Hashable {
     public let siblings: [String]
     /// With the right key: the settings that open the file.
     public let cipherSettings: CipherSettings?
+    /// With the right key: whether pages have authentication codes. Without them nobody can tell whether the file is as it
+    /// was written, nor whether it was turned into this format by somebody without the key.
+    public let isAuthenticated: Bool
     /// Page sizes that the length of the file allows; without the right key nothing more is known.
     public let possiblePageSizes: [Int]
     /// With the right key: pages found damaged so far. `sealdb verify` finds all.
@@ -56,12 +59,15 @@ public struct StoreDiagnosis: Sendable, Codable, Hashable {
     ///
     /// With a raw key this takes milliseconds. With a passphrase that does not open the file as it is, it tries 4,000,
     /// 64,000 and 256,000 rounds with each hash: at most ten derivations, about a second.
+    /// - Parameter allowsUnauthenticated: also tries formats without page authentication, such as that of SQLCipher 1.
+    ///   Default false, unless the settings are such: somebody without the key can turn any store into one of them.
     /// - Throws: ``DatabaseError`` with ``DatabaseError/Reason/noSuchFile`` if there is none, and I/O errors. What is
     ///   wrong with the file is returned, not thrown.
     public static func examine(
         path: String,
         key: Key?,
-        cipherSettings: CipherSettings = .init()
+        cipherSettings: CipherSettings = .init(),
+        allowsUnauthenticated: Bool = false
     ) throws(DatabaseError) -> StoreDiagnosis {
         if key != nil { try Engine.requireCodec() }
         guard let resolved = FileSystem.resolve(path) else {
@@ -69,6 +75,7 @@ public struct StoreDiagnosis: Sendable, Codable, Hashable {
         }
         let status = try FileSystem.status(resolved)
         var examination = StoreExamination(path: resolved, key: key, settings: cipherSettings, effort: .thorough)
+        examination.triesUnauthenticated = allowsUnauthenticated
         guard status.st_mode & S_IFMT == S_IFREG else {
             return examination.result(status.st_mode & S_IFMT == S_IFDIR ? .directory : .notRegularFile)
         }

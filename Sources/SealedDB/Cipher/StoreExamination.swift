@@ -4,6 +4,7 @@ struct StoreExamination {
     let key: Key?
     let settings: CipherSettings
     let effort: StoreRecognition.Effort
+    var triesUnauthenticated = false
     var fileSize: Int64 = 0
     private var match: CipherParameters?
     private var damagedPages: [Int64] = []
@@ -31,7 +32,12 @@ struct StoreExamination {
             return result(key == nil ? .opens : .plaintext)
         }
         guard let key else { return result(try isNoCiphertext(start, connection) ? .notADatabase : .encrypted) }
-        let recognition = StoreRecognition(connection: connection, key: key, settings: settings)
+        let recognition = StoreRecognition(
+            connection: connection,
+            key: key,
+            settings: settings,
+            triesUnauthenticated: triesUnauthenticated
+        )
         guard let match = try recognition.match(effort) else {
             return result(try isNoCiphertext(start, connection) ? .notADatabase : .wrongKey)
         }
@@ -119,6 +125,7 @@ struct StoreExamination {
             fileSize: fileSize,
             siblings: siblings,
             cipherSettings: match?.settings(salt: settings.salt),
+            isAuthenticated: match?.usesHMAC ?? false,
             possiblePageSizes: possiblePageSizes,
             damagedPages: damagedPages,
             explanation: "\(path) \(sentence(finding)) It was not changed. \(advice(finding))"
@@ -129,13 +136,18 @@ struct StoreExamination {
 
     private func sentence(_ finding: StoreDiagnosis.Finding) -> String {
         switch finding {
-        case .opens: key == nil ? "is a plaintext SQLite database." : "opens with this key."
+        case .opens:
+            key == nil
+                ? "is a plaintext SQLite database." : "opens with this key\(isUnauthenticated ? unauthenticated : ".")"
         case .emptyFile: "is empty: nothing was ever written to it, or something emptied it.\(besideIt)"
         case .directory: "is a directory."
         case .notRegularFile: "is not a regular file."
         case .notPermitted: "may not be read by this user."
         case .plaintext: "is a plaintext SQLite database, but a key was given."
+        case .olderFormat where isUnauthenticated: "decrypts as \(formatName)\(unauthenticated)"
         case .olderFormat: "was written by \(formatName), and the key is right."
+        case .otherSettings where isUnauthenticated:
+            "decrypts with other cipher settings (\(formatName))\(unauthenticated)"
         case .otherSettings: "has other cipher settings than those given (\(formatName)), and the key is right."
         case .truncated: "is cut off: it has \(fileSize) bytes, fewer than its pages need."
         case .damagedFirstPage: "is damaged: the key is right, but the first page is not as it was written."
@@ -144,6 +156,13 @@ struct StoreExamination {
         case .encrypted: "is encrypted, or not a database, and no key was given."
         case .notADatabase: "is not a database: its \(fileSize) bytes are neither SQLite nor encrypted."
         }
+    }
+
+    private var isUnauthenticated: Bool { match?.usesHMAC == false }
+
+    private var unauthenticated: String {
+        ", but is not authenticated: whether its pages are as they were written, nobody can tell, and whoever could write "
+            + "the file can have made it so from another format."
     }
 
     private var wrongKeySentence: String {
@@ -179,9 +198,11 @@ struct StoreExamination {
         case .truncated: "Restore it from a backup."
         case .damagedFirstPage, .damaged: "Restore it from a backup. `sealdb verify` lists all damaged pages."
         case .wrongKey:
-            effort == .quick && key?.form == .passphrase
+            (effort == .quick && key?.form == .passphrase
                 ? "Try the right key. `sealdb info` looks for other settings, and tells damage from a wrong key."
-                : "Try the right key. With other settings than the usual ones, give them too."
+                : "Try the right key. With other settings than the usual ones, give them too.")
+                + (triesUnauthenticated || !settings.parameters.usesHMAC
+                    ? "" : " Formats without page authentication, such as SQLCipher 1, were not tried.")
         case .encrypted: "Open it with its key."
         case .notADatabase: "Look for the right file, or restore it from a backup."
         }

@@ -12,12 +12,15 @@ public struct StoreMigration: Sendable {
     private let oldSettings: CipherSettings?
     private let newSettings: CipherSettings
     private let busyTimeout: Double
+    private let allowsUnauthenticated: Bool
     private let ignoresUnseenUsers: Bool
 
     /// Describes a migration; nothing is touched before ``plan()`` or ``run(progress:)``.
     /// - Parameters:
     ///   - oldSettings: what the store has. `nil`, the default, finds it out, as ``StoreDiagnosis`` does; a plaintext
     ///     header must be given, with its salt.
+    ///   - allowsUnauthenticated: whether settings are found out that do not authenticate pages, such as those of SQLCipher
+    ///     1. Default false: the new store would vouch for what somebody without the key may have changed in the old one.
     ///   - newSettings: what it is to have. Default: those of SQLCipher 4.
     ///   - newKey: `nil`, the default, keeps the key.
     ///   - busyTimeout: seconds to wait for others to release the store.
@@ -26,6 +29,7 @@ public struct StoreMigration: Sendable {
         path: String,
         key: Key,
         from oldSettings: CipherSettings? = nil,
+        allowsUnauthenticated: Bool = false,
         to newSettings: CipherSettings = .init(),
         newKey: Key? = nil,
         busyTimeout: Double = 0,
@@ -35,6 +39,7 @@ public struct StoreMigration: Sendable {
         self.key = key
         self.newKey = newKey ?? key
         self.oldSettings = oldSettings
+        self.allowsUnauthenticated = allowsUnauthenticated
         self.newSettings = newSettings
         self.busyTimeout = busyTimeout
         self.ignoresUnseenUsers = ignoresUnseenUsers
@@ -75,7 +80,11 @@ public struct StoreMigration: Sendable {
     }
 
     private func foundSettings() throws(DatabaseError) -> CipherSettings {
-        let diagnosis = try StoreDiagnosis.examine(path: path, key: key)
+        let diagnosis = try StoreDiagnosis.examine(
+            path: path,
+            key: key,
+            allowsUnauthenticated: allowsUnauthenticated
+        )
         guard let settings = diagnosis.cipherSettings, diagnosis.damagedPages.isEmpty else {
             throw diagnosis.error
         }

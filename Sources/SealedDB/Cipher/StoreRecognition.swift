@@ -4,6 +4,11 @@ struct StoreRecognition {
     let connection: Connection
     let key: Key
     let settings: CipherSettings
+    /// Whether formats are tried whose pages have no authentication code, if the settings are not such themselves.
+    ///
+    /// Whoever can write the file, and has no key, can turn every store into one of such a format: the ciphertext stays
+    /// where it is, and can be exchanged page by page.
+    var triesUnauthenticated = false
 
     /// How much may be spent on it.
     enum Effort {
@@ -105,6 +110,10 @@ struct StoreRecognition {
 
     /// Everything that can differ under one derived key, the likeliest first.
     private func variants(of derivation: CipherParameters) -> [CipherParameters] {
+        allVariants(of: derivation).filter { $0.usesHMAC || triesUnauthenticated || !settings.parameters.usesHMAC }
+    }
+
+    private func allVariants(of derivation: CipherParameters) -> [CipherParameters] {
         var result = [derivation]
         if key.form != .passphrase {
             result += [CipherSettings.sqlCipher4, .sqlCipher3, .sqlCipher1].map { preset in

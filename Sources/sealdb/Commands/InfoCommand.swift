@@ -30,6 +30,9 @@ struct InfoCommand: ParsableCommand {
     @OptionGroup(title: "Cipher settings; they are found out but for a plaintext header")
     var cipherOptions: CipherOptions
 
+    @OptionGroup
+    var unauthenticatedOptions: UnauthenticatedOptions
+
     @Flag(help: "Print JSON: one object, or for several stores one on each line.")
     var json = false
 
@@ -49,6 +52,7 @@ struct InfoCommand: ParsableCommand {
         let isGiven = keyOptions.choice.isGiven || keyTable.isGiven
         let keys = isGiven ? try keyTable.assignment(keyOptions.choice, map, stores) : nil
         let settings = try cipherOptions.settings
+        let search = Search(settings: settings, allowsUnauthenticated: unauthenticatedOptions.allowUnauthenticated)
         let work = StoreWork(
             list: list,
             batchOptions: batchOptions,
@@ -56,7 +60,7 @@ struct InfoCommand: ParsableCommand {
             printsJSON: json,
             doneText: "examined"
         ) { store, _ in
-            let result = try InfoCommand.result(store, keys, settings)
+            let result = try InfoCommand.result(store, keys, search)
             return StoreReport(text: .block(FieldList(InfoCommand.rows(result)).text), content: result)
         }
         try work.run(stores)
@@ -80,11 +84,16 @@ struct InfoCommand: ParsableCommand {
         }
     }
 
-    private static func result(_ store: StoreItem, _ keys: KeyAssignment?, _ settings: CipherSettings) throws -> Result
-    {
-        guard let keys else { return try result(store.path, key: nil, settings) }
+    /// What a store is looked at with.
+    private struct Search: Sendable {
+        let settings: CipherSettings
+        let allowsUnauthenticated: Bool
+    }
+
+    private static func result(_ store: StoreItem, _ keys: KeyAssignment?, _ search: Search) throws -> Result {
+        guard let keys else { return try result(store.path, key: nil, search) }
         return try keys.withKey(of: store) { key, fromRing in
-            var result = try result(store.path, key: key, settings)
+            var result = try result(store.path, key: key, search)
             if let (ring, id) = fromRing, result.info.details != nil {
                 result.keyID = id
                 result.needsRotation = id != ring.activeID
@@ -93,8 +102,13 @@ struct InfoCommand: ParsableCommand {
         }
     }
 
-    private static func result(_ path: String, key: Key?, _ settings: CipherSettings) throws -> Result {
-        let diagnosis = try StoreDiagnosis.examine(path: path, key: key, cipherSettings: settings)
+    private static func result(_ path: String, key: Key?, _ search: Search) throws -> Result {
+        let diagnosis = try StoreDiagnosis.examine(
+            path: path,
+            key: key,
+            cipherSettings: search.settings,
+            allowsUnauthenticated: search.allowsUnauthenticated
+        )
         switch diagnosis.finding {
         case .opens, .olderFormat, .otherSettings: break
         case .notPermitted: throw diagnosis.error
@@ -102,7 +116,7 @@ struct InfoCommand: ParsableCommand {
         case _ where key == nil: break
         default: throw diagnosis.error
         }
-        let settings = diagnosis.cipherSettings ?? settings
+        let settings = diagnosis.cipherSettings ?? search.settings
         // A truncated plaintext database has nothing inside that could be counted on.
         let isReadable = diagnosis.finding != .truncated
         let info =

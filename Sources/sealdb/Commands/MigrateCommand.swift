@@ -6,8 +6,10 @@ struct MigrateCommand: ParsableCommand {
         commandName: "migrate",
         abstract: "Bring a store to SQLCipher 4's format, or to other cipher settings.",
         discussion: """
-            What the store has now is found out by itself, for SQLCipher 1, 2 and 3 and for other settings; a plaintext \
-            header must be given. Writes a copy beside the store, compares everything in it with the store, and puts it \
+            What the store has now is found out by itself, for SQLCipher 2 and 3 and for other settings; a plaintext \
+            header must be given. Formats without page authentication, such as SQLCipher 1, are tried only with \
+            --allow-unauthenticated: whoever could write the file, also without the key, can have made one of them of it, \
+            with pages exchanged, and the new store would vouch for that. Writes a copy beside the store, compares everything in it with the store, and puts it \
             in the store's place in one step, as "sealdb rotate" does. The key stays. A store that is as it is to be is \
             left alone (exit 0).
 
@@ -30,6 +32,9 @@ struct MigrateCommand: ParsableCommand {
 
     @OptionGroup(title: "Cipher settings that the store has; without any of these they are found out")
     var cipherOptions: CipherOptions
+
+    @OptionGroup
+    var unauthenticatedOptions: UnauthenticatedOptions
 
     @OptionGroup(title: "Cipher settings that it is to have; without any of these SQLCipher 4's")
     var newCipherOptions: NewCipherOptions
@@ -62,6 +67,7 @@ struct MigrateCommand: ParsableCommand {
         let keys = try keyTable.assignment(keyOptions.choice, map, stores)
         let migration = Migration(
             old: try cipherOptions.givenSettings,
+            allowsUnauthenticated: unauthenticatedOptions.allowUnauthenticated,
             new: newCipherOptions.settings,
             isDryRun: dryRun,
             lockWait: lockOptions.lockWait,
@@ -81,6 +87,7 @@ struct MigrateCommand: ParsableCommand {
     private struct Migration: Sendable {
         /// `nil` to find them out.
         let old: CipherSettings?
+        let allowsUnauthenticated: Bool
         let new: CipherSettings
         let isDryRun: Bool
         let lockWait: Double
@@ -118,7 +125,11 @@ struct MigrateCommand: ParsableCommand {
         }
 
         private func found(_ path: String, key: Key) throws -> CipherSettings {
-            let diagnosis = try StoreDiagnosis.examine(path: path, key: key)
+            let diagnosis = try StoreDiagnosis.examine(
+                path: path,
+                key: key,
+                allowsUnauthenticated: allowsUnauthenticated
+            )
             guard let settings = diagnosis.cipherSettings, diagnosis.damagedPages.isEmpty else {
                 throw diagnosis.error
             }

@@ -73,9 +73,12 @@ struct VerifyCommand: ParsableCommand {
     }
 
     private static func report(_ report: IntegrityReport, of store: StoreItem) -> StoreReport {
+        let verdict =
+            report.isAuthenticated
+            ? "sound" : "not authenticated, so that changes cannot be found out; the structure holds"
         let lines =
             report.isSound
-            ? ["\(TerminalText.escaped(store.name)): sound, \(report.pageCount) pages"]
+            ? ["\(TerminalText.escaped(store.name)): \(verdict), \(report.pageCount) pages"]
             : report.damagedPages.map { "page \($0): damaged" }
                 + report.structureProblems.map { TerminalText.escaped($0) }
         let failure = Failure(

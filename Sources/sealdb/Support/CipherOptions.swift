@@ -50,6 +50,14 @@ struct CipherOptions: ParsableArguments {
     }
 }
 
+struct UnauthenticatedOptions: ParsableArguments {
+    @Flag(
+        help:
+            "Try formats without page authentication too, such as SQLCipher 1. Trust them only if nobody else could write the file."
+    )
+    var allowUnauthenticated = false
+}
+
 /// The same for what a store is to be converted to.
 struct NewCipherOptions: ParsableArguments {
     @Option(help: ArgumentHelp("New: bytes per page.", valueName: "bytes"))

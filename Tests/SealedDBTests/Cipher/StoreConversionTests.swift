@@ -44,7 +44,8 @@ struct StoreConversionTests {
 
         // A raw key has no rounds.
         if !["SQLCipher 4", "few rounds"].contains(format.testDescription) {
-            try StoreMigration(path: directory.file("db"), key: key).run()
+            let isUnauthenticated = !format.isAuthenticated
+            try StoreMigration(path: directory.file("db"), key: key, allowsUnauthenticated: isUnauthenticated).run()
         }
         let migrated = try open("db", key: key)
         #expect(try RichDatabase.contents(of: migrated) == contents)

@@ -52,7 +52,18 @@ struct StoreDiagnosisTests {
         try format.make(directory.file("db"), key: key)
         let before = try directory.bytes("db")
         #expect(try finding(key: key.key(), settings: format.settings) == .opens)
-        let diagnosis = try StoreDiagnosis.examine(path: directory.file("db"), key: key.key())
+        if !format.isAuthenticated { #expect(try finding(key: key.key()) == .wrongKey) }
+        let diagnosis = try StoreDiagnosis.examine(
+            path: directory.file("db"),
+            key: key.key(),
+            allowsUnauthenticated: !format.isAuthenticated
+        )
+        #expect(diagnosis.isAuthenticated == format.isAuthenticated)
+        #expect(
+            diagnosis.explanation.contains("the key is right")
+                == (diagnosis.finding != .opens && format.isAuthenticated)
+        )
+        #expect(diagnosis.explanation.contains("is not authenticated") != format.isAuthenticated)
         let isCurrent = format.testDescription == "SQLCipher 4"
         // For a raw key the number of rounds makes no difference.
         let isSame = isCurrent || (format.testDescription == "few rounds" && key != .passphrase)
@@ -70,19 +81,44 @@ struct StoreDiagnosisTests {
         #expect(try finding(key: .testing(9)) == .wrongKey)
     }
 
-    @Test(arguments: FixtureFormat.olderFormats, FixtureKey.allCases)
+    @Test(arguments: FixtureFormat.olderFormats.filter(\.isAuthenticated), FixtureKey.allCases)
     func openingNamesTheOlderFormat(format: FixtureFormat, key: FixtureKey) throws {
         try format.make(directory.file("db"), key: key)
         try expect(.olderFormat, opening: .olderFormat, key.key())
         #expect(try openingError(key.key()).message.contains("SQLCipher"))
     }
 
-    @Test(arguments: FixtureFormat.oddSettings.filter { $0.testDescription != "few rounds" })
+    @Test(arguments: FixtureFormat.oddSettings.filter { $0.testDescription != "few rounds" && $0.isAuthenticated })
     func openingNamesOtherSettings(format: FixtureFormat) throws {
         try format.make(directory.file("db"), key: .raw)
         try expect(.otherSettings, opening: .otherSettings, .testing(0x5a))
         // What costs a derivation is left to an explicit examination, and the error says so.
         #expect(try openingError(.passphrase("wrong")).message.contains("sealdb info"))
+    }
+
+    /// Somebody without the key drops the authentication codes, puts each IV where a format without them has it, and
+    /// exchanges pages.
+    @Test func storeThatWasTurnedIntoOneWithoutAuthentication() throws {
+        try Database.testing(directory.file("db")).fill(rows: 300)
+        var bytes = try [UInt8](directory.bytes("db"))
+        for start in stride(from: 0, to: bytes.count, by: 4096) {
+            let iv = bytes[start + 4016..<start + 4032]
+            bytes.replaceSubrange(start + 4080..<start + 4096, with: iv)
+        }
+        let (third, fourth) = (bytes[8192..<12288], bytes[12288..<16384])
+        bytes.replaceSubrange(8192..<16384, with: fourth + third)
+        try write("db", bytes)
+        let key = try Key.testing(1)
+        try expect(.wrongKey, opening: .wrongKey, key)
+        let path = directory.file("db")
+        let error = #expect(throws: DatabaseError.self) { try StoreMigration(path: path, key: key).run() }
+        #expect(error?.reason == .wrongKey && error?.message.contains("without page authentication") == true)
+        let diagnosis = try StoreDiagnosis.examine(path: path, key: key, allowsUnauthenticated: true)
+        #expect(diagnosis.finding == .otherSettings && !diagnosis.isAuthenticated)
+        #expect(diagnosis.explanation.contains("is not authenticated"))
+        let report = try IntegrityReport.verify(path: path, key: key, cipherSettings: .init(usesHMAC: false))
+        #expect(!report.isAuthenticated)
+        #expect(try directory.bytes("db") == Data(bytes))
     }
 
     @Test func wrongKey() throws {

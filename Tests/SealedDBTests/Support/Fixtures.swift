@@ -1,5 +1,6 @@
-import SealedDB
 import Testing
+
+@testable import SealedDB
 
 /// A form of key, as the shell and as this package take it.
 enum FixtureKey: String, CaseIterable, Sendable {
@@ -34,6 +35,9 @@ struct FixtureFormat: Sendable, CustomTestStringConvertible {
     let settings: CipherSettings
 
     static let salt = [UInt8](0..<16)
+
+    /// Whether pages have authentication codes.
+    var isAuthenticated: Bool { settings.parameters.usesHMAC }
 
     static let olderFormats: [FixtureFormat] = (1...3).map { version in
         FixtureFormat(
