@@ -74,6 +74,23 @@ static inline int sealeddb_file_size(sqlite3 *db, const char *schema, sqlite3_in
     return file->pMethods->xFileSize(file, size);
 }
 
+// Whether the index of the log of "main", which this connection has open, says that all frames are in the file.
+// https://www.sqlite.org/walformat.html#the_wal_index_header
+static inline int sealeddb_whole_log_is_in_file(sqlite3 *db, int *is_in_file) {
+    sqlite3_file *file = 0;
+    void volatile *region = 0;
+    *is_in_file = 0;
+    int rc = sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    if (rc != SQLITE_OK) return rc;
+    if (file == 0 || file->pMethods == 0 || file->pMethods->iVersion < 2) return SQLITE_NOTFOUND;
+    rc = file->pMethods->xShmMap(file, 0, 32768, 0, &region);
+    if (rc != SQLITE_OK) return rc;
+    // Without a region there is no log.
+    const volatile unsigned int *words = (const volatile unsigned int *)region;
+    *is_in_file = words == 0 || words[16 / 4] == words[96 / 4];
+    return SQLITE_OK;
+}
+
 // Whether closing the last connection moves the write-ahead log into the file and deletes it.
 static inline int sealeddb_set_checkpoint_on_close(sqlite3 *db, int on) {
     return sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, on ? 0 : 1, (int *)0);

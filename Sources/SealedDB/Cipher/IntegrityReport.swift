@@ -4,7 +4,7 @@ import Foundation
 public struct IntegrityReport: Sendable, Codable, Hashable {
     /// Path of the store, symbolic links followed.
     public let path: String
-    /// Bytes of the main file.
+    /// Bytes of the main file, with what is in its log.
     public let fileSize: Int64
     /// Bytes per page.
     public let pageSize: Int
@@ -22,9 +22,11 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
     /// page authentication, of which ``isSound`` says only that the structure holds.
     public let isAuthenticated: Bool
 
-    /// Checks every page's authentication code, the structure, and the size of the file, on a fresh connection.
+    /// Checks every page's authentication code, the structure, and the size of the file, and writes nothing.
     ///
-    /// Changes left in a write-ahead log are moved into the file first if nobody else has it open.
+    /// What stands in a write-ahead log, or in the journal of a transaction that was cut off, is checked in the place of
+    /// the file's own pages, as SQLite would read them. A store that is in use is checked as it stands at one moment; in
+    /// rollback-journal mode writers wait meanwhile.
     /// The codes are computed without SQLCipher, which computes those of the pages in use again while it reads them for
     /// the check of the structure. <https://www.sqlite.org/pragma.html#pragma_quick_check>
     /// - Parameters:
@@ -43,20 +45,20 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
     ) throws(DatabaseError) -> IntegrityReport {
         let opening = try StoreOpening.existing(path, key: key, settings: cipherSettings, busyTimeout: busyTimeout)
         let resolved = opening.path ?? path
-        let connection: Connection
+        let sealing = Sealing(key: key, settings: cipherSettings)
         do throws(DatabaseError) {
-            connection = try opening.open()
+            return try opening.look { connection throws(DatabaseError) in
+                try check(connection, path: resolved, sealing: sealing, isDeep: isDeep, progress: progress)
+            }
         } catch {
             // Opening does not spend seconds on telling a damaged first page from a wrong passphrase.
             guard error.reason == .wrongKey else { throw error }
             let diagnosis = try StoreDiagnosis.examine(path: resolved, key: key, cipherSettings: cipherSettings)
             throw diagnosis.finding == .opens ? error : diagnosis.error
         }
-        defer { connection.close() }
-        let sealing = Sealing(key: key, settings: cipherSettings)
-        return try check(connection, path: resolved, sealing: sealing, isDeep: isDeep, progress: progress)
     }
 
+    /// - Parameter connection: one that only looks, or to a file without a log.
     static func check(
         _ connection: Connection,
         path: String,
@@ -64,8 +66,6 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
         isDeep: Bool = false,
         progress: ((KeyRotation.Progress) throws -> Void)? = nil
     ) throws(DatabaseError) -> IntegrityReport {
-        // What is still in the log would be missed, or look damaged. Best effort: others may be reading.
-        _ = try? connection.integer("PRAGMA wal_checkpoint(TRUNCATE)")
         let totals = try PageTotals(of: connection)
         let fileSize = try connection.mainFileSize()
         var damagedPages: [Int64] = []

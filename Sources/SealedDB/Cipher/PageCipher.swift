@@ -48,6 +48,10 @@ struct PageCipher {
             && header[5...7] == [64, 32, 32]
     }
 
+    /// 2 for a store in WAL mode, 1 for others; `nil` where it cannot be decrypted.
+    /// <https://www.sqlite.org/fileformat.html#file_format_version_numbers>
+    func writeVersion(_ page: [UInt8]) -> UInt8? { decryptedHeader(page)?[18 - 16] }
+
     /// Pages that the database has by its own account; `nil` where it does not say.
     /// <https://www.sqlite.org/fileformat.html#in_header_database_size>
     func declaredPageCount(_ page: [UInt8]) -> Int64? {

@@ -67,7 +67,7 @@ struct PageScan {
     /// https://www.sqlite.org/fileformat.html#the_lock_byte_page
     static func lockPage(pageSize: Int) -> Int64 { 0x4000_0000 / Int64(pageSize) + 1 }
 
-    private func pageCipher() throws(DatabaseError) -> PageCipher {
+    func pageCipher() throws(DatabaseError) -> PageCipher {
         let salt: [UInt8]
         if let embedded = try key.embeddedSalt() {
             salt = embedded

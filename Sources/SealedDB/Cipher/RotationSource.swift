@@ -62,7 +62,7 @@ struct RotationSource {
 
     /// Reads the first pages into memory. Each page is read, written, and read for the check of its code and of the
     /// structure, at about the same cost.
-    func estimatedSeconds(_ sealing: Sealing) throws(DatabaseError) -> Double {
+    static func estimatedSeconds(_ connection: Connection, _ sealing: Sealing) throws(DatabaseError) -> Double {
         let memory = try StoreOpening(key: sealing.key, settings: sealing.settings).open()
         defer { memory.close() }
         let enough = DatabaseError(extendedCode: SQLITE_INTERRUPT, message: "That is enough.")

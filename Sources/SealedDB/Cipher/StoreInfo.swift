@@ -19,6 +19,7 @@ public struct StoreInfo: Sendable, Codable, Hashable {
         public let pageSize: Int
         public let pageCount: Int64
         public let freePages: Int64
+        /// `wal`, or `delete` for all other modes, of which the file knows nothing.
         public let journalMode: String
         public let userVersion: Int64
         public let applicationID: Int64
@@ -38,7 +39,7 @@ public struct StoreInfo: Sendable, Codable, Hashable {
     public let salt: String?
     public let details: Details?
 
-    /// Examines a file without changing it.
+    /// Examines a file, and writes nothing, not even beside it.
     /// - Parameter key: `nil` to say only what can be known without it.
     /// - Throws: ``DatabaseError`` with ``DatabaseError/Reason/noSuchFile``, or that of opening with a wrong key.
     ///   ``StoreDiagnosis`` tells more about a file that does not open.
@@ -101,14 +102,17 @@ public struct StoreInfo: Sendable, Codable, Hashable {
     }
 
     private static func details(_ opening: StoreOpening) throws(DatabaseError) -> Details {
-        let connection = try opening.open()
-        defer { connection.close() }
+        try opening.look { connection throws(DatabaseError) in try details(connection, opening) }
+    }
+
+    private static func details(_ connection: Connection, _ opening: StoreOpening) throws(DatabaseError) -> Details {
         let settings = opening.key == nil ? [] : try connection.texts("PRAGMA cipher_settings")
+        let sealing = Sealing(key: opening.key, settings: opening.settings)
         return Details(
             pageSize: Int(try connection.integer("PRAGMA page_size") ?? 0),
             pageCount: try connection.integer("PRAGMA page_count") ?? 0,
             freePages: try connection.integer("PRAGMA freelist_count") ?? 0,
-            journalMode: try connection.text("PRAGMA journal_mode") ?? "",
+            journalMode: try connection.storedJournalMode(sealing),
             userVersion: try connection.integer("PRAGMA user_version") ?? 0,
             applicationID: try connection.integer("PRAGMA application_id") ?? 0,
             tableCount: try connection.integer("SELECT count(*) FROM sqlite_schema WHERE type = 'table'") ?? 0,

@@ -18,6 +18,8 @@ struct StoreOpening {
     var takesLock = true
     /// Whether nobody else may have the file open from the first read on. https://www.sqlite.org/pragma.html#pragma_locking_mode
     var locksExclusively = false
+    /// Whether nothing is written, not even beside the file: see ``StoreView``.
+    var looks = false
     /// Whether there must be a database in the file, even if there is no key.
     var needsContents = false
     /// What a database in memory begins with.
@@ -29,9 +31,10 @@ struct StoreOpening {
             try Engine.requireCodec()
             try settings.validate(for: key)
         }
+        if !looks, isOnReadOnlyMedium { return try forLooking.open() }
         try refuseEmptied()
         if let key { try refuseForeignJournal(key) }
-        let connection = try lockedConnection()
+        let connection = try looks ? StoreView.connection(for: self) : lockedConnection()
         connection.enter()
         connection.allowsCipherStatements = allowsCipherStatements
         do throws(DatabaseError) {

@@ -22,11 +22,17 @@ struct StoreReplacement {
     }
 
     func plan() throws(DatabaseError) -> KeyRotation.Plan {
-        let source = try lockedSource()
-        defer { source.connection.close() }
-        var plan = source.plan
-        plan.estimatedSeconds = try source.estimatedSeconds(old)
-        return plan
+        do throws(DatabaseError) {
+            return try RotationSource.plan(
+                path: path,
+                sealing: old,
+                busyTimeout: busyTimeout,
+                oldFileSuffix: oldFileSuffix,
+                ignoresUnseenUsers: ignoresUnseenUsers
+            )
+        } catch {
+            throw error.adding(context: "\(words.name) did not begin, and the store is unchanged")
+        }
     }
 
     /// - Parameter prepared: a copy that was made while the store was in use. If somebody has written to the store since

@@ -50,7 +50,7 @@ public struct StoreRestore: Sendable {
     ///   ``DatabaseError/Reason/busy`` if somebody has the store open, this process included.
     @discardableResult
     public func run(progress: ((KeyRotation.Progress) throws -> Void)? = nil) throws(DatabaseError) -> Report {
-        let source = try StoreOpening.existing(backupPath, key: key, settings: settings).open()
+        let source = try StoreOpening.existing(backupPath, key: key, settings: settings).forLooking.open()
         defer { source.close() }
         let sealing = Sealing(key: key, settings: settings)
         guard let resolvedBackup = FileSystem.resolve(backupPath) else {

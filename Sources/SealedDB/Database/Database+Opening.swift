@@ -141,7 +141,7 @@ extension Database {
     private func applySettings(to connection: Connection, flags: Int32) throws(DatabaseError) {
         if let kibibytes = configuration.cacheSize { try connection.run("PRAGMA cache_size = \(-abs(kibibytes))") }
         let isFile = databasePath.map { !$0.isEmpty && $0 != ":memory:" } ?? false
-        if let mode = configuration.journalMode, isFile, flags & SQLITE_OPEN_READONLY == 0 {
+        if let mode = configuration.journalMode, isFile, !connection.isReadOnly {
             let effective = try connection.text("PRAGMA journal_mode = \(mode.rawValue)")
             guard effective == mode.rawValue else {
                 throw DatabaseError(

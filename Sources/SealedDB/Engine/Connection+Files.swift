@@ -32,6 +32,15 @@ extension Connection {
         return path?.isEmpty == true ? nil : path
     }
 
+    /// Whether all of the log is in the file too, or was when this connection's read transaction began: what is in the log
+    /// now is then nothing that is missing in the file.
+    func hasWholeLogInFile() throws(DatabaseError) -> Bool {
+        guard let handle else { throw .notOpen }
+        var isInFile: Int32 = 0
+        try check(sealeddb_whole_log_is_in_file(handle, &isInFile))
+        return isInFile != 0
+    }
+
     /// Whether nothing can be written to "main". https://www.sqlite.org/c3ref/db_readonly.html
     var isReadOnly: Bool { handle.map { sqlite3_db_readonly($0, "main") == 1 } ?? false }
 

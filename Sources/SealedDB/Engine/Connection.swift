@@ -29,6 +29,8 @@ final class Connection {
     var walFrameCount: Int32 = 0
     /// By the name of the attached file, in small letters; `main` for the file that is open. Given back at closing.
     var usageLocks: [String: UsageLock] = [:]
+    /// What it reads the file through, if it only looks at it.
+    var view: AnyObject?
     /// What closures of the caller threw, until it is met as a result code.
     var thrown = ThrownErrors()
     /// What SQLite calls meanwhile; kept as long as it may.

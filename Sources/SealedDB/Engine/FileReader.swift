@@ -30,7 +30,14 @@ final class FileReader {
     }
 
     deinit {
+        // Only read from.
         if descriptor >= 0 { close(descriptor) }
+    }
+
+    func size() throws(DatabaseError) -> Int64 {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw .system("Cannot examine \(path)", reason: .ioError) }
+        return Int64(status.st_size)
     }
 
     /// So many bytes; `nil` if there are fewer.

@@ -89,6 +89,31 @@ enum FileSystem {
         exists(path) || (errno != ENOENT && errno != ENOTDIR)
     }
 
+    /// Whether nobody can write to the file: its file system itself is mounted without the right to, and not only this
+    /// mount of it, and no other machine has it.
+    static func isOnReadOnlyMedium(_ path: String) -> Bool {
+        var status = statvfs()
+        var file = stat()
+        guard statvfs(path, &status) == 0, status.f_flag & UInt(ST_RDONLY) != 0, stat(path, &file) == 0,
+            // What cannot be told is no.
+            let mounts = try? String(contentsOfFile: "/proc/self/mountinfo", encoding: .utf8)
+        else { return false }
+        // https://man7.org/linux/man-pages/man3/makedev.3.html
+        let number = UInt64(file.st_dev)
+        let (major, minor) = (number >> 8 & 0xfff | number >> 32 & ~0xfff, number & 0xff | number >> 12 & ~0xff)
+        let device = "\(major):\(minor)"
+        let shared = ["nfs", "cifs", "smb", "9p", "virtiofs", "ceph", "fuse", "afs", "gfs", "ocfs", "overlay"]
+        // 36 35 98:0 /root /mount ro,noatime shared:1 - ext4 /dev/sda1 ro,errors=continue
+        for line in mounts.split(separator: "\n") {
+            let fields = line.split(separator: " ")
+            guard fields.count > 2, fields[2] == device, let dash = fields.firstIndex(of: "-"), fields.count > dash + 3
+            else { continue }
+            let kind = fields[dash + 1]
+            return fields[dash + 3].split(separator: ",").contains("ro") && !shared.contains { kind.hasPrefix($0) }
+        }
+        return false
+    }
+
     /// What is in a directory; `nil`, with `errno`, if that cannot be read.
     static func names(in directory: String) -> [String]? {
         guard let stream = opendir(directory) else { return nil }

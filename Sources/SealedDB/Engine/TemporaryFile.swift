@@ -39,10 +39,12 @@ package enum TemporaryFile {
     /// Paths of regular files, made by this user or given to the owner of the other file.
     private static func leftovers(of target: String) -> [String] {
         let directory = FileSystem.directory(of: target)
+        // In a directory that cannot be read nothing is found, and nothing removed.
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
         let candidates = names.filter { isName($0, beside: target) }.map { "\(directory)/\($0)" }
         guard !candidates.isEmpty else { return [] }
         var owners = [geteuid()]
+        // A file that is not there yet has no owner.
         if let status = try? FileSystem.status(target) { owners.append(status.st_uid) }
         return candidates.filter { path in
             var status = stat()

@@ -93,6 +93,13 @@ final class UsageLock {
         }
     }
 
+    /// Refuses early where ``exclusive(_:timeout:)`` would, and makes nothing.
+    static func requirePlace(_ store: String) throws(DatabaseError) {
+        var status = stat()
+        guard lstat(path(ofStore: store), &status) == 0 else { return }
+        guard status.st_mode & S_IFMT == S_IFREG, status.st_size == 0 else { throw unavailable(store, EEXIST) }
+    }
+
     private static func unavailable(_ store: String, _ number: Int32) -> DatabaseError {
         guard number == EEXIST else {
             return .system("Cannot lock \(path(ofStore: store))", reason: .cannotCreate, number: number)
@@ -100,7 +107,8 @@ final class UsageLock {
         return DatabaseError(
             extendedCode: SQLITE_CANTOPEN,
             reason: .cannotCreate,
-            message: "\(path(ofStore: store)) is not empty, so it is no lock file of SealedDB. Move it away."
+            message:
+                "\(path(ofStore: store)) is no lock file of SealedDB, because it is not an empty file. Move it away."
         )
     }
 
@@ -154,10 +162,10 @@ final class UsageLock {
                 do throws(Unavailable) {
                     if try isLockFile(descriptor) { return descriptor }
                 } catch {
-                    close(descriptor)
+                    close(descriptor)  // Nothing was written.
                     throw error
                 }
-                close(descriptor)
+                close(descriptor)  // As above.
                 throw .failed(EEXIST)
             }
             guard errno == ENOENT else { throw .failed(errno) }
@@ -221,7 +229,7 @@ final class UsageLock {
 }
 
 /// Waits between attempts, longer each time, until a time is over.
-private struct Patience {
+struct Patience {
     private let deadline: UInt64
     private var pause: UInt64 = 1_000_000
 
@@ -235,7 +243,8 @@ private struct Patience {
         let now = DispatchTime.now().uptimeNanoseconds
         guard now < deadline else { return false }
         var duration = timespec(tv_sec: 0, tv_nsec: Int(min(pause, deadline - now)))
-        nanosleep(&duration, nil)
+        // A signal may cut it short: then it is looked sooner.
+        _ = nanosleep(&duration, nil)
         pause = min(pause * 2, 100_000_000)
         return true
     }

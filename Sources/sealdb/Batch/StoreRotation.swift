@@ -45,7 +45,7 @@ struct StoreRotation: Sendable {
 
     /// Checks all that a rotation needs, and writes nothing.
     func plan(_ store: StoreItem) throws -> Result {
-        try attempt(store) { rotation in .planned(try rotation.plan()) }
+        try attempt(store, isLooking: true) { rotation in .planned(try rotation.plan()) }
     }
 
     /// - Parameter isThoughtDone: whether to look for the new key first.
@@ -54,13 +54,17 @@ struct StoreRotation: Sendable {
         isThoughtDone: Bool = false,
         progress: @escaping (KeyRotation.Progress) throws -> Void
     ) throws -> Result {
-        try attempt(store) { rotation in
+        try attempt(store, isLooking: false) { rotation in
             if isThoughtDone, try rotation.isDone() { return .unchanged(id: nil) }
             return .changed(try rotation.run(progress: progress))
         }
     }
 
-    private func attempt(_ store: StoreItem, _ body: (KeyRotation) throws -> Result) throws -> Result {
+    private func attempt(
+        _ store: StoreItem,
+        isLooking: Bool,
+        _ body: (KeyRotation) throws -> Result
+    ) throws -> Result {
         var newKey: Key?
         return try old.withKey(of: store) { key, fromRing in
             let target = try newKey ?? self.newKey(of: store, fromRing?.ring)
@@ -69,7 +73,7 @@ struct StoreRotation: Sendable {
                 guard let id = fromRing?.id, new == nil else {
                     throw Failure(.usage, "The new key is the old one. The store is unchanged.")
                 }
-                try Store.openReadOnly(store.path, key: key, settings: settings, lockWait: lockWait).close()
+                try require(key, of: store)
                 return .unchanged(id: id)
             }
             let rotation = KeyRotation(
@@ -85,10 +89,20 @@ struct StoreRotation: Sendable {
                 return try body(rotation)
             } catch let error as DatabaseError where [.wrongKey, .alreadyExists].contains(error.reason) {
                 // Done before, by a run whose end nobody saw, and which may have kept the old file.
-                guard try rotation.isDone() else { throw error }
+                if isLooking {
+                    // Why it has not that key either is of no interest.
+                    guard (try? require(target, of: store)) != nil else { throw error }
+                } else {
+                    guard try rotation.isDone() else { throw error }
+                }
                 return .unchanged(id: nil)
             }
         }
+    }
+
+    /// Writes nothing.
+    private func require(_ key: Key, of store: StoreItem) throws {
+        _ = try StoreInfo.inspect(path: store.path, key: key, cipherSettings: settings)
     }
 
     private func newKey(of store: StoreItem, _ ring: KeyRing?) throws -> Key {

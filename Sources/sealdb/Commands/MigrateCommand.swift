@@ -102,7 +102,7 @@ struct MigrateCommand: ParsableCommand {
             let name = TerminalText.escaped(store.name)
             if old.isSame(as: new) {
                 // Not believed, but tried.
-                try Store.openReadOnly(store.path, key: key, settings: old, lockWait: lockWait).close()
+                _ = try StoreInfo.inspect(path: store.path, key: key, cipherSettings: old)
                 let line = "\(name): has these settings already (\(new)); nothing was changed"
                 return StoreReport(text: .lines([line]), isUnchanged: true)
             }

@@ -112,7 +112,7 @@ struct UsageLockTests {
                     mode == .shared
                     ? try UsageLock.shared(store, timeout: 0) : try UsageLock.exclusive(store, timeout: 0)
             }
-            #expect(error?.reason == .cannotCreate && error?.message.contains("db-sealdb-lock is not empty") == true)
+            #expect(error?.reason == .cannotCreate && error?.message.contains("db-sealdb-lock is no lock file") == true)
         }
         #expect(try directory.bytes("db-sealdb-lock") == Data([1, 2, 3]))
     }
