@@ -14,6 +14,8 @@
 
 static const int sealeddb_has_codec = 0;
 
+static inline int sealeddb_watches_pages(void) { return 0; }
+
 static inline int sealeddb_key(sqlite3 *db, const void *key, int count) {
     (void)db; (void)key; (void)count;
     return SQLITE_MISUSE;

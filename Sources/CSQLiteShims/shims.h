@@ -6,7 +6,9 @@
 
 // The oldest library that has all functions which are called here; whoever calls a newer one raises it. It depends on
 // the headers alone, so a library that is updated, or goes back to the one before, is still good.
-#if SQLITE_VERSION_NUMBER >= 3038000
+#if SQLITE_VERSION_NUMBER >= 3039000
+static const int sealeddb_oldest_version_number = 3039000;
+#elif SQLITE_VERSION_NUMBER >= 3038000
 static const int sealeddb_oldest_version_number = 3038000;
 #else
 static const int sealeddb_oldest_version_number = 3036000;
@@ -96,6 +98,11 @@ static inline int sealeddb_set_checkpoint_on_close(sqlite3 *db, int on) {
     return sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, on ? 0 : 1, (int *)0);
 }
 
+// Sets a switch of sqlite3_db_config that is on or off, or asks for it with -1; SQLITE_ERROR for one that is not there.
+static inline int sealeddb_switch(sqlite3 *db, int number, int on, int *value) {
+    return sqlite3_db_config(db, number, on, value);
+}
+
 // 1 when the path of "main" no longer names the file that this connection has open.
 static inline int sealeddb_main_file_has_moved(sqlite3 *db, int *moved) {
     return sqlite3_file_control(db, "main", SQLITE_FCNTL_HAS_MOVED, moved);
@@ -115,6 +122,60 @@ static inline fts5_api *sealeddb_fts5_api(sqlite3 *db) {
     sqlite3_finalize(stmt);
     return api;
 }
+
+// Whether a write-ahead log has a frame of this page that is all zeros. https://www.sqlite.org/fileformat.html#walformat
+static inline int sealeddb_log_holds_zeros(sqlite3_file *log, unsigned int page, unsigned char *buffer, int page_size) {
+    unsigned char header[32], frame[24];
+    sqlite3_int64 size = 0;
+    if (log->pMethods->xFileSize(log, &size) != SQLITE_OK || size < 32) return 0;
+    if (log->pMethods->xRead(log, header, 32, 0) != SQLITE_OK) return 0;
+    if (header[0] != 0x37 || header[1] != 0x7f || header[2] != 0x06) return 0;
+    for (sqlite3_int64 start = 32; start + 24 + page_size <= size; start += 24 + page_size) {
+        if (log->pMethods->xRead(log, frame, 24, start) != SQLITE_OK) return 0;
+        // From here on the frames are those of an earlier log.
+        for (int i = 0; i < 8; i++) if (frame[8 + i] != header[16 + i]) return 0;
+        unsigned int number = (unsigned int)frame[0] << 24 | frame[1] << 16 | frame[2] << 8 | frame[3];
+        if (number != page) continue;
+        if (log->pMethods->xRead(log, buffer, page_size, start + 24) != SQLITE_OK) return 0;
+        int i = 0;
+        while (i < page_size && buffer[i] == 0) i++;
+        if (i == page_size) return 1;
+    }
+    return 0;
+}
+
+// Whether a file of the connection, or its log, has this page, all of it zeros: no page that was written with a key is.
+// Before 3.39 SQLite does not tell the names of its databases, and this is not asked.
+static inline int sealeddb_stored_as_zeros(sqlite3 *db, unsigned int page, int page_size) {
+#if SQLITE_VERSION_NUMBER >= 3039000
+    unsigned char *buffer = (unsigned char *)sqlite3_malloc(page_size);
+    // Then it is a failure too, which is what not knowing means.
+    if (buffer == 0) return 1;
+    int found = 0;
+    const char *schema;
+    for (int i = 0; !found && (schema = sqlite3_db_name(db, i)) != 0; i++) {
+        sqlite3_file *file = 0, *log = 0;
+        sqlite3_int64 size = 0, offset = (sqlite3_int64)(page - 1) * page_size;
+        if (sqlite3_file_control(db, schema, SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK) continue;
+        if (file == 0 || file->pMethods == 0) continue;
+        if (file->pMethods->xFileSize(file, &size) == SQLITE_OK && offset + page_size <= size
+            && file->pMethods->xRead(file, buffer, page_size, offset) == SQLITE_OK) {
+            int j = 0;
+            while (j < page_size && buffer[j] == 0) j++;
+            found = j == page_size;
+        }
+        if (found || sqlite3_file_control(db, schema, SQLITE_FCNTL_JOURNAL_POINTER, &log) != SQLITE_OK) continue;
+        if (log != 0 && log->pMethods != 0) found = sealeddb_log_holds_zeros(log, page, buffer, page_size);
+    }
+    sqlite3_free(buffer);
+    return found;
+#else
+    (void)db; (void)page; (void)page_size;
+    return 0;
+#endif
+}
+
+static inline int sealeddb_knows_database_names(void) { return SQLITE_VERSION_NUMBER >= 3039000; }
 
 static inline const void *sealeddb_address_of_open(void) { return (const void *)&sqlite3_open_v2; }
 static inline const void *sealeddb_address_of_prepare(void) { return (const void *)&sqlite3_prepare_v3; }

@@ -19,5 +19,6 @@ import Testing
         #expect(report.isEncrypting == isEncrypting)
         #expect(report.sqliteVersion == EngineInfo.current().sqliteVersion)
         #expect(report.checks.allSatisfy { $0.passed })
+        #expect(report.noticesDamagedPages == isEncrypting)
     }
 }

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "provider.h"
+
 // Base address of the shared object that holds the address, or NULL; the object's path is copied to `path`.
 const void *sealeddb_object_of(const void *address, char *path, size_t capacity);
 

@@ -22,6 +22,12 @@ public struct EngineInfo: Sendable, Codable, Hashable {
     public let compileOptions: [String]
     /// Empty in the plain build.
     public let checks: [Check]
+    /// Whether every call that reads a page with a wrong authentication code fails, with
+    /// ``DatabaseError/Reason/damaged``. If not, SQLCipher alone looks: it can give out the last page that a statement
+    /// reads as zeros, without an error.
+    public let noticesDamagedPages: Bool
+    /// Why not; `nil` if it does.
+    public let damagedPagesDetail: String?
     /// Bytes that the process may lock in memory (`RLIMIT_MEMLOCK`); `nil` for no limit. Each key takes two pages, and two more while in use.
     public let memoryLockLimit: Int64?
 
@@ -42,6 +48,8 @@ public struct EngineInfo: Sendable, Codable, Hashable {
             cipherProviderVersion: (try? connection?.text("PRAGMA cipher_provider_version")) ?? nil,
             compileOptions: Engine.compileOptions,
             checks: checks,
+            noticesDamagedPages: isTrusted && Engine.pageWatchProblem == nil,
+            damagedPagesDetail: Engine.pageWatchProblem,
             memoryLockLimit: limit < 0 ? nil : limit
         )
     }

@@ -10,11 +10,27 @@ struct PageCopy {
         afterStep: (Backup) throws(DatabaseError) -> Void = { _ in }
     ) throws(DatabaseError) {
         try trusted(requireSameForm)
-        try Backup.copy(from: source, to: target, pagesPerStep: pagesPerStep, afterStep: afterStep)
+        if let between = try intermediate() {
+            defer { between.close() }
+            try Backup.copy(from: source, to: between, pagesPerStep: pagesPerStep, afterStep: afterStep)
+            try Backup.copy(from: between, to: target, pagesPerStep: -1) { _ in }
+        } else {
+            try Backup.copy(from: source, to: target, pagesPerStep: pagesPerStep, afterStep: afterStep)
+        }
         try trusted(verify)
     }
 
-    private func trusted(_ body: () throws(DatabaseError) -> Void) throws(DatabaseError) {
+    /// What is in memory cannot be rolled back when the last page of the source proves damaged. It is replaced by a copy
+    /// of which all pages are known.
+    private func intermediate() throws(DatabaseError) -> Connection? {
+        guard target.mainFilePath == nil, source.mainFilePath != nil,
+            var parameters = try trusted({ () throws(DatabaseError) in try target.cipherParameters() })
+        else { return nil }
+        parameters.plaintextHeaderSize = 0
+        return try StoreOpening(key: .random(), settings: parameters.settings()).open()
+    }
+
+    private func trusted<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
         try source.trusted { () throws(DatabaseError) in try target.trusted(body) }
     }
 

@@ -34,9 +34,12 @@ extension Database {
                 do {
                     try progress?(state)
                 } catch {
+                    let isComplete = backup.remainingPages == 0
                     let error = DatabaseError.thrown(
                         error,
-                        message: "The caller cancelled the backup; the destination is as it was before.",
+                        message: isComplete
+                            ? "The caller cancelled the backup when it was complete; the destination has all of it."
+                            : "The caller cancelled the backup; the destination is as it was before.",
                         code: SQLITE_INTERRUPT,
                         reason: .interrupted
                     )

@@ -1,7 +1,9 @@
+internal import CSealedDBSystem
 internal import SQLiteEngine
 
 /// A copy of all pages from one connection to another. https://www.sqlite.org/c3ref/backup_finish.html
 final class Backup: ConnectionHandle {
+    private weak var source: Connection?
     /// Keeps the target until SQLite has let go of it, which may be on another thread and later.
     private final class Running {
         let pointer: OpaquePointer
@@ -31,7 +33,7 @@ final class Backup: ConnectionHandle {
             target.end(backup)
             source.end(backup)
         }
-        var isUnfinished = true
+        var isUnfinished = try backup.step(pages: 0)
         while isUnfinished {
             isUnfinished = try backup.step(pages: pagesPerStep)
             try afterStep(backup)
@@ -52,6 +54,7 @@ final class Backup: ConnectionHandle {
         }
         guard let pointer = sqlite3_backup_init(to, "main", from, "main") else { throw target.error() }
         running = Running(pointer: pointer, target: target)
+        self.source = source
         source.register(self)
     }
 
@@ -62,20 +65,37 @@ final class Backup: ConnectionHandle {
 
     static func end(_ pointer: OpaquePointer) -> Int32 {
         let running = Unmanaged<Running>.fromOpaque(UnsafeRawPointer(pointer)).takeRetainedValue()
-        // The result repeats the last step's, which was reported then.
-        sqlite3_backup_finish(running.pointer)
+        // Its result is that of the last step, which was looked at. https://www.sqlite.org/c3ref/backup_finish.html
+        _ = PageWatch.during(running.target.handle) { sqlite3_backup_finish(running.pointer) }
         return SQLITE_OK
     }
 
-    /// Copies some pages; false when all are there. Waits for locks as long as the busy timeouts of the connections allow.
+    /// Copies so many pages or, for a negative number, all; false when all are there. Waits for locks as long as the busy
+    /// timeouts of the connections allow.
+    ///
+    /// The last page comes alone, when all others are known to be as they were written: with it the target's transaction
+    /// is committed. If it is damaged, no page of an encrypted file can be written any more, and it is rolled back.
     func step(pages: Int32) throws(DatabaseError) -> Bool {
-        guard let pointer else {
+        let remaining = remainingPages
+        guard remaining > 1, pages < 0 || Int64(pages) >= remaining else { return try copy(pages) }
+        guard try copy(Int32(clamping: remaining - 1)) else { return false }
+        // Begun anew, if somebody else has written in between.
+        return remainingPages == 1 ? try copy(1) : pages < 0 ? try step(pages: pages) : true
+    }
+
+    private func copy(_ pages: Int32) throws(DatabaseError) -> Bool {
+        guard let pointer, let source else {
             throw DatabaseError(
                 extendedCode: SQLITE_ABORT,
                 message: "A database was closed while it was copied. The destination is as it was before."
             )
         }
-        let code = sqlite3_backup_step(pointer, pages)
+        // It has no result.
+        sealeddb_stop_writing_after_failure(1)
+        // Nor here.
+        defer { sealeddb_stop_writing_after_failure(0) }
+        let code = source.watchingPages { sqlite3_backup_step(pointer, pages) }
+        if let failure = source.takeReadFailure() { throw failure }
         guard code == SQLITE_OK || code == SQLITE_DONE else {
             let text = String(cString: sqlite3_errstr(code))
             throw DatabaseError(extendedCode: code, message: "Copying stopped: \(text).")

@@ -24,7 +24,17 @@ final class BlobHandle: ConnectionHandle {
         self.database = database
         self.table = table
         self.rowID = rowID
-        try connection.check(sqlite3_blob_open(handle, database, table, column, rowID, isWritable ? 1 : 0, &pointer))
+        let code = connection.watchingPages {
+            sqlite3_blob_open(handle, database, table, column, rowID, isWritable ? 1 : 0, &pointer)
+        }
+        do throws(DatabaseError) {
+            try connection.check(code)
+        } catch {
+            // Open, if SQLite has not noticed that a page is damaged. Nothing was written to it.
+            sqlite3_blob_close(pointer)
+            pointer = nil
+            throw error
+        }
         connection.register(self)
     }
 
@@ -41,7 +51,9 @@ final class BlobHandle: ConnectionHandle {
     /// Ends it, and with it the transaction that it may have begun, whose commit can fail.
     func close() throws(DatabaseError) {
         try connection.requireNoHook()
-        let code = connection.ending(self) { claimed in claimed.first.map { sqlite3_blob_close($0) } ?? SQLITE_OK }
+        let code = connection.ending(self) { claimed in
+            claimed.first.map { pointer in connection.watchingPages { sqlite3_blob_close(pointer) } } ?? SQLITE_OK
+        }
         connection.settleChanges()
         try connection.check(code)
     }
@@ -50,18 +62,27 @@ final class BlobHandle: ConnectionHandle {
 
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws(DatabaseError) {
         let pointer = try usable(offset, buffer.count)
-        try check(sqlite3_blob_read(pointer, buffer.baseAddress, Int32(buffer.count), Int32(offset)))
+        let code = connection.watchingPages {
+            sqlite3_blob_read(pointer, buffer.baseAddress, Int32(buffer.count), Int32(offset))
+        }
+        // Those bytes were never stored.
+        if code != SQLITE_OK { buffer.initializeMemory(as: UInt8.self, repeating: 0) }
+        try check(code)
     }
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) throws(DatabaseError) {
         let pointer = try usable(offset, bytes.count)
-        try check(sqlite3_blob_write(pointer, bytes.baseAddress, Int32(bytes.count), Int32(offset)))
+        try check(
+            connection.watchingPages {
+                sqlite3_blob_write(pointer, bytes.baseAddress, Int32(bytes.count), Int32(offset))
+            }
+        )
         if connection.isObserved { connection.hooks?.changes.blobWritten(table, in: database, rowID: rowID) }
     }
 
     func reopen(rowID: Int64) throws(DatabaseError) {
         let pointer = try usable(0, 0)
-        let code = sqlite3_blob_reopen(pointer, rowID)
+        let code = connection.watchingPages { sqlite3_blob_reopen(pointer, rowID) }
         // A failed move leaves it nowhere, whatever the reason.
         hasExpired = code != SQLITE_OK
         try connection.check(code)

@@ -27,10 +27,19 @@ extension Connection {
         // A hint that costs nothing where the statement is not kept. https://www.sqlite.org/c3ref/c_prepare_dont_log.html
         let (code, targets) = observedPrepare {
             let flags = UInt32(SQLITE_PREPARE_PERSISTENT)
-            return first.map { sqlite3_prepare_v3(handle, $0, Int32(piece.count), flags, &pointer, &tail) } ?? SQLITE_OK
+            return watchingPages {
+                first.map { sqlite3_prepare_v3(handle, $0, Int32(piece.count), flags, &pointer, &tail) } ?? SQLITE_OK
+            }
         }
         let facts = statementGuard.end(outer)
-        guard code == SQLITE_OK else {
+        // That pragma tells damaged pages as rows: reading them is what it was asked for.
+        if let failure = takeReadFailure(), text.pragma != "cipher_integrity_check" {
+            // The result has nothing to tell: it was not stepped.
+            sqlite3_finalize(pointer)
+            forgetSchema()
+            throw failure
+        }
+        guard code == SQLITE_OK || pointer != nil else {
             // What the library says itself shows no key.
             if code == SQLITE_AUTH, let refusal = statementGuard.takeRefusal() { throw .notAllowed(refusal) }
             // Text and message could show it.

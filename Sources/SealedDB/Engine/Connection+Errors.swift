@@ -27,6 +27,7 @@ extension Connection {
     /// What a closure of the caller threw meanwhile is that error.
     func error(sql: String? = nil) -> DatabaseError {
         guard let handle else { return .notOpen }
+        if let failure = takeReadFailure() { return failure.adding(sql: sql) }
         let code = sqlite3_extended_errcode(handle)
         if code == SQLITE_AUTH, let refusal = statementGuard.takeRefusal() { return .notAllowed(refusal) }
         if let error = thrown.take(code, sql: sql) { return error }
@@ -54,6 +55,7 @@ extension Connection {
 
     func check(_ code: Int32, sql: String? = nil) throws(DatabaseError) {
         guard code != SQLITE_OK else { return }
+        if let failure = takeReadFailure() { throw failure.adding(sql: sql) }
         guard let handle, sqlite3_extended_errcode(handle) == code else {
             throw DatabaseError(extendedCode: code, message: String(cString: sqlite3_errstr(code)), sql: sql)
         }

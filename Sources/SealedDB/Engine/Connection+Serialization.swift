@@ -7,7 +7,18 @@ extension Connection {
     func plaintextImage() throws(DatabaseError) -> Data {
         guard let handle else { throw .notOpen }
         var count: sqlite3_int64 = 0
-        guard let bytes = sqlite3_serialize(handle, "main", &count, 0) else {
+        var image: UnsafeMutablePointer<UInt8>?
+        let code = watchingPages {
+            image = sqlite3_serialize(handle, "main", &count, 0)
+            return SQLITE_OK
+        }
+        do throws(DatabaseError) {
+            try check(code)
+        } catch {
+            sqlite3_free(image)
+            throw error
+        }
+        guard let bytes = image else {
             // There is no page yet.
             guard count == 0 else { throw DatabaseError(extendedCode: SQLITE_NOMEM, message: "No memory for a copy.") }
             return Data()

@@ -35,6 +35,8 @@ final class Connection {
     var thrown = ThrownErrors()
     /// What SQLite calls meanwhile; kept as long as it may.
     var hooks: Hooks?
+    /// What a page was like that the last call read, until it is met as a result code.
+    var readFailure: PageWatch.Failure?
     /// Whether ``hooks`` observe changes.
     var isObserved = false
     /// How many statements are being stepped, each in a function that the one before it calls.
@@ -156,11 +158,13 @@ final class Connection {
     /// https://www.sqlite.org/c3ref/step.html
     @inline(__always)
     func step(_ statement: Statement, _ pointer: OpaquePointer) -> Int32 {
-        guard depth == 0, !isObserved else { return nestedStep(statement, pointer) }
-        depth = 1
-        defer { depth = 0 }
-        hasLostTransaction = false
-        return sqlite3_step(pointer)
+        watchingPages {
+            guard depth == 0, !isObserved else { return nestedStep(statement, pointer) }
+            depth = 1
+            defer { depth = 0 }
+            hasLostTransaction = false
+            return sqlite3_step(pointer)
+        }
     }
 
     /// In a function that another statement calls, or under observation.
@@ -357,7 +361,7 @@ final class Connection {
         detach(handle)
         // After SQLite, which may still move its log into the file.
         defer { releaseLocks() }
-        if sqlite3_close(handle) == SQLITE_OK { return true }
+        if PageWatch.during(handle, { sqlite3_close(handle) }) != SQLITE_BUSY { return true }
         // Always OK: what is in use ends it.
         sqlite3_close_v2(handle)
         return false

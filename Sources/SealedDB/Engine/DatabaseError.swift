@@ -60,6 +60,17 @@ public struct DatabaseError: Error, Sendable, Hashable {
     /// The error domain of FMDB, kept for code that compares it.
     public static let errorDomain = "FMDatabase"
 
+    /// The same error, of a statement.
+    func adding(sql: String?) -> DatabaseError {
+        DatabaseError(
+            extendedCode: extendedCode,
+            reason: reason,
+            message: message,
+            sql: sql,
+            underlyingError: underlyingError
+        )
+    }
+
     /// The same error, its message led by what was being done.
     func adding(context: String) -> DatabaseError {
         DatabaseError(

@@ -26,9 +26,23 @@ enum Engine {
 
     /// The start-up checks, made once per process, before its first key. With libsqlite3 ahead of libsqlcipher,
     /// `PRAGMA key` would do nothing, the file would be plaintext, and `sqlite3_key` would crash.
-    static let checks: [EngineFacts.Check] = {
+    static var checks: [EngineFacts.Check] { examination.checks }
+
+    /// Why pages that SQLCipher finds damaged do not always fail the call that reads them; `nil` if they do.
+    static var pageWatchProblem: String? { examination.pageWatchProblem }
+
+    private static let examination: (checks: [EngineFacts.Check], pageWatchProblem: String?) = {
         start()
-        return isEncrypting ? facts.checks(cipherVersion: keyedProbe) : []
+        guard isEncrypting else { return ([], "this build has no encryption") }
+        var version: String?
+        let checks = facts.checks {
+            version = keyedProbe()
+            return version
+        }
+        guard checks.allSatisfy(\.passed), let version, let library = objectPath(sealeddb_address_of_key()) else {
+            return (checks, "the engine is not one that can be used")
+        }
+        return (checks, PageWatch.begin(library: library, cipherVersion: version))
     }()
 
     private static var facts: EngineFacts {
@@ -81,10 +95,10 @@ enum Engine {
 
     /// Keys a database in memory, which starts SQLCipher, and silences its log: since 4.6 a wrong key prints three
     /// lines to stderr. The setting is lost if made before the first key of the process, and stays afterwards.
+    ///
+    /// It is never closed: SQLCipher before 4.7 forgets its provider with the last connection that has a key.
     private static func keyedProbe() -> String? {
         var handle: OpaquePointer?
-        // In memory, with nothing in it to lose.
-        defer { sqlite3_close(handle) }
         guard sqlite3_open_v2(":memory:", &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nil) == SQLITE_OK else {
             return nil
         }

@@ -56,13 +56,13 @@ final class PreparedStatement {
             if code != SQLITE_OK { failed(code, sql) }
         }
         // The result repeats that of the last step or reset, which was reported then.
-        sqlite3_finalize(pointer)
+        _ = PageWatch.during(sqlite3_db_handle(pointer)) { sqlite3_finalize(pointer) }
     }
 
     /// Ends the execution. https://www.sqlite.org/c3ref/reset.html
     /// - Returns: what went wrong with that, not what the last step has reported.
     func reset(_ pointer: OpaquePointer) -> Int32 {
-        let code = sqlite3_reset(pointer)
+        let code = PageWatch.during(sqlite3_db_handle(pointer)) { sqlite3_reset(pointer) }
         defer { isUnderway = false }
         return isUnderway ? code : SQLITE_OK
     }

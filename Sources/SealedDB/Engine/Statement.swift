@@ -185,7 +185,7 @@ public final class Statement {
         guard let pointer, hasRun, !isRunning else { return true }
         rowWidth = 0
         hasRun = false
-        return sqlite3_reset(pointer) == SQLITE_OK || isFailureKnown()
+        return connection.watchingPages({ sqlite3_reset(pointer) }) == SQLITE_OK || isFailureKnown()
     }
 
     /// The result of the reset repeats the last step's error, which was reported then.

@@ -51,8 +51,17 @@ struct DoctorCommand: ParsableCommand {
         for check in engine.checks {
             rows.append(("check", "\(check.passed ? "ok" : "FAILED"), \(check.name): \(check.detail)"))
         }
+        if engine.isEncrypting { rows.append(("damaged pages", damagedPages(engine))) }
         rows.append(("memory lock", memoryLock(engine.memoryLockLimit)))
         return rows
+    }
+
+    private func damagedPages(_ engine: EngineInfo) -> String {
+        guard !engine.noticesDamagedPages else { return "every one that is read is an error" }
+        return """
+            the last one that a statement reads can pass for zeros, because \(engine.damagedPagesDetail ?? "it is unknown"); \
+            copies and `sealdb verify` look for themselves
+            """
     }
 
     private func memoryLock(_ limit: Int64?) -> String {

@@ -1,0 +1,266 @@
+import Foundation
+import Testing
+
+@testable import SealedDB
+
+/// SQLCipher reports a page that somebody changed with the next one that it reads. Where there is none, the call must
+/// fail all the same.
+@Suite(.enabled(if: isEncrypting, "needs a codec"))
+struct DamagedPageTests {
+    private let directory: TemporaryDirectory
+    private static let pageSize = 4096
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    enum Damage: CaseIterable, Sendable {
+        case changed, zeroed
+
+        func apply(to page: inout Data) {
+            switch self {
+            case .changed: page[page.startIndex + 100] ^= 1
+            case .zeroed: page.resetBytes(in: page.indices)
+            }
+        }
+    }
+
+    private func configuration(_ settings: CipherSettings = .init()) throws -> Configuration {
+        var configuration = Configuration(key: try .testing(1))
+        configuration.cipherSettings = settings
+        return configuration
+    }
+
+    private func open(_ settings: CipherSettings = .init()) throws -> Database {
+        let database = Database(path: directory.file("db"), configuration: try configuration(settings))
+        try database.openVerified()
+        return database
+    }
+
+    /// A long value whose last page is the last of the file, which nothing else needs.
+    private func makeStore(_ damage: Damage, vacuum: Int = 0, settings: CipherSettings = .init()) throws {
+        let database = try open(settings)
+        #expect(
+            database.executeStatements(
+                """
+                PRAGMA auto_vacuum = \(vacuum); VACUUM;
+                CREATE TABLE t (id INTEGER PRIMARY KEY, body BLOB); CREATE TABLE u (body BLOB);
+                """
+            )
+        )
+        let size = settings.parameters.pageSize
+        try database.executeUpdate("INSERT INTO t VALUES (1, ?)", values: [Data(repeating: 7, count: 10 * size)])
+        database.close()
+        try change { file in
+            var page = file.suffix(size)
+            damage.apply(to: &page)
+            file.replaceSubrange(page.indices, with: page)
+        }
+    }
+
+    private func change(_ name: String = "db", _ body: (inout Data) throws -> Void) throws {
+        var bytes = try directory.bytes(name)
+        try body(&bytes)
+        try bytes.write(to: URL(fileURLWithPath: directory.file(name)))
+    }
+
+    private func expectDamage(_ body: () throws -> Void, _ location: SourceLocation = #_sourceLocation) {
+        let error = #expect(throws: DatabaseError.self, sourceLocation: location) { try body() }
+        #expect(error?.reason == .damaged, sourceLocation: location)
+        #expect(error?.code == 11, sourceLocation: location)
+    }
+
+    @Test func theEngineCanTell() {
+        #expect(EngineInfo.current().noticesDamagedPages, "\(EngineInfo.current().damagedPagesDetail ?? "")")
+    }
+
+    private static let forms: [CipherSettings] = [
+        .init(), .init(pageSize: 1024, hmacAlgorithm: .sha1), .init(pageSize: 65536, hmacAlgorithm: .sha256),
+        .sqlCipher3, .sqlCipher2,
+    ]
+
+    @Test(arguments: Damage.allCases, forms)
+    func everyFormOfPage(damage: Damage, settings: CipherSettings) throws {
+        for vacuum in 0...2 {
+            try? FileManager.default.removeItem(atPath: directory.file("db"))
+            try makeStore(damage, vacuum: vacuum, settings: settings)
+            let database = try open(settings)
+            expectDamage { _ = try database.scalar(Data.self, "SELECT body FROM t") }
+            database.close()
+        }
+    }
+
+    /// Also the second time, when the page could have been kept.
+    @Test(arguments: Damage.allCases, [0, 1])
+    func everyKindOfCall(damage: Damage, vacuum: Int) throws {
+        try makeStore(damage, vacuum: vacuum)
+        let database = try open()
+        for _ in 0..<2 {
+            expectDamage { _ = try database.scalar(Data.self, "SELECT body FROM t") }
+            expectDamage {
+                let rows = try database.executeQuery("SELECT body FROM t", values: nil)
+                while try rows.nextWithError() {}
+            }
+            expectDamage { try database.executeUpdate("INSERT INTO u SELECT body FROM t", values: nil) }
+            expectDamage {
+                let blob = try database.openBlob(table: "t", column: "body", rowID: 1)
+                var bytes = Data(repeating: 9, count: 5000)
+                do {
+                    try bytes.withUnsafeMutableBytes { try blob.read(at: blob.count - 5000, into: $0) }
+                } catch {
+                    #expect(bytes == Data(count: 5000))
+                    throw error
+                }
+            }
+            expectDamage { _ = try database.plaintextSerialized() }
+            for (other, pages) in [(nil, -1), (nil, 1), ("b", -1), ("b", 5), ("c", 1), ("c", 100)] as [(String?, Int)] {
+                let other = try Database.testing(other.map(directory.file), key: 2)
+                if other.databasePath == directory.file("c") {
+                    #expect(other.executeStatements("PRAGMA journal_mode = WAL"))
+                }
+                #expect(other.executeStatements("CREATE TABLE IF NOT EXISTS mine (a); INSERT INTO mine VALUES (1)"))
+                let before = try other.integers("SELECT count(*) FROM mine")
+                expectDamage { try database.backup(to: other, pagesPerStep: pages) }
+                #expect(try other.integers("SELECT count(*) FROM mine") == before)
+                #expect(other.executeStatements("INSERT INTO mine VALUES (1)"))
+                #expect(try other.scalar(String.self, "PRAGMA integrity_check") == "ok")
+            }
+        }
+        // Nothing was kept of what was made from zeros.
+        #expect(try database.integers("SELECT count(*) FROM u") == [0])
+        #expect(try database.scalar(Int.self, "SELECT count(*) FROM t") == 1)
+    }
+
+    @Test(arguments: Damage.allCases, [0, 1])
+    func withinATransaction(damage: Damage, vacuum: Int) throws {
+        try makeStore(damage, vacuum: vacuum)
+        let database = try open()
+        #expect(database.beginTransaction())
+        try database.executeUpdate("INSERT INTO u VALUES (1)", values: nil)
+        expectDamage { try database.executeUpdate("INSERT INTO u SELECT body FROM t", values: nil) }
+        #expect(throws: DatabaseError.self) { _ = try database.scalar(Data.self, "SELECT body FROM t") }
+        #expect(!database.commit())
+        #expect(database.rollback() || !database.isInTransaction)
+        #expect(try database.integers("SELECT count(*) FROM u") == [0])
+    }
+
+    @Test(arguments: Damage.allCases, [0, 1])
+    func inTheLog(damage: Damage, vacuum: Int) throws {
+        let writer = try open()
+        #expect(writer.executeStatements("PRAGMA auto_vacuum = \(vacuum); VACUUM; PRAGMA journal_mode = WAL"))
+        try writer.executeUpdate("CREATE TABLE t (body BLOB)", values: nil)
+        try writer.executeUpdate("INSERT INTO t VALUES (?)", values: [Data(repeating: 7, count: 40_960)])
+        // Two files that a kill left.
+        let (file, log) = (try directory.bytes("db"), try directory.bytes("db-wal"))
+        writer.close()
+        try directory.write("db", file)
+        try directory.write("db-wal", LogForger.changed(log, pageSize: Self.pageSize, damage.apply))
+        let database = try open()
+        expectDamage { _ = try database.scalar(Data.self, "SELECT body FROM t") }
+        database.close()
+    }
+
+    /// Which reads pages beyond the end of the file, and has no others by mistake.
+    @Test(arguments: ["DELETE", "WAL", "MEMORY", "OFF"], [0, 1, 2])
+    func aGrowingStoreIsNotDamaged(mode: String, vacuum: Int) throws {
+        let database = try open()
+        #expect(database.executeStatements("PRAGMA auto_vacuum = \(vacuum); VACUUM; PRAGMA journal_mode = \(mode)"))
+        // Pages are written out in the middle of a transaction.
+        #expect(database.executeStatements("PRAGMA cache_size = 10; CREATE TABLE t (id INTEGER PRIMARY KEY, body)"))
+        for secureDelete in ["ON", "OFF"] {
+            try database.executeUpdate("PRAGMA secure_delete = \(secureDelete)", values: nil)
+            for round in 0..<2 {
+                #expect(database.beginTransaction())
+                try database.executeUpdate(
+                    """
+                    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
+                    INSERT INTO t (body) SELECT randomblob(i * 37 % 20000) FROM n
+                    """,
+                    values: nil
+                )
+                try database.executeUpdate("DELETE FROM t WHERE id % 3 = \(round)", values: nil)
+                #expect(database.executeStatements("CREATE INDEX i ON t (body); DROP INDEX i"))
+                try database.executeUpdate("UPDATE t SET body = randomblob(9000) WHERE id % 5 = 0", values: nil)
+                #expect(database.commit(), "\(database.lastErrorMessage())")
+                #expect(database.executeStatements("PRAGMA incremental_vacuum(50)"))
+                _ = try database.integers("SELECT length(body) FROM t")
+            }
+        }
+        if mode != "OFF" { try database.executeUpdate("VACUUM", values: nil) }
+        #expect(try database.scalar(String.self, "PRAGMA integrity_check") == "ok")
+    }
+
+    @Test func theIntegrityCheckTellsRows() throws {
+        try makeStore(.changed)
+        let database = try open()
+        let rows = try database.executeQuery("PRAGMA cipher_integrity_check", values: nil)
+        var found: [String] = []
+        while try rows.nextWithError() { found.append(rows.string(forColumnIndex: 0) ?? "") }
+        #expect(found.count == 1)
+        #expect(try database.integers("SELECT count(*) FROM t") == [1])
+    }
+
+    /// Its last page is the end of the schema's longest text.
+    @Test func aSchemaOfZerosIsNotKept() throws {
+        let database = try open()
+        let filler = String(repeating: "x", count: 12_000)
+        #expect(database.executeStatements("CREATE TABLE t (a) /* \(filler) */; INSERT INTO t VALUES (1)"))
+        #expect(database.executeStatements("CREATE VIEW v AS SELECT a FROM t -- \(filler)"))
+        database.close()
+        try change { file in file[file.count - 2000] ^= 1 }
+        #expect(throws: DatabaseError.self) {
+            let database = try open()
+            for _ in 0..<2 { _ = try database.scalar(Int.self, "SELECT a FROM v") }
+        }
+    }
+
+    @Test func aWrongKeyIsNoDamage() throws {
+        try open().close()
+        let other = Database(path: directory.file("db"), configuration: Configuration(key: try .testing(2)))
+        let error = #expect(throws: DatabaseError.self) { try other.openVerified() }
+        #expect(error?.reason == .wrongKey)
+    }
+}
+
+/// Changes the last frame of a write-ahead log as somebody would who has no key, but knows how the checksums are made.
+/// https://www.sqlite.org/fileformat.html#walformat
+private enum LogForger {
+    static func changed(_ log: Data, pageSize: Int, _ change: (inout Data) -> Void) -> Data {
+        var log = log
+        let frame = 24 + pageSize
+        // The last but one, with the table's row, may be the last of the transaction. So all are looked at by size.
+        let count = (log.count - 32) / frame
+        let numbers = (0..<count).map { number(log, 32 + $0 * frame) }
+        let last = numbers.indices.max { numbers[$0] < numbers[$1] }!
+        var page = log[(32 + last * frame + 24)..<(32 + (last + 1) * frame)]
+        change(&page)
+        log.replaceSubrange(page.indices, with: page)
+        let isBigEndian = log[3] == 0x83
+        var sums: (UInt32, UInt32) = (number(log, 24), number(log, 28))
+        for index in 0..<count {
+            let start = 32 + index * frame
+            add(log[start..<start + 8], &sums, isBigEndian)
+            add(log[(start + 24)..<(start + frame)], &sums, isBigEndian)
+            for (offset, sum) in [(16, sums.0), (20, sums.1)] {
+                for byte in 0..<4 { log[start + offset + byte] = UInt8(truncatingIfNeeded: sum >> (24 - 8 * byte)) }
+            }
+        }
+        return log
+    }
+
+    private static func number(_ log: Data, _ offset: Int) -> UInt32 {
+        log[offset..<offset + 4].reduce(0) { $0 << 8 | UInt32($1) }
+    }
+
+    private static func add(_ bytes: Data, _ sums: inout (UInt32, UInt32), _ isBigEndian: Bool) {
+        let bytes = [UInt8](bytes)
+        for start in stride(from: 0, to: bytes.count, by: 8) {
+            func word(_ offset: Int) -> UInt32 {
+                let value = bytes[(start + offset)..<(start + offset + 4)].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+                return isBigEndian ? value : value.byteSwapped
+            }
+            sums.0 = sums.0 &+ word(0) &+ sums.1
+            sums.1 = sums.1 &+ word(4) &+ sums.0
+        }
+    }
+}
