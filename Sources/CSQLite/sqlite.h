@@ -51,12 +51,26 @@ static inline int sealeddb_decrypt(
     return 0;
 }
 
-static inline void *sealeddb_hash_new(void) { return 0; }
-static inline int sealeddb_hash_update(void *hash, const void *bytes, size_t count) {
-    (void)hash; (void)bytes; (void)count;
-    return 0;
+// Tells two databases apart that should be equal, and defends against nobody: four times FNV-1a.
+static inline void *sealeddb_hash_new(void) {
+    sqlite3_uint64 *lanes = (sqlite3_uint64 *)sqlite3_malloc(5 * sizeof(sqlite3_uint64));
+    if (lanes == 0) return 0;
+    for (int i = 0; i < 4; i++) lanes[i] = 0xcbf29ce484222325ULL + i;
+    lanes[4] = 0;
+    return lanes;
 }
-static inline int sealeddb_hash_value(void *hash, unsigned char *value) { (void)hash; (void)value; return 0; }
-static inline void sealeddb_hash_free(void *hash) { (void)hash; }
+static inline int sealeddb_hash_update(void *hash, const void *bytes, size_t count) {
+    sqlite3_uint64 *lanes = (sqlite3_uint64 *)hash;
+    for (size_t i = 0; i < count; i++) {
+        sqlite3_uint64 *lane = &lanes[lanes[4]++ % 4];
+        *lane = (*lane ^ ((const unsigned char *)bytes)[i]) * 0x100000001b3ULL;
+    }
+    return 1;
+}
+static inline int sealeddb_hash_value(void *hash, unsigned char *value) {
+    for (int i = 0; i < 32; i++) value[i] = ((unsigned char *)hash)[i];
+    return 1;
+}
+static inline void sealeddb_hash_free(void *hash) { sqlite3_free(hash); }
 
 #endif

@@ -12,14 +12,23 @@ struct ContentDigest {
     }
 
     /// Of a whole database, read in a transaction that is open already.
-    static func of(_ connection: Connection) throws(DatabaseError) -> [UInt8] {
+    /// - Parameter goesOn: asked time and again; throws to stop.
+    static func of(
+        _ connection: Connection,
+        goesOn: () throws(DatabaseError) -> Void = {}
+    ) throws(DatabaseError) -> [UInt8] {
         var digest = try ContentDigest()
+        var count = 0
         try digest.addSchema(of: connection)
         for table in try TableLayout.all(of: connection) {
             let rows = try connection.prepare(table.selection)
             defer { rows.close() }
             digest.begin(table)
-            while try rows.step() { digest.add(row: rows) }
+            while try rows.step() {
+                digest.add(row: rows)
+                count += 1
+                if count.isMultiple(of: 1000) { try goesOn() }
+            }
         }
         return digest.value()
     }
@@ -37,6 +46,8 @@ struct ContentDigest {
     }
 
     mutating func begin(_ table: TableLayout) {
+        // No row begins so.
+        buffer.append(0xfe)
         add(text: table.name)
     }
 

@@ -5,6 +5,8 @@ import Foundation
 struct CopyCheck {
     let opening: StoreOpening
     let sealing: Sealing
+    /// The store, which is held still and has no log: each page is compared with that of it.
+    var source: PageScan?
     /// Told time and again how many pages have been looked at; throws to stop.
     let report: (_ completedPages: Int64) throws(DatabaseError) -> Void
 
@@ -12,7 +14,7 @@ struct CopyCheck {
     func problems(pageCount: Int64) throws(DatabaseError) -> [String] {
         let connection = try opening.open()
         defer { connection.close() }
-        let codes = CodeCheck(opening: opening, sealing: sealing)
+        let codes = CodeCheck(opening: opening, sealing: sealing, source: source, pageCount: pageCount)
         var result: Result<[String], DatabaseError>
         do throws(DatabaseError) {
             let problems = try structureProblems(connection, codes, pageCount)
@@ -27,7 +29,7 @@ struct CopyCheck {
         // two that close at the same time would leave the log.
         let damaged = codes.result
         let problems = try result.get()
-        let pages = try damaged.get().map { "page \($0)" }
+        let pages = try damaged.get()
         guard connection.close() else { return ["it could not be closed"] }
         return pages + problems
     }
@@ -63,19 +65,21 @@ struct CopyCheck {
         }
     }
 
-    /// The check of the codes, which begins at once.
+    /// The check of the codes, and of the contents if there is something to compare them with, which begins at once.
     private final class CodeCheck: Sendable {
         private let group = DispatchGroup()
-        private let outcome = Guarded(Result<[Int64], DatabaseError>.success([]))
+        private let outcome = Guarded(Result<[String], DatabaseError>.success([]))
         private let pages = Guarded(Int64(0))
         private let stopFlag = StopFlag()
 
-        init(opening: StoreOpening, sealing: Sealing) {
+        init(opening: StoreOpening, sealing: Sealing, source: PageScan?, pageCount: Int64) {
+            // Its connection is used by this check alone until the result has been waited for.
+            nonisolated(unsafe) let source = source
             DispatchQueue.global().async(group: group) { [outcome, pages, stopFlag] in
                 let result = Result { () throws(DatabaseError) in
-                    try CodeCheck.damagedPages(opening, sealing) { progress in
+                    try CodeCheck.problems(opening, sealing, source, pageCount) { completed in
                         guard !stopFlag.isSet else { throw CancellationError() }
-                        pages.withLock { $0 = progress.completedPages }
+                        pages.withLock { $0 = completed }
                     }
                 }
                 outcome.withLock { $0 = result }
@@ -88,21 +92,37 @@ struct CopyCheck {
 
         func isOver(within seconds: Double) -> Bool { group.wait(timeout: .now() + seconds) == .success }
 
-        var result: Result<[Int64], DatabaseError> {
+        var result: Result<[String], DatabaseError> {
             group.wait()
             return outcome.withLock { $0 }
         }
 
-        private static func damagedPages(
+        private static func problems(
             _ opening: StoreOpening,
             _ sealing: Sealing,
-            progress: @escaping (KeyRotation.Progress) throws -> Void
-        ) throws(DatabaseError) -> [Int64] {
-            guard let key = sealing.key, sealing.settings.parameters.usesHMAC else { return [] }
+            _ source: PageScan?,
+            _ pageCount: Int64,
+            progress: @escaping (Int64) throws -> Void
+        ) throws(DatabaseError) -> [String] {
+            guard let key = sealing.key, sealing.settings.parameters.usesHMAC || source != nil else { return [] }
             let connection = try opening.open()
             defer { connection.close() }
-            let scan = PageScan(connection: connection, key: key, settings: sealing.settings)
-            return try scan.damagedPages(progress: progress)
+            let copy = PageScan(connection: connection, key: key, settings: sealing.settings)
+            guard let source else {
+                return try copy.damagedPages { try progress($0.completedPages) }.map { "page \($0)" }
+            }
+            do {
+                let comparison = PageComparison(source: source, copy: copy, pageCount: pageCount)
+                return try comparison.problems(progress: progress)
+            } catch let error as DatabaseError {
+                throw error
+            } catch {
+                throw DatabaseError(
+                    extendedCode: SQLITE_INTERRUPT,
+                    reason: .interrupted,
+                    message: "The caller stopped the comparison. Nothing was changed."
+                )
+            }
         }
     }
 }

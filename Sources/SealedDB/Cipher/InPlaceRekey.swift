@@ -14,6 +14,8 @@ struct InPlaceRekey {
                 "Rekeying in place to a key with salt loses the store if it is interrupted. Use rotateKey(to:)."
             )
         }
+        // Without its salt a store that does not hold it would be lost.
+        try opening.settings.validate(for: newKey)
         let lock = try exclusiveLock()
         defer { lock.release() }
         var opening = opening

@@ -14,7 +14,7 @@ final class LiveCopy {
     private let path: String
     private let source: Connection
     private let target: Connection
-    private let backup: Backup
+    private var backup: Backup
     private let pageSize: Int
     private let isWAL: Bool
     /// Keeps away those who would take the unfinished file for one that a killed process left.
@@ -42,16 +42,7 @@ final class LiveCopy {
         do throws(DatabaseError) {
             target = try file.openTarget(sealing, pageSize: totals.size)
             do throws(DatabaseError) {
-                let backup = try Backup(from: source, to: target)
-                self.backup = backup
-                do throws(DatabaseError) {
-                    // Attaches it to the source, and counts the pages.
-                    _ = try backup.step(pages: 0)
-                } catch {
-                    // Before its target: SQLite would use that when the source closes.
-                    source.end(backup)
-                    throw error
-                }
+                backup = try LiveCopy.begin(from: source, to: target)
             } catch {
                 target.close()
                 throw error
@@ -79,12 +70,32 @@ final class LiveCopy {
         )
     }
 
+    private static func begin(from source: Connection, to target: Connection) throws(DatabaseError) -> Backup {
+        let backup = try Backup(from: source, to: target)
+        do throws(DatabaseError) {
+            // Attaches it to the source, and counts the pages.
+            _ = try backup.step(pages: 0)
+            return backup
+        } catch {
+            // Before its target: SQLite would use that when the source closes.
+            source.end(backup)
+            throw error
+        }
+    }
+
     /// Copies some pages.
+    ///
+    /// A store that has become shorter than what is copied ends the copy, from when on SQLite forwards nothing to it. So
+    /// the copy begins anew. https://www.sqlite.org/c3ref/backup_finish.html#sqlite3backupstep
     func advance() throws(DatabaseError) {
         let before = backup.completedPages
         stepsLeft -= 1
-        _ = try backup.step(pages: LiveCopy.pagesPerStep)
-        if backup.completedPages < before { restartCount += 1 }
+        let goesOn = try backup.step(pages: LiveCopy.pagesPerStep)
+        if goesOn, backup.completedPages >= before { return }
+        restartCount += 1
+        guard !goesOn else { return }
+        source.end(backup)
+        backup = try LiveCopy.begin(from: source, to: target)
     }
 
     /// Copies the rest, and closes the copy. Nobody of this process may write to the store any more.

@@ -81,18 +81,21 @@ struct MemoryImage {
         // The file is worthless until it is synced as a whole, so neither a journal nor syncs are needed.
         try file.run("PRAGMA journal_mode = OFF")
         try file.run("PRAGMA synchronous = OFF")
-        try PageCopy(source: memory, target: file).run()
+        let digest = try memory.snapshot { () throws(DatabaseError) in
+            try PageCopy(source: memory, target: file).run()
+            return try ContentDigest.of(memory)
+        }
         if setsWAL {
             guard try file.text("PRAGMA journal_mode = WAL") == "wal" else {
                 throw unverified("it could not be put into WAL mode")
             }
         }
         guard file.close() else { throw unverified("it could not be closed") }
-        try verify(opening)
+        try verify(opening, digest)
         try FileSystem.synchronize(path)
     }
 
-    private func verify(_ opening: StoreOpening) throws(DatabaseError) {
+    private func verify(_ opening: StoreOpening, _ digest: [UInt8]) throws(DatabaseError) {
         let file = try opening.open()
         defer { file.close() }
         guard try StoreHeader.isPlaintext(file.fileBytes(count: 100)) == (key == nil) else {
@@ -103,6 +106,9 @@ struct MemoryImage {
         let sealing = Sealing(key: key, settings: settings)
         let report = try IntegrityReport.check(file, path: opening.path ?? "", sealing: sealing)
         guard report.isSound else { throw unverified(report.structureProblems.prefix(5).joined(separator: "; ")) }
+        file.acceptUnknownCollations()
+        let found = try file.snapshot { () throws(DatabaseError) in try ContentDigest.of(file) }
+        guard found == digest else { throw unverified("its contents are not those of the database in memory") }
         guard file.close() else { throw unverified("it could not be closed") }
     }
 

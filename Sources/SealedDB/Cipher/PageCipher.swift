@@ -17,7 +17,8 @@ struct PageCipher {
         hmacKey = try UnmaskedBytes(derivation.key(from: key, salt: salt.map { $0 ^ 0x3a }))
     }
 
-    private func clearBytes(ofPage number: Int64) -> Int {
+    /// How many bytes at the begin of a page are not encrypted.
+    func clearBytes(ofPage number: Int64) -> Int {
         guard number == 1 else { return 0 }
         return parameters.plaintextHeaderSize > 0 ? parameters.plaintextHeaderSize : Key.saltByteCount
     }
@@ -35,6 +36,20 @@ struct PageCipher {
             Cryptography.hmac(bits: parameters.hmacAlgorithm.bits, key: key, covered + pageNumber)
         }
         return code[...] == stored
+    }
+
+    /// What SQLite sees of a page, without the bytes of the first one that lie in the clear, and without the end that a
+    /// page reserves. `nil` if OpenSSL refused.
+    func contents(_ page: ArraySlice<UInt8>, number: Int64) -> [UInt8]? {
+        let end = page.startIndex + parameters.pageSize - parameters.reservedBytes
+        guard page.count == parameters.pageSize else { return nil }
+        return key.withBytes { key in
+            Cryptography.decrypt(
+                page[(page.startIndex + clearBytes(ofPage: number))..<end],
+                key: key,
+                iv: Array(page[end..<end + 16])
+            )
+        }
     }
 
     /// Whether the first page, decrypted, begins as a database does. For pages without an authentication code.

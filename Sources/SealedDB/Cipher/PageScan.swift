@@ -52,7 +52,7 @@ struct PageScan {
     }
 
     /// - Returns: `nil` if the disk does not yield them, or not all of them.
-    private func bytes(of numbers: ClosedRange<Int64>, size: Int) throws(DatabaseError) -> [UInt8]? {
+    func bytes(of numbers: ClosedRange<Int64>, size: Int) throws(DatabaseError) -> [UInt8]? {
         let count = numbers.count * size
         do throws(DatabaseError) {
             let bytes = try connection.fileBytes(at: (numbers.lowerBound - 1) * Int64(size), count: count)

@@ -1,12 +1,46 @@
 import Foundation
 
-/// An encrypted image of a database, made by way of a file: SQLite's own serialization decrypts.
+/// Databases as bytes.
+///
+/// An encrypted image is made by way of a file, because SQLite's own serialization decrypts. Serialization has no errors:
+/// it takes a page that it cannot read for one of zeros. So what is serialized is a copy in memory, which was compared.
 struct SerializedStore {
     private let base: String
 
     /// - Parameter store: `nil` for a database in memory.
     init(beside store: String?) {
         base = store ?? NSTemporaryDirectory() + "memory"
+    }
+
+    /// In plaintext, whatever encrypts the database.
+    static func plaintextImage(of connection: Connection) throws(DatabaseError) -> Data {
+        try connection.snapshot { () throws(DatabaseError) in
+            let totals = try PageTotals(of: connection)
+            guard totals.count > 0 else { return Data() }
+            let copy = try emptyCopy(of: connection, pageSize: totals.size)
+            defer { copy.close() }
+            copy.acceptUnknownCollations()
+            try Backup.copy(from: connection, to: copy, pagesPerStep: -1) { _ in }
+            guard try ContentDigest.of(copy) == ContentDigest.of(connection) else {
+                throw DatabaseError(
+                    extendedCode: SQLITE_CORRUPT,
+                    reason: .unverified,
+                    message: "The copy to be serialized is not what the database holds. The database is unchanged."
+                )
+            }
+            return try copy.plaintextImage()
+        }
+    }
+
+    /// In memory, which SQLCipher does not encrypt, but with pages laid out alike.
+    private static func emptyCopy(of connection: Connection, pageSize: Int) throws(DatabaseError) -> Connection {
+        guard var parameters = try connection.cipherParameters() else {
+            let copy = try StoreOpening().open()
+            try copy.run("PRAGMA page_size = \(pageSize)")
+            return copy
+        }
+        parameters.plaintextHeaderSize = 0
+        return try StoreOpening(key: .random(), settings: parameters.settings()).open()
     }
 
     func image(of connection: Connection, sealing: Sealing) throws(DatabaseError) -> Data {

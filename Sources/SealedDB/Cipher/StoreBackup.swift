@@ -43,6 +43,8 @@ public struct StoreBackup: Sendable {
         try backup.requireAbsent()
         let source = try StoreOpening.existing(path, key: key, settings: settings, busyTimeout: busyTimeout).open()
         defer { source.close() }
+        // What they are is not needed to read rows.
+        source.acceptUnknownCollations()
         // Otherwise every write of another process would make the copy begin again.
         try source.run("BEGIN")
         _ = try source.integer("SELECT count(*) FROM sqlite_schema")

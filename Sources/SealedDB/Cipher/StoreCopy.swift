@@ -52,9 +52,12 @@ struct StoreCopy {
         case rows
     }
 
-    /// Copies, verifies with a fresh connection, and syncs.
+    /// Copies, compares with the source by a fresh connection, and syncs.
+    /// - Parameter still: how the source is encrypted, if its main file alone is the store, and nobody else may write to
+    ///   it. Without it, what is compared is what the source holds in the transaction that is open, or begun here.
     func fill(
         from source: Connection,
+        still: Sealing? = nil,
         sealing: Sealing,
         method: Method,
         setsWAL: Bool,
@@ -64,30 +67,56 @@ struct StoreCopy {
         let report = ProgressReport(totals: totals, progress: progress)
         switch method {
         case .pages:
-            try copyPages(from: source, sealing, totals, setsWAL: setsWAL, report: report)
-            return try settle(sealing, report)
+            if let still, still.key != nil {
+                try copyPages(from: source, sealing, totals, setsWAL: setsWAL, report: report)
+                return try settle(sealing, comparingWith: (source, still), report)
+            }
+            return try source.snapshot { () throws(DatabaseError) in
+                let totals = try PageTotals(of: source)
+                let report = ProgressReport(totals: totals, progress: progress)
+                try copyPages(from: source, sealing, totals, setsWAL: setsWAL, report: report)
+                let digest = try ContentDigest.of(source) { () throws(DatabaseError) in try report(.verify, 0) }
+                return try settle(sealing, contents: digest, report)
+            }
         case .rows:
             let digest = try copyRows(from: source, sealing, totals, setsWAL: setsWAL, report: report)
-            return try settle(sealing, digest: digest, report)
+            return try settle(sealing, rows: digest, report)
         }
     }
 
     /// Verifies a copy that is complete with a fresh connection, and syncs it.
-    /// - Parameter digest: of the rows, if it was not copied page by page.
+    /// - Parameter store: what it is compared with page by page: the file of a store that nobody else may write to.
     func settle(
         _ sealing: Sealing,
-        digest: [UInt8]? = nil,
+        comparingWith store: (connection: Connection, sealing: Sealing),
         _ report: ProgressReport
     ) throws(DatabaseError) -> PageTotals {
-        let totals = report.totals
         try report(.verify, 0)
-        let result: PageTotals
-        if let digest {
-            result = try verifyRows(sealing, digest: digest)
-        } else {
-            try verifyPages(sealing, totals, report: report)
-            result = totals
-        }
+        try verifyPages(sealing, comparedWith: store, report: report)
+        return try synchronize(report.totals, report)
+    }
+
+    /// - Parameter contents: the ``ContentDigest`` of what was copied page by page.
+    private func settle(
+        _ sealing: Sealing,
+        contents: [UInt8],
+        _ report: ProgressReport
+    ) throws(DatabaseError) -> PageTotals {
+        try report(.verify, 0)
+        try verifyPages(sealing, comparedWith: nil, report: report)
+        try verifyContents(sealing, digest: contents, report)
+        return try synchronize(report.totals, report)
+    }
+
+    /// - Parameter rows: the ``ContentDigest`` of what was copied row by row.
+    private func settle(_ sealing: Sealing, rows: [UInt8], _ report: ProgressReport) throws(DatabaseError) -> PageTotals
+    {
+        try report(.verify, 0)
+        return try synchronize(verifyRows(sealing, digest: rows), report)
+    }
+
+    private func synchronize(_ result: PageTotals, _ report: ProgressReport) throws(DatabaseError) -> PageTotals {
+        let totals = report.totals
         try report(.sync, totals.count)
         for suffix in ["-journal", "-wal"] where FileSystem.mayExist(path + suffix) {
             throw unverified("\(path + suffix) is left beside it")
@@ -181,14 +210,32 @@ struct StoreCopy {
 
     private func verifyPages(
         _ sealing: Sealing,
-        _ totals: PageTotals,
+        comparedWith store: (connection: Connection, sealing: Sealing)?,
         report: ProgressReport
     ) throws(DatabaseError) {
-        let check = CopyCheck(opening: opening(sealing), sealing: sealing) { completed throws(DatabaseError) in
-            try report(.verify, completed)
+        let source = store.flatMap { store in
+            store.sealing.key.map { PageScan(connection: store.connection, key: $0, settings: store.sealing.settings) }
         }
-        let problems = try check.problems(pageCount: totals.count)
+        let check = CopyCheck(opening: opening(sealing), sealing: sealing, source: source) {
+            completed throws(DatabaseError) in try report(.verify, completed)
+        }
+        let problems = try check.problems(pageCount: report.totals.count)
         guard problems.isEmpty else { throw unverified(problems.prefix(5).joined(separator: "; ")) }
+    }
+
+    private func verifyContents(
+        _ sealing: Sealing,
+        digest: [UInt8],
+        _ report: ProgressReport
+    ) throws(DatabaseError) {
+        let connection = try opening(sealing).open()
+        defer { connection.close() }
+        connection.acceptUnknownCollations()
+        let found = try ContentDigest.of(connection) { () throws(DatabaseError) in
+            try report(.verify, report.totals.count)
+        }
+        guard found == digest else { throw unverified("its contents are not those of the source") }
+        guard connection.close() else { throw unverified("it could not be closed") }
     }
 
     private func verifyRows(_ sealing: Sealing, digest: [UInt8]) throws(DatabaseError) -> PageTotals {

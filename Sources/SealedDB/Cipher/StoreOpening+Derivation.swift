@@ -29,6 +29,7 @@ extension StoreOpening {
     private func salt(in connection: Connection) throws(DatabaseError) -> [UInt8] {
         // A plaintext header takes its place in the file.
         if let salt = settings.salt { return salt }
+        if settings.plaintextHeaderSize > 0, let key, let salt = try key.embeddedSalt() { return salt }
         return try connection.mainFileHeader()
     }
 

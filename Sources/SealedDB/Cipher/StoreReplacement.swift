@@ -74,7 +74,7 @@ struct StoreReplacement {
     ) throws(DatabaseError) -> (StoreCopy, PageTotals) {
         // Asked first: what follows writes to the store.
         let isPrepared = try prepared?.isCurrent() ?? false
-        let copy =
+        var copy =
             if let prepared, isPrepared { prepared.file } else {
                 try StoreCopy(beside: source.plan.path, ofWAL: setsWAL)
             }
@@ -82,26 +82,43 @@ struct StoreReplacement {
             copy.removeOtherLeftovers()
             if setsWAL { try source.leaveWAL() }
             try source.holdExclusively()
-            let totals: PageTotals
-            if isPrepared {
-                let report = ProgressReport(totals: try PageTotals(of: source.connection), progress: progress)
-                totals = try copy.settle(new, report)
-            } else {
+            var totals = isPrepared ? try settled(copy, source, progress) : nil
+            if isPrepared, totals == nil {
+                copy.discard()
+                copy = try StoreCopy(beside: source.plan.path, ofWAL: setsWAL)
+            }
+            if totals == nil {
                 totals = try copy.fill(
                     from: source.connection,
+                    still: old,
                     sealing: new,
                     method: new.hasLayout(of: old) ? .pages : .rows,
                     setsWAL: setsWAL,
                     progress: progress
                 )
             }
-            guard try !source.connection.mainFileHasMoved() else { throw KeyRotation.replaced }
+            guard let totals, try !source.connection.mainFileHasMoved() else { throw KeyRotation.replaced }
             try source.requireNobodyElse()
             try source.requireNoJournal()
             return (copy, totals)
         } catch {
             copy.discard()
             throw error
+        }
+    }
+
+    /// - Returns: `nil` if the copy that was made while the store was in use is not what the store holds.
+    private func settled(
+        _ copy: StoreCopy,
+        _ source: RotationSource,
+        _ progress: ((KeyRotation.Progress) throws -> Void)?
+    ) throws(DatabaseError) -> PageTotals? {
+        let report = ProgressReport(totals: try PageTotals(of: source.connection), progress: progress)
+        do throws(DatabaseError) {
+            return try copy.settle(new, comparingWith: (source.connection, old), report)
+        } catch {
+            guard error.reason == .unverified else { throw error }
+            return nil
         }
     }
 

@@ -52,6 +52,8 @@ public struct StoreRestore: Sendable {
     public func run(progress: ((KeyRotation.Progress) throws -> Void)? = nil) throws(DatabaseError) -> Report {
         let source = try StoreOpening.existing(backupPath, key: key, settings: settings).forLooking.open()
         defer { source.close() }
+        // What they are is not needed to read rows.
+        source.acceptUnknownCollations()
         let sealing = Sealing(key: key, settings: settings)
         guard let resolvedBackup = FileSystem.resolve(backupPath) else {
             throw .system("Cannot open \(backupPath)", reason: .noSuchFile)

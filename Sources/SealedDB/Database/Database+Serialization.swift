@@ -12,7 +12,9 @@ extension Database {
         try recording { () throws(DatabaseError) in
             let connection = try openConnection()
             try requireNoTransaction()
-            guard configuration.keyOrigin != nil else { return try Self.withoutWAL(connection.plaintextImage()) }
+            guard configuration.keyOrigin != nil else {
+                return try Self.withoutWAL(SerializedStore.plaintextImage(of: connection))
+            }
             guard let key = fittingKey?.key else { throw .notOpen }
             let sealing = Sealing(key: key, settings: configuration.cipherSettings)
             let isFile = databasePath.map { !$0.isEmpty && $0 != ":memory:" } ?? false
@@ -22,10 +24,13 @@ extension Database {
     }
 
     /// All of it in **plaintext**, whether it has a key or not: whoever gets the bytes can read everything.
+    ///
+    /// Takes the memory of two copies for a moment.
+    /// - Throws: ``DatabaseError``: ``DatabaseError/Reason/damaged`` if a page is; also within a transaction.
     public func plaintextSerialized() throws(DatabaseError) -> Data {
         try recording { () throws(DatabaseError) in
             try requireNoTransaction()
-            return try Self.withoutWAL(openConnection().plaintextImage())
+            return try Self.withoutWAL(SerializedStore.plaintextImage(of: openConnection()))
         }
     }
 

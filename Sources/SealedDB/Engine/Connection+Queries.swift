@@ -8,6 +8,24 @@ extension Connection {
         while try statement.step() {}
     }
 
+    /// Runs `body` in a transaction that reads, so that all it reads is of one moment; in the one that is open, if any.
+    func snapshot<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
+        try trusted { () throws(DatabaseError) in
+            guard isAutocommit else { return try body() }
+            try run("BEGIN")
+            do throws(DatabaseError) {
+                _ = try integer("SELECT count(*) FROM sqlite_schema")
+                let result = try body()
+                try run("COMMIT")
+                return result
+            } catch {
+                // Nothing was written; what cannot be ended ends with the connection.
+                try? run("ROLLBACK")
+                throw error
+            }
+        }
+    }
+
     /// The first column of the first row as text; `nil` for no row or NULL.
     func text(_ sql: String) throws(DatabaseError) -> String? {
         let statement = try prepare(sql)
@@ -81,7 +99,7 @@ extension Connection {
     ) throws(DatabaseError) -> (logFrameCount: Int32, checkpointCount: Int32) {
         guard let handle else { throw .notOpen }
         var counts: (Int32, Int32) = (-1, -1)
-        try check(sqlite3_wal_checkpoint_v2(handle, schema, mode.rawValue, &counts.0, &counts.1))
+        try check(watchingPages { sqlite3_wal_checkpoint_v2(handle, schema, mode.rawValue, &counts.0, &counts.1) })
         return counts
     }
 

@@ -1,0 +1,70 @@
+import Foundation
+
+/// Compares a store with a copy of it, page by page, beneath SQLCipher: each page of both is authenticated, decrypted, and
+/// what SQLite sees of it compared.
+///
+/// Of the files alone: both are held still, and neither has a log. Pages are laid out alike.
+struct PageComparison: Sendable {
+    // Only their files are read here, by calls that SQLite allows on any thread.
+    nonisolated(unsafe) let source: PageScan
+    nonisolated(unsafe) let copy: PageScan
+    let pageCount: Int64
+
+    /// - Parameter progress: told the pages that were compared; throws to stop.
+    /// - Returns: what differs or is damaged, for people; empty if nothing is.
+    func problems(progress: (_ completedPages: Int64) throws -> Void) throws -> [String] {
+        let (sourceCipher, copyCipher) = (try source.pageCipher(), try copy.pageCipher())
+        let size = copyCipher.parameters.pageSize
+        let lockPage = PageScan.lockPage(pageSize: size)
+        var problems: [String] = []
+        for first in stride(from: 1 as Int64, through: pageCount, by: 64) {
+            let numbers = first...min(first + 63, pageCount)
+            guard let theirs = try source.bytes(of: numbers, size: size),
+                let ours = try copy.bytes(of: numbers, size: size)
+            else {
+                // One that cannot be read is found by the check of the whole, or the copy would not have been made.
+                problems.append("pages \(first) to \(numbers.upperBound) cannot be read again")
+                continue
+            }
+            for number in numbers where number != lockPage {
+                let start = Int(number - first) * size
+                let (theirs, ours) = (theirs[start..<start + size], ours[start..<start + size])
+                if let problem = PageComparison.problem(number, theirs, sourceCipher, ours, copyCipher) {
+                    problems.append(problem)
+                }
+            }
+            try progress(numbers.upperBound)
+        }
+        return problems
+    }
+
+    private static func problem(
+        _ number: Int64,
+        _ theirs: ArraySlice<UInt8>,
+        _ sourceCipher: PageCipher,
+        _ ours: ArraySlice<UInt8>,
+        _ copyCipher: PageCipher
+    ) -> String? {
+        for (page, cipher, name) in [(theirs, sourceCipher, "the store"), (ours, copyCipher, "the copy")]
+        where cipher.parameters.usesHMAC && !cipher.authenticates(page, number: number) {
+            return "page \(number) of \(name) is damaged"
+        }
+        guard var source = sourceCipher.contents(theirs, number: number),
+            var copy = copyCipher.contents(ours, number: number)
+        else { return "page \(number) cannot be decrypted" }
+        if number == 1 {
+            // What lies in the clear is no secret, and is compared as it lies there.
+            source = theirs.prefix(sourceCipher.clearBytes(ofPage: 1)) + source
+            copy = ours.prefix(copyCipher.clearBytes(ofPage: 1)) + copy
+            for range in differingBytes {
+                for index in range { (source[index], copy[index]) = (0, 0) }
+            }
+        }
+        return source == copy ? nil : "page \(number) differs from that of the store"
+    }
+
+    /// What of the first page is another in a copy: the salt or SQLite's magic; the two bytes that say whether the file has
+    /// a log; the schema's version, which SQLite raises so that statements are prepared anew; the counters of changes; the
+    /// version of SQLite that has written last. https://www.sqlite.org/fileformat.html#the_database_header
+    static let differingBytes = [0..<16, 18..<20, 24..<28, 40..<44, 92..<100]
+}

@@ -1,0 +1,127 @@
+import Foundation
+import Testing
+
+@testable import SealedDB
+
+@Suite(.enabled(if: isEncrypting, "needs a codec"))
+struct PageComparisonTests {
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    private func open(_ name: String, _ sealing: Sealing) throws -> Connection {
+        try StoreOpening(path: directory.file(name), key: sealing.key, settings: sealing.settings, takesLock: false)
+            .open()
+    }
+
+    private func problems(_ old: Sealing, _ new: Sealing) throws -> [String] {
+        let (source, copy) = (try open("db.old", old), try open("db", new))
+        defer { for connection in [source, copy] { connection.close() } }
+        let comparison = PageComparison(
+            source: PageScan(connection: source, key: old.key!, settings: old.settings),
+            copy: PageScan(connection: copy, key: new.key!, settings: new.settings),
+            pageCount: try copy.integer("PRAGMA page_count")!
+        )
+        return try comparison.problems { _ in }
+    }
+
+    /// A store under key 1, kept as `db.old`, and the same under key 2.
+    private func rotate(_ settings: CipherSettings = .init(), _ sql: String = "") throws -> (old: Sealing, new: Sealing)
+    {
+        let (old, new) = (
+            Sealing(key: try .testing(1), settings: settings), Sealing(key: try .testing(2), settings: settings)
+        )
+        var configuration = Configuration(key: old.key!)
+        configuration.cipherSettings = settings
+        let database = Database(path: directory.file("db"), configuration: configuration)
+        try database.openVerified()
+        try database.fill(rows: 300)
+        #expect(database.executeStatements("CREATE INDEX i ON t (body); DELETE FROM t WHERE id > 200; \(sql)"))
+        database.close()
+        try KeyRotation(
+            path: directory.file("db"),
+            from: old.key!,
+            to: new.key!,
+            cipherSettings: settings,
+            oldFileSuffix: ".old"
+        ).run()
+        return (old, new)
+    }
+
+    private static let randomSettings: [CipherSettings] = {
+        var generator = SystemRandomNumberGenerator()
+        return (0..<12).map { _ in
+            CipherSettings(
+                compatibility: CipherSettings.Compatibility.allCases.randomElement(using: &generator)!,
+                pageSize: [nil, 1024, 2048, 4096, 8192, 65536].randomElement(using: &generator)!,
+                hmacAlgorithm: ([nil] + CipherSettings.Algorithm.allCases).randomElement(using: &generator)!,
+                usesHMAC: [nil, true, false].randomElement(using: &generator)!
+            )
+        }
+    }()
+
+    @Test(arguments: randomSettings)
+    func aCopyIsEqual(settings: CipherSettings) throws {
+        let (old, new) = try rotate(settings)
+        #expect(try problems(old, new) == [])
+    }
+
+    /// Each page as SQLCipher decrypts it.
+    @Test(arguments: randomSettings)
+    func contentsAreThoseOfSQLCipher(settings: CipherSettings) throws {
+        let (old, _) = try rotate(settings)
+        let connection = try open("db.old", old)
+        defer { connection.close() }
+        let cipher = try PageScan(connection: connection, key: old.key!, settings: settings).pageCipher()
+        let image = [UInt8](try SerializedStore.plaintextImage(of: connection))
+        let file = try [UInt8](directory.bytes("db.old"))
+        let size = cipher.parameters.pageSize
+        #expect(image.count == file.count)
+        for number in 1...(file.count / size) {
+            let range = (number - 1) * size..<number * size
+            let contents = try #require(cipher.contents(file[range], number: Int64(number)))
+            let clear = cipher.clearBytes(ofPage: Int64(number))
+            var expected = Array(image[range][(range.lowerBound + clear)...].prefix(contents.count))
+            var found = contents
+            guard number == 1 else {
+                #expect(found == expected)
+                continue
+            }
+            // What a copy has of its own.
+            for index in PageComparison.differingBytes.joined() where index >= clear {
+                (found[index - clear], expected[index - clear]) = (0, 0)
+            }
+            #expect(found == expected)
+        }
+    }
+
+    @Test(arguments: ["UPDATE t SET body = 'another' WHERE id = 100", "PRAGMA user_version = 3", "VACUUM"])
+    func everyChangeIsFound(sql: String) throws {
+        let (old, new) = try rotate()
+        let connection = try open("db.old", old)
+        try connection.run(sql)
+        #expect(connection.close())
+        let problems = try problems(old, new)
+        #expect(problems.contains { $0.contains("differs") })
+    }
+
+    /// A page of before, authentic under the same key and number.
+    @Test func anOldPageIsFound() throws {
+        let (old, new) = try rotate()
+        let before = try directory.bytes("db")
+        let connection = try open("db", new)
+        try connection.run("UPDATE t SET body = upper(hex(randomblob(40)))")
+        #expect(connection.close())
+        let source = try open("db.old", old)
+        #expect(source.close())
+        #expect(try problems(old, new).count > 2)
+        try directory.write("db", before)
+        #expect(try problems(old, new) == [])
+        var changed = before
+        changed[5 * 4096 + 7] ^= 1
+        try directory.write("db", changed)
+        #expect(try problems(old, new) == ["page 6 of the copy is damaged"])
+    }
+}
