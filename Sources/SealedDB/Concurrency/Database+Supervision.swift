@@ -66,7 +66,17 @@ extension Database {
                     "\(path) was removed or renamed while it was open. The block was not called; put the file back."
             )
         }
-        close()
+        let lost = Result { () throws(DatabaseError) in try connection.requireNothingTemporary() }
+        // What cannot be asked for any more is not carried over; the file that it was asked of is gone.
+        if (try? closeForReopening()) == nil { close() }
+        if case .failure(let error) = lost {
+            throw error.adding(
+                context: """
+                    Somebody else put another file in the place of \(path), so the connection was closed, with what ends with \
+                    it. The block was not called; the next one finds the new file
+                    """
+            )
+        }
     }
 
     /// Runs a block that may have transactions of its own. One that it leaves open would take in what others do next, who

@@ -115,8 +115,10 @@ extension Database {
     func closeIfUnusable(after error: any Error) {
         guard let error = error as? DatabaseError else { return }
         switch error.code {
-        case SQLITE_NOTADB, SQLITE_CORRUPT, SQLITE_IOERR, SQLITE_CANTOPEN: close()
-        default: if error.extendedCode == SQLITE_READONLY_DBMOVED { close() }
+        case SQLITE_NOTADB, SQLITE_CORRUPT, SQLITE_IOERR, SQLITE_CANTOPEN: break
+        default: guard error.extendedCode == SQLITE_READONLY_DBMOVED else { return }
         }
+        // The caller has an error. What cannot be asked for any more is not carried over.
+        if (try? closeForReopening()) == nil { close() }
     }
 }

@@ -166,6 +166,7 @@ extension Database {
                 message: "The key cannot change within a transaction. Commit or roll back first. Nothing was changed."
             )
         }
+        try openConnection().requireNothingTemporary()
         return (path, key)
     }
 
@@ -174,7 +175,7 @@ extension Database {
         to newKey: Key,
         _ change: () throws(DatabaseError) -> T
     ) throws(DatabaseError) -> T {
-        close()
+        try closeForReopening()
         let result: T
         do throws(DatabaseError) {
             result = try change()

@@ -37,6 +37,8 @@ extension Database {
     ///   with the database left open, from within a function or hook that it is calling.
     @discardableResult
     public func close() -> Bool {
+        // The caller wants a new one.
+        keptSettings = nil
         guard let connection else { return true }
         guard succeeds({ () throws(DatabaseError) in try requireIdle() }) else { return false }
         closeOpenResultSets()
@@ -74,6 +76,13 @@ extension Database {
         )
     }
 
+    /// Closes, and remembers what was set on the connection for the one that follows.
+    func closeForReopening() throws(DatabaseError) {
+        let settings = try connection.map { connection throws(DatabaseError) in try ConnectionSettings(of: connection) }
+        close()
+        keptSettings = settings
+    }
+
     /// Opens again as the last time.
     func reopen() throws(DatabaseError) {
         guard !isOpen else { return }
@@ -90,6 +99,8 @@ extension Database {
         }
         do throws(DatabaseError) {
             try configure(connection, flags: flags)
+            try keptSettings?.restore(on: connection)
+            keptSettings = nil
         } catch {
             self.connection = nil
             connection.close()

@@ -38,6 +38,8 @@ public final class Database {
     /// The key that a rotation gave the store, while the configuration has keys from elsewhere.
     var adoptedKey: Key?
     var openedFlags: Int32?
+    /// Of a connection that was closed without the caller's doing; the next one gets them.
+    var keptSettings: ConnectionSettings?
     var openedVFS: String?
     var dateFormat: DateFormatter? { didSet { connection?.dateFormat = dateFormat } }
     var savepointCount = 0

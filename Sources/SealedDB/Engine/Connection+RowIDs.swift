@@ -19,7 +19,7 @@ extension Connection {
         return rowID
     }
 
-    private func setLastInsertRowID(_ rowID: Int64) {
+    func setLastInsertRowID(_ rowID: Int64) {
         if let handle { sqlite3_set_last_insert_rowid(handle, rowID) }
     }
 }

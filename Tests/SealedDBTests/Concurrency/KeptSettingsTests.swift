@@ -1,0 +1,124 @@
+import Foundation
+import Testing
+
+@testable import SealedDB
+
+/// What was set on a connection is still set when it was opened anew without the caller's doing.
+@Suite(.enabled(if: isEncrypting, "needs a codec"), .timeLimit(.minutes(2)))
+struct KeptSettingsTests {
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    private func queue() throws -> DatabaseQueue {
+        let queue = try DatabaseQueue(
+            path: directory.file("db"),
+            configuration: Configuration(key: try .testing(1))
+        )
+        try queue.write { db in try db.fill(rows: 500) }
+        return queue
+    }
+
+    /// Each with another value than that of a new connection.
+    private static let settings: [(pragma: String, value: String, answer: String)] = [
+        ("foreign_keys", "ON", "1"), ("recursive_triggers", "ON", "1"), ("cache_size", "-777", "-777"),
+        ("synchronous", "OFF", "0"), ("busy_timeout", "12345", "12345"), ("secure_delete", "FAST", "2"),
+        ("query_only", "ON", "1"), ("ignore_check_constraints", "ON", "1"), ("legacy_alter_table", "ON", "1"),
+        ("reverse_unordered_selects", "ON", "1"), ("cell_size_check", "ON", "1"), ("trusted_schema", "OFF", "0"),
+        ("automatic_index", "OFF", "0"), ("journal_size_limit", "54321", "54321"), ("threads", "3", "3"),
+        ("analysis_limit", "99", "99"), ("max_page_count", "123456", "123456"), ("full_column_names", "ON", "1"),
+        ("cache_spill", "OFF", "0"), ("wal_autocheckpoint", "77", "77"),
+    ]
+
+    private func set(_ db: Database) throws {
+        for (pragma, value, _) in Self.settings { #expect(db.executeStatements("PRAGMA \(pragma) = \(value)")) }
+        #expect(db.executeStatements("PRAGMA case_sensitive_like = ON"))
+        _ = db.limit(for: 0, value: 777_777)
+    }
+
+    private func expectSet(_ db: Database, _ location: SourceLocation = #_sourceLocation) throws {
+        for (pragma, _, answer) in Self.settings {
+            let found = try db.scalar(String.self, "PRAGMA \(pragma)")
+            #expect(found == answer, "\(pragma)", sourceLocation: location)
+        }
+        #expect(try db.scalar(Int.self, "SELECT 'a' LIKE 'A'") == 0, sourceLocation: location)
+        #expect(db.limit(for: 0, value: -1) == 777_777, sourceLocation: location)
+    }
+
+    enum Reopening: CaseIterable, Sendable { case rotation, rekey, outside, damage }
+
+    @Test(arguments: Reopening.allCases)
+    func everySettingIsKept(reopening: Reopening) throws {
+        let other = try queue()
+        try other.inDatabase { db in try set(db) }
+        switch reopening {
+        case .rotation: try other.rotateKey(to: .testing(2))
+        case .rekey:
+            try other.inDatabase { db in #expect(db.rekey("x'\(String(repeating: "02", count: 32))'")) }
+        case .outside:
+            let copy = directory.file("copy")
+            try StoreBackup(path: directory.file("db"), key: .testing(1), to: copy).run()
+            #expect(rename(copy, directory.file("db")) == 0)
+        case .damage:
+            #expect(throws: DatabaseError.self) {
+                try other.inDatabase { _ in throw DatabaseError(extendedCode: 11, message: "as if") }
+            }
+        }
+        try other.inDatabase { db in try expectSet(db) }
+        try other.inDatabase { db in try expectSet(db) }
+        // Whoever closes it gets a new one.
+        other.close()
+        try other.inDatabase { db in
+            #expect(try db.scalar(Int.self, "PRAGMA foreign_keys") == 0)
+        }
+    }
+
+    @Test func anOrphanIsRefusedAfterTheRotation() throws {
+        let queue = try queue()
+        try queue.inDatabase { db in
+            #expect(
+                db.executeStatements(
+                    "CREATE TABLE child (parent INTEGER REFERENCES t (id)); PRAGMA foreign_keys = ON"
+                )
+            )
+        }
+        try queue.rotateKey(to: .testing(2))
+        #expect(throws: DatabaseError.self) {
+            try queue.write { db in try db.executeUpdate("INSERT INTO child VALUES (123456)") }
+        }
+    }
+
+    @Test(arguments: [
+        "CREATE TEMP TABLE x (a)", "CREATE TEMP VIEW x AS SELECT 1",
+        "CREATE TEMP TRIGGER x AFTER INSERT ON main.t BEGIN SELECT 1; END", "ATTACH ':memory:' AS x",
+    ])
+    func whatCannotBeKeptRefusesTheChange(sql: String) throws {
+        let queue = try queue()
+        try queue.inDatabase { db in #expect(db.executeStatements(sql), "\(db.lastErrorMessage())") }
+        let error = #expect(throws: DatabaseError.self) { try queue.rotateKey(to: .testing(2)) }
+        #expect(error?.message.contains("x") == true && error?.message.contains("opened anew") == true)
+        try queue.inDatabase { db in
+            #expect(!db.rekey("x'\(String(repeating: "02", count: 32))'"))
+            // All is as it was.
+            let isThere = try db.scalar(
+                Int.self,
+                "SELECT (SELECT count(*) FROM temp.sqlite_schema) + (SELECT count(*) FROM pragma_database_list WHERE name = 'x')"
+            )
+            #expect(isThere == 1)
+        }
+        #expect(directory.namesOfFiles.filter { !$0.hasPrefix("db") } == [])
+    }
+
+    @Test func aReplacedStoreTellsWhatIsLost() throws {
+        let queue = try queue()
+        try queue.inDatabase { db in #expect(db.executeStatements("CREATE TEMP TABLE x (a)")) }
+        let copy = directory.file("copy")
+        try StoreBackup(path: directory.file("db"), key: .testing(1), to: copy).run()
+        #expect(rename(copy, directory.file("db")) == 0)
+        let error = #expect(throws: DatabaseError.self) { try queue.inDatabase { _ in } }
+        #expect(error?.message.contains("temporary objects (x)") == true)
+        try queue.inDatabase { db in #expect(try db.scalar(Int.self, "SELECT count(*) FROM t") == 500) }
+    }
+}
