@@ -36,7 +36,7 @@ public struct DatabaseError: Error, Sendable, Hashable {
         self.reason = reason == .sqlite ? Reason(primaryCode: extendedCode & 0xff) : reason
         self.message = message
         self.sql = sql.map { DatabaseError.shortened($0) }
-        self.offset = offset
+        self.offset = offset.flatMap { $0 < DatabaseError.maximumSQLByteCount ? $0 : nil }
         self.underlyingError = underlyingError
     }
 
@@ -53,9 +53,11 @@ public struct DatabaseError: Error, Sendable, Hashable {
 
     /// An error goes into logs and over wires; a statement can be as long as the values that are written in it.
     private static func shortened(_ sql: String) -> String {
-        guard sql.utf8.count > 4096 else { return sql }
-        return String(decoding: sql.utf8.prefix(4096), as: UTF8.self) + "…"
+        guard sql.utf8.count > maximumSQLByteCount else { return sql }
+        return String(decoding: sql.utf8.prefix(maximumSQLByteCount), as: UTF8.self) + "…"
     }
+
+    private static let maximumSQLByteCount = 4096
 
     /// The error domain of FMDB, kept for code that compares it.
     public static let errorDomain = "FMDatabase"

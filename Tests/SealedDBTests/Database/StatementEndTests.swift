@@ -343,7 +343,7 @@ struct StatementEndTests {
         )
         let sql: SQL = "INSERT INTO t (a) VALUES (1) RETURNING id"
         try queue.write { db in try db.executeUpdate("CREATE TABLE t (id INTEGER PRIMARY KEY, a)") }
-        try queue.inDatabase { db in db.commitHook = { throw Refused() } }
+        queue.inDatabase { db in db.commitHook = { throw Refused() } }
         for isDropped in [true, false] {
             var kept: ResultSet?
             let blocks: [((Database) throws -> Int) throws -> Int] = [

@@ -163,9 +163,9 @@ struct GuardTests {
         let connection = try #require(database.connection)
         let other = Array("SELECT 1".utf8).withUnsafeBufferPointer { SQLStatementText($0) }
         let outer = connection.statementGuard.begin(other)
-        #expect(connection.statementGuard.refuses(SQLITE_ATTACH, "x", nil))
-        #expect(connection.statementGuard.refuses(SQLITE_PRAGMA, "Key", "hush"))
-        #expect(!connection.statementGuard.refuses(SQLITE_PRAGMA, "page_size", nil))
+        #expect(connection.statementGuard.refuses(RawEngine.attach, "x", nil))
+        #expect(connection.statementGuard.refuses(RawEngine.pragma, "Key", "hush"))
+        #expect(!connection.statementGuard.refuses(RawEngine.pragma, "page_size", nil))
         #expect(connection.statementGuard.takeRefusal()?.contains("hush") == false)
         #expect(connection.statementGuard.end(outer).isSuperset(of: [.attach, .pragma]))
     }

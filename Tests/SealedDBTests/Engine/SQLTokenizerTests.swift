@@ -1,4 +1,3 @@
-import SQLiteEngine
 import Testing
 
 @testable import SealedDB
@@ -6,53 +5,6 @@ import Testing
 /// The tokenizer against SQLite's own, which shows itself in where statements end, in what a syntax error names, and in
 /// what the authorizer is asked.
 struct SQLTokenizerTests {
-    private final class Engine {
-        private(set) var handle: OpaquePointer?
-        var actions: Set<Int32> = []
-
-        init() {
-            #expect(sqlite3_open_v2(":memory:", &handle, SQLITE_OPEN_READWRITE, nil) == SQLITE_OK)
-            #expect(sqlite3_exec(handle, "CREATE TABLE a (b, c)", nil, nil, nil) == SQLITE_OK)
-            sqlite3_set_authorizer(
-                handle,
-                { context, action, _, _, _, _ in
-                    Unmanaged<Engine>.fromOpaque(context!).takeUnretainedValue().actions.insert(action)
-                    // Pragmas act when they are compiled.
-                    return action == SQLITE_PRAGMA ? SQLITE_DENY : SQLITE_OK
-                },
-                Unmanaged.passUnretained(self).toOpaque()
-            )
-        }
-
-        deinit { sqlite3_close(handle) }
-
-        struct Answer {
-            var code: Int32
-            var tail: Int
-            var hasStatement: Bool
-            var message: String
-            var offset: Int
-            var actions: Set<Int32>
-        }
-
-        func prepare(_ bytes: UnsafeBufferPointer<UInt8>) -> Answer {
-            actions = []
-            var pointer: OpaquePointer?
-            var tail: UnsafePointer<CChar>?
-            let start = UnsafeRawPointer(bytes.baseAddress!).assumingMemoryBound(to: CChar.self)
-            let code = sqlite3_prepare_v2(handle, start, Int32(bytes.count), &pointer, &tail)
-            defer { sqlite3_finalize(pointer) }
-            return Answer(
-                code: code,
-                tail: tail.map { $0 - start } ?? bytes.count,
-                hasStatement: pointer != nil,
-                message: String(cString: sqlite3_errmsg(handle)),
-                offset: Int(sealeddb_error_offset(handle)),
-                actions: actions
-            )
-        }
-    }
-
     private static let fragments: [String] = [
         " ", "  ", "\t", "\n", "\u{b}", " \u{b}", "\u{c}", "\r\n", "\u{FEFF}", "\u{FEFF}\u{FEFF}", "-- c\n", "--", "-",
         "/* c */", "/*", "/**/",
@@ -131,7 +83,7 @@ struct SQLTokenizerTests {
     @Test(.timeLimit(.minutes(5)), arguments: 0..<4 as Range<UInt64>)
     func agreesWithSQLite(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
-        let engine = Engine()
+        let engine = RawEngine()
         var (ends, errors, found) = (0, 0, 0)
         for number in 0..<15_000 {
             let sql = text(&generator)
@@ -139,10 +91,13 @@ struct SQLTokenizerTests {
                 let answer = engine.prepare(bytes)
                 let statement = SQLStatementText(bytes)
                 let comment: Comment = "seed \(seed), \(number): \(sql.debugDescription), \(answer)"
-                if answer.code == SQLITE_OK || answer.code == SQLITE_AUTH {
-                    #expect((statement.verb != nil) == (answer.hasStatement || answer.code == SQLITE_AUTH), comment)
+                if answer.code == RawEngine.ok || answer.code == RawEngine.denied {
+                    #expect(
+                        (statement.verb != nil) == (answer.hasStatement || answer.code == RawEngine.denied),
+                        comment
+                    )
                 }
-                if answer.code == SQLITE_OK, answer.hasStatement {
+                if answer.code == RawEngine.ok, answer.hasStatement {
                     // SQLite also takes what follows, if that is nothing.
                     var between = SQLTokenizer(bytes, from: min(answer.tail, statement.range.upperBound))
                     let first = between.next()
@@ -154,15 +109,18 @@ struct SQLTokenizerTests {
                     )
                     // With no more than the statement, the answer is the same.
                     let alone = engine.prepare(UnsafeBufferPointer(rebasing: bytes[statement.range]))
-                    #expect(alone.code == SQLITE_OK && alone.hasStatement && alone.actions == answer.actions, comment)
+                    #expect(
+                        alone.code == RawEngine.ok && alone.hasStatement && alone.actions == answer.actions,
+                        comment
+                    )
                     ends += 1
                 }
-                if answer.actions.contains(SQLITE_ATTACH) { #expect(statement.verb == "attach", comment) }
-                if answer.actions.contains(SQLITE_PRAGMA) { #expect(statement.verb == "pragma", comment) }
-                if answer.code == SQLITE_OK, statement.verb == "attach" {
-                    #expect(answer.actions.contains(SQLITE_ATTACH), comment)
+                if answer.actions.contains(RawEngine.attach) { #expect(statement.verb == "attach", comment) }
+                if answer.actions.contains(RawEngine.pragma) { #expect(statement.verb == "pragma", comment) }
+                if answer.code == RawEngine.ok, statement.verb == "attach" {
+                    #expect(answer.actions.contains(RawEngine.attach), comment)
                 }
-                if answer.actions.contains(SQLITE_TRANSACTION) {
+                if answer.actions.contains(RawEngine.transaction) {
                     #expect(["begin", "commit", "end", "rollback"].contains(statement.verb), comment)
                     found += 1
                 }
@@ -180,8 +138,8 @@ struct SQLTokenizerTests {
     }
 
     /// `near "x": syntax error` and `unrecognized token: "x"`.
-    private static func token(namedBy answer: Engine.Answer) -> [UInt8]? {
-        guard answer.code == SQLITE_ERROR else { return nil }
+    private static func token(namedBy answer: RawEngine.Answer) -> [UInt8]? {
+        guard answer.code == RawEngine.error else { return nil }
         let message = answer.message
         let (start, end) = ("near \"", "\": syntax error")
         if message.hasPrefix(start), message.hasSuffix(end) {
@@ -195,7 +153,7 @@ struct SQLTokenizerTests {
     @Test(.timeLimit(.minutes(5)))
     func noKeyIsMissed() {
         var generator = SeededGenerator(seed: 7)
-        let engine = Engine()
+        let engine = RawEngine()
         let values = [
             "'x'", "x", "?", "?1", "$a", "$a::b(KEY)", ":a", "@a", "\"key\"", "[key]", "`key`", "x'6b6579'", "1", "1.5",
             ".5", "0x1", "''", "('a'||'b')",
@@ -217,7 +175,7 @@ struct SQLTokenizerTests {
             if hasKey { sql += ["KEY", "key", "kEy"].randomElement(using: &generator)! + gap() + value() }
             Array(sql.utf8).withUnsafeBufferPointer { bytes in
                 let answer = engine.prepare(bytes)
-                guard answer.code == SQLITE_OK, answer.actions.contains(SQLITE_ATTACH) else { return }
+                guard answer.code == RawEngine.ok, answer.actions.contains(RawEngine.attach) else { return }
                 let comment: Comment = "\(number): \(sql.debugDescription)"
                 let statement = SQLStatementText(bytes)
                 #expect(statement.holdsKey == hasKey, comment)
