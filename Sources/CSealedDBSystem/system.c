@@ -164,6 +164,8 @@ static int copy_extended_attributes(const char *from, int to) {
     return result;
 }
 
+int sealeddb_sync_file_system(int descriptor) { return syncfs(descriptor); }
+
 int sealeddb_copy_attributes(const char *from, int to, const char **step) {
     struct stat original, copy;
     *step = "stat";

@@ -27,7 +27,7 @@ struct SealdbCommand: ParsableCommand {
               64  usage: wrong arguments or options
               65  data: damaged, malformed, not a store, bad CSV, or SQL that the database rejects
               66  no input: the store, key file or input file is missing or unreadable
-              69  unavailable: the program that prints the key failed
+              69  unavailable: the source of a key failed, or gave another key the second time
               70  software: an internal error; the store is unchanged
               73  the output exists already, or cannot be created
               74  input or output failed, or no space is left

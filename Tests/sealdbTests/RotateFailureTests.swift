@@ -216,10 +216,21 @@ struct RotateFailureTests {
         try checkUnchanged(sandbox)
     }
 
+    /// The new key cannot be made to last, or its name, so it is not used.
+    @Test(arguments: [3, 4])
+    func newKeyCannotBeSynced(_ number: Int) throws {
+        let sandbox = try makeStoreAndNewKey()
+        let outcome = try rotate(sandbox, injecting: "fsync:error=EIO:when=\(number)")
+        #expect(outcome.status == 74, "\(outcome.error)")
+        #expect(outcome.error.contains("unchanged under the old key"))
+        #expect(outcome.error.contains("The key could not be read again"))
+        try checkUnchanged(sandbox)
+    }
+
     /// The only failure after the swap: the message must not claim that nothing changed.
     @Test func directoryCannotBeSyncedAfterTheSwap() throws {
         let sandbox = try makeStoreAndNewKey()
-        let outcome = try rotate(sandbox, injecting: "fsync:error=EIO:when=3")
+        let outcome = try rotate(sandbox, injecting: "fsync:error=EIO:when=5")
         #expect(outcome.status == 74)
         #expect(outcome.error.contains("now has the new contents and key"))
         #expect(!outcome.error.contains("unchanged"))

@@ -39,6 +39,9 @@ int sealeddb_rename_exclusively(const char *from, const char *to);
 // (EAGAIN when somebody else holds one).
 int sealeddb_lock_store(int descriptor);
 
+// Syncs the file system that the open file is on. 0, or -1 with errno set.
+int sealeddb_sync_file_system(int descriptor);
+
 // Copies owner, group, mode and extended attributes. 0, or -1 with errno set and `*step` naming the call.
 int sealeddb_copy_attributes(const char *from, int to, const char **step);
 

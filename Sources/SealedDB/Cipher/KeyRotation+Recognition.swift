@@ -13,6 +13,11 @@ extension KeyRotation {
             return false
         }
         try FileSystem.synchronizeDirectory(of: path)
+        do throws(DatabaseError) {
+            try newKey.confirm()
+        } catch {
+            throw error.adding(context: "\(path) has the new key")
+        }
         return true
     }
 }

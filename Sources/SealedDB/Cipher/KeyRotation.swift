@@ -4,7 +4,8 @@ import Foundation
 ///
 /// A copy under the new key is made beside the store with SQLite's backup API, opened afresh and checked page by
 /// page, synced, and renamed over the store. Until the rename the old file is whole under the old key; from then on
-/// the new one is. `sqlite3_rekey` is not used: it reports success when it failed, and can lose the database.
+/// the new one is. Right before it the new key is confirmed (see ``Key/confirm()``). `sqlite3_rekey` is not used: it
+/// reports success when it failed, and can lose the database.
 ///
 /// Nobody else may have the store open, with locks or without: the rotation ends with ``DatabaseError/Reason/busy``, and
 /// the store is as it was. A store in WAL mode is put into rollback-journal mode

@@ -45,6 +45,7 @@ struct MemoryImage {
         let copy = try StoreCopy(beside: target, takesAttributes: exists)
         do throws(DatabaseError) {
             try fill(copy.path, setsWAL: old?.plan.journalMode == "wal")
+            try Sealing(key: key, settings: settings).confirm(for: copy.path)
             if let old { try swap(copy, for: old) } else { try copy.moveIn() }
         } catch {
             copy.discard()
@@ -74,7 +75,8 @@ struct MemoryImage {
     }
 
     private func fill(_ path: String, setsWAL: Bool) throws(DatabaseError) {
-        var opening = StoreOpening(path: path, key: key, settings: settings, takesLock: false)
+        // Its key is confirmed when the file is complete.
+        var opening = StoreOpening(path: path, key: key?.detached, settings: settings, takesLock: false)
         opening.flags |= SQLITE_OPEN_CREATE
         let file = try opening.open()
         defer { file.close() }

@@ -4,6 +4,8 @@ import Foundation
 struct NewStore {
     let path: String
     let sealing: Sealing
+    /// Whether the key is not that of another store too.
+    var confirmsKey = true
 
     /// Refuses early, before anything is read.
     func requireAbsent() throws(DatabaseError) {
@@ -38,6 +40,7 @@ struct NewStore {
                 setsWAL: setsWAL,
                 progress: progress
             )
+            if confirmsKey { try sealing.confirm(for: copy.path) }
         } catch {
             copy.discard()
             throw error.adding(context: context)

@@ -1,3 +1,5 @@
+import Foundation
+
 /// How a file is encrypted; without a key it is not.
 struct Sealing {
     var key: Key?
@@ -10,6 +12,32 @@ struct Sealing {
         let others = other.settings.parameters
         return (key == nil) == (other.key == nil) && own.pageSize == others.pageSize
             && own.usesHMAC == others.usesHMAC && own.hmacAlgorithm == others.hmacAlgorithm
+    }
+}
+
+extension Sealing {
+    /// What must be true of the key before the file is all there is of some data: it is confirmed, and opens the file as it
+    /// was read again.
+    /// - Parameter path: of the file, which nobody has open.
+    func confirm(for path: String, isBrief: Bool = false) throws(DatabaseError) {
+        guard let again = try key?.confirmed(isBrief: isBrief) else { return }
+        let opening = StoreOpening(
+            path: path,
+            key: again,
+            settings: settings,
+            createsFirstPage: false,
+            takesLock: false
+        )
+        try opening.open().close()
+        for suffix in ["-journal", "-wal"] where FileSystem.mayExist(path + suffix) {
+            throw DatabaseError(
+                extendedCode: SQLITE_CORRUPT,
+                reason: .unverified,
+                message: "The new file was opened with the key as read again, and \(path + suffix) is left of that."
+            )
+        }
+        // As after the verification of a copy: SQLite may leave the index of a log that is gone.
+        unlink(path + "-shm")
     }
 }
 

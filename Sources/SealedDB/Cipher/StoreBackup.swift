@@ -39,7 +39,11 @@ public struct StoreBackup: Sendable {
         progress: ((KeyRotation.Progress) throws -> Void)? = nil
     ) throws(DatabaseError) -> KeyRotation.Report {
         try settings.validate(for: backupKey)
-        let backup = NewStore(path: backupPath, sealing: Sealing(key: backupKey, settings: settings))
+        let backup = NewStore(
+            path: backupPath,
+            sealing: Sealing(key: backupKey, settings: settings),
+            confirmsKey: backupKey != key
+        )
         try backup.requireAbsent()
         let source = try StoreOpening.existing(path, key: key, settings: settings, busyTimeout: busyTimeout).open()
         defer { source.close() }

@@ -91,7 +91,9 @@ struct StoreOpening {
         }
         try refuseTruncated(connection)
         try connection.setCheckpointsOnClose(true)
-        if isNew, isFile, createsFirstPage, flags & SQLITE_OPEN_READONLY == 0 { try createFirstPage(connection) }
+        if isNew, isFile, createsFirstPage, flags & SQLITE_OPEN_READONLY == 0 {
+            try createFirstPage(connection, key)
+        }
         if let path { key.derivedKeys?.storeExists(path) }
     }
 
@@ -161,7 +163,12 @@ struct StoreOpening {
         }
     }
 
-    private func createFirstPage(_ connection: Connection) throws(DatabaseError) {
+    private func createFirstPage(_ connection: Connection, _ key: Key) throws(DatabaseError) {
+        do throws(DatabaseError) {
+            try key.confirm()
+        } catch {
+            throw error.adding(context: "Nothing was written to \(name), which is a new store")
+        }
         try connection.run("BEGIN IMMEDIATE")
         // Writing the cookie, even unchanged, makes SQLite write page 1.
         let version = try connection.integer("PRAGMA user_version") ?? 0

@@ -100,6 +100,9 @@ struct StoreReplacement {
             guard let totals, try !source.connection.mainFileHasMoved() else { throw KeyRotation.replaced }
             try source.requireNobodyElse()
             try source.requireNoJournal()
+            // Last of all: from the swap on the new key is the only one. Who made a copy while the store was in use keeps
+            // others waiting now, and has asked slow sources before.
+            if new.key != old.key { try new.confirm(for: copy.path, isBrief: prepared != nil) }
             return (copy, totals)
         } catch {
             copy.discard()

@@ -126,6 +126,7 @@ public struct StoreRestore: Sendable {
                 setsWAL: false,
                 progress: progress
             )
+            try Sealing(key: key, settings: settings).confirm(for: copy.path)
             return (copy, totals)
         } catch {
             copy.discard()

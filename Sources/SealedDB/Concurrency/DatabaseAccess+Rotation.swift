@@ -7,6 +7,9 @@ extension DatabasePool {
     /// FMDB's calls, or in another process, come from another connection and make the copy begin anew; after a few times
     /// callers are kept waiting for it. Callers always wait while the copy is verified and put in the store's place, and
     /// go on with the new key.
+    ///
+    /// The new key is confirmed before it is the only one (see ``Key/confirm()``), also while nobody waits. One that was made
+    /// in memory is yours: keep it where it outlasts a power failure before you call this.
     /// - Parameter progress: called on this thread after each step, for phase ``KeyRotation/Progress/Phase/copy`` without
     ///   keeping anybody waiting; throwing stops the rotation.
     /// - Throws: ``DatabaseError``; unless its message says otherwise, the store is unchanged and the pool goes on with the
@@ -51,6 +54,9 @@ extension DatabaseQueue {
     /// Blocks go on while the copy is made, and what they write reaches it; a write in another process makes it begin anew,
     /// and after a few times callers are kept waiting for it. Callers always wait while the copy is verified and put in
     /// the store's place, and go on with the new key.
+    ///
+    /// The new key is confirmed before it is the only one (see ``Key/confirm()``), also while nobody waits. One that was made
+    /// in memory is yours: keep it where it outlasts a power failure before you call this.
     /// - Parameter progress: called on this thread after each step, for phase ``KeyRotation/Progress/Phase/copy`` without
     ///   keeping anybody waiting; throwing stops the rotation.
     /// - Throws: ``DatabaseError``; unless its message says otherwise, the store is unchanged and the queue goes on with

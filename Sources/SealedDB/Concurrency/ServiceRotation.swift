@@ -15,7 +15,16 @@ struct ServiceRotation {
         for _ in 0..<3 {
             if let report = try attempt() { return report }
         }
+        try confirmNewKey()
         return try finish(with: nil)
+    }
+
+    private func confirmNewKey() throws(DatabaseError) {
+        do throws(DatabaseError) {
+            try newKey.confirm()
+        } catch {
+            throw error.adding(context: "The rotation failed, and the store is unchanged under the old key")
+        }
     }
 
     /// Told now, not when everything is copied. It takes a while, so nobody is kept waiting for it.
@@ -43,7 +52,10 @@ struct ServiceRotation {
             while true {
                 switch try advance(copy) {
                 case .copied(let state): try ProgressReport.send(state, to: progress)
-                case .nearlyComplete: return try finish(with: copy)
+                case .nearlyComplete:
+                    // Nobody waits yet, and a source may take its time.
+                    try confirmNewKey()
+                    return try finish(with: copy)
                 case .lost:
                     copy.discard()
                     return nil

@@ -93,7 +93,8 @@ extension Database {
 
     /// Changes the key by copy, verify, swap: see ``KeyRotation``. The database stays open, with the new key.
     ///
-    /// Open result sets end. An open transaction is an error.
+    /// The new key is confirmed before it is the only one (see ``Key/confirm()``); one that was made in memory is yours to
+    /// keep. Open result sets end. An open transaction is an error.
     /// - Parameter progress: called after each step; throwing stops the rotation and leaves the store as it was.
     /// - Throws: ``DatabaseError``; unless its message says otherwise, the store is unchanged and open with the old key.
     @discardableResult

@@ -139,7 +139,7 @@ extension DatabaseError {
         public static let malformedKeyRing = Reason("malformed key ring")
         /// The key file may be read or replaced by others.
         public static let unsafeKeyFile = Reason("unsafe key file")
-        /// A key command or closure gave no key.
+        /// A key command or closure gave no key, or a source another key when it was read again.
         public static let keySourceFailed = Reason("key source failed")
         /// There is no such file, or it cannot be read.
         public static let noSuchFile = Reason("no such file")
@@ -165,7 +165,7 @@ extension DatabaseError {
         public static let ownershipNotKept = Reason("ownership not kept")
         /// This build or engine cannot do it.
         public static let unsupported = Reason("unsupported")
-        /// The SQLite library in this process is not the SQLCipher that this program was built for.
+        /// The SQLite library in this process is not a SQLCipher that can be trusted with keys.
         public static let wrongEngine = Reason("wrong engine")
         /// The cipher settings are invalid, or the engine did not accept them.
         public static let unusableSettings = Reason("unusable settings")

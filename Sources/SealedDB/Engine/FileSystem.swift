@@ -28,6 +28,12 @@ enum FileSystem {
         guard fsync(descriptor) == 0 else { throw .system("Cannot sync \(path) to disk", reason: .ioError) }
     }
 
+    /// Syncs an open file or directory, unless it is on a file system that cannot: a read-only or a virtual one.
+    static func synchronizeIfPossible(_ descriptor: Int32, _ path: String) throws(DatabaseError) {
+        guard fsync(descriptor) != 0, ![EROFS, EINVAL, ENOTSUP].contains(errno) else { return }
+        throw .system("Cannot sync \(path) to disk", reason: .ioError)
+    }
+
     static func synchronizeDirectory(of path: String) throws(DatabaseError) {
         try synchronize(directory(of: path), flags: O_RDONLY | O_DIRECTORY)
     }

@@ -14,6 +14,8 @@ public struct Key: Sendable {
     private let secret: SecretBytes
     /// Of a passphrase: shared by all copies of this key, and gone with the last.
     let derivedKeys: DerivedKeys?
+    /// Takes no part in comparisons. `nil` for a key that is the caller's own.
+    var provenance: KeyProvenance?
 
     init(form: Form, secret: SecretBytes) {
         self.form = form

@@ -131,8 +131,8 @@ extension KeyRing {
         var triedIDs: [String] = []
         var unreadable: [(id: String, error: DatabaseError)] = []
         for entry in entriesToTry {
-            switch try entry.key.attempt({ key throws(E) in try body(key, entry.id) }) {
-            case .opened(let result, let key): return (result, entry.id, key)
+            switch try entry.key.attempt({ key throws(E) in try body(ofRing(key, entry.id), entry.id) }) {
+            case .opened(let result, let key): return (result, entry.id, ofRing(key, entry.id))
             case .wrongKey: triedIDs.append(entry.id)
             case .unreadable(let error): unreadable.append((entry.id, error))
             }

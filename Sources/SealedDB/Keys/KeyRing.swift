@@ -83,7 +83,17 @@ public struct KeyRing: Sendable {
     /// The key of this id, read from its source if it has one.
     /// - Throws: ``DatabaseError/Reason/malformedKeyRing`` for an unknown id, or as ``KeySource/key()``.
     public func key(_ id: String) throws(DatabaseError) -> Key {
+        try ofRing(keyAsGiven(id), id)
+    }
+
+    /// The key, which remembers its own source, and not the ring.
+    func keyAsGiven(_ id: String) throws(DatabaseError) -> Key {
         try known(id).key.key()
+    }
+
+    /// In a ring without a file a key is where its own source is.
+    func ofRing(_ key: Key, _ id: String) -> Key {
+        path.map { key.read(from: .ring(path: $0, id: id)) } ?? key
     }
 
     /// The active key, for ``Database/rotateKey(to:progress:)`` and for new stores.

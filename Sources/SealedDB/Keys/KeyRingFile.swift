@@ -46,7 +46,7 @@ extension KeyRing {
                     guard errno == EINTR else { throw .system("Cannot lock the key ring \(path)", reason: .ioError) }
                 }
                 // Whoever had the lock before has put another file in place of the one that is locked now.
-                guard try isCurrent(descriptor, path: path) else { return nil as KeyRing? }
+                guard try SecretFile.isCurrent(descriptor, path: path) else { return nil as KeyRing? }
                 var ring = try KeyRing(contentsOfFile: path)
                 try change(&ring)
                 try ring.withText { text throws(DatabaseError) in
@@ -56,13 +56,6 @@ extension KeyRing {
             }
             if let updated { return updated }
         }
-    }
-
-    private static func isCurrent(_ descriptor: Int32, path: String) throws(DatabaseError) -> Bool {
-        var own = stat()
-        guard fstat(descriptor, &own) == 0 else { throw .system("Cannot examine \(path)", reason: .ioError) }
-        let named = try FileSystem.status(path)
-        return own.st_ino == named.st_ino && own.st_dev == named.st_dev
     }
 
     // MARK: Parsing

@@ -33,11 +33,16 @@ public enum KeySource: Sendable, CustomStringConvertible {
     /// The caller's own, such as a client of a key management service. It may be called again, from any thread.
     case closure(@Sendable () throws -> Key)
 
-    /// Reads the key.
+    /// Reads the key, which remembers where it was read (see ``Key/confirm()``).
     /// - Throws: ``DatabaseError`` with the reasons ``DatabaseError/Reason/noSuchFile``,
     ///   ``DatabaseError/Reason/unsafeKeyFile``, ``DatabaseError/Reason/malformedKey`` or
     ///   ``DatabaseError/Reason/keySourceFailed``.
     public func key() throws(DatabaseError) -> Key {
+        try keyAsGiven().read(from: KeyProvenance(self))
+    }
+
+    /// The key, which remembers no more than that of a closure does.
+    func keyAsGiven() throws(DatabaseError) -> Key {
         switch self {
         case .keyFile(let path):
             try KeyFile.rawKey(in: SecretFile.contents(atPath: path), name: "The \(self)")

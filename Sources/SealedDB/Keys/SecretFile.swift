@@ -89,6 +89,54 @@ enum SecretFile {
         }
     }
 
+    // MARK: Durability
+
+    /// The contents, once a power failure cannot take them away any more.
+    ///
+    /// What is on a read-only or virtual file system is as durable as its owner made it.
+    /// - Throws: as ``contents(atPath:what:rule:limit:)``, and if the file cannot be synced, or has its name no more.
+    static func durableContents(
+        atPath path: String,
+        what: String,
+        limit: Int = KeyFile.sizeLimit
+    ) throws(DatabaseError) -> SecretBytes {
+        try reading(path, what: what) { descriptor throws(DatabaseError) in
+            let name = "The \(what) \(path)"
+            do throws(DatabaseError) {
+                try FileSystem.synchronizeIfPossible(descriptor, path)
+            } catch {
+                throw error.adding(context: "\(name) may not be on the disk, so write it anew")
+            }
+            let contents = try contents(of: descriptor, name: name, limit: limit)
+            try synchronizeName(of: descriptor, path)
+            guard try isCurrent(descriptor, path: path) else {
+                throw .keySourceFailed("\(name) was replaced while it was read.")
+            }
+            return contents
+        }
+    }
+
+    private static func synchronizeName(of descriptor: Int32, _ path: String) throws(DatabaseError) {
+        let name = FileSystem.directory(of: path)
+        let directory = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard directory < 0 else {
+            defer { close(directory) }
+            return try FileSystem.synchronizeIfPossible(directory, name)
+        }
+        // Who may enter a directory need not be allowed to list it; the whole file system has it in it.
+        guard errno == EACCES, sealeddb_sync_file_system(descriptor) == 0 else {
+            throw .system("Cannot sync \(name)", reason: .ioError)
+        }
+    }
+
+    /// Whether the path names the open file.
+    static func isCurrent(_ descriptor: Int32, path: String) throws(DatabaseError) -> Bool {
+        var own = stat()
+        guard fstat(descriptor, &own) == 0 else { throw .system("Cannot examine \(path)", reason: .ioError) }
+        let named = try FileSystem.status(path)
+        return own.st_ino == named.st_ino && own.st_dev == named.st_dev
+    }
+
     // MARK: Writing
 
     /// Creates the file with mode 0600, whole, and syncs it and its directory; an existing file is never overwritten.

@@ -60,12 +60,12 @@ struct KeyringCommand: ParsableCommand {
             case source(KeySource)
         }
 
-        /// Without an option a new random key. A file is read once, to see that it is one.
+        /// Without an option a new random key. A file is read, to see that it is one, and synced before a ring names it.
         func content() throws -> Content {
             guard case .source(let source) = choice.given.first?.origin else { return .key(try Key.random()) }
             switch source {
             case .keyDescriptor: return .key(try source.key())
-            case .keyFile, .passphraseFile: _ = try source.key()
+            case .keyFile, .passphraseFile: try source.key().confirm()
             default: break
             }
             return .source(source)

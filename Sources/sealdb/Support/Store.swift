@@ -85,14 +85,17 @@ enum Store {
         guard descriptor >= 0 else { throw failure("Cannot create \(store)") }
         close(descriptor)
         do {
-            let database = try open(path, key: key, settings: settings, lockWait: 0, isNew: true)
+            // Looked for where it was read when all else is done.
+            let known = key.detached
+            let database = try open(path, key: known, settings: settings, lockWait: 0, isNew: true)
             // Any write makes SQLite lay down the first page.
             try database.executeUpdate("PRAGMA user_version = 0", values: nil)
             database.close()
-            try open(path, key: key, settings: settings, lockWait: 0, isReadOnly: true).close()
+            try open(path, key: known, settings: settings, lockWait: 0, isReadOnly: true).close()
             guard try StoreInfo.inspect(path: path, key: nil).kind != .plaintext else {
                 throw Failure(.software, "The new file is not encrypted. It was removed.")
             }
+            try key.confirm()
             // So that a file made meanwhile by somebody else is never taken for ours.
             guard sealeddb_rename_exclusively(path, store) == 0 else { throw failure("Cannot create \(store)") }
         } catch {

@@ -48,6 +48,12 @@ struct Judge {
         if verdict.reached == .after && !isKept(names) {
             verdict.problems.append("the store that was there before is not kept whole")
         }
+        if verdict.reached == .after {
+            let lost = try operation.unsynced.filter { name in
+                try !names.contains(name) || Files.read(directory + "/" + name) != operation.files[name]
+            }
+            verdict.problems += lost.sorted().map { "it depends on \($0), which is not whole" }
+        }
         verdict.problems += lies(verdict.reached, ending)
         return verdict
     }
@@ -98,6 +104,8 @@ struct Judge {
             switch state {
             case .absent:
                 if !isThere { matches.append(state) }
+            case .anything:
+                matches.append(state)
             case .keyFile:
                 guard isThere else { continue }
                 let bytes = (try? Files.read(path)) ?? []

@@ -49,15 +49,15 @@ enum KeyRingOperations {
     /// `sealdb rotate --key-ring`: to the active key from whichever the store has.
     private static func rotation(in directory: String) throws -> Operation {
         let seed = try Seed(.wal, key: .old, in: directory)
-        let ring = Operation.State.ring(active: "new", ids: ["old", "new"])
         return Operation(
             name: "rotate",
             variant: "ring",
             arguments: [Program.sealdb, "rotate", "db", "--key-ring", name],
             files: seed.files.merging([name: contents(active: .new)]) { first, _ in first }
                 .merging(TestKey.files) { first, _ in first },
+            unsynced: [name],
             targets: [
-                .init(file: name, before: ring, after: ring),
+                .init(file: name, before: .anything, after: .anything),
                 .init(file: "db", before: .store(.old, digest: seed.digest), after: .store(.new, digest: seed.digest)),
             ],
             saysAfter: ["The store now has the new contents and key", "The store has the new key"],

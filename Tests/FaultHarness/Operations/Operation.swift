@@ -8,6 +8,9 @@ struct Operation: Sendable {
     let arguments: [String]
     /// What the directory holds before, by name.
     let files: [String: Files.Bytes]
+    /// Of these, what was written right before, and not synced: a power failure may take it away, as long as nothing depends
+    /// on it. Once the operation has come to pass, it must be whole.
+    var unsynced: Set<String> = []
     /// What the operation may change, before and after.
     let targets: [Target]
     var failure = Failure.before
@@ -39,6 +42,8 @@ struct Operation: Sendable {
 
     enum State: Sendable, Equatable {
         case absent
+        /// Whatever there is.
+        case anything
         /// A store under a key, or a database in the clear, that holds this (see ``Contents``).
         case store(TestKey?, settings: [String] = [], digest: UInt64)
         /// 64 hex digits and a newline.

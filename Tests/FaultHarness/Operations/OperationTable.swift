@@ -14,6 +14,7 @@ enum OperationTable {
         for shape in Seed.Shape.allCases { table.append(try restoration(over: shape, in: directory)) }
         for shape in [Seed.Shape.delete, .walHot] { table.append(try backup(shape, in: directory)) }
         for shape in [Seed.Shape.delete, .walHot] { table.append(try migration(shape, in: directory)) }
+        table.append(try batch(in: directory))
         table.append(try restoration(in: directory))
         table.append(try decryption(in: directory))
         table.append(creation())
@@ -50,10 +51,31 @@ enum OperationTable {
             variant: shape.rawValue,
             arguments: [Program.sealdb, "rotate", "db"] + keyOptions(.old, .new),
             files: seed.files.adding(TestKey.files),
+            unsynced: [TestKey.new.file],
             targets: [
                 .init(file: "db", before: .store(.old, digest: seed.digest), after: .store(.new, digest: seed.digest))
             ],
             saysAfter: ["The store now has the new contents and key", "The store has the new key"]
+        )
+    }
+
+    /// `sealdb rotate` with a journal, as one of a batch.
+    private static func batch(in directory: String) throws -> Operation {
+        let seed = try Seed(.wal, key: .old, in: directory)
+        return Operation(
+            name: "rotate",
+            variant: "batch",
+            arguments: [Program.sealdb, "rotate", "db", "--journal", "log"] + keyOptions(.old, .new),
+            files: seed.files.adding(TestKey.files),
+            unsynced: [TestKey.new.file],
+            targets: [
+                .init(file: "db", before: .store(.old, digest: seed.digest), after: .store(.new, digest: seed.digest)),
+                .init(file: "log", before: .anything, after: .anything),
+            ],
+            saysAfter: [
+                "The store now has the new contents and key", "The store has the new key", "It has the new key",
+                "stores have their new key",
+            ]
         )
     }
 
@@ -82,6 +104,7 @@ enum OperationTable {
             variant: shape.rawValue,
             arguments: [Program.sealdb, "encrypt", "plain", "db", "--key-file", TestKey.old.file],
             files: seed.files.adding(TestKey.files),
+            unsynced: [TestKey.old.file],
             targets: [
                 .init(file: "plain", before: plain, after: plain),
                 .init(file: "db", before: .absent, after: .store(.old, digest: seed.digest)),
@@ -136,6 +159,7 @@ enum OperationTable {
             arguments: [Program.subject, "commit", "db"] + keyOptions(.old, .new)
                 + ["--journal-mode", shape.rawValue, "--batches", "\(batches)", "--rotate-before", "3"],
             files: seed.files.adding(TestKey.files),
+            unsynced: [TestKey.new.file],
             targets: [
                 .init(file: "db", before: .store(.old, digest: seed.digest), after: .store(.new, digest: seed.digest))
             ],
@@ -153,6 +177,7 @@ enum OperationTable {
             variant: shape.rawValue,
             arguments: [Program.sealdb, "backup", "db", "copy"] + keyOptions(.old, .new),
             files: seed.files.adding(TestKey.files),
+            unsynced: [TestKey.new.file],
             targets: [
                 .init(file: "db", before: store, after: store),
                 .init(file: "copy", before: .absent, after: .store(.new, digest: seed.digest)),
@@ -172,6 +197,7 @@ enum OperationTable {
             variant: "absent",
             arguments: [Program.sealdb, "restore", "copy", "db", "--key-file", TestKey.new.file],
             files: backup.files.adding(TestKey.files),
+            unsynced: [TestKey.new.file],
             targets: [
                 .init(file: "copy", before: copy, after: copy),
                 .init(file: "db", before: .absent, after: copy),
@@ -190,6 +216,7 @@ enum OperationTable {
             variant: shape.rawValue,
             arguments: [Program.sealdb, "restore", "copy", "db", "--replace", "--key-file", TestKey.new.file],
             files: seed.files.adding(backup.files).adding(TestKey.files),
+            unsynced: [TestKey.new.file],
             targets: [
                 .init(file: "copy", before: copy, after: copy),
                 .init(file: "db", before: .store(.old, digest: seed.digest), after: copy),
@@ -246,6 +273,7 @@ enum OperationTable {
             variant: "delete",
             arguments: [Program.sealdb, "create", "db", "--key-file", TestKey.old.file],
             files: TestKey.files,
+            unsynced: [TestKey.old.file],
             targets: [.init(file: "db", before: .absent, after: .store(.old, digest: emptyDigest))],
             saysAfter: [isComplete]
         )

@@ -30,14 +30,21 @@ struct Disk {
     private var pendingNames: [NameChange] = []
     private var inodes: [UInt64: Int] = [:]
 
-    /// - Parameter inodes: of the files that are there at the start.
-    init(_ contents: [String: Files.Bytes], inodes: [String: UInt64]) {
-        for (name, bytes) in contents {
-            names[name] = files.count
+    /// - Parameters:
+    ///   - inodes: of the files that are there at the start.
+    ///   - unsynced: those of them that were written right before.
+    init(_ contents: [String: Files.Bytes], inodes: [String: UInt64], unsynced: Set<String>) {
+        for (name, bytes) in contents.sorted(by: { $0.key < $1.key }) {
             if let inode = inodes[name] { self.inodes[inode] = files.count }
-            files.append(File(durable: bytes))
+            if unsynced.contains(name) {
+                files.append(File(durable: [], pending: [.write(offset: 0, bytes: bytes)]))
+                change(.add(name, file: files.count - 1))
+            } else {
+                files.append(File(durable: bytes))
+                names[name] = files.count - 1
+                durableNames[name] = files.count - 1
+            }
         }
-        durableNames = names
     }
 
     mutating func apply(_ entry: Recording.Entry) throws {

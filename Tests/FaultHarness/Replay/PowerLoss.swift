@@ -18,7 +18,7 @@ struct PowerLoss: Sendable {
         let inodes = try operation.files.keys.reduce(into: [:]) { $0[$1] = try inode(worker.directory + "/" + $1) }
         let run = try worker.run(operation, "record=\(worker.file("recording")) \(plan)")
         let recording = try Recording(try Files.read(worker.file("recording")))
-        var disk = Disk(operation.files, inodes: inodes)
+        var disk = Disk(operation.files, inodes: inodes, unsynced: operation.unsynced)
         var seen: Set<UInt64> = []
         var output = ""
         var results: [TrialResult] = []

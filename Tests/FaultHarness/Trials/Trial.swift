@@ -81,8 +81,10 @@ extension Worker {
         var verdict = try judge.verdict(ending)
         let isClean = Set(left.keys) == Set(operation.files.keys)
         if verdict.problems.isEmpty && (!isClean || hash.value & 6 == 0) {
-            // As the trial left it, before the judge's own connections cleared up.
-            try reset(to: left)
+            // As the trial left it, before the judge's own connections cleared up; what the power failure took away of that
+            // on which nothing depends its owner writes again.
+            let written = operation.files.filter { operation.unsynced.contains($0.key) }
+            try reset(to: left.merging(written) { _, written in written })
             // A batch that failed is not done again.
             let hasGaps = !ending.error.isEmpty
             verdict.problems += try followUp(operation, verdict.reached, hasGaps: hasGaps)
