@@ -82,7 +82,7 @@ struct StoreReplacement {
             copy.removeOtherLeftovers()
             if setsWAL { try source.leaveWAL() }
             try source.holdExclusively()
-            var totals = isPrepared ? try settled(copy, source, progress) : nil
+            var totals = try isPrepared ? settled(copy, source, progress) : nil
             if isPrepared, totals == nil {
                 copy.discard()
                 copy = try StoreCopy(beside: source.plan.path, ofWAL: setsWAL)
