@@ -14,13 +14,17 @@ enum KeyOrigin: Sendable {
 
         var ringAsRead: KeyRing { ring.withLock { $0 } }
 
-        /// The ring, from its file if it has one.
-        func current() throws(DatabaseError) -> KeyRing {
-            guard let path = ringAsRead.path else { return ringAsRead }
-            let read = try KeyRing(contentsOfFile: path)
-            return ring.withLock { ring in
-                ring = read.keeping(ring)
-                return ring
+        /// The ring, from its file if it has one. If that cannot be read, the ring as it was, and why: a key that is known
+        /// is not worse for that.
+        func currentOrAsRead() -> (KeyRing, DatabaseError?) {
+            do throws(DatabaseError) {
+                let read = try ringAsRead.readAgain()
+                return ring.withLock { ring in
+                    ring = read
+                    return (ring, nil)
+                }
+            } catch {
+                return (ringAsRead, error)
             }
         }
     }
@@ -36,7 +40,7 @@ enum KeyOrigin: Sendable {
         try Engine.requireCodec()
         if let adopted {
             do throws(DatabaseError) {
-                return (try body(adopted), try fitting(adopted))
+                return (try body(adopted), fitting(adopted))
             } catch {
                 guard error.reason == .wrongKey else { throw error }
             }
@@ -52,17 +56,21 @@ enum KeyOrigin: Sendable {
             case .unreadable(let error): throw error
             }
         case .ring(let holder):
-            let ring = try holder.current()
-            let opened = try ring.open(name, wrap: { $0 }) { (key, _) throws(DatabaseError) in try body(key) }
-            let needsRotation = opened.id != ring.activeID
-            return (opened.result, FittingKey(key: opened.key, id: opened.id, needsRotation: needsRotation))
+            let (ring, problem) = holder.currentOrAsRead()
+            do throws(DatabaseError) {
+                let opened = try ring.open(name, wrap: { $0 }) { (key, _) throws(DatabaseError) in try body(key) }
+                return (opened.result, FittingKey(key: opened.key, id: opened.id, needsRotation: !opened.isActive))
+            } catch {
+                guard let problem, error.reason == .wrongKey else { throw error }
+                throw problem.adding(context: "\(name) does not open with the keys that were read before")
+            }
         }
     }
 
     /// What there is to say of a key that a rotation gave the store.
-    func fitting(_ key: Key) throws(DatabaseError) -> FittingKey {
+    func fitting(_ key: Key) -> FittingKey {
         guard case .ring(let holder) = self else { return FittingKey(key: key) }
-        let ring = try holder.current()
+        let (ring, _) = holder.currentOrAsRead()
         let id = ring.id(of: key)
         return FittingKey(key: key, id: id, needsRotation: id != ring.activeID)
     }
@@ -108,80 +116,6 @@ extension SourcedKey {
                 return .wrongKey(error)
             }
         case .failure(let error): return .unreadable(error)
-        }
-    }
-}
-
-extension KeyRing {
-    /// Calls `body` with the active key and its id, then with the others, until it does not throw
-    /// ``DatabaseError/Reason/wrongKey``.
-    /// - Parameter name: of what is to be opened, for the error.
-    /// - Returns: what `body` returned.
-    /// - Throws: what `body` throws otherwise. If no key fits, ``DatabaseError/Reason/wrongKey`` with all ids; if none
-    ///   could be read, the error of reading the active one.
-    public func withKey<T>(toOpen name: String, _ body: (Key, String) throws -> T) throws -> T {
-        try open(name, wrap: { $0 }, body).result
-    }
-
-    func open<T, E: Error>(
-        _ name: String,
-        wrap: (DatabaseError) -> E,
-        _ body: (Key, String) throws(E) -> T
-    ) throws(E) -> (result: T, id: String, key: Key) {
-        var triedIDs: [String] = []
-        var unreadable: [(id: String, error: DatabaseError)] = []
-        for entry in entriesToTry {
-            switch try entry.key.attempt({ key throws(E) in try body(ofRing(key, entry.id), entry.id) }) {
-            case .opened(let result, let key): return (result, entry.id, ofRing(key, entry.id))
-            case .wrongKey: triedIDs.append(entry.id)
-            case .unreadable(let error): unreadable.append((entry.id, error))
-            }
-        }
-        let complaints = unreadable.map { "\($0.id): \($0.error.message)" }
-        guard !triedIDs.isEmpty else {
-            let first = unreadable[0].error
-            throw wrap(
-                DatabaseError(
-                    extendedCode: first.extendedCode,
-                    reason: first.reason,
-                    message: "No key of the ring could be read. \(complaints.joined(separator: " "))"
-                )
-            )
-        }
-        let others = complaints.isEmpty ? "" : " Not tried, because they could not be read: "
-        throw wrap(
-            DatabaseError(
-                extendedCode: SQLITE_NOTADB,
-                reason: .wrongKey,
-                message: """
-                    No key of the ring opens \(name); tried were \(triedIDs.joined(separator: ", ")) (the active key is \
-                    \(activeID)). The file was not changed. Add the right key to the ring.\
-                    \(others)\(complaints.joined(separator: " "))
-                    """
-            )
-        )
-    }
-
-    /// The same ring, with the keys that another one has read from the same files.
-    func keeping(_ old: KeyRing) -> KeyRing {
-        let kept = entries.map { entry in
-            guard let source = entry.key.source,
-                let known = old.entries.first(where: { $0.key.source.map { $0.isSameFile(as: source) } ?? false })
-            else { return entry }
-            return Entry(id: entry.id, key: known.key)
-        }
-        return KeyRing(activeID: activeID, entries: kept, path: path)
-    }
-}
-
-extension KeySource {
-    fileprivate func isSameFile(as other: KeySource) -> Bool {
-        switch (self, other) {
-        case (.keyFile(let first), .keyFile(let second)), (.passphraseFile(let first), .passphraseFile(let second)),
-            (.keyCredential(let first), .keyCredential(let second)),
-            (.passphraseCredential(let first), .passphraseCredential(let second)):
-            first == second
-        default: false
         }
     }
 }

@@ -303,6 +303,10 @@ struct KeyOriginTests {
         #expect(try queue.inDatabase { db in db.keyID } == "new")
         queue.close()
         try directory.write("ring", "nonsense\n".utf8)
+        // A ring that cannot be read takes no key away that is known.
+        #expect(try census(queue) == [10])
+        queue.close()
+        try KeyRotation(path: path, from: .testing(6), to: .testing(7)).run()
         let error = #expect(throws: DatabaseError.self) { try census(queue) }
         #expect(error?.reason == .malformedKeyRing)
     }
