@@ -210,3 +210,43 @@ int sealeddb_terminal_columns(int descriptor) {
     struct winsize size;
     return ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
+
+// ---- Signals at a prompt ------------------------------------------------------------------------------------------
+
+static const int caught_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT };
+enum { caught_count = sizeof caught_signals / sizeof caught_signals[0] };
+static struct sigaction former_actions[caught_count];
+static int is_caught[caught_count];
+static int signal_pipe[2] = { -1, -1 };
+
+static void note_signal(int number) {
+    int saved = errno;
+    unsigned char byte = (unsigned char)number;
+    // A pipe that is full has signals enough.
+    ssize_t written = write(signal_pipe[1], &byte, 1);
+    (void)written;
+    errno = saved;
+}
+
+int sealeddb_catch_signals(void) {
+    // Never closed: a handler that still runs on another thread must not write to a file of the same number.
+    if (signal_pipe[0] < 0 && pipe2(signal_pipe, O_CLOEXEC | O_NONBLOCK) != 0) return -1;
+    unsigned char byte;
+    while (read(signal_pipe[0], &byte, 1) == 1) {}
+    struct sigaction action = { .sa_handler = note_signal };
+    sigfillset(&action.sa_mask);
+    for (int index = 0; index < caught_count; index++) {
+        is_caught[index] = sigaction(caught_signals[index], NULL, &former_actions[index]) == 0
+            // nohup, or a shell without job control, has asked for that.
+            && former_actions[index].sa_handler != SIG_IGN
+            && sigaction(caught_signals[index], &action, NULL) == 0;
+    }
+    return signal_pipe[0];
+}
+
+void sealeddb_release_signals(void) {
+    for (int index = 0; index < caught_count; index++) {
+        // It succeeded with the same signal before.
+        if (is_caught[index]) sigaction(caught_signals[index], &former_actions[index], NULL);
+    }
+}

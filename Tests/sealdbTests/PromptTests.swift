@@ -4,7 +4,9 @@ import Testing
 @Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
 struct PromptTests {
     private func terminal(_ sandbox: Sandbox, _ arguments: String...) throws -> Terminal {
-        try Terminal([Tool.sealdb] + arguments, directory: sandbox.directory, environment: ["TERM": "xterm"])
+        // Swift's own handler of SIGQUIT prints where the program is, and lets it go on.
+        let environment = ["TERM": "xterm", "SWIFT_BACKTRACE": "enable=no"]
+        return try Terminal([Tool.sealdb] + arguments, directory: sandbox.directory, environment: environment)
     }
 
     @Test func asksTwiceForANewPassphraseAndOnceForAnOldOne() throws {
@@ -67,5 +69,80 @@ struct PromptTests {
         let outcome = try sandbox.run(["setsid", "-w", Tool.sealdb, "create", "db", "--prompt"], input: "words\n")
         #expect([66, 78].contains(outcome.status), "\(outcome.status) \(outcome.error)")
         #expect(!sandbox.exists("db"))
+    }
+
+    // MARK: Signals
+
+    /// At once, without Return, and with a terminal that shows what is typed.
+    @Test(.timeLimit(.minutes(2)), arguments: [SIGINT, SIGTERM, SIGHUP, SIGQUIT])
+    func signalsEndAPrompt(_ signal: Int32) throws {
+        let sandbox = try Sandbox()
+        let creating = try terminal(sandbox, "create", "db", "--prompt")
+        try creating.expect("Passphrase for db: ")
+        #expect(!creating.isEchoing)
+        creating.type("half a passph")
+        creating.send(signal)
+        #expect(creating.wait() == -signal, "\(creating.transcript)")
+        #expect(creating.isEchoing)
+        #expect(!creating.transcript.contains("passph"))
+        #expect(try sandbox.names().isEmpty)
+    }
+
+    @Test(.timeLimit(.minutes(2)), arguments: [("\u{3}", SIGINT), ("\u{1c}", SIGQUIT)])
+    func keysEndAPrompt(_ key: String, _ signal: Int32) throws {
+        let sandbox = try Sandbox()
+        let creating = try terminal(sandbox, "create", "db", "--prompt")
+        try creating.expect("Passphrase for db: ")
+        creating.type("half\u{7f}" + key)
+        #expect(creating.wait() == -signal, "\(creating.transcript)")
+        #expect(creating.isEchoing)
+        // At the second question too.
+        let again = try terminal(sandbox, "create", "db", "--prompt")
+        try again.expect(": ")
+        again.type("words\n")
+        try again.expect("again: ")
+        again.type("wor" + key)
+        #expect(again.wait() == -signal)
+        #expect(again.isEchoing)
+        #expect(try sandbox.names().isEmpty)
+    }
+
+    /// A signal that was ignored from the start stays so.
+    @Test(.timeLimit(.minutes(2))) func aSignalThatIsIgnored() throws {
+        let sandbox = try Sandbox()
+        let creating = try Terminal(
+            ["sh", "-c", "trap '' HUP; exec \(Tool.sealdb) create db --prompt"],
+            directory: sandbox.directory,
+            environment: ["TERM": "xterm"]
+        )
+        try creating.expect("Passphrase for db: ")
+        creating.send(SIGHUP)
+        creating.type("words\n")
+        try creating.expect("again: ")
+        creating.type("words\n")
+        #expect(creating.wait() == 0, "\(creating.transcript)")
+    }
+
+    /// Ctrl-Z gives the terminal back as it was; the question comes again, for all that was typed before is forgotten.
+    @Test(.timeLimit(.minutes(2))) func stoppedAndContinued() throws {
+        let sandbox = try Sandbox()
+        let shell = try Terminal(
+            ["bash", "-mc", "\(Tool.sealdb) create db --prompt; stty -a; echo stopped; fg; echo status $?"],
+            directory: sandbox.directory,
+            environment: ["TERM": "xterm"]
+        )
+        try shell.expect("Passphrase for db: ")
+        shell.type("forgotten\u{1a}")
+        try shell.expect("stopped")
+        #expect(shell.transcript.contains(" echo "))
+        try shell.expect("Passphrase for db: ")
+        #expect(!shell.isEchoing)
+        shell.type("words\n")
+        try shell.expect("again: ")
+        shell.type("words\n")
+        try shell.expect("status 0")
+        #expect(shell.wait() == 0)
+        #expect(shell.isEchoing)
+        try sandbox.succeed("query", "db", "SELECT 1", "--passphrase-fd", "0", input: "words\n")
     }
 }

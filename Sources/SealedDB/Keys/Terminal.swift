@@ -1,13 +1,19 @@
+internal import CSealedDBSystem
 import Foundation
 
 /// Passphrases from people.
 enum Terminal {
+    /// The signals that a prompt looks out for are the whole process's.
+    private static let turn = NSLock()
+
     static func passphrase(prompt: String, confirm: Bool) throws(DatabaseError) -> Key {
         let terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)
         guard terminal >= 0 else {
             throw .system("There is no terminal to ask for the passphrase", reason: .noSuchFile)
         }
         defer { Glibc.close(terminal) }
+        turn.lock()
+        defer { turn.unlock() }
         let first = try passphrase(from: terminal, prompt: prompt)
         guard confirm else { return first }
         let second = try passphrase(from: terminal, prompt: "\(prompt)again: ")
@@ -19,45 +25,104 @@ enum Terminal {
         try KeyFile.passphrase(in: line(from: terminal, prompt: prompt), name: "The passphrase from the terminal")
     }
 
-    /// One line, with the echo off meanwhile; also restored when a signal ends the wait.
+    /// One line, asked for again after the program was stopped and continued.
     private static func line(from terminal: Int32, prompt: String) throws(DatabaseError) -> SecretBytes {
+        while true {
+            let (line, signal) = try attempt(terminal, prompt)
+            // The echo is on again, and the program's own handlers are back, which get the signal now.
+            if let signal { try pass(on: signal) }
+            if let line { return line }
+        }
+    }
+
+    /// The signal does what it would have done without a prompt: end the program, stop it, or tell it.
+    private static func pass(on signal: Int32) throws(DatabaseError) {
+        // Whoever continues a program may have changed the terminal; nothing else is to be done.
+        guard signal != SIGCONT else { return }
+        var wanted = sigset_t()
+        sigemptyset(&wanted)
+        sigaddset(&wanted, signal)
+        // Neither can fail with a signal that exists.
+        pthread_sigmask(SIG_UNBLOCK, &wanted, nil)
+        // To this thread, so that a stopped program gets no further than here.
+        raise(signal)
+        guard signal != SIGTSTP else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_INTERRUPT,
+            reason: .interrupted,
+            message: "Interrupted at the prompt. Nothing was changed."
+        )
+    }
+
+    /// One line, with the echo off meanwhile; or the signal that came first.
+    private static func attempt(
+        _ terminal: Int32,
+        _ prompt: String
+    ) throws(DatabaseError) -> (line: SecretBytes?, signal: Int32?) {
         var original = termios()
         guard tcgetattr(terminal, &original) == 0 else {
             throw .system("Cannot turn the terminal's echo off", reason: .ioError)
         }
+        // The handlers' defaults would end the program with a silent terminal.
+        let signals = sealeddb_catch_signals()
+        guard signals >= 0 else { throw .system("Cannot look out for signals", reason: .ioError) }
+        defer { sealeddb_release_signals() }
         var silent = original
         silent.c_lflag &= ~tcflag_t(ECHO)
-        // Signals wait until the echo is back on: the handler's default would leave the terminal silent.
-        var blocked = sigset_t()
-        var before = sigset_t()
-        sigemptyset(&blocked)
-        for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP] { sigaddset(&blocked, signal) }
-        silent.c_lflag &= ~tcflag_t(ISIG)
-        pthread_sigmask(SIG_BLOCK, &blocked, &before)
-        tcsetattr(terminal, TCSAFLUSH, &silent)
-        defer {
-            tcsetattr(terminal, TCSAFLUSH, &original)
-            pthread_sigmask(SIG_SETMASK, &before, nil)
+        guard set(terminal, &silent) else {
+            throw .system("Cannot turn the terminal's echo off", reason: .ioError)
         }
+        // If the terminal is gone, so is its echo.
+        defer { _ = set(terminal, &original) }
         say(prompt, to: terminal)
         defer { say("\n", to: terminal) }
-        return try SecretBytes(capacity: KeyFile.sizeLimit + 1) { target throws(DatabaseError) in
+        var signal: Int32?
+        let line = try SecretBytes(capacity: KeyFile.sizeLimit + 1) { target throws(DatabaseError) in
             var count = 0
             while count < target.count {
+                signal = try awaitInput(terminal, signals)
+                if signal != nil { return 0 }
                 let got = read(terminal, target.baseAddress! + count, 1)
                 if got < 0, errno == EINTR { continue }
                 guard got > 0 else { throw .malformedKey("The terminal was closed before the passphrase ended.") }
-                switch target[count] {
-                case UInt8(ascii: "\n"): return count
-                case 3, 28: throw DatabaseError(extendedCode: SQLITE_INTERRUPT, message: "Interrupted at the prompt.")
-                default: count += 1
-                }
+                if target[count] == UInt8(ascii: "\n") { return count }
+                count += 1
             }
             throw .malformedKey("The passphrase is longer than \(KeyFile.sizeLimit) bytes.")
         }
+        return signal == nil ? (line, nil) : (nil, signal)
+    }
+
+    /// Waits for a line, or for a signal, which it returns.
+    private static func awaitInput(_ terminal: Int32, _ signals: Int32) throws(DatabaseError) -> Int32? {
+        while true {
+            var descriptors = [
+                pollfd(fd: signals, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: terminal, events: Int16(POLLIN), revents: 0),
+            ]
+            guard poll(&descriptors, 2, -1) >= 0 else {
+                if errno == EINTR { continue }
+                throw .system("Cannot wait for the passphrase", reason: .ioError)
+            }
+            if descriptors[0].revents != 0 {
+                var number: UInt8 = 0
+                guard read(signals, &number, 1) == 1 else { continue }
+                return Int32(number)
+            }
+            if descriptors[1].revents != 0 { return nil }
+        }
+    }
+
+    /// What was typed before is thrown away.
+    private static func set(_ terminal: Int32, _ attributes: inout termios) -> Bool {
+        while tcsetattr(terminal, TCSAFLUSH, &attributes) != 0 {
+            guard errno == EINTR else { return false }
+        }
+        return true
     }
 
     private static func say(_ text: String, to terminal: Int32) {
+        // Who does not see it can still type.
         _ = text.withCString { write(terminal, $0, strlen($0)) }
     }
 }

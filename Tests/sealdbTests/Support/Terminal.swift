@@ -44,6 +44,14 @@ final class Terminal {
         _ = bytes.withUnsafeBytes { write(master, $0.baseAddress, $0.count) }
     }
 
+    func send(_ signal: Int32) { kill(child.identifier, signal) }
+
+    /// Whether what is typed is shown.
+    var isEchoing: Bool {
+        var attributes = termios()
+        return tcgetattr(master, &attributes) == 0 && attributes.c_lflag & tcflag_t(ECHO) != 0
+    }
+
     /// Reads to the end and returns the exit code.
     func wait() -> Int32 {
         while readSome() {}
