@@ -1,5 +1,6 @@
 import CSealedDBSystem
 import Foundation
+import SealedDB
 import Synchronization
 
 /// The log of a batch: what was begun, done and failed, one record on a line, each on disk before the work goes on.
@@ -9,23 +10,23 @@ final class BatchJournal: Sendable {
     let path: String
     /// What it said before this run.
     let state: JournalState?
-    private let descriptor: Mutex<Int32>
+    /// `nil` until there is a file.
+    private let descriptor: Mutex<Int32?>
 
-    /// Opens the journal, or makes a new one, and keeps other runs from it.
+    /// Opens the journal, if there is one, and keeps other runs from it.
     init(path: String) throws {
         self.path = path
-        let descriptor = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0o600)
-        guard descriptor >= 0 else {
-            throw Failure(.cannotCreate, "Cannot open the journal \(path): \(String(cString: strerror(errno))).")
+        guard let descriptor = try JournalFile.open(path, O_RDWR | O_APPEND) else {
+            state = nil
+            self.descriptor = Mutex(nil)
+            return
         }
         do {
-            guard sealeddb_lock(descriptor, Int32(F_WRLCK), 0, 0) == 0 else {
-                throw BatchJournal.inUse(path)
-            }
-            let contents = try JournalFile(path: path)
-            state = contents.state
+            try BatchJournal.lock(descriptor, path)
+            let (state, isWhole) = try JournalFile.read(descriptor, path)
+            self.state = state
             // A line that was cut off must not swallow the next one.
-            if contents.endsWithinLine { try BatchJournal.append([0x0a], to: descriptor, path: path) }
+            if !isWhole { try BatchJournal.append([0x0a], to: descriptor, path: path) }
             try BatchJournal.synchronizeDirectory(of: path)
         } catch {
             // What was written to it was synced, or is not believed.
@@ -36,8 +37,10 @@ final class BatchJournal: Sendable {
     }
 
     deinit {
-        // Each line was synced when it was written.
-        descriptor.withLock { descriptor in _ = close(descriptor) }
+        descriptor.withLock { descriptor in
+            // Each line was synced when it was written.
+            if let descriptor { close(descriptor) }
+        }
     }
 
     /// What is known of the batch of these stores, if it is not complete.
@@ -56,9 +59,54 @@ final class BatchJournal: Sendable {
         record.operation = operation
         record.process = getpid()
         record.directory = FileManager.default.currentDirectoryPath
-        record.command = CommandLine.arguments
         record.stores = stores.map(\.identity)
-        try append(record)
+        let line = try record.line()
+        try descriptor.withLock { descriptor in
+            if let descriptor {
+                try BatchJournal.append(line, to: descriptor, path: path)
+            } else {
+                descriptor = try BatchJournal.create(path, line)
+            }
+        }
+    }
+
+    /// A file that has its first record from the start: one without could not be told from somebody else's.
+    private static func create(_ path: String, _ line: Data) throws -> Int32 {
+        // Of one that was killed. If another run is at it, only one of the two can put its file in place.
+        TemporaryFile.removeLeftovers(of: path)
+        let temporary = try TemporaryFile.path(beside: path)
+        let flags = O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
+        let descriptor = open(temporary, flags, 0o600)
+        guard descriptor >= 0 else {
+            throw Failure(.cannotCreate, "Cannot create the journal \(path): \(String(cString: strerror(errno))).")
+        }
+        do {
+            // The lock is on the file, and goes with it to its name.
+            try lock(descriptor, path)
+            try append(line, to: descriptor, path: path)
+            guard sealeddb_rename_exclusively(temporary, path) == 0 else {
+                guard errno != EEXIST else { throw inUse(path) }
+                throw Failure(.cannotCreate, "Cannot create the journal \(path): \(String(cString: strerror(errno))).")
+            }
+        } catch {
+            close(descriptor)
+            unlink(temporary)
+            throw error
+        }
+        do {
+            try synchronizeDirectory(of: path)
+        } catch {
+            close(descriptor)
+            throw error
+        }
+        return descriptor
+    }
+
+    private static func lock(_ descriptor: Int32, _ path: String) throws(Failure) {
+        guard sealeddb_lock(descriptor, Int32(F_WRLCK), 0, 0) == 0 else {
+            guard errno != EAGAIN, errno != EACCES else { throw inUse(path) }
+            throw Failure(.inputOutput, "Cannot lock the journal \(path): \(String(cString: strerror(errno))).")
+        }
     }
 
     /// Fails if a run with this journal would, and writes nothing.
@@ -68,13 +116,15 @@ final class BatchJournal: Sendable {
         _ stores: [StoreItem],
         isResumeOnly: Bool
     ) throws(Failure) {
-        let isThere = access(path, F_OK) == 0
         let directory = URL(fileURLWithPath: path).deletingLastPathComponent().path
-        guard access(isThere ? path : directory, W_OK) == 0 else {
-            throw Failure(.cannotCreate, "Cannot open the journal \(path): \(String(cString: strerror(errno))).")
+        var state: JournalState?
+        if let descriptor = try JournalFile.open(path, O_RDWR) {
+            defer { close(descriptor) }
+            guard try !JournalFile.isInUse(path) else { throw inUse(path) }
+            state = try JournalFile.read(descriptor, path).state
+        } else if access(directory, W_OK) != 0 {
+            throw Failure(.cannotCreate, "Cannot create the journal \(path): \(String(cString: strerror(errno))).")
         }
-        guard !isThere || !JournalFile.isInUse(path: path) else { throw inUse(path) }
-        let state = isThere ? try JournalFile(path: path).state : nil
         try check(state, path: path, operation: operation, stores, isResumeOnly: isResumeOnly)
     }
 
@@ -108,7 +158,10 @@ final class BatchJournal: Sendable {
     /// Writes a record and waits until it is on disk.
     func append(_ record: JournalRecord) throws {
         let line = try record.line()
-        try descriptor.withLock { descriptor in try BatchJournal.append(line, to: descriptor, path: path) }
+        try descriptor.withLock { descriptor in
+            guard let descriptor else { throw Failure(.software, "A journal begins with the beginning of a run.") }
+            try BatchJournal.append(line, to: descriptor, path: path)
+        }
     }
 
     private static func append(_ bytes: some Collection<UInt8>, to descriptor: Int32, path: String) throws(Failure) {
@@ -127,34 +180,5 @@ final class BatchJournal: Sendable {
         guard descriptor >= 0, fsync(descriptor) == 0 else {
             throw Failure(.inputOutput, "Cannot sync \(directory): \(String(cString: strerror(errno))).")
         }
-    }
-}
-
-/// A journal as it is read.
-struct JournalFile {
-    let state: JournalState?
-    /// Whether the last line has no end.
-    let endsWithinLine: Bool
-
-    init(path: String) throws(Failure) {
-        let file = try InputFile(path: path)
-        let contents = try file.contents()
-        endsWithinLine = contents.last.map { $0 != 0x0a } ?? false
-        state = JournalState(contents.split(separator: 0x0a).compactMap { JournalRecord(line: $0) })
-        // Whatever it is, it is not ours to write to.
-        guard contents.isEmpty || state != nil else {
-            throw Failure(.data, "\(path) is not a journal of sealdb. It was not changed.")
-        }
-    }
-
-    /// Whether a run has the journal open.
-    static func isInUse(path: String) -> Bool {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return false }
-        // Nothing is written by it.
-        defer { close(descriptor) }
-        var type = Int32(F_RDLCK)
-        var count: Int64 = 0
-        return sealeddb_excluding_lock(descriptor, &type, 0, &count) == 0 && type != F_UNLCK
     }
 }

@@ -1,6 +1,7 @@
 import Foundation
 
-/// One line of a batch journal. Fields that a reader does not know are passed over.
+/// One line of a batch journal. Fields that a reader does not know are passed over, such as the words of the command,
+/// which earlier versions wrote: they can hold a secret, and somebody else could have written them.
 struct JournalRecord: Codable {
     enum Event: String, Codable {
         /// A run begins: the first one of a batch, or one that goes on with it.
@@ -27,7 +28,6 @@ struct JournalRecord: Codable {
     var operation: String?
     var process: Int32?
     var directory: String?
-    var command: [String]?
     var stores: [String]?
 
     // Of `done`, `failed` and `end`:

@@ -1,7 +1,12 @@
 import Foundation
 
-/// What a journal says of its last batch.
+/// What a journal says of its last batch. It is for people: no run believes it.
 struct JournalState {
+    /// Why it cannot be one that this version wrote.
+    struct Malformed: Error {
+        let what: String
+    }
+
     enum Store: Equatable {
         case notBegun
         /// Begun, and nothing more was written: the run was killed, or still goes on.
@@ -15,19 +20,18 @@ struct JournalState {
     let operation: String
     /// When the first run of the batch began.
     let begun: Date
-    /// The last run's working directory and words.
+    /// The last run's working directory.
     private(set) var directory = ""
-    private(set) var command: [String] = []
-    private(set) var process: Int32 = 0
     /// Absolute paths, in the order of the work.
     private(set) var stores: [String] = []
+    private var known: Set<String> = []
     private(set) var states: [String: Store] = [:]
     private(set) var runCount = 0
     /// When the last run ended by itself; `nil` if it goes on or was killed.
     private(set) var end: (time: Date, exitCode: Int32)?
 
     /// - Returns: `nil` without a record of a beginning.
-    init?(_ records: [JournalRecord]) {
+    init?(_ records: [JournalRecord]) throws(Malformed) {
         guard let last = records.last(where: { $0.event == .begin }), let batch = last.batch,
             let first = records.first(where: { $0.event == .begin && $0.batch == batch })
         else { return nil }
@@ -37,29 +41,45 @@ struct JournalState {
         var isOfBatch = false
         for record in records {
             if record.event == .begin { isOfBatch = record.batch == batch }
-            if isOfBatch { add(record) }
+            if isOfBatch { try add(record) }
         }
     }
 
-    private mutating func add(_ record: JournalRecord) {
+    private mutating func add(_ record: JournalRecord) throws(Malformed) {
         switch record.event {
         case .begin:
-            directory = record.directory ?? ""
-            command = record.command ?? []
-            process = record.process ?? 0
-            stores = record.stores ?? []
+            guard record.version == JournalRecord.currentVersion else {
+                throw Malformed(what: "it has another version")
+            }
+            guard record.operation == operation, let directory = record.directory, directory.hasPrefix("/"),
+                let stores = record.stores, !stores.isEmpty, stores.allSatisfy({ $0.hasPrefix("/") }),
+                runCount == 0 || Set(stores) == Set(self.stores)
+            else { throw Malformed(what: "the beginning of a run is not whole") }
+            self.directory = directory
+            self.stores = stores
+            known = Set(stores)
             runCount += 1
             end = nil
-        case .start: set(record, .begun)
-        case .done: set(record, .done)
-        case .failed: set(record, .failed(exitCode: record.exitCode ?? 0, message: record.message ?? ""))
-        case .stopped: set(record, .stopped)
-        case .end: end = (record.time, record.exitCode ?? 0)
+        case .start: try set(record, .begun)
+        case .done: try set(record, .done)
+        case .failed: try set(record, .failed(exitCode: status(of: record), message: record.message ?? ""))
+        case .stopped: try set(record, .stopped)
+        case .end: end = (record.time, try status(of: record))
         }
     }
 
-    private mutating func set(_ record: JournalRecord, _ state: Store) {
-        if let path = record.path { states[path] = state }
+    private mutating func set(_ record: JournalRecord, _ state: Store) throws(Malformed) {
+        guard let path = record.path, known.contains(path) else {
+            throw Malformed(what: "a record is of a store that is not of the batch")
+        }
+        states[path] = state
+    }
+
+    private func status(of record: JournalRecord) throws(Malformed) -> Int32 {
+        guard let status = record.exitCode, (0...255).contains(status) else {
+            throw Malformed(what: "an exit code is missing or impossible")
+        }
+        return status
     }
 
     func state(of path: String) -> Store { states[path] ?? .notBegun }

@@ -81,7 +81,10 @@ extension InputFile {
     fileprivate func requireOwnersAlone() throws(Failure) {
         let status = try self.status()
         let isOpenToOthers = status.st_mode & 0o022 != 0 || ![0, geteuid()].contains(status.st_uid)
-        guard status.st_mode & S_IFMT == S_IFREG, isOpenToOthers else { return }
+        let isRegular = status.st_mode & S_IFMT == S_IFREG
+        // A named pipe can be somebody else's too; one to standard input, or a terminal, is what this user reads from.
+        let isGiven = isStandardInput || status.st_mode & S_IFMT == S_IFCHR
+        guard isOpenToOthers, isRegular || !isGiven else { return }
         throw Failure(
             .configuration,
             "\(name) may be changed by other users. It was not used. Make it yours: chown, chmod go-w"

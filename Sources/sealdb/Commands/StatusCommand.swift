@@ -4,10 +4,11 @@ import Foundation
 struct StatusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
-        abstract: "Tell from a journal how far a batch is, and what to run.",
+        abstract: "Tell from a journal how far a batch is.",
         discussion: """
             Exit 0 when every store is done, and 2 when something is left. No key is needed and no store is opened: a \
-            run asks the stores themselves, and may find one done that the journal calls interrupted.
+            run asks the stores themselves, and may find one done that the journal calls interrupted. A journal that \
+            another user could have written is refused (exit 78).
 
               sealdb status sealdb-rotate.journal
             """
@@ -20,10 +21,10 @@ struct StatusCommand: ParsableCommand {
     var json = false
 
     func run() throws {
-        guard let state = try JournalFile(path: journal).state else {
+        guard let state = try JournalFile.state(journal) else {
             throw Failure(.data, "\(journal) is empty: no batch was begun.")
         }
-        let report = BatchStatus(state, journal: journal, isRunning: JournalFile.isInUse(path: journal))
+        let report = BatchStatus(state, journal: journal, isRunning: try JournalFile.isInUse(journal))
         let output = StandardOutput()
         if json { try output.writeJSON(report) } else { try output.write(report.text) }
         try output.flush()
@@ -46,7 +47,6 @@ private struct BatchStatus: Encodable {
     let interrupted: [String]
     let failed: [Failed]
     let directory: String
-    let command: [String]
 
     struct Failed: Encodable {
         let path: String
@@ -70,7 +70,6 @@ private struct BatchStatus: Encodable {
             return Failed(path: path, exitCode: code, message: message)
         }
         directory = state.directory
-        command = state.command
     }
 
     private var lastRun: String {
@@ -81,7 +80,11 @@ private struct BatchStatus: Encodable {
 
     var text: String {
         var text = FieldList([
-            ("batch", "\(operation), \(stores) stores, begun \(begun), \(runs) \(runs == 1 ? "run" : "runs")"),
+            (
+                "batch",
+                "\(TerminalText.escaped(operation)), \(stores) stores, begun \(begun), "
+                    + "\(runs) \(runs == 1 ? "run" : "runs")"
+            ),
             ("last run", lastRun),
             ("done", String(done)),
             ("interrupted", String(interrupted.count)),
@@ -95,23 +98,9 @@ private struct BatchStatus: Encodable {
             text += TerminalText.escaped("\(store.path): exit code \(store.exitCode): \(store.message)") + "\n"
         }
         if !isRunning, done < stores {
-            let words = command.map { ShellText.quoted($0) }.joined(separator: " ")
-            text += TerminalText.escaped("To go on: cd \(ShellText.quoted(directory)) && \(words)") + "\n"
+            // Not the command itself: it can hold secrets, and whoever could write the journal would have it pasted.
+            text += "To go on, run the same command again, in \(TerminalText.escaped(directory))\n"
         }
         return text
-    }
-}
-
-private enum ShellText {
-    /// As one word of a shell.
-    static func quoted(_ word: String) -> String {
-        let isPlain = word.unicodeScalars.allSatisfy { scalar in
-            switch scalar {
-            case "a"..."z", "A"..."Z", "0"..."9", "-", "_", ".", "/", "=", ":", ",", "@", "%", "+": true
-            default: false
-            }
-        }
-        if isPlain, !word.isEmpty { return word }
-        return "'" + word.replacingOccurrences(of: "'", with: "'\\''") + "'"
     }
 }

@@ -8,12 +8,29 @@ final class InputFile {
     /// 0 when it is not known.
     let size: Int64
     private(set) var position: Int64 = 0
+    /// Whoever started the program has opened it.
+    let isStandardInput: Bool
     private let descriptor: Int32
 
     /// - Parameter path: "-" for standard input.
-    init(path: String) throws(Failure) {
-        name = path == "-" ? "standard input" : path
-        descriptor = path == "-" ? dup(STDIN_FILENO) : Foundation.open(path, O_RDONLY | O_CLOEXEC)
+    convenience init(path: String) throws(Failure) {
+        let isInput = path == "-"
+        try self.init(
+            opened: isInput ? dup(STDIN_FILENO) : Foundation.open(path, O_RDONLY | O_CLOEXEC),
+            name: isInput ? "standard input" : path,
+            isInput: isInput
+        )
+    }
+
+    /// - Parameter descriptor: stays the caller's.
+    convenience init(descriptor: Int32, name: String) throws(Failure) {
+        try self.init(opened: fcntl(descriptor, F_DUPFD_CLOEXEC, 0), name: name, isInput: false)
+    }
+
+    private init(opened: Int32, name: String, isInput: Bool) throws(Failure) {
+        self.name = name
+        isStandardInput = isInput
+        descriptor = opened
         guard descriptor >= 0 else {
             throw Failure(.noInput, "Cannot read \(name): \(String(cString: strerror(errno))).")
         }
@@ -25,7 +42,7 @@ final class InputFile {
             throw Failure(.noInput, "Cannot read \(name): it is a directory.")
         }
         // Of standard input somebody may have read a part.
-        isRegular = status.st_mode & S_IFMT == S_IFREG && path != "-"
+        isRegular = status.st_mode & S_IFMT == S_IFREG && !isInput
         size = isRegular ? Int64(status.st_size) : 0
     }
 

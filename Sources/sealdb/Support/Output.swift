@@ -46,8 +46,9 @@ final class StandardOutput {
     func writeJSON(_ value: some Encodable) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        try write(try encoder.encode(value))
-        try write("\n")
+        // The encoder leaves some of what drives a terminal as it is. All of it stands in strings.
+        let text = String(decoding: try encoder.encode(value), as: UTF8.self)
+        try write(TerminalText.escapedInJSON(text) + "\n")
     }
 }
 
@@ -86,6 +87,16 @@ enum TerminalText {
             }
         }
         return result
+    }
+
+    /// JSON on one line.
+    static func escapedInJSON(_ text: String) -> String {
+        guard text.unicodeScalars.contains(where: isUnsafe) else { return text }
+        return text.unicodeScalars.reduce(into: "") { result, scalar in
+            guard isUnsafe(scalar) else { return result.unicodeScalars.append(scalar) }
+            let digits = String(scalar.value, radix: 16)
+            result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+        }
     }
 
     /// C0 and C1 controls, and the marks that reorder a line.

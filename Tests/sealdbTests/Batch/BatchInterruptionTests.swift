@@ -244,7 +244,7 @@ struct BatchInterruptionTests {
         try finish(stores)
     }
 
-    @Test func statusTellsWhatToRun() throws {
+    @Test func statusTellsWhereToGoOn() throws {
         let stores = try sandbox.makeFleet(3)
         try sandbox.write("s02", "no store")
         #expect(try rotate(stores).status == 65)
@@ -252,13 +252,9 @@ struct BatchInterruptionTests {
         #expect(outcome.status == 2)
         #expect(outcome.output.contains("last run:    ended with exit code 65\n"))
         #expect(outcome.output.contains("\(sandbox.path("s02")): exit code 65: "))
-        let command = try #require(outcome.lines.last)
-        #expect(command.hasPrefix("To go on: cd \(sandbox.directory) && "))
-        // It can be pasted.
+        #expect(outcome.lines.last == "To go on, run the same command again, in \(sandbox.directory)")
         try FileManager.default.removeItem(atPath: sandbox.path("s02"))
         try FileManager.default.copyItem(atPath: sandbox.path("s03"), toPath: sandbox.path("s02"))
-        let pasted = try sandbox.run(["bash", "-c", String(command.dropFirst("To go on: ".count))])
-        #expect(pasted.status == 0, "\(pasted.error)")
         try finish(stores)
     }
 }

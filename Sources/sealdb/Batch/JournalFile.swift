@@ -1,0 +1,91 @@
+import CSealedDBSystem
+import Foundation
+
+/// A journal on disk. Somebody else could have put it there, so it is opened without following links, and must be this
+/// user's or root's, closed to writing by others.
+enum JournalFile {
+    /// Bytes that one can have at most: some million records.
+    private static let sizeLimit = 1 << 30
+
+    /// - Returns: `nil` if there is none.
+    static func open(_ path: String, _ access: Int32) throws(Failure) -> Int32? {
+        let flags = access | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK
+        let descriptor = Foundation.open(path, flags)
+        guard descriptor >= 0 else {
+            let number = errno
+            if number == ENOENT { return nil }
+            let hint = number == ELOOP ? " (symbolic links are not followed)" : ""
+            throw Failure(
+                number == ELOOP ? .configuration : access == O_RDONLY ? .noInput : .cannotCreate,
+                "Cannot open the journal \(path)\(hint): \(String(cString: strerror(number)))."
+            )
+        }
+        do throws(Failure) {
+            try check(descriptor, path)
+        } catch {
+            close(descriptor)
+            throw error
+        }
+        return descriptor
+    }
+
+    private static func check(_ descriptor: Int32, _ path: String) throws(Failure) {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else {
+            throw Failure(.inputOutput, "Cannot examine \(path): \(String(cString: strerror(errno))).")
+        }
+        let problem: String? =
+            if status.st_mode & S_IFMT != S_IFREG {
+                "is not a regular file"
+            } else if ![0, geteuid()].contains(status.st_uid) {
+                "belongs to another user"
+            } else if status.st_mode & 0o022 != 0 {
+                "may be changed by other users"
+            } else if status.st_nlink > 1 {
+                "has another name too"
+            } else if status.st_size > sizeLimit {
+                "is too large"
+            } else {
+                nil
+            }
+        guard let problem else { return }
+        throw Failure(.configuration, "The journal \(path) \(problem). It was neither believed nor changed.")
+    }
+
+    /// What it says, and whether its last line has an end.
+    /// - Throws: ``Failure`` for what is not a journal of this version of sealdb.
+    static func read(_ descriptor: Int32, _ path: String) throws(Failure) -> (state: JournalState?, isWhole: Bool) {
+        let contents = try InputFile(descriptor: descriptor, name: path).contents()
+        let records = contents.split(separator: 0x0a).compactMap { JournalRecord(line: $0) }
+        let state: JournalState?
+        do throws(JournalState.Malformed) {
+            state = try JournalState(records)
+        } catch {
+            throw Failure(.data, "\(path) is not a journal that this sealdb wrote: \(error.what). It was not changed.")
+        }
+        // Whatever it is, it is not ours to write to.
+        guard contents.isEmpty || state != nil else {
+            throw Failure(.data, "\(path) is not a journal of sealdb. It was not changed.")
+        }
+        return (state, contents.last.map { $0 == 0x0a } ?? true)
+    }
+
+    /// What a journal says, for whoever only looks.
+    static func state(_ path: String) throws(Failure) -> JournalState? {
+        guard let descriptor = try open(path, O_RDONLY) else {
+            throw Failure(.noInput, "Cannot read \(path): \(String(cString: strerror(ENOENT))).")
+        }
+        defer { close(descriptor) }
+        return try read(descriptor, path).state
+    }
+
+    /// Whether a run has the journal open.
+    static func isInUse(_ path: String) throws(Failure) -> Bool {
+        guard let descriptor = try open(path, O_RDONLY) else { return false }
+        defer { close(descriptor) }
+        var type = Int32(F_RDLCK)
+        var count: Int64 = 0
+        // A file system without such locks has kept none for a run either.
+        return sealeddb_excluding_lock(descriptor, &type, 0, &count) == 0 && type != F_UNLCK
+    }
+}
