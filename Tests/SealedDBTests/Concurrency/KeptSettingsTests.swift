@@ -56,7 +56,7 @@ struct KeptSettingsTests {
         switch reopening {
         case .rotation: try other.rotateKey(to: .testing(2))
         case .rekey:
-            try other.inDatabase { db in #expect(db.rekey("x'\(String(repeating: "02", count: 32))'")) }
+            other.inDatabase { db in #expect(db.rekey("x'\(String(repeating: "02", count: 32))'")) }
         case .outside:
             let copy = directory.file("copy")
             try StoreBackup(path: directory.file("db"), key: .testing(1), to: copy).run()
@@ -70,14 +70,14 @@ struct KeptSettingsTests {
         try other.inDatabase { db in try expectSet(db) }
         // Whoever closes it gets a new one.
         other.close()
-        try other.inDatabase { db in
+        try other.inDatabase { (db) throws in
             #expect(try db.scalar(Int.self, "PRAGMA foreign_keys") == 0)
         }
     }
 
     @Test func anOrphanIsRefusedAfterTheRotation() throws {
         let queue = try queue()
-        try queue.inDatabase { db in
+        queue.inDatabase { db in
             #expect(
                 db.executeStatements(
                     "CREATE TABLE child (parent INTEGER REFERENCES t (id)); PRAGMA foreign_keys = ON"
@@ -96,7 +96,7 @@ struct KeptSettingsTests {
     ])
     func whatCannotBeKeptRefusesTheChange(sql: String) throws {
         let queue = try queue()
-        try queue.inDatabase { db in #expect(db.executeStatements(sql), "\(db.lastErrorMessage())") }
+        queue.inDatabase { db in #expect(db.executeStatements(sql), "\(db.lastErrorMessage())") }
         let error = #expect(throws: DatabaseError.self) { try queue.rotateKey(to: .testing(2)) }
         #expect(error?.message.contains("x") == true && error?.message.contains("opened anew") == true)
         try queue.inDatabase { db in
@@ -113,12 +113,12 @@ struct KeptSettingsTests {
 
     @Test func aReplacedStoreTellsWhatIsLost() throws {
         let queue = try queue()
-        try queue.inDatabase { db in #expect(db.executeStatements("CREATE TEMP TABLE x (a)")) }
+        queue.inDatabase { db in #expect(db.executeStatements("CREATE TEMP TABLE x (a)")) }
         let copy = directory.file("copy")
         try StoreBackup(path: directory.file("db"), key: .testing(1), to: copy).run()
         #expect(rename(copy, directory.file("db")) == 0)
-        let error = #expect(throws: DatabaseError.self) { try queue.inDatabase { _ in } }
+        let error = #expect(throws: DatabaseError.self) { try queue.inDatabase { (_) throws in } }
         #expect(error?.message.contains("temporary objects (x)") == true)
-        try queue.inDatabase { db in #expect(try db.scalar(Int.self, "SELECT count(*) FROM t") == 500) }
+        try queue.inDatabase { (db) throws in #expect(try db.scalar(Int.self, "SELECT count(*) FROM t") == 500) }
     }
 }
