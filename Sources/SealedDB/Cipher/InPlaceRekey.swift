@@ -26,6 +26,8 @@ struct InPlaceRekey {
             try connection.run("PRAGMA synchronous = EXTRA")
             // Whoever is in the way is found out here; sqlite3_rekey would not tell.
             try connection.run("BEGIN EXCLUSIVE")
+            // Who is not told of by the kernel meets pages under another key, and cannot write.
+            try FileUsers.requireNobodyElse(connection.mainFilePath ?? "", ignoresUnseen: true)
         } catch {
             connection.close()
             throw error.adding(context: "The store is unchanged under the old key")

@@ -4,6 +4,8 @@ import Foundation
 struct LogOverlay: PageOverlay {
     let pageSize: Int
     let pageCount: Int64
+    /// How many pages it holds itself.
+    var ownPageCount: Int { offsets.count }
     /// Where the pages' bytes begin in the log.
     private let offsets: [Int64: Int64]
     private let contents: FileReader

@@ -104,11 +104,23 @@ struct StoreOpening {
         _ connection: Connection,
         _ key: Key
     ) throws(DatabaseError) -> DatabaseError {
-        guard [SQLITE_NOTADB, SQLITE_CORRUPT, SQLITE_ERROR].contains(error.code) else { return error }
+        guard [SQLITE_NOTADB, SQLITE_CORRUPT, SQLITE_ERROR].contains(error.code) else { return unreadable(error) }
         // SQLite calls it corrupt only when it could read the first page.
         let effort: StoreRecognition.Effort = error.code == SQLITE_CORRUPT ? .asGiven : .quick
         let diagnosis = try diagnosis(of: connection, key: key, effort)
         return [.opens, .emptyFile].contains(diagnosis.finding) ? error : diagnosis.error(code: error.extendedCode)
+    }
+
+    /// SQLite reads no log without an index of it, which it may have to make.
+    private func unreadable(_ error: DatabaseError) -> DatabaseError {
+        let makesNoIndex = error.code == SQLITE_CANTOPEN || error.code == SQLITE_READONLY
+        guard isFile, makesNoIndex, let path, access(FileSystem.directory(of: path), W_OK) != 0 else { return error }
+        return error.adding(
+            context: """
+                \(path) cannot be read here: it is in WAL mode, or a transaction was cut off, and this user may not write \
+                in its directory. Open it as a user who may. `sealdb verify` and `sealdb restore` read it as it is
+                """
+        )
     }
 
     /// SQLite refuses a file that misses pages, but not one that misses a part of the last.

@@ -83,7 +83,20 @@ final class StoreView {
                     """
             )
         }
-        return journal ?? log
+        guard let overlay = journal ?? log else { return nil }
+        // Anybody can write a number there, and every page would be looked for.
+        let size = Int64(try FileSystem.status(path).st_size)
+        guard overlay.pageCount <= size / Int64(overlay.pageSize) + Int64(overlay.ownPageCount) + 1 else {
+            throw DatabaseError(
+                extendedCode: SQLITE_CORRUPT,
+                reason: .damaged,
+                message: """
+                    The log or journal beside \(path) is damaged: it says that the store has \(overlay.pageCount) pages, \
+                    more than there are in both. Nothing was changed. Restore the store from a backup.
+                    """
+            )
+        }
+        return overlay
     }
 
     // MARK: Changes

@@ -102,6 +102,22 @@ struct HostileFileTests {
         }
     }
 
+    /// Its checksums are right: they need no key. Each of its pages would be looked for.
+    @Test(.timeLimit(.minutes(3)))
+    func journalOfAStoreOfManyPages() throws {
+        let owner = try Database.testing(directory.file("db"))
+        try owner.fill(rows: 300)
+        owner.close()
+        var journal: [UInt8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]
+        for number in [0, 0, 0xffff_fff0, 512, 4096] as [UInt32] {
+            journal += (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) }
+        }
+        try directory.write("db-journal", journal + [UInt8](repeating: 0, count: 512 - journal.count))
+        let path = directory.file("db")
+        let error = #expect(throws: DatabaseError.self) { try IntegrityReport.verify(path: path, key: .testing(1)) }
+        #expect(error?.reason == .damaged)
+    }
+
     @Test(.timeLimit(.minutes(3)), arguments: 0..<4 as Range<UInt64>)
     func storeWithJournal(seed: UInt64) throws {
         let owner = try Database.testing(directory.file("owned"))
