@@ -16,10 +16,10 @@ struct RotateTests {
         let outcome = try sandbox.succeed("rotate", "db", "--key-file", "key", "--new-key-file", "new")
         #expect(outcome.output.hasPrefix("db: key changed, ") && outcome.lines.count == 1)
         #expect(outcome.error.isEmpty)
+        #expect(try sandbox.names() == ["db", "key", "new"])
         #expect(try sandbox.census(keyFile: "new").output == Sandbox.wholeStore)
         #expect(try sandbox.census(keyFile: "key").status == 77)
         try sandbox.succeed("verify", "db", "--key-file", "new")
-        #expect(try sandbox.names() == ["db", "key", "new"])
         #expect(try sandbox.mode("db") == 0o600)
         let info = try sandbox.succeed("info", "db", "--key-file", "new").lines.map { $0.split(separator: " ") }
         #expect(info.contains { $0.first == "journal" && $0.last == Substring(journalMode) }, "\(info)")
