@@ -17,6 +17,7 @@ struct KeyCommand {
         try validate()
         let deadline = KeyCommand.now + timeout
         let (process, output) = try start()
+        // It is only read from.
         defer { close(output) }
         let contents: SecretBytes
         let status: Int32
@@ -101,6 +102,7 @@ struct KeyCommand {
                     reason: .keySourceFailed
                 )
             }
+            // A pause, which a signal may end early.
             poll(nil, 0, min(5, try milliseconds(until: deadline)))
         }
     }
@@ -109,6 +111,7 @@ struct KeyCommand {
         // Only while it is ours to wait for is the number surely that of its group.
         var information = siginfo_t()
         guard waitid(P_PID, id_t(process), &information, WEXITED | WNOHANG | WNOWAIT) == 0 else { return }
+        // If it has ended in between, there is nobody to be told.
         kill(-process, SIGKILL)
         while waitpid(process, nil, 0) < 0, errno == EINTR {}
     }

@@ -124,6 +124,7 @@ private struct FileVersion: Equatable {
     private let numbers: [Int64]
 
     init?(_ path: String) {
+        // What has no file has no version, now as before.
         guard let status = try? FileSystem.status(path) else { return nil }
         numbers = [
             Int64(bitPattern: UInt64(status.st_dev)), Int64(bitPattern: UInt64(status.st_ino)), Int64(status.st_size),

@@ -121,6 +121,7 @@ public struct KeyRing: Sendable {
 
     /// The id of an equal key; keys that cannot be read are passed over.
     func id(of key: Key) -> String? {
+        // One that cannot be read is not known to be equal.
         entriesToTry.first { (try? $0.key.key()) == key }?.id
     }
 

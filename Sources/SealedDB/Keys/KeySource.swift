@@ -71,7 +71,9 @@ public enum KeySource: Sendable, CustomStringConvertible {
     }
 
     private static func contents(ofDescriptor descriptor: Int32) throws(DatabaseError) -> SecretBytes {
+        // If there is no such descriptor, the reading says so.
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        // It is only read from.
         defer { close(descriptor) }
         return try SecretFile.contents(of: descriptor, name: "Descriptor \(descriptor)")
     }

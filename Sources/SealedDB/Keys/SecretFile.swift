@@ -46,6 +46,7 @@ enum SecretFile {
                 number: number
             )
         }
+        // Nothing is written by it.
         defer { close(descriptor) }
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw .system("Cannot examine \(path)", reason: .ioError) }
@@ -120,6 +121,7 @@ enum SecretFile {
         let name = FileSystem.directory(of: path)
         let directory = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard directory < 0 else {
+            // Nothing is written by it.
             defer { close(directory) }
             return try FileSystem.synchronizeIfPossible(directory, name)
         }
@@ -161,6 +163,7 @@ enum SecretFile {
                     )
                 }
             } catch {
+                // One that stays is removed by the next run.
                 unlink(copy)
                 throw error
             }
@@ -197,6 +200,7 @@ enum SecretFile {
                 throw .system("The new \(what) could not take the place of \(path)", reason: .ioError)
             }
         } catch {
+            // One that stays is removed by the next run.
             unlink(copy)
             throw error.adding(context: "The \(what) \(path) is unchanged")
         }
@@ -214,6 +218,7 @@ enum SecretFile {
     ) throws(DatabaseError) {
         let descriptor = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
         guard descriptor >= 0 else { throw .system("Cannot write the \(what) \(path)", reason: .ioError) }
+        // What was written has been synced, or the failure is known.
         defer { close(descriptor) }
         var count = 0
         while count < contents.count {

@@ -11,6 +11,7 @@ enum Terminal {
         guard terminal >= 0 else {
             throw .system("There is no terminal to ask for the passphrase", reason: .noSuchFile)
         }
+        // What was said on it needs no disk.
         defer { Glibc.close(terminal) }
         turn.lock()
         defer { turn.unlock() }
@@ -40,11 +41,11 @@ enum Terminal {
         // Whoever continues a program may have changed the terminal; nothing else is to be done.
         guard signal != SIGCONT else { return }
         var wanted = sigset_t()
+        // None of these can fail with a signal that exists.
         sigemptyset(&wanted)
         sigaddset(&wanted, signal)
-        // Neither can fail with a signal that exists.
         pthread_sigmask(SIG_UNBLOCK, &wanted, nil)
-        // To this thread, so that a stopped program gets no further than here.
+        // To this thread, so that a stopped program gets no further than here. It can only fail without such a signal.
         raise(signal)
         guard signal != SIGTSTP else { return }
         throw DatabaseError(

@@ -89,6 +89,7 @@ final class BatchJournal: Sendable {
                 throw Failure(.cannotCreate, "Cannot create the journal \(path): \(String(cString: strerror(errno))).")
             }
         } catch {
+            // It has not become the journal; one that stays is removed by the next run.
             close(descriptor)
             unlink(temporary)
             throw error
@@ -96,6 +97,7 @@ final class BatchJournal: Sendable {
         do {
             try synchronizeDirectory(of: path)
         } catch {
+            // Its record was synced.
             close(descriptor)
             throw error
         }
@@ -119,6 +121,7 @@ final class BatchJournal: Sendable {
         let directory = URL(fileURLWithPath: path).deletingLastPathComponent().path
         var state: JournalState?
         if let descriptor = try JournalFile.open(path, O_RDWR) {
+            // Nothing is written by it.
             defer { close(descriptor) }
             guard try !JournalFile.isInUse(path) else { throw inUse(path) }
             state = try JournalFile.read(descriptor, path).state

@@ -23,6 +23,7 @@ enum JournalFile {
         do throws(Failure) {
             try check(descriptor, path)
         } catch {
+            // Nothing was written by it.
             close(descriptor)
             throw error
         }
@@ -75,6 +76,7 @@ enum JournalFile {
         guard let descriptor = try open(path, O_RDONLY) else {
             throw Failure(.noInput, "Cannot read \(path): \(String(cString: strerror(ENOENT))).")
         }
+        // Nothing is written by it.
         defer { close(descriptor) }
         return try read(descriptor, path).state
     }
@@ -82,6 +84,7 @@ enum JournalFile {
     /// Whether a run has the journal open.
     static func isInUse(_ path: String) throws(Failure) -> Bool {
         guard let descriptor = try open(path, O_RDONLY) else { return false }
+        // Nothing is written by it.
         defer { close(descriptor) }
         var type = Int32(F_RDLCK)
         var count: Int64 = 0
