@@ -327,6 +327,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         defer { writer.leave(place) }
         // A full one keeps writers out. What it cannot do now is done after a later commit.
         connection.walFrameCount = 0
+        // Nothing is lost by one that fails: the log has it.
         _ = try? connection.checkpoint(.full, schema: "main")
     }
 }

@@ -157,10 +157,16 @@ public final class DatabaseQueue: DatabaseAccess {
         }
     }
 
-    /// Closes the connection; the next block opens it again.
+    /// Closes the connection, where others use it for longer than the maximum wait after them; the next block opens it
+    /// again.
     public func close() {
         guard !isInsideBlock else { fatalError("DatabaseQueue.close: \(DatabaseError.nestedCall.message)") }
-        _ = try? writer.closeInTurn()
+        do {
+            try writer.closeInTurn()
+        } catch {
+            // Its turn did not come in time.
+            writer.closeWhenIdle()
+        }
     }
 
     public func shutDown(interruptingAfter grace: Duration?) async {

@@ -17,13 +17,14 @@ final class LogKeeper: @unchecked Sendable {
         let frames = connection.walFrameCount
         guard frames >= LogKeeper.threshold else { return }
         connection.walFrameCount = 0
+        // Nothing is lost by a checkpoint that fails: the log has it all, and grows until one succeeds.
         if frames < nextRestart {
             if frames < LogKeeper.patience { nextRestart = LogKeeper.patience }
-            _ = try? connection.checkpoint(.passive, schema: "main")
+            _ = try? connection.checkpoint(.passive, schema: "main")  // See above.
         } else {
             nextRestart = frames + LogKeeper.patience / 2
             connection.setBusyTimeout(seconds: 0.1)
-            _ = try? connection.checkpoint(.restart, schema: "main")
+            _ = try? connection.checkpoint(.restart, schema: "main")  // See above.
             connection.setBusyTimeout(seconds: database.configuration.busyTimeout)
         }
     }

@@ -7,6 +7,7 @@
         /// Waits for the graceful shutdown of the service group, and then as ``DatabaseAccess/shutDown()``. If the group
         /// is cancelled, running statements are stopped.
         public func run() async throws {
+            // It throws when the task is cancelled, which is a reason to shut down as well.
             try? await gracefulShutdown()
             await shutDown()
         }
@@ -17,6 +18,7 @@
         /// Waits for the graceful shutdown of the service group, and then as ``DatabaseAccess/shutDown()``. If the group
         /// is cancelled, running statements are stopped.
         public func run() async throws {
+            // It throws when the task is cancelled, which is a reason to shut down as well.
             try? await gracefulShutdown()
             await shutDown()
         }

@@ -185,8 +185,10 @@ extension Database {
                 try reopen()
             } catch {
                 // The swap may have happened although a later step failed.
+                // The error that is thrown is the one that there was first.
                 let before = (configuration.keyOrigin, adoptedKey)
                 adopt(newKey)
+                // As above.
                 if (try? reopen()) == nil { (configuration.keyOrigin, adoptedKey) = before }
             }
             throw error

@@ -102,10 +102,28 @@ public struct Migrator: Sendable {
         guard try !pending(in: database).isEmpty else { return [] }
         let enforcesForeignKeys = try database.integer("PRAGMA foreign_keys") == 1
         if enforcesForeignKeys { try database.run("PRAGMA foreign_keys = OFF") }
-        defer { if enforcesForeignKeys { try? database.run("PRAGMA foreign_keys = ON") } }
         var made: [String] = []
-        while let name = try makeNext(in: database, checksForeignKeys: enforcesForeignKeys) { made.append(name) }
+        do {
+            while let name = try makeNext(in: database, checksForeignKeys: enforcesForeignKeys) { made.append(name) }
+        } catch {
+            // Why the migration failed says more; a connection that could not be set back is closed.
+            if enforcesForeignKeys { try? enforceForeignKeys(again: database) }
+            throw error
+        }
+        if enforcesForeignKeys { try enforceForeignKeys(again: database) }
         return made
+    }
+
+    /// SQLite says nothing of a change that it does not make: in a transaction that a failed ROLLBACK has left open.
+    private func enforceForeignKeys(again database: Database) throws {
+        guard database.isOpen else { return }
+        do {
+            try database.run("PRAGMA foreign_keys = ON")
+            guard try database.integer("PRAGMA foreign_keys") == 1 else { throw DatabaseError.notEnforced }
+        } catch {
+            database.close()
+            throw error
+        }
     }
 
     /// The names of the migrations that are missing; nothing is changed.
@@ -255,4 +273,15 @@ extension Database {
                 """
         )
     }
+}
+
+extension DatabaseError {
+    fileprivate static let notEnforced = DatabaseError(
+        extendedCode: SQLITE_ERROR,
+        reason: .unverified,
+        message: """
+            The migrations are made, but foreign keys, which were off meanwhile, could not be enforced again. The connection \
+            was closed: open it again.
+            """
+    )
 }

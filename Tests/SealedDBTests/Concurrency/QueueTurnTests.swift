@@ -222,4 +222,30 @@ struct QueueTurnTests {
         let stored = try await queue.read { db in try db.integers("SELECT count(*) FROM t") }
         #expect(stored == [outcomes.values.count { $0 }])
     }
+
+    /// FMDB's `close` reports nothing, so it must not leave the connection open.
+    @Test func closeThatWaitedTooLongClosesLater() throws {
+        let directory = try TemporaryDirectory()
+        let queue = try DatabaseQueue(
+            path: directory.file("db"),
+            configuration: Configuration(key: isEncrypting ? .testing(1) : nil)
+        )
+        let (entered, leave, left) = (
+            DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0)
+        )
+        Thread.detachNewThread {
+            queue.inDatabase { _ in
+                entered.signal()
+                leave.wait()
+            }
+            left.signal()
+        }
+        #expect(entered.wait(timeout: .now() + 60) == .success)
+        queue.maximumWaitTimeInterval = 0.05
+        queue.close()
+        #expect(directory.names.contains("db-sealdb-lock"))
+        leave.signal()
+        #expect(left.wait(timeout: .now() + 60) == .success)
+        #expect(directory.names == ["db"])
+    }
 }

@@ -51,6 +51,25 @@ struct MigratorTests {
         #expect(error?.reason == .misuse)
     }
 
+    /// A connection that would take orphans from now on is not left to go on unnoticed.
+    @Test func foreignKeysAreEnforcedAgainOrTheConnectionIsClosed() throws {
+        let database = try Database.testing(directory.file("db"))
+        try database.executeUpdate("PRAGMA foreign_keys = ON", values: nil)
+        #expect(try migrator(1).migrate(database) == ["m0"])
+        #expect(try database.integers("PRAGMA foreign_keys") == [1])
+        var forbidding = migrator(1)
+        forbidding.register("forbids") { db in
+            db.authorizer = { request in
+                if case .pragma("foreign_keys", "ON") = request.action { .deny } else { .allow }
+            }
+        }
+        #expect(throws: DatabaseError.self) { try forbidding.migrate(database) }
+        #expect(!database.isOpen)
+        database.authorizer = nil
+        #expect(database.open())
+        #expect(try forbidding.pending(in: database) == [])
+    }
+
     @Test func aFailureKeepsWhatWasMadeBefore() throws {
         struct Failure: Error {}
         let queue = try queue()
