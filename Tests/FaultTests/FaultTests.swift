@@ -3,7 +3,7 @@ import SealedDB
 import Testing
 
 /// The short form of the fault harness: a sample of what `scripts/faults` does. RELIABILITY.md tells what that is.
-@Suite(.enabled(if: EngineInfo.current().isEncrypting, "the plain build takes no key"))
+@Suite(.hangLimit(minutes: 60), .enabled(if: EngineInfo.current().isEncrypting, "the plain build takes no key"))
 struct FaultTests {
     /// The last line of the harness, which holds all figures.
     private struct Summary {
@@ -25,6 +25,8 @@ struct FaultTests {
         process.standardOutput = pipe
         process.standardError = pipe
         try process.run()
+        let limit = ChildLimit(of: process.processIdentifier, named: "the harness", minutes: 45)
+        defer { limit.end() }
         let output = String(decoding: try pipe.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
         process.waitUntilExit()
         #expect(process.terminationStatus == 0, "\(output)")

@@ -3,9 +3,9 @@ import SealedDB
 import Testing
 
 /// A short run of what `scripts/stress` does for as long as one likes.
-@Suite(.enabled(if: EngineInfo.current().isEncrypting, "the plain build takes no key"))
+@Suite(.hangLimit(minutes: 30), .enabled(if: EngineInfo.current().isEncrypting, "the plain build takes no key"))
 struct StressTests {
-    @Test(.timeLimit(.minutes(10))) func storesHoldWhatWasAcknowledged() throws {
+    @Test func storesHoldWhatWasAcknowledged() throws {
         let directory = NSTemporaryDirectory() + "/sealeddb-stress-\(UUID().uuidString)"
         defer { try? FileManager.default.removeItem(atPath: directory) }
         let stress = URL(fileURLWithPath: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
@@ -17,6 +17,8 @@ struct StressTests {
         process.standardOutput = pipe
         process.standardError = pipe
         try process.run()
+        let limit = ChildLimit(of: process.processIdentifier, named: "Stress", minutes: 20)
+        defer { limit.end() }
         let output = String(decoding: try pipe.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
         process.waitUntilExit()
         #expect(process.terminationStatus == 0, "\(output)")

@@ -3,7 +3,7 @@ import Testing
 
 /// A distinctive text goes into a store by every way there is. Every byte that the process wrote to any file, pipe or
 /// terminal meanwhile is looked through for it, as strace saw it: also what was deleted since, or never had a name.
-@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
 struct CanaryTests {
     private let sandbox: Sandbox
     private static let canary = "CANARYbird7319"

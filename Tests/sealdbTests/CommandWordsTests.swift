@@ -2,7 +2,8 @@ import Testing
 
 @testable import sealdb
 
-@Suite struct CommandWordsTests {
+@Suite(.hangLimit)
+struct CommandWordsTests {
     @Test(
         arguments: [
             ("", []), ("  ", []), ("/bin/cat", ["/bin/cat"]), (" /bin/cat\t a  b\n", ["/bin/cat", "a", "b"]),

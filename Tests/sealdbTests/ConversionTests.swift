@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// decrypt, migrate, and what they say.
-@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
 struct ConversionTests {
     private let sandbox: Sandbox
     private static let passphrase = "It's a secret"

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
 struct CreateTests {
     @Test func makesAnEncryptedFileForItsOwnerAlone() throws {
         let sandbox = try Sandbox()

@@ -3,7 +3,8 @@ import Testing
 @testable import sealdb
 
 /// The parser alone, also with a buffer so small that everything falls on an edge.
-@Suite struct DelimitedReaderTests {
+@Suite(.hangLimit)
+struct DelimitedReaderTests {
     private func parse(_ text: [UInt8], _ format: DelimitedFormat, bufferSize: Int) throws -> [[String]] {
         var rest = text[...]
         var reader = DelimitedReader(format: format, bufferSize: bufferSize) { buffer in

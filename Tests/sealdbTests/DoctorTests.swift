@@ -2,7 +2,8 @@ import Foundation
 import SealedDB
 import Testing
 
-@Suite struct DoctorTests {
+@Suite(.hangLimit)
+struct DoctorTests {
     @Test func reportsVersionsChecksAndLimits() throws {
         let sandbox = try Sandbox()
         let outcome = try sandbox.succeed("doctor")

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
 struct EmptiedStoreTests {
     static let commands = [
         ["query", "SELECT 1"], ["exec", "CREATE TABLE t (a)"], ["verify"], ["verify", "--deep"], ["info"],

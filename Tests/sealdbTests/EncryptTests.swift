@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
 struct EncryptTests {
     private func makePlain(_ sandbox: Sandbox, sql: String? = nil) throws {
         let sql = sql ?? "PRAGMA user_version = 7; CREATE TABLE t (a); INSERT INTO t VALUES ('known plaintext'), (2);"

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 /// The programs in `Examples` do what they show.
+@Suite(.hangLimit)
 struct ExampleTests {
     private let sandbox: Sandbox
 

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
 struct InfoTests {
     private func json(_ outcome: Outcome) throws -> [String: Any] {
         try #require(try JSONSerialization.jsonObject(with: outcome.outputData) as? [String: Any])

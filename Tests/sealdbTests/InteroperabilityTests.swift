@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// The stock `sqlcipher` shell as the second opinion, both ways, with both forms of key.
-@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
 struct InteroperabilityTests {
     private struct Form: Sendable, CustomTestStringConvertible {
         let testDescription: String

@@ -1,7 +1,8 @@
 import Foundation
 import Testing
 
-@Suite struct KeyOptionTests {
+@Suite(.hangLimit)
+struct KeyOptionTests {
     /// All commands that take a key, without one.
     static let commands: [[String]] = [
         ["create", "db"], ["encrypt", "plain", "db"], ["import", "db", "t", "f.csv"], ["query", "db", "SELECT 1"],
@@ -81,7 +82,7 @@ import Testing
     }
 }
 
-@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
 struct KeySourceTests {
     @Test func missingKeyFile() throws {
         let sandbox = try Sandbox()

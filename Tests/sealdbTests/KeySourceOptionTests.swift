@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// The sources of keys beside files and prompts, and the environment.
-@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
 struct KeySourceOptionTests {
     private static let answer = ["query", "db", "SELECT 40 + 2", "--format", "csv"]
 

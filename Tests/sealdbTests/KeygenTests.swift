@@ -1,7 +1,8 @@
 import Foundation
 import Testing
 
-@Suite struct KeygenTests {
+@Suite(.hangLimit)
+struct KeygenTests {
     @Test func writesAKeyForItsOwnerAlone() throws {
         let sandbox = try Sandbox()
         let outcome = try sandbox.succeed("keygen", "key")

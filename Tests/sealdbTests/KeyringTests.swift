@@ -2,7 +2,8 @@ import Foundation
 import Testing
 
 /// Ring files, which the plain build writes as well.
-@Suite struct KeyringTests {
+@Suite(.hangLimit)
+struct KeyringTests {
     private func list(_ sandbox: Sandbox) throws -> [String] { try sandbox.succeed("keyring", "list", "ring").lines }
 
     @Test func createAddActivateRemoveList() throws {
@@ -107,7 +108,7 @@ import Testing
 }
 
 /// Stores under the keys of a ring.
-@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
 struct KeyRingStoreTests {
     @Test func everyCommandTakesARing() throws {
         let sandbox = try Sandbox()

@@ -5,6 +5,7 @@ import Testing
 @testable import sealdb
 
 /// The table in KeysGoneWrong.md: that its exit statuses are those of `sealdb`. The library's tests make each row happen.
+@Suite(.hangLimit)
 struct KeysGoneWrongTests {
     @Test func exitStatuses() throws {
         let package = #filePath.components(separatedBy: "/Tests/")[0]

@@ -4,7 +4,7 @@ import Testing
 @testable import SealedDB
 
 /// What a killed process left is removed, and nothing else that is called alike.
-@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
 struct LeftoverTests {
     @Test(arguments: [
         ["rotate", "db", "--key-file", "key", "--new-key-file", "new"],

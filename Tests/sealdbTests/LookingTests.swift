@@ -3,7 +3,7 @@ import SealedDB
 import Testing
 
 /// Looking never writes: not to the store, and not beside it.
-@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
 struct LookingTests {
     private let sandbox: Sandbox
 

@@ -2,7 +2,8 @@ import Testing
 
 @testable import sealdb
 
-@Suite struct NumberFormTests {
+@Suite(.hangLimit)
+struct NumberFormTests {
     private func describe(_ text: String) -> String {
         switch NumberForm(text.utf8) {
         case .integer(let value): "integer \(value)"

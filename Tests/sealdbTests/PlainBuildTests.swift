@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// What the build without a cipher does with keys: nothing at all.
-@Suite(.enabled(if: !isEncrypting, "for the plain build alone"))
+@Suite(.hangLimit, .enabled(if: !isEncrypting, "for the plain build alone"))
 struct PlainBuildTests {
     @Test func commandsThatTakeAKeyRefuse() throws {
         let sandbox = try Sandbox()

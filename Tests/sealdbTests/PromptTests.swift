@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
 struct PromptTests {
     private func terminal(_ sandbox: Sandbox, _ arguments: String...) throws -> Terminal {
         // Swift's own handler of SIGQUIT prints where the program is, and lets it go on.

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Whatever stops a rotation: the store is as it was, under the old key, and nothing lies beside it.
-@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
 struct RotateFailureTests {
     private let rotate = ["rotate", "db", "--key-file", "key", "--new-key-file", "new"]
 

@@ -2,7 +2,8 @@ import Testing
 
 @testable import sealdb
 
-@Suite struct SQLScriptTests {
+@Suite(.hangLimit)
+struct SQLScriptTests {
     @Test(
         arguments: [
             ("", 0),
@@ -75,6 +76,6 @@ import Testing
         "CREATE TABLE t (key TEXT)",
     ])
     func permitted(_ sql: String) throws {
-        try SQLScript(sql).refuseKeyStatements()
+        #expect(throws: Never.self) { try SQLScript(sql).refuseKeyStatements() }
     }
 }

@@ -1,6 +1,7 @@
 import Testing
 
 /// A short run of what `scripts/soak` does for as long as one likes.
+@Suite(.hangLimit)
 struct SoakTests {
     @Test func nothingIsLost() throws {
         let sandbox = try Sandbox()

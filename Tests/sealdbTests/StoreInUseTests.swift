@@ -3,7 +3,7 @@ import SealedDB
 import Testing
 
 /// Two processes and one store.
-@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
 struct StoreInUseTests {
     private let sandbox: Sandbox
     private let rotate = ["rotate", "db", "--key-file", "key", "--new-key-file", "new", "--lock-wait", "0"]

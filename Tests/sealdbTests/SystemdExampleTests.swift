@@ -2,7 +2,8 @@ import Foundation
 import Testing
 
 /// The units in Examples/systemd, as far as they can be tried without systemd running.
-@Suite struct SystemdExampleTests {
+@Suite(.hangLimit)
+struct SystemdExampleTests {
     private let units: String
     private let sandbox: Sandbox
 

@@ -1,7 +1,8 @@
 import SealedDB
 import Testing
 
-@Suite struct UsageTests {
+@Suite(.hangLimit)
+struct UsageTests {
     static let commands = [
         "keygen", "keyring", "create", "encrypt", "import", "query", "exec", "info", "verify", "rotate", "doctor",
     ]

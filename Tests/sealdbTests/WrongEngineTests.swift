@@ -3,7 +3,7 @@ import SealedDB
 import Testing
 
 /// With libsqlite3 ahead of libsqlcipher, keying does nothing and files are plaintext. Every command must refuse.
-@Suite(.enabled(if: isEncrypting, "the plain build links libsqlite3"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build links libsqlite3"))
 struct WrongEngineTests {
     private func preload(_ sandbox: Sandbox) throws -> [String: String?] {
         let directory = try sandbox.run(["pkg-config", "--variable=libdir", "sqlite3"]).lines.first

@@ -14,7 +14,7 @@ extension StoreOpening {
             if isLocked, let path, let file = FileSystem.resolve(path) {
                 lock = try UsageLock.shared(file, timeout: busyTimeout, isForReadingAlone: isForReadingAlone(file))
             }
-            let connection = try Connection(path: path ?? ":memory:", flags: flags, vfs: vfs, threading: threading)
+            let connection = try Connection(path: path ?? ":memory:", flags: flags, vfs: vfs, gate: gate)
             guard isLocked, let file = connection.mainFilePath else { return connection }
             do throws(DatabaseError) {
                 if lock?.isOf(file) != true {

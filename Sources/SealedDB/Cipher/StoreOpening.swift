@@ -9,7 +9,8 @@ struct StoreOpening {
     var flags: Int32 = SQLITE_OPEN_READWRITE
     var vfs: String?
     var busyTimeout: Double = 2
-    var threading = Connection.Threading.serialized
+    /// Of the connection; the calling thread is inside.
+    var gate: ThreadGate?
     /// Whether a new store gets its first page, so that its header can be checked before there is data in it.
     var createsFirstPage = true
     /// Whether keys and cipher settings may then come by SQL.
@@ -35,7 +36,6 @@ struct StoreOpening {
         try refuseEmptied()
         if let key { try refuseForeignJournal(key) }
         let connection = try looks ? StoreView.connection(for: self) : lockedConnection()
-        connection.enter()
         connection.allowsCipherStatements = allowsCipherStatements
         do throws(DatabaseError) {
             connection.setBusyTimeout(seconds: busyTimeout)
@@ -54,7 +54,6 @@ struct StoreOpening {
             if isOvertaken { return try open() }
             throw error
         }
-        connection.leave()
         return connection
     }
 

@@ -32,7 +32,7 @@ final class StoreView {
             return try StoreView.overlay(resolved, hasWriter: hasWriter, readsLog: readsLog)
         }
         view.file = file
-        let connection = try file.open(opening.threading)
+        let connection = try file.open(opening.gate)
         connection.view = view
         return connection
     }

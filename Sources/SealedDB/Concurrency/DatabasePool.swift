@@ -85,7 +85,9 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         self.opening = opening
         let hub = changeHub
         func database() -> Database {
-            let database = Database(path: path, configuration: configuration, threading: .gated)
+            let database = Database(path: path, configuration: configuration, gate: ThreadGate())
+            database.enter()
+            defer { database.leave() }
             database.additions.hooks.changes.hub = hub
             return database
         }
@@ -94,6 +96,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         let instruments = Instruments(path: path)
         writer = Writer(
             database: database(),
+            limits: configuration.writeBatching,
             lane: Lane(places: 1, name: "pool", instruments: instruments),
             ready: open,
             afterCommit: { database in log.checkpointIfDue(database) }
@@ -191,6 +194,8 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         let (origin, adopted) = (database.configuration.keyOrigin, database.adoptedKey)
         keys.withLock { $0 = Keys(origin: origin, adopted: adopted) }
         for reader in readers?.databases ?? [] {
+            reader.enter()
+            defer { reader.leave() }
             reader.configuration.keyOrigin = origin
             reader.adoptedKey = adopted
         }
@@ -269,7 +274,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     /// The connection of the loan, opened and accepted by the delegate.
     private func ready(_ loan: Lender.Loan) throws -> Database {
         let database = loan.database ?? newDatabase()
-        database.connection?.enter()
+        database.enter()
         do {
             if !database.isOpen {
                 try opening.open(database)
@@ -283,6 +288,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
             }
         } catch {
             database.close()
+            database.leave()
             throw error
         }
         database.refreshObservation()
@@ -290,8 +296,10 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     }
 
     private func newDatabase() -> Database {
-        let database = Database(path: path, configuration: configuration, threading: .gated)
+        let database = Database(path: path, configuration: configuration, gate: ThreadGate())
         let keys = keys.withLock { $0 }
+        database.enter()
+        defer { database.leave() }
         database.configuration.keyOrigin = keys.origin
         database.adoptedKey = keys.adopted
         database.additions.hooks.changes.hub = changeHub
@@ -311,13 +319,15 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         database.checkedOut = false
         database.endUses()
         checkpointIfDue(database)
-        database.connection?.leave()
-        if !lender.takeBack(loan, database) { close(database) }
+        let isOpen = database.isOpen
+        database.leave()
+        if !lender.takeBack(loan, isOpen ? database : nil) { close(database) }
     }
 
     private func close(_ database: Database) {
-        database.connection?.enter()
+        database.enter()
         database.close()
+        database.leave()
     }
 
     /// The writer does it when it is at work: no two connections may at once.

@@ -54,16 +54,18 @@ public final class DatabaseQueue: DatabaseAccess {
     }
 
     private init(path: String?, configuration: Configuration, flags: Int32, vfs: String?) throws(DatabaseError) {
-        let database = Database(path: path, configuration: configuration.forSharedUse, threading: .gated)
+        let database = Database(path: path, configuration: configuration.forSharedUse, gate: ThreadGate())
+        database.enter()
+        defer { database.leave() }
         self.path = path
         self.openFlags = flags
         self.vfsName = vfs
         interrupter = database.interrupter
         changeHub = database.additions.hooks.changes.hub
         guard database.open(withFlags: flags, vfs: vfs) else { throw database.recordedError ?? .notOpen }
-        database.connection?.leave()
         let lane = Lane(places: 1, name: "queue", instruments: Instruments(path: path))
-        writer = Writer(database: database, lane: lane) { db throws(DatabaseError) in
+        writer = Writer(database: database, limits: configuration.writeBatching, lane: lane) {
+            db throws(DatabaseError) in
             try db.reopen()
         }
     }

@@ -141,8 +141,9 @@ final class Lender: Sendable {
     }
 
     /// Ends a loan; false if the connection is not to be kept.
-    func takeBack(_ loan: Loan, _ database: Database) -> Bool {
-        settle(loan, keeping: Handed(databases: database.isOpen ? [database] : []))
+    /// - Parameter database: `nil` if it was closed.
+    func takeBack(_ loan: Loan, _ database: Database?) -> Bool {
+        settle(loan, keeping: Handed(databases: database.map { [$0] } ?? []))
     }
 
     private func settle(_ loan: Loan, keeping kept: Handed) -> Bool {

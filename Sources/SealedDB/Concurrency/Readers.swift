@@ -48,7 +48,7 @@ final class Readers: @unchecked Sendable {
     private func perform<T>(at place: Int, stop: StopFlag?, _ block: (Database) throws -> T) throws -> T {
         let database = databases[place]
         let generation = books.withLock { $0.generation }
-        database.connection?.enter()
+        database.enter()
         defer { settle(place, generation) }
         do {
             try database.recording { () throws(DatabaseError) in try prepare(database) }
@@ -73,8 +73,9 @@ final class Readers: @unchecked Sendable {
         let database = databases[place]
         let isWanted = books.withLock { $0.generation == generation }
         if !isWanted { database.close() }
-        database.connection?.leave()
-        books.withLock { $0.isOpen[place] = database.isOpen }
+        let isOpen = database.isOpen
+        database.leave()
+        books.withLock { $0.isOpen[place] = isOpen }
     }
 
     // MARK: Closing
@@ -83,8 +84,9 @@ final class Readers: @unchecked Sendable {
     func closeAll() {
         books.withLock { $0.generation += 1 }
         for place in lane.takeFree() {
-            databases[place].connection?.enter()
+            databases[place].enter()
             databases[place].close()
+            databases[place].leave()
             books.withLock { $0.isOpen[place] = false }
             lane.leave(place)
         }
@@ -93,8 +95,9 @@ final class Readers: @unchecked Sendable {
     /// Closes all connections, for whoever has all places.
     func closeInPlace() {
         for place in databases.indices {
-            databases[place].connection?.enter()
+            databases[place].enter()
             databases[place].close()
+            databases[place].leave()
         }
         books.withLock { $0.isOpen = databases.map { _ in false } }
     }

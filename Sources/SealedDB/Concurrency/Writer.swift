@@ -53,13 +53,14 @@ final class Writer: @unchecked Sendable {
 
     init(
         database: Database,
+        limits: Configuration.WriteBatching = Configuration.WriteBatching(),
         lane: Lane,
         ready: @escaping (Database) throws(DatabaseError) -> Void,
         afterCommit: ((Database) -> Void)? = nil
     ) {
         self.database = database
         self.lane = lane
-        self.limits = database.configuration.writeBatching
+        self.limits = limits
         self.ready = ready
         self.afterCommit = afterCommit
     }
@@ -174,8 +175,9 @@ final class Writer: @unchecked Sendable {
 
     /// For whoever has the place.
     private func close() {
-        database.connection?.enter()
+        database.enter()
         database.close()
+        database.leave()
         openness.store(false, ordering: .relaxed)
     }
 
@@ -183,7 +185,7 @@ final class Writer: @unchecked Sendable {
 
     /// Runs a block that shares nothing, with the place held.
     private func alone<T>(stop: StopFlag?, _ block: (Database) throws -> T) throws -> T {
-        database.connection?.enter()
+        database.enter()
         defer { endTurn() }
         do {
             try makeReady()
@@ -208,8 +210,8 @@ final class Writer: @unchecked Sendable {
         database.endUses()
         afterCommit?(database)
         if isClosing.exchange(false, ordering: .relaxed) { database.close() }
-        database.connection?.leave()
         openness.store(database.isOpen, ordering: .relaxed)
+        database.leave()
     }
 
     // MARK: Together
@@ -222,7 +224,7 @@ final class Writer: @unchecked Sendable {
         isAlone: Bool,
         _ block: (Database) throws -> Void
     ) -> DispatchGroup? {
-        database.connection?.enter()
+        database.enter()
         let isFirst = batch == nil
         do {
             if isFirst { try begin(member) } else { try run(Writer.savepoint) }
@@ -264,7 +266,7 @@ final class Writer: @unchecked Sendable {
             batch?.members.append(member)
             if !isAlone, hasRoom, let next = lane.nextShareable(at: place) {
                 let end = end ?? newEnd()
-                database.connection?.leave()
+                database.leave()
                 lane.wake(next, at: place)
                 return end
             }

@@ -28,7 +28,7 @@ public final class Blob {
     ///   `SQLITE_MISUSE` if it is closed.
     public func read(at offset: Int = 0, count: Int) throws(DatabaseError) -> Data {
         // Before there is memory for it: the number may be absurd.
-        try database.recording { () throws(DatabaseError) in try handle.requireRange(offset, count) }
+        try recording("Blob.read") { () throws(DatabaseError) in try handle.requireRange(offset, count) }
         var data = Data(count: count)
         try data.withUnsafeMutableBytes { bytes in
             Result { () throws(DatabaseError) in try read(at: offset, into: bytes) }
@@ -40,7 +40,7 @@ public final class Blob {
     /// Fills the buffer with the bytes from `offset` on.
     /// - Throws: as ``read(at:count:)``.
     public func read(at offset: Int = 0, into buffer: UnsafeMutableRawBufferPointer) throws(DatabaseError) {
-        try database.recording { () throws(DatabaseError) in try handle.read(into: buffer, at: offset) }
+        try recording("Blob.read") { () throws(DatabaseError) in try handle.read(into: buffer, at: offset) }
     }
 
     /// Overwrites bytes from `offset` on. Outside a transaction they are committed when the blob is closed.
@@ -48,7 +48,7 @@ public final class Blob {
     public func write(_ bytes: some ContiguousBytes, at offset: Int = 0) throws(DatabaseError) {
         try bytes.withUnsafeBytes { bytes in
             Result { () throws(DatabaseError) in
-                try database.recording { () throws(DatabaseError) in try handle.write(bytes, at: offset) }
+                try recording("Blob.write") { () throws(DatabaseError) in try handle.write(bytes, at: offset) }
             }
         }
         .get()
@@ -57,14 +57,22 @@ public final class Blob {
     /// Moves to the same column of another row, which is faster than to open it.
     /// - Throws: ``DatabaseError``, after which the blob has expired.
     public func reopen(rowID: Int64) throws(DatabaseError) {
-        try database.recording { () throws(DatabaseError) in try handle.reopen(rowID: rowID) }
+        try recording("Blob.reopen") { () throws(DatabaseError) in try handle.reopen(rowID: rowID) }
     }
 
     /// Ends it; idempotent.
     /// - Throws: ``DatabaseError`` if its transaction could not be committed; what was written to it is then undone. Of a
     ///   blob that is dropped instead, ``Database/lastError()`` tells.
     public func close() throws(DatabaseError) {
-        try database.recording { () throws(DatabaseError) in try handle.close() }
+        try recording("Blob.close") { () throws(DatabaseError) in try handle.close() }
+    }
+
+    /// One that has ended may be anywhere, and leaves the database alone.
+    private func recording<T>(
+        _ call: StaticString,
+        _ body: () throws(DatabaseError) -> T
+    ) throws(DatabaseError) -> T {
+        handle.isClosed ? try body() : try database.recording(call, body)
     }
 }
 

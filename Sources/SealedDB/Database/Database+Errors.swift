@@ -21,13 +21,18 @@ extension Database {
 
     /// What the caller gets to see, and has noticed by that.
     private func shownError() -> DatabaseError? {
+        requireTurn("Database.lastError")
         if let failure = connection?.takeUnnoticedFailure(), recordedError == nil { record(failure) }
         if recordedError != nil { ignoredError = nil }
         return recordedError
     }
 
     /// Runs a call of the throwing kind, and remembers its outcome.
-    func recording<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
+    func recording<T>(
+        _ call: StaticString = #function,
+        _ body: () throws(DatabaseError) -> T
+    ) throws(DatabaseError) -> T {
+        requireTurn(call)
         do throws(DatabaseError) {
             let result = try body()
             recordSuccess()
@@ -53,8 +58,8 @@ extension Database {
     }
 
     /// Runs a call of the kind that answers with a Bool, and remembers its outcome.
-    func succeeds(_ body: () throws(DatabaseError) -> Void) -> Bool {
-        unlessFailed { () throws(DatabaseError) in try recording(body) } != nil
+    func succeeds(_ call: StaticString = #function, _ body: () throws(DatabaseError) -> Void) -> Bool {
+        unlessFailed { () throws(DatabaseError) in try recording(call, body) } != nil
     }
 
     /// Runs a call that records its outcome, for one that tells a failure by its result alone: `nil`.
@@ -74,9 +79,9 @@ extension Database {
 
     /// The first failure since the last time that was neither thrown nor looked at. It counts as noticed from now on.
     func takeUnnoticedFailure() -> DatabaseError? {
-        let failure = ignoredError ?? connection?.takeUnnoticedFailure()
+        let (ignored, ended) = (ignoredError, connection?.takeUnnoticedFailure())
         ignoredError = nil
-        return failure
+        return ignored ?? ended
     }
 
     /// Runs a block that is kept or undone as a whole, and fails it if one of its calls failed unnoticed.

@@ -59,11 +59,17 @@ extension Database {
 
     /// The id of the ring's key that opened the database; `nil` without a ``Configuration/keyRing``, before the first
     /// opening, or if a rotation gave the store a key that is not in the ring.
-    public var keyID: String? { fittingKey?.id }
+    public var keyID: String? {
+        requireTurn("Database.keyID")
+        return fittingKey?.id
+    }
 
     /// Whether the database opened with another key than the active one of its ring: rotate it to
     /// ``KeyRing/activeKey()``. False without a ring.
-    public var needsRotation: Bool { fittingKey?.needsRotation ?? false }
+    public var needsRotation: Bool {
+        requireTurn("Database.needsRotation")
+        return fittingKey?.needsRotation ?? false
+    }
 
     // MARK: Changing the key
 

@@ -40,7 +40,7 @@ extension Database {
         // The caller wants a new one.
         keptSettings = nil
         guard let connection else { return true }
-        guard succeeds({ () throws(DatabaseError) in try requireIdle() }) else { return false }
+        guard succeeds("Database.close", { () throws(DatabaseError) in try requireIdle() }) else { return false }
         closeOpenResultSets()
         self.connection = nil
         let isClosed = connection.close()
@@ -57,7 +57,7 @@ extension Database {
             flags: flags,
             vfs: vfs,
             busyTimeout: configuration.busyTimeout,
-            threading: threading,
+            gate: gate,
             allowsCipherStatements: configuration.allowsCipherStatements,
             image: image
         )
@@ -92,7 +92,6 @@ extension Database {
     private func openConnection(flags: Int32, vfs: String?) throws(DatabaseError) {
         let connection = try unlockedConnection(flags: flags, vfs: vfs)
         self.connection = connection
-        connection.enter()
         if let supervision {
             connection.supervision = supervision
             connection.setBusyTimeout(seconds: configuration.busyTimeout)

@@ -91,7 +91,7 @@ extension Database {
     /// Prepares the statement, and binds the values that the text has of its own.
     @usableFromInline
     func start(_ sql: SQL, given: Int) throws(DatabaseError) -> Statement {
-        try recording { () throws(DatabaseError) in
+        try recording("Database.executeUpdate or executeQuery") { () throws(DatabaseError) in
             try sql.requireUsable()
             let statement = try prepareOne(sql.text)
             do throws(DatabaseError) {

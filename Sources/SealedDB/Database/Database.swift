@@ -2,30 +2,53 @@ public import Foundation
 
 /// One connection to a database: FMDB's `FMDatabase`.
 ///
-/// Not Sendable: use it on one thread at a time, or use ``DatabaseQueue``. Its result sets may be dropped at any time
-/// on any thread. The calls that return `Bool` or an optional leave their error in ``lastError()``; the throwing ones
-/// throw it as well.
+/// Not Sendable: use it on one thread at a time, or use ``DatabaseQueue``. One that a queue or pool has lent to a block ends
+/// the process if it is used outside of that block. Its result sets may be dropped at any time on any thread. The calls
+/// that return `Bool` or an optional leave their error in ``lastError()``; the throwing ones throw it as well.
 public final class Database {
     /// The path as given; `nil` in memory, empty for a temporary file.
     public let databasePath: String?
     /// How the connection is opened; ``setKey(_:)`` and ``rotateKey(to:progress:)`` change the key in it.
-    public internal(set) var configuration: Configuration
+    public internal(set) var configuration: Configuration {
+        get {
+            requireTurn("Database.configuration")
+            return ownConfiguration
+        }
+        set {
+            requireTurn("Database.configuration")
+            ownConfiguration = newValue
+        }
+    }
+    private var ownConfiguration: Configuration
 
     /// Whether a ``DatabasePool`` has lent it to a block.
     public internal(set) var checkedOut = false
 
+    /// Asks whether the calling thread may use it, so that whatever begins with it need not.
     var connection: Connection? {
-        willSet {
+        @inline(__always) get {
+            requireTurn("Database")
+            return ownConnection
+        }
+        set {
+            requireTurn("Database")
             newValue?.dateFormat = dateFormat
             interrupter.attach(newValue)
+            ownConnection = newValue
         }
     }
+    private var ownConnection: Connection?
     let interrupter = Interrupter()
-    let threading: Connection.Threading
+    /// Which thread may use it, if it belongs to a queue or pool.
+    let gate: ThreadGate?
     /// Bounds and stops statements, for queues and pools, and where a statement's time is limited.
     let supervision: Supervision?
     /// Functions, hooks and the like, which come back with every reopening.
-    let additions = ConnectionAdditions()
+    var additions: ConnectionAdditions {
+        requireTurn("Database")
+        return ownAdditions
+    }
+    private let ownAdditions = ConnectionAdditions()
     private(set) var recordedError: DatabaseError?
     /// Whether there is one: told sooner than by looking at it.
     private var hasRecordedError = false
@@ -41,7 +64,17 @@ public final class Database {
     /// Of a connection that was closed without the caller's doing; the next one gets them.
     var keptSettings: ConnectionSettings?
     var openedVFS: String?
-    var dateFormat: DateFormatter? { didSet { connection?.dateFormat = dateFormat } }
+    var dateFormat: DateFormatter? {
+        get {
+            requireTurn("Database")
+            return ownDateFormat
+        }
+        set {
+            connection?.dateFormat = newValue
+            ownDateFormat = newValue
+        }
+    }
+    private var ownDateFormat: DateFormatter?
     var savepointCount = 0
     var switches = Switches()
 
@@ -64,21 +97,42 @@ public final class Database {
 
     /// Remembers path and configuration; nothing is opened before ``open()``.
     public convenience init(path: String?, configuration: Configuration) {
-        self.init(path: path, configuration: configuration, threading: .serialized)
+        self.init(path: path, configuration: configuration, gate: nil)
     }
 
-    init(path: String?, configuration: Configuration, threading: Connection.Threading) {
+    init(path: String?, configuration: Configuration, gate: ThreadGate?) {
         self.databasePath = path
-        self.configuration = configuration
-        self.threading = threading
+        ownConfiguration = configuration
+        self.gate = gate
         let isWatched = configuration.statementTimeout != nil || configuration.slowStatementThreshold != nil
-        supervision = threading == .gated || isWatched ? Supervision(configuration) : nil
+        supervision = gate != nil || isWatched ? Supervision(configuration) : nil
     }
 
     deinit {
         interrupter.attach(nil)
-        connection?.close()
+        ownConnection?.close()
     }
+
+    // MARK: Turns
+
+    /// Lets the calling thread in, for the owner of the gate; what was dropped elsewhere meanwhile is ended.
+    func enter() {
+        gate?.enter()
+        ownConnection?.endOrphans()
+    }
+
+    /// Ends the turn that ``enter()`` began.
+    func leave() {
+        ownConnection?.endOrphans()
+        ownConnection?.settleChanges()
+        gate?.leave()
+    }
+
+    /// Ends the process if another thread could be using the database now.
+    @inline(__always)
+    func requireTurn(_ call: StaticString) { gate?.require(call) }
+
+    // MARK: State
 
     /// The path as a URL; `nil` in memory.
     public var databaseURL: URL? { databasePath.map { URL(fileURLWithPath: $0) } }

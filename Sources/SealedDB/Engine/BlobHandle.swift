@@ -45,11 +45,15 @@ final class BlobHandle: ConnectionHandle {
 
     static func end(_ pointer: OpaquePointer) -> Int32 { sqlite3_blob_close(pointer) }
 
+    var isClosed: Bool { pointer == nil }
+
     /// Ends it wherever this is.
     func drop() { connection.end(self) }
 
     /// Ends it, and with it the transaction that it may have begun, whose commit can fail.
     func close() throws(DatabaseError) {
+        guard !isClosed else { return }
+        connection.gate?.require("Blob.close")
         try connection.requireNoHook()
         let code = connection.ending(self) { claimed in
             claimed.first.map { pointer in connection.watchingPages { sqlite3_blob_close(pointer) } } ?? SQLITE_OK
@@ -58,7 +62,11 @@ final class BlobHandle: ConnectionHandle {
         try connection.check(code)
     }
 
-    var count: Int { pointer.map { Int(sqlite3_blob_bytes($0)) } ?? 0 }
+    var count: Int {
+        guard let pointer else { return 0 }
+        connection.gate?.require("Blob.count")
+        return Int(sqlite3_blob_bytes(pointer))
+    }
 
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int) throws(DatabaseError) {
         let pointer = try usable(offset, buffer.count)
@@ -98,6 +106,7 @@ final class BlobHandle: ConnectionHandle {
                 message: "The blob is closed, by itself, with its database, or with the queue's block. Open it anew."
             )
         }
+        connection.gate?.require("Blob")
         try connection.requireNoHook()
         guard !hasExpired else { throw BlobHandle.expired }
         guard offset >= 0, (0...count).contains(length), offset <= count - length else {

@@ -9,8 +9,8 @@ internal import SQLiteEngine
 final class BusyWait {
     /// Seconds to wait before the call fails as busy.
     let timeout: Double
-    /// Seconds that the last wait took.
-    private(set) var waited = 0.0
+    /// Seconds that the wait took which was given up, until its error is made.
+    private var givenUp: Double?
     private var began: UInt64 = 0
     private let supervision: Supervision?
 
@@ -32,12 +32,22 @@ final class BusyWait {
     private func wait(attempt: Int32) -> Bool {
         let now = DispatchTime.now().uptimeNanoseconds
         if attempt == 0 { began = now }
-        waited = Double(now - began) / 1e9
-        guard waited < timeout, supervision?.isStopped != true else { return false }
+        let waited = Double(now - began) / 1e9
+        guard waited < timeout, supervision?.isStopped != true else {
+            givenUp = waited
+            return false
+        }
+        givenUp = nil
         let delay = BusyWait.delay(attempt: attempt, waited: waited, timeout: timeout) * Double.random(in: 0.5...1.5)
         // A signal may end the pause early; then the lock is asked for sooner.
         usleep(UInt32(min(delay, timeout - waited) * 1e6))
         return true
+    }
+
+    /// Seconds that were waited for the lock that SQLite has now failed to get; `nil` if it did not wait.
+    func takeWait() -> Double? {
+        defer { givenUp = nil }
+        return givenUp
     }
 
     /// Mean seconds before the next attempt: short at first, because most transactions are; then 10 ms, falling to 1 ms
@@ -56,7 +66,16 @@ extension Connection {
     func busyMessage(_ message: String) -> String {
         var parts = [message]
         if let busyWait, busyWait.timeout > 0 {
-            parts.append("waited \((busyWait.waited * 1000).rounded() / 1000) s of \(busyWait.timeout) s")
+            if let waited = busyWait.takeWait() {
+                parts.append("waited \((waited * 1000).rounded() / 1000) s of \(busyWait.timeout) s")
+            } else {
+                parts.append(
+                    """
+                    SQLite did not wait, because who has the lock may wait for this connection; end its transaction and \
+                    its result sets, and begin anew
+                    """
+                )
+            }
         }
         let path = handle.flatMap { sqlite3_db_filename($0, "main") }.map { String(cString: $0) } ?? ""
         let holders = path.isEmpty ? [] : LockHolders.of(path)

@@ -32,10 +32,11 @@ extension Connection {
         if code == SQLITE_AUTH, let refusal = statementGuard.takeRefusal() { return .notAllowed(refusal) }
         if let error = thrown.take(code, sql: sql) { return error }
         let offset = sealeddb_error_offset(handle)
-        let message = String(cString: sqlite3_errmsg(handle))
+        let (reason, message) = lockFailure(code, String(cString: sqlite3_errmsg(handle)))
         return DatabaseError(
             extendedCode: code,
-            message: code & 0xff == SQLITE_BUSY ? busyMessage(message) : message,
+            reason: reason,
+            message: message,
             sql: sql,
             offset: sql != nil && offset >= 0 ? Int(offset) : nil
         )
@@ -51,6 +52,29 @@ extension Connection {
         let error = lastCode == code ? error(sql: sql) : DatabaseError(extendedCode: code, message: text, sql: sql)
         guard isAutocommit else { return error }
         return error.adding(context: "What the statement wrote could not be committed, and was rolled back")
+    }
+
+    /// Tells a lock that others have from one that the connection has itself, for which SQLite has the same code.
+    private func lockFailure(_ code: Int32, _ message: String) -> (DatabaseError.Reason, String) {
+        guard code & 0xff == SQLITE_BUSY else { return (.sqlite, message) }
+        if code == SQLITE_BUSY_SNAPSHOT {
+            return (
+                .locked,
+                """
+                \(message): another connection has written since the transaction or result set of this one began, which \
+                sees the older state and so cannot write. Trying again does not help; end it, and begin anew
+                """
+            )
+        }
+        // Of locks that others have SQLite only says that they exist: "cannot commit transaction - SQL statements in
+        // progress" is about this connection.
+        if message != String(cString: sqlite3_errstr(code)) {
+            return (
+                .locked,
+                "\(message); they are this connection's own, so that trying again does not help. End them first"
+            )
+        }
+        return (.sqlite, busyMessage(message))
     }
 
     func check(_ code: Int32, sql: String? = nil) throws(DatabaseError) {

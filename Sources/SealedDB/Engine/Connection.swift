@@ -4,15 +4,9 @@ import Synchronization
 
 /// Sole owner of a `sqlite3 *` and of what is open on it: statements, blobs, backups.
 final class Connection {
-    enum Threading {
-        /// SQLite serialises the calls; any thread may end a handle.
-        case serialized
-        /// The owner lets one thread in at a time, between ``enter()`` and ``leave()``.
-        case gated
-    }
-
     private(set) var handle: OpaquePointer?
-    let threading: Threading
+    /// Which thread may use it, and end its handles; `nil` where SQLite serialises the calls of all.
+    let gate: ThreadGate?
     private let registry = Guarded(HandleRegistry())
     /// See ``noteUnnoticed(_:)``. Under a lock, because what is dropped may end on any thread.
     private let unnoticed = Guarded<DatabaseError?>(nil)
@@ -38,21 +32,28 @@ final class Connection {
     /// What a page was like that the last call read, until it is met as a result code.
     var readFailure: PageWatch.Failure?
     /// Whether ``hooks`` observe changes.
-    var isObserved = false
+    var isObserved = false { didSet { stepsPlainly = !isObserved && !isTimed } }
+    /// Whether statements may take a limited time only.
+    private var isTimed = false { didSet { stepsPlainly = !isObserved && !isTimed } }
+    /// Whether nothing is to be done around a step.
+    private var stepsPlainly = true
     /// How many statements are being stepped, each in a function that the one before it calls.
     private(set) var depth = 0
     /// Whether a function ended the transaction of a writing statement that calls it, and that has to fail for it.
     private(set) var hasLostTransaction = false
     /// Who bounds and stops what runs on it; `nil` for nobody.
-    var supervision: Supervision? { didSet { supervisor = supervision.map { .passUnretained($0) } } }
+    var supervision: Supervision? {
+        didSet {
+            supervisor = supervision.map { .passUnretained($0) }
+            isTimed = supervision?.timeLimit != nil
+        }
+    }
     /// The same, to be asked for each statement.
     private var supervisor: Unmanaged<Supervision>?
     /// How dates are stored and read as text; `nil` for seconds.
     var dateFormat: DateFormatter?
     /// Waits for locks in place of SQLite, on supervised connections.
     var busyWait: BusyWait?
-    /// The thread inside the gate, 0 for none.
-    private let visitor = Atomic<UInt>(0)
     /// The thread that is in a hook, 0 for none.
     private let hookThread = Atomic<UInt>(0)
 
@@ -61,7 +62,7 @@ final class Connection {
         path: String,
         flags: Int32,
         vfs: String? = nil,
-        threading: Threading = .serialized
+        gate: ThreadGate? = nil
     ) throws(DatabaseError) {
         Engine.start()
         if flags & SQLITE_OPEN_URI != 0 {
@@ -78,8 +79,8 @@ final class Connection {
                 message: "The path holds a NUL byte, at which the system would cut it off. Nothing was opened."
             )
         }
-        self.threading = threading
-        let mutex = threading == .serialized ? SQLITE_OPEN_FULLMUTEX : SQLITE_OPEN_NOMUTEX
+        self.gate = gate
+        let mutex = gate == nil ? SQLITE_OPEN_FULLMUTEX : SQLITE_OPEN_NOMUTEX
         let cleared = flags & ~(SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_NOMUTEX)
         // Libraries built with SQLITE_USE_URI take "file:" for a URI whatever the flags say.
         let literal = path.hasPrefix("file:") ? "./" + path : path
@@ -102,28 +103,17 @@ final class Connection {
 
     // MARK: Gate
 
-    private static var currentThread: UInt { UInt(pthread_self()) }
-
-    /// Admits the calling thread; handles dropped elsewhere meanwhile are ended here.
-    func enter() {
-        visitor.store(Connection.currentThread, ordering: .sequentiallyConsistent)
-        endOrphans()
-    }
-
-    func leave() {
-        endOrphans()
-        settleChanges()
-        visitor.store(0, ordering: .sequentiallyConsistent)
-    }
+    private static var currentThread: UInt { ThreadGate.currentThread }
 
     /// Whether this thread may make SQLite end a handle.
     private var mayEnd: Bool {
         let thread = Connection.currentThread
         guard hookThread.load(ordering: .relaxed) != thread else { return false }
-        return threading == .serialized || visitor.load(ordering: .sequentiallyConsistent) == thread
+        return gate?.isInside ?? true
     }
 
-    private func endOrphans() {
+    /// Ends what was dropped where nobody could end it; for the thread inside the gate.
+    func endOrphans() {
         end(registry.withLock { $0.takeOrphans() })
     }
 
@@ -159,7 +149,7 @@ final class Connection {
     @inline(__always)
     func step(_ statement: Statement, _ pointer: OpaquePointer) -> Int32 {
         watchingPages {
-            guard depth == 0, !isObserved else { return nestedStep(statement, pointer) }
+            guard depth == 0, stepsPlainly else { return nestedStep(statement, pointer) }
             depth = 1
             defer { depth = 0 }
             hasLostTransaction = false
@@ -167,14 +157,17 @@ final class Connection {
         }
     }
 
-    /// In a function that another statement calls, or under observation.
+    /// In a function that another statement calls, under observation, or for a limited time.
     @inline(never)
     private func nestedStep(_ statement: Statement, _ pointer: OpaquePointer) -> Int32 {
         depth += 1
         defer { depth -= 1 }
         guard depth > 1 else {
             hasLostTransaction = false
-            return observedStep(statement, pointer)
+            guard isTimed, let supervision else { return observedStep(statement, pointer) }
+            return supervision.stepping(statement) {
+                isObserved ? observedStep(statement, pointer) : sqlite3_step(pointer)
+            }
         }
         let wasInTransaction = !isAutocommit
         let code = isObserved ? observedStep(statement, pointer) : sqlite3_step(pointer)

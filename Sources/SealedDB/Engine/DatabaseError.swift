@@ -33,7 +33,7 @@ public struct DatabaseError: Error, Sendable, Hashable {
     ) {
         self.code = extendedCode & 0xff
         self.extendedCode = extendedCode
-        self.reason = reason == .sqlite ? Reason(primaryCode: extendedCode & 0xff) : reason
+        self.reason = reason == .sqlite ? Reason(resultCode: extendedCode) : reason
         self.message = message
         self.sql = sql.map { DatabaseError.shortened($0) }
         self.offset = offset.flatMap { $0 < DatabaseError.maximumSQLByteCount ? $0 : nil }
@@ -151,6 +151,9 @@ extension DatabaseError {
         public static let cannotCreate = Reason("cannot create")
         /// Another connection or process is in the way; trying later may succeed.
         public static let busy = Reason("busy")
+        /// Something of this connection itself is in the way, such as a result set that is open or a transaction that began
+        /// before another connection wrote. Trying again does not help; the message says what has to end first.
+        public static let locked = Reason("locked")
         /// A statement took longer than the configuration allows.
         public static let timedOut = Reason("timed out")
         /// The operating system reported a failure.
@@ -186,10 +189,11 @@ extension DatabaseError {
         /// The call is not allowed here: a programming error.
         public static let misuse = Reason("misuse")
 
-        init(primaryCode: Int32) {
+        init(resultCode: Int32) {
             self =
-                switch primaryCode {
-                case SQLITE_BUSY, SQLITE_LOCKED: .busy
+                switch resultCode & 0xff {
+                case SQLITE_BUSY: resultCode == SQLITE_BUSY_SNAPSHOT ? .locked : .busy
+                case SQLITE_LOCKED: resultCode == SQLITE_LOCKED_SHAREDCACHE ? .busy : .locked
                 case SQLITE_CORRUPT: .damaged
                 case SQLITE_FULL: .noSpace
                 case SQLITE_IOERR: .ioError

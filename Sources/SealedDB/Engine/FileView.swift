@@ -58,7 +58,7 @@ final class FileView {
     }
 
     /// Opens the file without a key. The connection is to keep this view.
-    func open(_ threading: Connection.Threading) throws(DatabaseError) -> Connection {
+    func open(_ gate: ThreadGate?) throws(DatabaseError) -> Connection {
         let code = sqlite3_vfs_register(vfs, 0)
         guard code == SQLITE_OK else { throw DatabaseError(extendedCode: code, message: "Cannot look at \(path).") }
         // SQLite finds it by its name, and from then on by its address. Nothing is lost if it stays.
@@ -68,7 +68,7 @@ final class FileView {
                 path: path,
                 flags: SQLITE_OPEN_READONLY,
                 vfs: String(cString: name),
-                threading: threading
+                gate: gate
             )
         } catch {
             throw failure ?? error

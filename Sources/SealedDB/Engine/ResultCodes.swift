@@ -33,6 +33,8 @@ public let SQLITE_NOTADB: Int32 = 26
 public let SQLITE_ROW: Int32 = 100
 public let SQLITE_DONE: Int32 = 101
 
+public let SQLITE_BUSY_SNAPSHOT: Int32 = 517
+public let SQLITE_LOCKED_SHAREDCACHE: Int32 = 262
 public let SQLITE_IOERR_SHORT_READ: Int32 = 522
 public let SQLITE_IOERR_FSTAT: Int32 = 1802
 public let SQLITE_READONLY_DBMOVED: Int32 = 1032

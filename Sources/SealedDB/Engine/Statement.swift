@@ -36,6 +36,8 @@ public final class Statement {
     /// Whether the last step of the present execution failed.
     private var hasStepFailed = false
     private var endFailure: DatabaseError?
+    /// When its time is up, where that is limited; in nanoseconds of the monotonic clock.
+    var deadline: UInt64?
     /// Whether text that is more than white space followed the statement.
     var hasTail = false
 
@@ -43,7 +45,8 @@ public final class Statement {
     let prepared: PreparedStatement
     /// Whether no other thread may use the connection meanwhile: SQLite's `sqlite3_value` is then as good as a column.
     /// https://www.sqlite.org/c3ref/value.html
-    let isAlone: Bool
+    var isAlone: Bool { gate != nil }
+    private let gate: ThreadGate?
     /// Whom it keeps alive while it is in use: the database of a result set.
     var user: AnyObject?
     /// How many queries and updates this prepared statement has served, the present one included: 1 for one that was
@@ -58,7 +61,7 @@ public final class Statement {
         self.prepared = prepared
         self.pointer = prepared.pointer
         self.connection = connection
-        isAlone = connection.threading == .gated
+        gate = connection.gate
         prepared.useCount += 1
         useCount = prepared.useCount
     }
@@ -85,7 +88,10 @@ public final class Statement {
     public var inUse: Bool { pointer != nil }
 
     /// The text; empty once the use has ended, and for a statement that holds a key.
-    public var query: String { sql ?? "" }
+    public var query: String {
+        if pointer != nil { requireTurn("Statement.query") }
+        return sql ?? ""
+    }
 
     var kind: StatementKind { prepared.kind }
     /// Whether the statement leaves the database file as it is.
@@ -100,7 +106,16 @@ public final class Statement {
     }
 
     /// ``user``, unless the use ends with the step that is under way.
-    var activeUser: AnyObject? { isClosing ? nil : user }
+    var activeUser: AnyObject? {
+        guard pointer != nil, !isClosing else { return nil }
+        requireTurn("ResultSet")
+        return user
+    }
+
+    /// Ends the process if another thread could be using the connection now. A statement that has ended may be anywhere:
+    /// nothing is left of it that is in use.
+    @inline(__always)
+    func requireTurn(_ call: StaticString) { gate?.require(call) }
 
     /// Ends this use, as closing the result set does; idempotent. In a function that the statement calls, it ends when
     /// the function has returned.
@@ -124,7 +139,9 @@ public final class Statement {
     /// As ``step()``, for the calls that each row goes through. What is rare is left to functions of their own.
     @inline(__always)
     func advance() throws(DatabaseError) -> Bool {
-        guard let pointer, !isRunning, !lacksValues else { throw refusal }
+        guard let pointer else { throw refusal }
+        requireTurn("ResultSet.next")
+        guard !isRunning, !lacksValues else { throw refusal }
         try connection.requireNoHook()
         if rowWidth == 0, !connection.startsFreely(isReadOnly) { try connection.supervision?.willStart(self) }
         hasRun = true
@@ -183,6 +200,7 @@ public final class Statement {
     @inline(__always)
     func isReset() -> Bool {
         guard let pointer, hasRun, !isRunning else { return true }
+        requireTurn("Statement.reset")
         rowWidth = 0
         hasRun = false
         return connection.watchingPages({ sqlite3_reset(pointer) }) == SQLITE_OK || isFailureKnown()
@@ -213,7 +231,9 @@ public final class Statement {
     }
 
     func clearBindings() {
-        if let pointer, !isRunning { prepared.clear(pointer) }
+        guard let pointer else { return }
+        requireTurn("ResultSet.bind")
+        if !isRunning { prepared.clear(pointer) }
     }
 
     /// The text, for errors; `nil` if it holds a key.
@@ -224,7 +244,7 @@ public final class Statement {
     var parameterCount: Int32 { pointer == nil ? 0 : prepared.parameterCount }
 
     /// The names of the parameters, without the colon; `nil` where one has not the form `:name`.
-    var parameterKeys: [AnyHashable?] { pointer.map { prepared.parameterKeys($0) } ?? [] }
+    var parameterKeys: [AnyHashable?] { turnPointer.map { prepared.parameterKeys($0) } ?? [] }
 
     /// Before all parameters are bound in their order: until ``endBinding(_:)`` it does not run.
     /// - Returns: the round that begins.
@@ -236,6 +256,7 @@ public final class Statement {
     /// As ``beginBinding(_:)``; false for ``wrongCount(_:)``.
     @inline(__always)
     func beginsBinding(_ given: Int) -> Bool {
+        if pointer != nil { requireTurn("ResultSet.bind") }
         lacksValues = true
         bindingRound &+= 1
         boundCount = 0
@@ -366,30 +387,41 @@ public final class Statement {
 
     // MARK: Columns. Without a row, and for a column that is not there, every value is NULL.
 
-    var columnCount: Int32 { pointer.map { sqlite3_column_count($0) } ?? 0 }
+    var columnCount: Int32 { turnPointer.map { sqlite3_column_count($0) } ?? 0 }
+
+    /// ``pointer``, for the thread whose turn it is.
+    private var turnPointer: OpaquePointer? {
+        guard let pointer else { return nil }
+        requireTurn("ResultSet")
+        return pointer
+    }
 
     func columnName(at index: Int32) -> String? {
-        guard let pointer, index >= 0, index < sqlite3_column_count(pointer) else { return nil }
+        guard let pointer = turnPointer, index >= 0, index < sqlite3_column_count(pointer) else { return nil }
         return sqlite3_column_name(pointer, index).map { String(cString: $0) }
     }
 
     /// Names of the columns, as keys.
-    var columnKeys: [AnyHashable] { pointer.map { prepared.columnKeys($0) } ?? [] }
+    var columnKeys: [AnyHashable] { turnPointer.map { prepared.columnKeys($0) } ?? [] }
 
     /// -1 if there is none.
     func columnIndex(of name: String) -> Int32 {
-        guard let pointer else { return -1 }
+        guard let pointer = turnPointer else { return -1 }
         return prepared.columnIndex(of: name, pointer)
     }
 
     /// The pointer if it stands on a row that has this column: SQLite would otherwise record an error.
     @inline(__always)
     private func row(_ index: Int32) -> OpaquePointer? {
-        UInt32(bitPattern: index) < UInt32(bitPattern: rowWidth) ? pointer : nil
+        hasColumn(index) ? pointer : nil
     }
 
     @inline(__always)
-    func hasColumn(_ index: Int32) -> Bool { UInt32(bitPattern: index) < UInt32(bitPattern: rowWidth) }
+    func hasColumn(_ index: Int32) -> Bool {
+        guard UInt32(bitPattern: index) < UInt32(bitPattern: rowWidth) else { return false }
+        requireTurn("ResultSet, reading a column")
+        return true
+    }
 
     @inline(__always)
     func type(at index: Int32) -> SqliteValueType {

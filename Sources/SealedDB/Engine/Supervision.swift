@@ -36,7 +36,8 @@ final class Supervision {
         let report: (_ sql: String?, _ seconds: Double) -> Void
     }
 
-    /// In nanoseconds of the monotonic clock.
+    /// Of the statement that SQLite is stepping now, in nanoseconds of the monotonic clock; `nil` for none. Between the
+    /// steps nothing is stopped: SQLite also reads the schema when nothing runs.
     private var deadline: UInt64?
     private var isTimeUp = false
     private var isWriting = false
@@ -91,9 +92,16 @@ final class Supervision {
         isWriting = writes || (isNested && isWriting)
         try check(statement.connection, writes: writes)
         if let timeLimit, !isNested {
-            isTimeUp = false
-            deadline = DispatchTime.now().uptimeNanoseconds + UInt64(max(0, min(timeLimit, 1e9)) * 1e9)
+            statement.deadline = DispatchTime.now().uptimeNanoseconds + UInt64(max(0, min(timeLimit, 1e9)) * 1e9)
         }
+    }
+
+    /// Runs a step that no other one calls, until the statement's deadline.
+    func stepping<T>(_ statement: Statement, _ step: () -> T) -> T {
+        isTimeUp = false
+        deadline = statement.deadline
+        defer { deadline = nil }
+        return step()
     }
 
     /// Called before anything that reads or writes.

@@ -47,6 +47,7 @@ enum ErrorReport {
         .alreadyExists: .cannotCreate, .cannotCreate: .cannotCreate,
         .ioError: .inputOutput, .noSpace: .inputOutput,
         .busy: .busy,
+        .locked: .busy,
         .unsafeKeyFile: .configuration, .hardLinked: .configuration, .ownershipNotKept: .configuration,
         .unsupported: .configuration, .wrongEngine: .configuration, .unusableSettings: .configuration,
         .olderFormat: .configuration, .otherSettings: .configuration,

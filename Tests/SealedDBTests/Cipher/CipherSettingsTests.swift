@@ -2,7 +2,7 @@ import Foundation
 import SealedDB
 import Testing
 
-@Suite(.enabled(if: isEncrypting, "needs a codec"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
 struct CipherSettingsTests {
     private let directory: TemporaryDirectory
 
@@ -116,7 +116,7 @@ struct CipherSettingsTests {
     }
 }
 
-@Suite(.enabled(if: isEncrypting, "needs a codec"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
 struct SQLCipherPragmaTests {
     /// The library itself is asked which pragmas it knows, so that a new one cannot go unnoticed.
     @Test func everyPragmaIsDocumented() throws {

@@ -4,7 +4,7 @@ import Testing
 @testable import SealedDB
 
 /// A store that something emptied is not a new one.
-@Suite(.enabled(if: isEncrypting, "needs a codec"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
 struct EmptiedStoreTests {
     private let directory: TemporaryDirectory
     private let path: String

@@ -4,7 +4,7 @@ import Testing
 @testable import SealedDB
 
 /// Files that somebody without the key has changed at random: nothing traps, and nothing changed is called sound.
-@Suite(.enabled(if: isEncrypting, "needs a codec"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
 struct HostileFileTests {
     private let directory: TemporaryDirectory
 
@@ -65,7 +65,7 @@ struct HostileFileTests {
         return isSound
     }
 
-    @Test(.timeLimit(.minutes(3)), arguments: 0..<4 as Range<UInt64>)
+    @Test(.hangLimit, arguments: 0..<4 as Range<UInt64>)
     func storeAlone(seed: UInt64) throws {
         let database = try Database.testing(directory.file("db"))
         try database.fill(rows: 60)
@@ -81,7 +81,7 @@ struct HostileFileTests {
         }
     }
 
-    @Test(.timeLimit(.minutes(3)), arguments: 0..<4 as Range<UInt64>)
+    @Test(.hangLimit, arguments: 0..<4 as Range<UInt64>)
     func storeWithLog(seed: UInt64) throws {
         let owner = try Database.testing(directory.file("owned"), journalMode: .wal)
         try owner.fill(rows: 20)
@@ -103,7 +103,7 @@ struct HostileFileTests {
     }
 
     /// Its checksums are right: they need no key. Each of its pages would be looked for.
-    @Test(.timeLimit(.minutes(3)))
+    @Test(.hangLimit)
     func journalOfAStoreOfManyPages() throws {
         let owner = try Database.testing(directory.file("db"))
         try owner.fill(rows: 300)
@@ -118,7 +118,7 @@ struct HostileFileTests {
         #expect(error?.reason == .damaged)
     }
 
-    @Test(.timeLimit(.minutes(3)), arguments: 0..<4 as Range<UInt64>)
+    @Test(.hangLimit, arguments: 0..<4 as Range<UInt64>)
     func storeWithJournal(seed: UInt64) throws {
         let owner = try Database.testing(directory.file("owned"))
         try owner.fill(rows: 300)

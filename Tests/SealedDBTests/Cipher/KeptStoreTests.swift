@@ -4,7 +4,7 @@ import Testing
 @testable import SealedDB
 
 /// What rotations keep, find again and recognise.
-@Suite(.enabled(if: isEncrypting, "needs a codec"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
 struct KeptStoreTests {
     private let directory: TemporaryDirectory
 

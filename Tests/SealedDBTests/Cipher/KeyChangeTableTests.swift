@@ -5,7 +5,7 @@ import Testing
 
 /// Every way to change a key, with every form of key and every place of the salt: afterwards exactly the promised key
 /// opens the store with the promised settings, and the contents are those of before.
-@Suite(.enabled(if: isEncrypting, "needs a codec"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
 struct KeyChangeTableTests {
     private let directory: TemporaryDirectory
 

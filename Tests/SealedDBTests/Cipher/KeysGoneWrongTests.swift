@@ -3,7 +3,7 @@ import SealedDB
 import Testing
 
 /// Each row of the table in KeysGoneWrong.md happens here, and has the reason that the table says.
-@Suite(.enabled(if: isEncrypting, "needs a codec"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
 struct KeysGoneWrongTests {
     private let directory: TemporaryDirectory
 

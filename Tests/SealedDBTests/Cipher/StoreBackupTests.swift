@@ -2,7 +2,7 @@ import Foundation
 import SealedDB
 import Testing
 
-@Suite(.enabled(if: isEncrypting, "needs a codec"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
 struct StoreBackupTests {
     private let directory: TemporaryDirectory
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import SealedDB
 
-@Suite(.enabled(if: isEncrypting, "needs a codec"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
 struct StoreEncryptionTests {
     private let directory: TemporaryDirectory
 

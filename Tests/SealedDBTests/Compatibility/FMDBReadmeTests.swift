@@ -3,6 +3,7 @@ import SealedDB
 import Testing
 
 /// What FMDB's documentation teaches Swift users to write: these forms must compile and work unchanged.
+@Suite(.hangLimit)
 struct FMDBReadmeTests {
     private let directory: TemporaryDirectory
 

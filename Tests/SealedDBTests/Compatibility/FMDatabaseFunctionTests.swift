@@ -3,6 +3,7 @@ import SealedDB
 import Testing
 
 /// `FMDatabase`: the helpers of custom functions. A test for each group, named after it.
+@Suite(.hangLimit)
 struct FMDatabaseFunctionTests {
     private let db = FMDatabase()
 

@@ -3,6 +3,7 @@ import SealedDB
 import Testing
 
 /// `FMDatabase`: checkpoints, limits, dates, and the additions. A test for each member, named after it.
+@Suite(.hangLimit)
 struct FMDatabaseMaintenanceTests {
     private let directory: TemporaryDirectory
 

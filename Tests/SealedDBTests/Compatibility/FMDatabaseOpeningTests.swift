@@ -3,6 +3,7 @@ import SealedDB
 import Testing
 
 /// `FMDatabase`: creating, opening, closing. A test for each member, named after it.
+@Suite(.hangLimit)
 struct FMDatabaseOpeningTests {
     private let directory: TemporaryDirectory
 

@@ -4,6 +4,7 @@ import Testing
 @testable import SealedDB
 
 /// `FMDatabasePool` and its delegate. A test for each member, named after it.
+@Suite(.hangLimit)
 struct FMDatabasePoolTests {
     private let directory: TemporaryDirectory
 
@@ -172,7 +173,7 @@ struct FMDatabasePoolTests {
             DispatchQueue.global().async { pool.inDatabase { _ in served.signal() } }
             pool.maximumNumberOfDatabasesToCreate = 2
             // While the first connection is still lent.
-            served.wait()
+            #expect(served.wait(timeout: .now() + 300) == .success)
         }
     }
 

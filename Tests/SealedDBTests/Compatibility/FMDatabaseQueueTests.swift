@@ -4,6 +4,7 @@ import Testing
 @testable import SealedDB
 
 /// `FMDatabaseQueue`. A test for each member, named after it.
+@Suite(.hangLimit)
 struct FMDatabaseQueueTests {
     private let directory: TemporaryDirectory
 

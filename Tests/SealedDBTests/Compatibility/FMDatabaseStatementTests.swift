@@ -3,6 +3,7 @@ import SealedDB
 import Testing
 
 /// `FMDatabase`: updates, queries, scripts. A test for each member, named after it.
+@Suite(.hangLimit)
 struct FMDatabaseStatementTests {
     private let db = FMDatabase()
 

@@ -5,6 +5,7 @@ import Testing
 @testable import SealedDB
 
 /// `FMDatabase`: the switches. A test for each member, named after it.
+@Suite(.hangLimit)
 struct FMDatabaseSwitchTests {
     /// Remembers what is logged.
     private final class Log: Sendable {

@@ -3,6 +3,7 @@ import SealedDB
 import Testing
 
 /// `FMDatabase`: transactions and savepoints. A test for each member, named after it.
+@Suite(.hangLimit)
 struct FMDatabaseTransactionTests {
     private let directory: TemporaryDirectory
     private let db: FMDatabase

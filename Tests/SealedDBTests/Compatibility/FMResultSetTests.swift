@@ -3,6 +3,7 @@ import SealedDB
 import Testing
 
 /// `FMResultSet` and `FMStatement`. A test for each member, named after it.
+@Suite(.hangLimit)
 struct FMResultSetTests {
     private let db = FMDatabase()
 

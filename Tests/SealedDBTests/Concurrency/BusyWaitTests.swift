@@ -3,6 +3,7 @@ import Testing
 
 @testable import SealedDB
 
+@Suite(.hangLimit)
 struct BusyWaitTests {
     @Test func delaysBeginShortAndFallWithTheTimeWaited() {
         let delays = (0..<100).map { BusyWait.delay(attempt: $0, waited: Double($0) / 50, timeout: 2) }
@@ -32,6 +33,70 @@ struct BusyWaitTests {
         }
     }
 
+    /// SQLite does not wait where that could not end, and says nothing of an earlier wait.
+    @Test func theErrorTellsOfItsOwnWaitOnly() throws {
+        let directory = try TemporaryDirectory()
+        var configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
+        configuration.busyTimeout = 0.02
+        configuration.journalMode = .delete
+        let queue = try DatabaseQueue(path: directory.file("db"), configuration: configuration)
+        try queue.write { db in
+            try db.executeUpdate("CREATE TABLE t (n)", values: nil)
+            try db.executeUpdate("INSERT INTO t VALUES (1), (2)", values: nil)
+        }
+        let other = try Database.testing(directory.file("db"))
+        #expect(other.beginImmediateTransaction())
+        let waited = #expect(throws: DatabaseError.self) { try queue.write { _ in } }
+        #expect(waited?.message.contains("of 0.02 s") == true, "\(waited?.message ?? "")")
+        try queue.inDatabase { db in
+            let rows = try db.executeQuery("SELECT n FROM t", values: nil)
+            #expect(rows.next())
+            let error = #expect(throws: DatabaseError.self) { try db.executeUpdate("INSERT INTO t VALUES (3)") }
+            #expect(error?.reason == .busy)
+            let message = error?.message ?? ""
+            #expect(message.contains("SQLite did not wait") && !message.contains("of 0.02 s"), "\(message)")
+        }
+        #expect(other.rollback())
+    }
+
+    /// A retry of what waits for itself never ends.
+    @Test func locksOfOnesOwnAreTold() throws {
+        let directory = try TemporaryDirectory()
+        let configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
+        let queue = try DatabaseQueue(path: directory.file("db"), configuration: configuration)
+        try queue.write { db in
+            try db.executeUpdate("CREATE TABLE t (n)", values: nil)
+            try db.executeUpdate("INSERT INTO t VALUES (1), (2)", values: nil)
+        }
+        let other = try Database.testing(directory.file("db"), journalMode: .wal)
+        try queue.inDatabase { db in
+            // A result set on the table.
+            let rows = try db.executeQuery("SELECT n FROM t", values: nil)
+            #expect(rows.next())
+            let table = #expect(throws: DatabaseError.self) { try db.executeUpdate("DROP TABLE t") }
+            #expect(table?.code == SQLITE_LOCKED && table?.reason == .locked)
+            // The state that it sees is not the last.
+            try other.executeUpdate("INSERT INTO t VALUES (3)")
+            let state = #expect(throws: DatabaseError.self) { try db.executeUpdate("INSERT INTO t VALUES (4)") }
+            #expect(state?.extendedCode == SQLITE_BUSY_SNAPSHOT && state?.reason == .locked)
+            #expect(state?.message.contains("begin anew") == true, "\(state?.message ?? "")")
+            rows.close()
+            try db.executeUpdate("INSERT INTO t VALUES (4)")
+
+            // A statement that writes and has not ended.
+            #expect(db.beginTransaction())
+            let written = try db.executeQuery("INSERT INTO t VALUES (5), (6) RETURNING n", values: nil)
+            #expect(written.next())
+            #expect(!db.commit())
+            let commit = db.lastError() as? DatabaseError
+            #expect(commit?.code == SQLITE_BUSY && commit?.reason == .locked, "\(commit as Any)")
+            #expect(commit?.message.contains("this connection's own") == true, "\(commit?.message ?? "")")
+            written.close()
+            #expect(db.commit())
+        }
+        #expect(try queue.read { db in try db.integers("SELECT n FROM t") } == [1, 2, 3, 4, 5, 6])
+    }
+
     @Test func anotherProcessIsNamed() throws {
         let directory = try TemporaryDirectory()
         let file = directory.file("locked")
@@ -43,6 +108,8 @@ struct BusyWaitTests {
         process.standardOutput = output
         process.standardInput = input
         try process.run()
+        let limit = ChildLimit(of: process.processIdentifier, named: "sqlcipher")
+        defer { limit.end() }
         input.fileHandleForWriting.write(Data("CREATE TABLE t (n); BEGIN EXCLUSIVE; SELECT 'locked';\n".utf8))
         #expect(output.fileHandleForReading.availableData == Data("locked\n".utf8))
         #expect(LockHolders.of(file) == ["process \(process.processIdentifier) (sqlcipher)"])

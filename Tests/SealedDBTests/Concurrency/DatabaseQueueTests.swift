@@ -3,6 +3,7 @@ import Testing
 
 @testable import SealedDB
 
+@Suite(.hangLimit)
 struct DatabaseQueueTests {
     private let directory: TemporaryDirectory
 

@@ -4,7 +4,7 @@ import Testing
 @testable import SealedDB
 
 /// Blocks in which a call failed and nobody looked.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.hangLimit)
 struct IgnoredErrorTests {
     private let directory: TemporaryDirectory
 

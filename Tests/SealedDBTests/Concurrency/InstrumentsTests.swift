@@ -6,6 +6,7 @@
     import Testing
 
     /// In a process that has this metrics system alone: one can be set up once.
+    @Suite(.hangLimit)
     struct InstrumentsTests {
         @Test func reportsWhatHappens() async throws {
             struct Failure: Error {}

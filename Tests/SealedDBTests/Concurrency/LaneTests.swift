@@ -3,6 +3,7 @@ import Testing
 
 @testable import SealedDB
 
+@Suite(.hangLimit)
 struct LaneTests {
     private let lane = Lane(places: 3, name: "test", instruments: Instruments(path: nil))
 

@@ -7,7 +7,7 @@ import Testing
 ///
 /// The progress closure runs between two turns of the rotation, on its thread: what a block does there, it does in the
 /// middle of the copy, and it could not even begin if the rotation kept others waiting.
-@Suite(.enabled(if: isEncrypting, "needs a codec"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
 struct LiveRotationTests {
     private let directory: TemporaryDirectory
 
@@ -209,11 +209,15 @@ struct LiveRotationTests {
         shell.arguments = ["sqlcipher", "-batch", directory.file("db")]
         (shell.standardInput, shell.standardOutput) = (input, output)
         try shell.run()
+        let limit = ChildLimit(of: shell.processIdentifier, named: "sqlcipher")
+        defer { limit.end() }
         let sql = "PRAGMA key = \"x'\(String(repeating: "01", count: 32))'\";\nSELECT count(*) FROM t;\n"
         try input.fileHandleForWriting.write(contentsOf: Data(sql.utf8))
         var answer = ""
         while !answer.contains("3000") {
-            answer += String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+            let some = output.fileHandleForReading.availableData
+            try #require(!some.isEmpty, "The shell has ended: \(answer)")
+            answer += String(decoding: some, as: UTF8.self)
         }
         var phases: [KeyRotation.Progress.Phase] = []
         let error = #expect(throws: DatabaseError.self) {

@@ -4,6 +4,7 @@ import Testing
 @testable import SealedDB
 
 /// `read` and `write` of a pool: one connection writes, others read.
+@Suite(.hangLimit)
 struct PoolReadingTests {
     private let directory: TemporaryDirectory
 
@@ -105,6 +106,7 @@ struct PoolReadingTests {
                 }
                 try await group.waitForAll()
             }
+            #expect(try await pool.read { db in try db.integers("SELECT count(*) FROM t") } == [0])
             await pool.shutDown()
         }
     }

@@ -4,7 +4,7 @@ import Testing
 @testable import SealedDB
 
 /// How a turn of the writer ends, and how it goes from one caller to the next.
-@Suite(.timeLimit(.minutes(3)))
+@Suite(.hangLimit)
 struct QueueTurnTests {
     private struct Failure: Error {}
 
@@ -18,7 +18,7 @@ struct QueueTurnTests {
     /// Who has been told may drop the queue: its connection must not be in use any more.
     @Test(arguments: Caller.allCases, [false, true])
     func callersAreToldWhenTheTurnIsOver(caller: Caller, fails: Bool) async throws {
-        let database = Database(path: nil, configuration: Configuration(), threading: .gated)
+        let database = Database(path: nil, configuration: Configuration(), gate: ThreadGate())
         let told = StopFlag()
         let early = Log<String>()
         let writer = Writer(
@@ -43,7 +43,7 @@ struct QueueTurnTests {
 
     /// Several share a transaction: those who do not end it are told no sooner.
     @Test func thoseWhoShareAreToldWhenTheTurnIsOver() async throws {
-        let database = Database(path: nil, configuration: Configuration(), threading: .gated)
+        let database = Database(path: nil, configuration: Configuration(), gate: ThreadGate())
         let told = StopFlag()
         let early = Log<String>()
         let lane = Lane(places: 1, name: "queue", instruments: Instruments(path: nil))

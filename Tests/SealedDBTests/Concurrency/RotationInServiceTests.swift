@@ -4,7 +4,7 @@ import Testing
 @testable import SealedDB
 
 /// Rotating a store that a queue or pool has in use, from inside and from outside.
-@Suite(.enabled(if: isEncrypting, "needs a codec"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
 struct RotationInServiceTests {
     private let directory: TemporaryDirectory
 

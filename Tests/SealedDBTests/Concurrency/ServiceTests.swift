@@ -5,6 +5,7 @@
     import ServiceLifecycleTestKit
     import Testing
 
+    @Suite(.hangLimit)
     struct ServiceTests {
         @Test func aGracefulShutdownWaitsForBlocks() async throws {
             let directory = try TemporaryDirectory()

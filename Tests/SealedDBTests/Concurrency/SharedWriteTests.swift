@@ -4,6 +4,7 @@ import Testing
 @testable import SealedDB
 
 /// Concurrent calls of `write`, which share transactions.
+@Suite(.hangLimit)
 struct SharedWriteTests {
     private let directory: TemporaryDirectory
 

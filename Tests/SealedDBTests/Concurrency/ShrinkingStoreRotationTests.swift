@@ -4,7 +4,7 @@ import Testing
 @testable import SealedDB
 
 /// Rotations of a store that becomes smaller meanwhile: SQLite then takes the copy for complete, and forwards no more.
-@Suite(.enabled(if: isEncrypting, "needs a codec"), .timeLimit(.minutes(3)))
+@Suite(.enabled(if: isEncrypting, "needs a codec"), .hangLimit)
 struct ShrinkingStoreRotationTests {
     private let directory: TemporaryDirectory
 

@@ -4,6 +4,7 @@ import Testing
 @testable import SealedDB
 
 /// Calls of `read` and `write` from tasks: cancellation, priorities, waiting, shutting down.
+@Suite(.hangLimit)
 struct TaskCallTests {
     private let directory: TemporaryDirectory
 
@@ -395,6 +396,35 @@ struct TaskCallTests {
             }
             #expect(error?.reason == .timedOut)
             #expect(try database.integers("SELECT 1") == [1])
+        }
+    }
+
+    /// SQLite reads the schema while it prepares the next one, which is nobody's statement.
+    @Test(arguments: [true, false])
+    func aLimitEndsWithItsStatement(isShared: Bool) async throws {
+        var configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
+        // Time for short statements only: SQLite asks after a thousand steps.
+        configuration.statementTimeout = 0.000_001
+        configuration.journalMode = .wal
+        let path = directory.file("db")
+        func work(_ read: (String) throws -> [Int]) throws {
+            #expect(try read("SELECT 1") == [1])
+            let other = try Database.testing(path, journalMode: .wal)
+            try other.inTransaction {
+                for number in 0..<600 { try other.executeUpdate("CREATE TABLE t\(number) (n)", values: nil) }
+            }
+            other.close()
+            #expect(try read("SELECT count(*) FROM t599") == [0])
+            #expect(throws: DatabaseError.self) { _ = try read(TaskCallTests.endless + "SELECT count(*) FROM n") }
+            #expect(try read("SELECT 2") == [2])
+        }
+        if isShared {
+            let queue = try DatabaseQueue(path: path, configuration: configuration)
+            try work { sql in try queue.inDatabase { db in try db.integers(sql) } }
+        } else {
+            let database = Database(path: path, configuration: configuration)
+            try database.openVerified()
+            try work { sql in try database.integers(sql) }
         }
     }
 

@@ -2,6 +2,7 @@ import Testing
 
 @testable import SealedDB
 
+@Suite(.hangLimit)
 struct WaitingLineTests {
     @Test func servesByPriorityThenByArrival() {
         var line = WaitingLine<String>()

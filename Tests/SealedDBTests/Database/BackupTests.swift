@@ -2,6 +2,7 @@ import Foundation
 import SealedDB
 import Testing
 
+@Suite(.hangLimit)
 struct BackupTests {
     private struct Stop: Error, Equatable {}
     private let directory: TemporaryDirectory

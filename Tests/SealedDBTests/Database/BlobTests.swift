@@ -2,6 +2,7 @@ import Foundation
 import SealedDB
 import Testing
 
+@Suite(.hangLimit)
 struct BlobTests {
     private let directory: TemporaryDirectory
     private let database: Database

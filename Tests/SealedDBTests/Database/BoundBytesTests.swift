@@ -3,6 +3,7 @@ import SealedDB
 import Testing
 
 /// Texts and blobs that SQLite reads where the library keeps them until they are bound again.
+@Suite(.hangLimit)
 struct BoundBytesTests {
     private let database: Database
 

@@ -2,6 +2,7 @@ import Foundation
 import SealedDB
 import Testing
 
+@Suite(.hangLimit)
 struct DatabaseCipherTests {
     private let directory: TemporaryDirectory
 

@@ -3,6 +3,7 @@ import SealedDB
 import Testing
 
 /// Values whose `bind(to:)` does not what it should: whatever it does, a statement has the values of this call or none.
+@Suite(.hangLimit)
 struct HostileBindingTests {
     private let database: Database
 

@@ -4,7 +4,7 @@ import Testing
 @testable import SealedDB
 
 /// Databases and queues whose keys come from sources and rings.
-@Suite(.enabled(if: isEncrypting, "needs a codec"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
 struct KeyOriginTests {
     private let directory: TemporaryDirectory
     private let path: String

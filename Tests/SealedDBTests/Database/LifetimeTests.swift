@@ -5,6 +5,7 @@ import Testing
 /// Result sets and databases that go in an odd order. That the connection was really closed shows in the log's file,
 /// which SQLite removes with the last connection; leaks and uses after the end show under the address sanitizer, with
 /// which `scripts/test` runs these tests too.
+@Suite(.hangLimit)
 struct LifetimeTests {
     private let directory: TemporaryDirectory
 

@@ -3,6 +3,7 @@ import SealedDB
 import Testing
 
 /// `read(fromFile:)`, `write(toFile:)` and their throwing forms.
+@Suite(.hangLimit)
 struct MemoryImageTests {
     private let directory: TemporaryDirectory
     private var path: String { directory.file("store") }

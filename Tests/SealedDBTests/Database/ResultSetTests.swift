@@ -2,6 +2,7 @@ import Foundation
 import SealedDB
 import Testing
 
+@Suite(.hangLimit)
 struct ResultSetTests {
     @Test func readersByNameAndIndex() throws {
         let database = try Database.testing(nil)

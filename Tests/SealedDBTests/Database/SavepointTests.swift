@@ -1,6 +1,7 @@
 import SealedDB
 import Testing
 
+@Suite(.hangLimit)
 struct SavepointTests {
     private struct Failure: Error {}
 

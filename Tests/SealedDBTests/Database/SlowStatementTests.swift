@@ -5,6 +5,7 @@ import Testing
 @testable import SealedDB
 
 /// ``Configuration/slowStatementThreshold``.
+@Suite(.hangLimit)
 struct SlowStatementTests {
     private final class Log: Sendable {
         let events = Guarded<[(level: Logger.Level, text: String)]>([])

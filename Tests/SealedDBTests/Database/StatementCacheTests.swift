@@ -3,6 +3,7 @@ import Testing
 
 @testable import SealedDB
 
+@Suite(.hangLimit)
 struct StatementCacheTests {
     private func database(capacity: Int = 64) throws -> Database {
         var configuration = Configuration()

@@ -5,6 +5,7 @@ import Testing
 
 /// Outside a transaction SQLite commits a statement with its end, and can refuse to: with a success that is reported
 /// before, an id is handed out of a row that does not exist.
+@Suite(.hangLimit)
 struct StatementEndTests {
     /// Why a commit fails.
     enum Obstacle: CaseIterable {
@@ -269,15 +270,17 @@ struct StatementEndTests {
         let database = Database(
             path: subject.directory.file("db"),
             configuration: subject.database.configuration,
-            threading: .gated
+            gate: ThreadGate()
         )
+        database.enter()
+        defer { database.leave() }
         try database.openVerified()
         database.maxBusyRetryTimeInterval = 0
         var rows: ResultSet? = try database.executeQuery(subject.insertion, Int?.none)
         #expect(rows?.next() == true)
-        database.connection?.leave()
+        database.leave()
         rows = nil
-        database.connection?.enter()
+        database.enter()
         #expect(database.lastErrorCode() == SQLITE_BUSY)
         #expect(try database.integers("SELECT count(*) FROM t") == [0])
     }

@@ -2,6 +2,7 @@ import Foundation
 import SealedDB
 import Testing
 
+@Suite(.hangLimit)
 struct TypedStatementTests {
     private let database: Database
 

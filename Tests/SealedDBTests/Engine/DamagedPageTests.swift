@@ -5,7 +5,7 @@ import Testing
 
 /// SQLCipher reports a page that somebody changed with the next one that it reads. Where there is none, the call must
 /// fail all the same.
-@Suite(.enabled(if: isEncrypting, "needs a codec"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
 struct DamagedPageTests {
     private let directory: TemporaryDirectory
     private static let pageSize = 4096

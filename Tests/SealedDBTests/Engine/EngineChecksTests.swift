@@ -3,6 +3,7 @@ import Testing
 @testable import SealedDB
 
 /// Which library is trusted with keys, told from what is known of it.
+@Suite(.hangLimit)
 struct EngineChecksTests {
     private static let library = "/usr/lib/libsqlcipher.so.1"
 

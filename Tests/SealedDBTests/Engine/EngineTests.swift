@@ -2,6 +2,7 @@ import SQLiteEngine
 import SealedDB
 import Testing
 
+@Suite(.hangLimit)
 struct EngineTests {
     @Test func checksPass() {
         let engine = EngineInfo.current()

@@ -4,6 +4,7 @@ import Testing
 
 @testable import SealedDB
 
+@Suite(.hangLimit)
 struct FileUsersTests {
     private let directory: TemporaryDirectory
     private let store: String

@@ -4,6 +4,7 @@ import Testing
 
 /// The tokenizer against SQLite's own, which shows itself in where statements end, in what a syntax error names, and in
 /// what the authorizer is asked.
+@Suite(.hangLimit)
 struct SQLTokenizerTests {
     private static let fragments: [String] = [
         " ", "  ", "\t", "\n", "\u{b}", " \u{b}", "\u{c}", "\r\n", "\u{FEFF}", "\u{FEFF}\u{FEFF}", "-- c\n", "--", "-",

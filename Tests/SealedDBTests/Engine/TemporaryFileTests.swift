@@ -3,6 +3,7 @@ import Testing
 
 @testable import SealedDB
 
+@Suite(.hangLimit)
 struct TemporaryFileTests {
     private let directory: TemporaryDirectory
     private let store: String

@@ -5,6 +5,7 @@ import Testing
 @testable import SealedDB
 
 /// The last user removes the lock file, and whoever opened it just before must not take that for the lock.
+@Suite(.hangLimit)
 struct UsageLockRaceTests {
     @Test(.timeLimit(.minutes(5)))
     func whoHasTheLockHasItsFile() throws {

@@ -4,6 +4,7 @@ import Testing
 
 @testable import SealedDB
 
+@Suite(.hangLimit)
 struct UsageLockTests {
     private let directory: TemporaryDirectory
     private let store: String

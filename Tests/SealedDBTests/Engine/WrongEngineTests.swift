@@ -6,7 +6,7 @@ private let isTrustedEngine = isEncrypting && EngineInfo.current().checks.filter
 
 /// Runs only where libsqlite3 was put in front of libsqlcipher, which `scripts/test` does, or in the plain build: no
 /// way into the library that takes a key may go on.
-@Suite(.enabled(if: !isTrustedEngine, "is about a process with the wrong engine"))
+@Suite(.hangLimit, .enabled(if: !isTrustedEngine, "is about a process with the wrong engine"))
 struct WrongEngineTests {
     private let directory: TemporaryDirectory
 

@@ -2,6 +2,7 @@ import Testing
 
 @testable import SealedDB
 
+@Suite(.hangLimit)
 struct FullTextCommandTests {
     /// https://www.sqlite.org/fts3.html#the_merge_X_Y_command: first the pages, then the segments.
     @Test func textsOfFTS4() {

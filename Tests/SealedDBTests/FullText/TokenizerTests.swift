@@ -31,6 +31,7 @@ private func eachWord(of text: UnsafeBufferPointer<UInt8>, _ body: (String, Rang
     }
 }
 
+@Suite(.hangLimit)
 struct TokenizerTests {
     private let directory: TemporaryDirectory
     private let database: Database
@@ -131,6 +132,8 @@ struct TokenizerTests {
         try database.addTokenizer("simple") { _ in SimpleTokenizer() }
         database.authorizer = nil
         try database.run("CREATE VIRTUAL TABLE s USING fts5(body, tokenize = 'simple')")
+        try database.run("INSERT INTO s VALUES ('Word')")
+        #expect(try database.value("SELECT count(*) FROM s WHERE s MATCH 'word'") == 1)
     }
 
     /// A file that will get its key only after it is opened, as FMDB does it.

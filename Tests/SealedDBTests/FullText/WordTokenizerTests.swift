@@ -2,6 +2,7 @@ import Foundation
 import SealedDB
 import Testing
 
+@Suite(.hangLimit)
 struct WordTokenizerTests {
     private let database: Database
 

@@ -4,7 +4,7 @@ import Testing
 @testable import SealedDB
 
 /// Keys derived here against those that SQLCipher derives.
-@Suite(.enabled(if: isEncrypting, "needs a codec"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
 struct KeyDerivationTests {
     private let directory: TemporaryDirectory
     private let passphrase = "pässphrase 'with' \u{1F511}"

@@ -11,12 +11,14 @@ import Testing
 /// passphrase is nowhere once the store is open, and nothing is left after closing, although the configuration can still
 /// open the store again.
 @Suite(
+    .hangLimit,
     .enabled(if: isEncrypting, "needs a codec"),
     .enabled(
         if: dlsym(nil, "__sanitizer_print_stack_trace") == nil,
         "a sanitizer keeps freed memory, and terabytes of its own"
     )
 )
+@Suite(.hangLimit)
 struct KeyMemoryTests {
     private let directory: TemporaryDirectory
     private let passphrase = [UInt8]("correct horse battery staple, and some more words".utf8)
@@ -81,6 +83,8 @@ struct KeyMemoryTests {
         var process: pid_t = 0
         var output: Int32 = -1
         try #require(sealeddb_spawn(pointers, [nil], &process, &output) == 0)
+        let limit = ChildLimit(of: process, named: arguments[0])
+        defer { limit.end() }
         let data = try FileHandle(fileDescriptor: output, closeOnDealloc: true).readToEnd() ?? Data()
         var status: Int32 = 0
         try #require(waitpid(process, &status, 0) == process && status == 0, "\(status)")

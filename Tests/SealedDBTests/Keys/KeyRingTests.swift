@@ -3,6 +3,7 @@ import Testing
 
 @testable import SealedDB
 
+@Suite(.hangLimit)
 struct KeyRingTests {
     private let directory: TemporaryDirectory
     private static let digits = String(repeating: "0a", count: 32)

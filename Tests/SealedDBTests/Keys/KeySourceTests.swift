@@ -3,6 +3,7 @@ import Testing
 
 @testable import SealedDB
 
+@Suite(.hangLimit)
 struct KeySourceTests {
     private let directory: TemporaryDirectory
     private let digits = String(repeating: "0A", count: 32)

@@ -3,6 +3,7 @@ import Testing
 
 @testable import SealedDB
 
+@Suite(.hangLimit)
 struct KeyTests {
     @Test func neverPrintsItself() throws {
         let key = try Key.passphrase("correct horse battery staple")

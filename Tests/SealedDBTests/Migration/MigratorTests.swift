@@ -2,6 +2,7 @@ import Foundation
 import SealedDB
 import Testing
 
+@Suite(.hangLimit)
 struct MigratorTests {
     private let directory: TemporaryDirectory
 

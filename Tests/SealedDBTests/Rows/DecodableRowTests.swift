@@ -2,6 +2,7 @@ import Foundation
 import SealedDB
 import Testing
 
+@Suite(.hangLimit)
 struct DecodableRowTests {
     private let database: Database
 

@@ -2,6 +2,7 @@ import Foundation
 import SealedDB
 import Testing
 
+@Suite(.hangLimit)
 struct RecordTests {
     private struct Person: Codable, Equatable {
         var id: Int?

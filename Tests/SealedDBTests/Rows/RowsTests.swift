@@ -2,6 +2,7 @@ import Foundation
 import SealedDB
 import Testing
 
+@Suite(.hangLimit)
 struct RowsTests {
     private let database: Database
     /// Fails in its third row with an integer overflow.

@@ -1,4 +1,5 @@
 import Foundation
+import Testing
 
 /// A process of its own for what belongs to a whole process: the executable that is built beside the tests.
 enum Probe {
@@ -20,7 +21,7 @@ enum Probe {
         process.standardOutput = FileHandle(forWritingAtPath: streams[0])
         process.standardError = FileHandle(forWritingAtPath: streams[1])
         try process.run()
-        process.waitUntilExit()
+        process.waitUntilExit(minutes: 10)
         let texts = try streams.map { stream in
             try String(contentsOfFile: stream, encoding: .utf8).split(separator: "\n").map(String.init)
         }

@@ -1,4 +1,5 @@
 import Foundation
+import Testing
 
 /// SQLCipher's own shell: makes stores that this package did not write, and gives the second opinion on its own.
 enum StockShell {
@@ -18,7 +19,7 @@ enum StockShell {
         process.standardOutput = FileHandle(forWritingAtPath: streams + ".out")
         process.standardError = FileHandle(forWritingAtPath: streams + ".err")
         try process.run()
-        process.waitUntilExit()
+        process.waitUntilExit(minutes: 10)
         let errors = try String(contentsOfFile: streams + ".err", encoding: .utf8)
         guard process.terminationStatus == 0, errors.isEmpty else { throw Failure(message: errors) }
         return try String(contentsOfFile: streams + ".out", encoding: .utf8)

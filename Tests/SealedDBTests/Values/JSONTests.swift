@@ -2,6 +2,7 @@ import Foundation
 import SealedDB
 import Testing
 
+@Suite(.hangLimit)
 struct JSONTests {
     private struct Address: Codable, Hashable {
         var street: String

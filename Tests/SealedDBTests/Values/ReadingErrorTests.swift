@@ -3,6 +3,7 @@ import SealedDB
 import Testing
 
 /// What cannot be read as the type asked for is an error that says where, and does not quote the value.
+@Suite(.hangLimit)
 struct ReadingErrorTests {
     private let database: Database
 

@@ -2,6 +2,7 @@ import Foundation
 import SealedDB
 import Testing
 
+@Suite(.hangLimit)
 struct SQLTests {
     private let database: Database
     private let evil = "x'); DROP TABLE t; -- \" ` ? :a"

@@ -3,6 +3,7 @@ import SealedDB
 import Testing
 
 /// Every type goes through a column and comes back.
+@Suite(.hangLimit)
 struct ValueTests {
     private let database: Database
 

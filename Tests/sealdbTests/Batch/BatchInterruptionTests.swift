@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Batches that end before their time, and those that go on with them.
-@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
 struct BatchInterruptionTests {
     private let sandbox: Sandbox
     private let keys = ["--key-file", "key", "--new-key-file", "new"]

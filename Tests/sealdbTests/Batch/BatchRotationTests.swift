@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Many stores in one command.
-@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
 struct BatchRotationTests {
     private let sandbox: Sandbox
     private let keys = ["--key-file", "key", "--new-key-file", "new"]

@@ -4,6 +4,7 @@ import Testing
 
 @testable import sealdb
 
+@Suite(.hangLimit)
 struct BatchRunnerTests {
     private let items: [StoreItem]
 

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// A key of its own for each store.
-@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
 struct KeyPerStoreTests {
     private let sandbox: Sandbox
 

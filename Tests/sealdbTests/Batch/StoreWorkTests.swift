@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// verify, info, migrate and backup on several stores.
-@Suite(.enabled(if: isEncrypting, "the plain build takes no key"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
 struct StoreWorkTests {
     private let sandbox: Sandbox
     private let stores: [String]

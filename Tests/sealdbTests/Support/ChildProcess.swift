@@ -1,4 +1,5 @@
 import Foundation
+import Testing
 
 /// What a process left behind.
 struct Outcome {
@@ -15,6 +16,7 @@ struct Outcome {
 /// runs at the same time, and reading it would then wait for that one.
 struct ChildProcess {
     let identifier: pid_t
+    private let name: String
 
     /// POSIX_SPAWN_SETSID, which is hidden from Swift.
     private static let startsSession: Int16 = 0x80
@@ -76,9 +78,16 @@ struct ChildProcess {
         )
         guard code == 0 else { throw Failure(message: "env: \(String(cString: strerror(code)))") }
         self.identifier = identifier
+        name = arguments.joined(separator: " ")
     }
 
+    /// Waits for the end; a child that does not end is killed, which is a failure of the test.
     func wait() -> Int32 {
+        let limit = ChildLimit(of: identifier, named: name)
+        // The number stays the child's until the limit is off.
+        var information = siginfo_t()
+        while waitid(P_PID, id_t(identifier), &information, WEXITED | WNOWAIT) < 0 && errno == EINTR {}
+        limit.end()
         var status: Int32 = 0
         while waitpid(identifier, &status, 0) < 0 && errno == EINTR {}
         let signal = status & 0x7f

@@ -40,6 +40,7 @@ private struct TestSum: SQLWindowFunction {
     }
 }
 
+@Suite(.hangLimit)
 struct AggregateTests {
     private let database: Database
 

@@ -3,6 +3,7 @@ import SealedDB
 import Testing
 
 /// When closures are dropped, what they may do to the database that calls them, and how they come back.
+@Suite(.hangLimit)
 struct FunctionLifetimeTests {
     private let directory: TemporaryDirectory
 

@@ -2,6 +2,7 @@ import Foundation
 import SealedDB
 import Testing
 
+@Suite(.hangLimit)
 struct FunctionTests {
     private struct Refused: Error, Equatable { let secret: String }
 

@@ -2,6 +2,7 @@ import Foundation
 import SealedDB
 import Testing
 
+@Suite(.hangLimit)
 struct HookTests {
     private struct Veto: Error, Equatable {}
     private let directory: TemporaryDirectory

@@ -1,0 +1,38 @@
+import Foundation
+import Synchronization
+
+/// Which thread may use a database that a queue or pool lends to one thread after the other.
+///
+/// A `Database` that leaves its block would otherwise use the connection together with the next block, or after it was
+/// closed, and read memory that SQLite has freed. So whatever uses the connection asks here first.
+final class ThreadGate: Sendable {
+    /// 0 for none.
+    private let visitor = Atomic<UInt>(0)
+
+    static var currentThread: UInt { UInt(pthread_self()) }
+
+    func enter() { visitor.store(ThreadGate.currentThread, ordering: .sequentiallyConsistent) }
+
+    func leave() { visitor.store(0, ordering: .sequentiallyConsistent) }
+
+    /// Whether the calling thread is inside. Its own number is there only if it was this thread that entered.
+    @inline(__always)
+    var isInside: Bool { visitor.load(ordering: .relaxed) == ThreadGate.currentThread }
+
+    /// Ends the process if the calling thread is not inside: an error could be ignored, and there is no state to go on with.
+    @inline(__always)
+    func require(_ call: StaticString) {
+        if !isInside { ThreadGate.refuse(call) }
+    }
+
+    @inline(never)
+    private static func refuse(_ call: StaticString) -> Never {
+        fatalError(
+            """
+            \(call): a Database of a queue or pool, or something that it gave, is used outside of the block that it was \
+            given to, or on another thread than the block's. Other blocks may be using its connection now. Return values \
+            from the block, and call the queue or pool again for more.
+            """
+        )
+    }
+}
