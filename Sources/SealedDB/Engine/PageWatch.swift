@@ -134,6 +134,7 @@ enum PageWatch {
 extension PageWatch {
     /// Runs a call that ends something, and may read pages to do so: a commit can. A page that is damaged makes SQLite
     /// roll back, which its result says.
+    @inline(__always)
     static func during(_ handle: OpaquePointer?, _ call: () -> Int32) -> Int32 {
         guard sealeddb_watches_pages() != 0 else { return call() }
         let watch = sealeddb_begin_page_watch(UnsafeMutableRawPointer(handle))

@@ -211,6 +211,7 @@ public final class Statement {
     private func isFailureKnown() -> Bool {
         guard !hasStepFailed else {
             hasStepFailed = false
+            connection.readFailure = nil
             return true
         }
         hasFailed = true

