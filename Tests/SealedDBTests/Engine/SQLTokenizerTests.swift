@@ -129,7 +129,11 @@ struct SQLTokenizerTests {
                     var tokens = SQLTokenizer(bytes)
                     var texts: [Int: [UInt8]] = [:]
                     while let token = tokens.next() { texts[token.range.lowerBound] = Array(bytes[token.range]) }
-                    #expect(texts[answer.offset] == named, comment)
+                    let text = texts[answer.offset] ?? []
+                    // SQLite's versions differ in what they take as a part of a number that is none.
+                    let isNumber = named.first.map { ".0123456789".utf8.contains($0) } ?? false
+                    let isPart = !text.isEmpty && (named.starts(with: text) || text.starts(with: named))
+                    #expect(text == named || (isNumber && isPart), comment)
                     errors += 1
                 }
             }

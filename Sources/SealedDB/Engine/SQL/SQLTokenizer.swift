@@ -21,6 +21,7 @@ package struct SQLToken {
 }
 
 /// Cuts SQL text into tokens as SQLite does, byte for byte: what it takes for a blank, a word or a parameter is that here.
+/// Where its versions differ, a word that one of them sees is one.
 /// https://www.sqlite.org/lang.html, and the source of its tokenizer, https://www.sqlite.org/src/file/src/tokenize.c
 package struct SQLTokenizer {
     private let bytes: UnsafeBufferPointer<UInt8>
@@ -161,16 +162,17 @@ package struct SQLTokenizer {
         if byte(position) == UInt8(ascii: "0"), byte(position + 1).map({ $0 | 0x20 }) == UInt8(ascii: "x"),
             byte(position + 2)?.isHexDigit == true
         {
+            // What follows is a word of its own for SQLite before 3.46, and later an error, unless it goes on with `_`.
             position += 3
-            while byte(position)?.isHexDigit == true || byte(position) == UInt8(ascii: "_") { position += 1 }
-        } else {
-            skipDigits()
-            if byte(position) == UInt8(ascii: ".") {
-                position += 1
-                skipDigits()
-            }
-            if byte(position).map({ $0 | 0x20 }) == UInt8(ascii: "e") { skipExponent() }
+            while byte(position)?.isHexDigit == true { position += 1 }
+            return .number
         }
+        skipDigits()
+        if byte(position) == UInt8(ascii: ".") {
+            position += 1
+            skipDigits()
+        }
+        if byte(position).map({ $0 | 0x20 }) == UInt8(ascii: "e") { skipExponent() }
         guard byte(position)?.isSQLWordByte == true else { return .number }
         skipWord()
         return .illegal
