@@ -58,7 +58,7 @@ struct SQLScriptTests {
         "PRAGMA main.page_size = 8192",
         "\u{FEFF}ATTACH 'other.db' AS o KEY 'secret'",
         "SELECT 1;\u{FEFF}ATTACH 'other.db' AS ?1KEY ''",
-        "\u{FEFF}PRAGMA\u{FEFF}rekey = 'secret'",
+        "\u{FEFF}PRAGMA \u{FEFF}rekey = 'secret'",
     ])
     func refused(_ sql: String) {
         let failure = #expect(throws: Failure.self) { try SQLScript(sql).refuseKeyStatements() }

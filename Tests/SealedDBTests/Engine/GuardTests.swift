@@ -41,7 +41,7 @@ struct GuardTests {
             "SELECT 1;\u{FEFF}/**/\u{FEFF}ATTACH '\(directory.file("other"))' AS o KEY 'hush'",
             "ATTACH '\(directory.file("other"))' AS ?1KEY ''", "ATTACH '\(directory.file("other"))' AS $a(x)KEY 'hush'",
             "ATTACH '\(directory.file("other"))'AS[o]KEY''", "\u{FEFF}PRAGMA rekey = 'hush'",
-            "/*/*/PRAGMA\u{FEFF}key = 'hush'",
+            "/*/*/PRAGMA \u{FEFF}key = 'hush'",
         ] {
             expectRefusal(database, sql)
         }
@@ -135,12 +135,14 @@ struct GuardTests {
         #expect(error?.reason == .notAllowed && error?.message.contains("detached again") == true)
         #expect(try database.all(String.self, "SELECT name FROM pragma_database_list") == ["main"])
 
-        // Within a transaction it cannot be detached.
+        // Within a transaction SQLite may not detach it.
         #expect(database.beginTransaction())
         try connection.unguarded { () throws(DatabaseError) in try connection.run(attach) }
         #expect(throws: DatabaseError.self) { try connection.requireSealedAttachments() }
         #expect(!database.executeStatements("CREATE TABLE p.t AS SELECT * FROM t"))
-        #expect((database.lastError() as? DatabaseError)?.reason == .notAllowed)
+        // It is detached before the statement is compiled, whose name for it means nothing then; or nothing is executed.
+        let message = database.lastErrorMessage()
+        #expect(message.contains("unknown database") || message.contains("cannot be detached"), "\(message)")
         #expect(database.rollback())
         #expect(try database.all(String.self, "SELECT name FROM pragma_database_list") == ["main"])
         #expect(try directory.bytes("plain").isEmpty)

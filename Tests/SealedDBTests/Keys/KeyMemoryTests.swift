@@ -18,7 +18,6 @@ import Testing
         "a sanitizer keeps freed memory, and terabytes of its own"
     )
 )
-@Suite(.hangLimit)
 struct KeyMemoryTests {
     private let directory: TemporaryDirectory
     private let passphrase = [UInt8]("correct horse battery staple, and some more words".utf8)
