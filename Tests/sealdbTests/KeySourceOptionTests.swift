@@ -142,32 +142,21 @@ struct KeySourceOptionTests {
 
     // MARK: Several processes
 
-    /// An empty file becomes a store at its first opening: all who come at once must agree on its salt.
-    @Test func processesThatCreateAStoreAtOnce() throws {
+    /// The commands that change a store never make one of an empty file, whoever comes first.
+    @Test func processesThatFindAnEmptyFileAtOnce() throws {
         let sandbox = try Sandbox()
         try sandbox.write("words", "correct horse\n")
-        for round in 0..<3 {
-            try sandbox.write("db\(round)", "")
-            let text = """
-                for i in 1 2 3 4; do
-                    "$0" exec db\(round) "CREATE TABLE t$i (a)" --passphrase-file words --lock-wait 60 &
-                    all="$all $!"
-                done
-                for one in $all; do wait $one || exit 1; done
-                """
-            let outcome = try sandbox.run(["sh", "-c", text, Tool.sealdb])
-            #expect(outcome.status == 0, "\(outcome.error)")
-            let tables = try sandbox.succeed(
-                "query",
-                "db\(round)",
-                "SELECT count(*) FROM sqlite_schema",
-                "--passphrase-file",
-                "words",
-                "--format",
-                "csv"
-            )
-            #expect(tables.lines.last == "4")
-            try sandbox.succeed("verify", "db\(round)", "--passphrase-file", "words")
-        }
+        try sandbox.write("db", "")
+        let text = """
+            for i in 1 2 3 4; do
+                "$0" exec db "CREATE TABLE t$i (a)" --passphrase-file words --lock-wait 60 &
+                all="$all $!"
+            done
+            for one in $all; do wait $one; [ $? -eq 65 ] || exit 1; done
+            """
+        let outcome = try sandbox.run(["sh", "-c", text, Tool.sealdb])
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(try sandbox.names() == ["db", "words"])
+        #expect(try sandbox.contents("db").isEmpty)
     }
 }

@@ -112,7 +112,10 @@ struct ShrinkingStoreRotationTests {
         try target.executeUpdate("UPDATE kept SET body = 'wrong'")
         target.close()
         db.close()
-        _ = try KeyRotation(path: directory.file("db"), from: .testing(1), to: .testing(2)).run(with: copy, progress: nil)
+        _ = try KeyRotation(path: directory.file("db"), from: .testing(1), to: .testing(2)).run(
+            with: copy,
+            progress: nil
+        )
         let found = try Database.testing(directory.file("db"), key: 2)
         #expect(try found.scalar(String.self, "SELECT body FROM kept") == "right")
     }

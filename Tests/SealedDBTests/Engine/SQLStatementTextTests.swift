@@ -24,7 +24,8 @@ struct SQLStatementTextTests {
         "/* PRAGMA */ ; -- x\n PRAGMA/**/textkey='a'", "SELECT ';' ; ATTACH 'it''s; fine' AS b KEY x'00'",
         "\u{FEFF}ATTACH 'x' AS x KEY 'y'", ";\u{FEFF} \u{FEFF}PRAGMA \u{FEFF}key = 'y'", "ATTACH ?1 AS ?2KEY ''",
         "ATTACH $a(;'KEY) AS $b::c(--)KEY ''", "ATTACH 'x'AS y KEY''", "ATTACH [a]AS[b]KEY\"c\"", "ATTACH 1AS 1 KEY 2",
-        "ATTACH x'00'AS y/*/ * / '*/KEY x", "PRAGMA rekey.main = 'y'", "PRAGMA 'key' = 'y'", "ATTACH 'x' AS 0x1KEY ''", "ATTACH 'x' AS key",
+        "ATTACH x'00'AS y/*/ * / '*/KEY x", "PRAGMA rekey.main = 'y'", "PRAGMA 'key' = 'y'", "ATTACH 'x' AS 0x1KEY ''",
+        "ATTACH 'x' AS key",
         "CREATE TRIGGER t AFTER INSERT ON a BEGIN SELECT 1; END; ATTACH '' AS x KEY ''", " \u{b}ATTACH '' AS x KEY ''",
     ])
     func found(sql: String) {
