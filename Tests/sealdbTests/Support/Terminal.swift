@@ -31,10 +31,13 @@ final class Terminal {
         close(master)
     }
 
-    /// Reads until the text has appeared after what was there before.
+    /// What was read and not yet expected.
+    private var unread = ""
+
+    /// Reads until the text has appeared after the one that was expected before.
     func expect(_ text: String) throws {
-        let start = transcript.endIndex
-        while !transcript[start...].contains(text) {
+        while true {
+            if let found = unread.range(of: text) { return unread.removeSubrange(..<found.upperBound) }
             guard readSome() else { throw ChildProcess.Failure(message: "no '\(text)' in: \(transcript)") }
         }
     }
@@ -68,7 +71,9 @@ final class Terminal {
         var buffer = [UInt8](repeating: 0, count: 4096)
         let count = read(master, &buffer, buffer.count)
         guard count > 0 else { return false }
-        transcript += String(decoding: buffer[..<count], as: UTF8.self)
+        let text = String(decoding: buffer[..<count], as: UTF8.self)
+        transcript += text
+        unread += text
         return true
     }
 }
