@@ -49,7 +49,10 @@ enum Copies {
     ) throws {
         let place = client.place
         let path = "\(place.otherDirectory)/copy-\(client.id).db"
-        defer { for ending in ["", "-wal", "-shm", "-journal"] { _ = unlink(path + ending) } }
+        // What is not there need not be removed. A client that was killed leaves its copy.
+        let remove = { for ending in ["", "-wal", "-shm", "-journal"] { _ = unlink(path + ending) } }
+        remove()
+        defer { remove() }
         var random = step.random
         let number = isUnderOwnKey ? place.currentKey : random.int(0..<Place.keyCount)
         try make(path, place.key(number))
