@@ -234,6 +234,7 @@ int sealeddb_catch_signals(void) {
     unsigned char byte;
     while (read(signal_pipe[0], &byte, 1) == 1) {}
     struct sigaction action = { .sa_handler = note_signal };
+    // Cannot fail for a set of one's own.
     sigfillset(&action.sa_mask);
     for (int index = 0; index < caught_count; index++) {
         is_caught[index] = sigaction(caught_signals[index], NULL, &former_actions[index]) == 0

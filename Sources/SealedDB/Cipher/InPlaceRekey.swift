@@ -59,6 +59,7 @@ struct InPlaceRekey {
 
     /// What became of the store, which did not open with the new key.
     private func failure(_ error: DatabaseError, _ opening: StoreOpening) -> DatabaseError {
+        // Which error it would be is of no account: that it does not open says what is to be said.
         if (try? opening.open().close()) != nil {
             return DatabaseError(
                 extendedCode: error.extendedCode,

@@ -133,11 +133,7 @@ struct MemoryImage {
             try old.requireNoJournal()
             try copy.swapIn()
         } catch {
-            if wasWAL {
-                try? old.connection.run("PRAGMA locking_mode = NORMAL")
-                try? old.connection.run("PRAGMA journal_mode = WAL")
-            }
-            throw error
+            throw wasWAL ? old.returnedToWAL(error) : error
         }
     }
 }

@@ -96,6 +96,24 @@ struct RotationSource {
         }
     }
 
+    /// Undoes ``leaveWAL()`` after an error, and says so in it where that fails.
+    func returnedToWAL(_ error: DatabaseError) -> DatabaseError {
+        do throws(DatabaseError) {
+            try connection.run("PRAGMA locking_mode = NORMAL")
+            guard try connection.text("PRAGMA journal_mode = WAL") == "wal" else {
+                throw DatabaseError(extendedCode: SQLITE_BUSY, message: "Another connection has the store open.")
+            }
+            return error
+        } catch let other {
+            return error.adding(
+                context: """
+                    The store is left with a rollback journal; "PRAGMA journal_mode = WAL" brings its write-ahead log back \
+                    (\(other.message))
+                    """
+            )
+        }
+    }
+
     /// Whoever is in the way of SQLite's locks and does not know of ours, such as the stock shell, is named in the error.
     private static func naming<T>(
         _ path: String,

@@ -17,6 +17,7 @@ struct RowCopy {
             try source.run("COMMIT")
             return digest
         } catch {
+            // Nothing was written. It fails where SQLite has ended the transaction already.
             try? source.run("ROLLBACK")
             throw error
         }

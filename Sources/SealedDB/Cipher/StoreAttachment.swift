@@ -46,7 +46,14 @@ struct StoreAttachment {
             connection.usageLocks[schema.lowercased()] = if let lock { lock } else { try usageLock() }
             key?.derivedKeys?.storeExists(path)
         } catch {
-            try? connection.run("DETACH \(schema.quotedIdentifier)")
+            // In a transaction it could not be detached. Whether the rollback succeeded is seen by that.
+            if !connection.isAutocommit { try? connection.run("ROLLBACK") }
+            do throws(DatabaseError) {
+                try connection.run("DETACH \(schema.quotedIdentifier)")
+            } catch {
+                // What is not proved to be sealed does not stay.
+                connection.close()
+            }
             throw error
         }
     }

@@ -20,6 +20,7 @@ struct StoreCopy {
         do throws(DatabaseError) {
             try FileSystem.copyAttributes(from: target, to: path)
         } catch {
+            // What cannot be removed, here and below, is a leftover, which the next copy removes.
             unlink(path)
             throw error
         }
@@ -40,6 +41,7 @@ struct StoreCopy {
         TemporaryFile.hasLeftover(of: path, mark: markOfWAL)
     }
 
+    /// What cannot be removed is a leftover, which the next copy removes.
     func discard() {
         for suffix in ["", "-journal", "-wal", "-shm"] { unlink(path + suffix) }
     }
@@ -274,6 +276,7 @@ struct StoreCopy {
         guard rename(path, target) == 0 else {
             let number = errno
             discard()
+            // A second name of the store, if it stays: it is told apart from a store that was kept (`ReplaceablePlace`).
             if let oldFile { unlink(oldFile) }
             throw .system("The copy could not take the store's place", reason: .ioError, number: number)
         }
@@ -293,6 +296,7 @@ struct StoreCopy {
                 // Or a power failure could leave the new file alone.
                 try FileSystem.synchronizeDirectory(of: target)
             } catch {
+                // As in `swapIn`.
                 unlink(oldFile)
                 throw error
             }
@@ -337,7 +341,9 @@ struct StoreCopy {
     /// - Returns: what is true of the store then.
     private func putBack(from name: String, logs: [String]) -> String {
         let suffixes = logs + [""]
+        // What became of it is looked at next.
         for suffix in suffixes where !FileSystem.exists(target + suffix) { _ = link(name + suffix, target + suffix) }
+        // Why the directory cannot be synced makes no difference to what is to be done.
         guard suffixes.allSatisfy({ FileSystem.exists(target + $0) }),
             (try? FileSystem.synchronizeDirectory(of: target)) != nil
         else {
@@ -346,6 +352,7 @@ struct StoreCopy {
                 rename that back to \(target)
                 """
         }
+        // Second names, if they stay.
         for suffix in suffixes { unlink(name + suffix) }
         return "Nothing was restored, and \(target) is unchanged"
     }

@@ -53,11 +53,8 @@ struct StoreReplacement {
             try source.place.removeUnfinishedLink()
             try copy.swapIn(keepingOldAs: source.place.oldFile)
         } catch {
-            if isWAL {
-                try? source.connection.run("PRAGMA locking_mode = NORMAL")
-                try? source.connection.run("PRAGMA journal_mode = WAL")
-            }
-            throw error.adding(context: "\(words.name) failed, and the store is \(words.before)")
+            let error = error.adding(context: "\(words.name) failed, and the store is \(words.before)")
+            throw isWAL ? source.returnedToWAL(error) : error
         }
         try copy.synchronizeSwap()
         try confirm(plan)

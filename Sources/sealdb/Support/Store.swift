@@ -83,6 +83,7 @@ enum Store {
         let path = try TemporaryFile.path(beside: store)
         let descriptor = Foundation.open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw failure("Cannot create \(store)") }
+        // Nothing is written yet.
         close(descriptor)
         do {
             // Looked for where it was read when all else is done.
@@ -99,10 +100,12 @@ enum Store {
             // So that a file made meanwhile by somebody else is never taken for ours.
             guard sealeddb_rename_exclusively(path, store) == 0 else { throw failure("Cannot create \(store)") }
         } catch {
+            // What cannot be removed is a leftover, which the next one to create the store removes.
             for suffix in ["", "-journal", "-wal", "-shm"] { unlink(path + suffix) }
             throw error
         }
         let parent = Foundation.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        // Nothing is written by it.
         defer { if parent >= 0 { close(parent) } }
         guard parent >= 0, fsync(parent) == 0 else {
             throw failure(

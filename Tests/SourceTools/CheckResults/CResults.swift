@@ -1,6 +1,10 @@
 /// The calls in C that stand alone, with or without a cast to void.
 func droppedResults(inC source: SourceText) -> [DroppedResult] {
     var found: [DroppedResult] = []
+    let ownVoids = Set(source.text.matches(of: /\bvoid\s+(\w+)\(/).map { String($0.output.1) })
+    let words: Set = [
+        "if", "while", "for", "switch", "return", "sizeof", "do", "else", "int", "void", "char", "_Static_assert",
+    ]
     var tokens = CTokens(source.text)
     /// For each parenthesis that is open, what is before it.
     var openings: [String?] = []
@@ -14,7 +18,7 @@ func droppedResults(inC source: SourceText) -> [DroppedResult] {
         case "(":
             openings.append(isStart ? nil : previous?.text)
             if let previous, previous.isName, previous.beginsStatement, CallNames.hasResult(inC: previous.text),
-                !["if", "while", "for", "switch", "return", "sizeof", "do", "else"].contains(previous.text)
+                !words.contains(previous.text), !ownVoids.contains(previous.text)
             {
                 found.append(.init(text: previous.text + "(…)", line: previous.line, statementLine: start))
             }

@@ -81,9 +81,10 @@ private final class Search: SyntaxVisitor {
 
     private func note(_ text: String, _ node: Syntax) {
         var statement = self.statement(around: node)
-        // What is said of a `defer`, and of a function with one statement, is said of what is in it.
+        // What is said of a `defer`, and of a function or loop with one statement, is said of what is in it.
         while let list = statement.parent?.as(CodeBlockItemListSyntax.self), let owner = list.parent?.parent,
-            owner.is(DeferStmtSyntax.self) || list.count == 1 && owner.is(DeclSyntax.self)
+            owner.is(DeferStmtSyntax.self)
+                || list.count == 1 && (owner.is(DeclSyntax.self) || owner.is(ForStmtSyntax.self))
         {
             statement = self.statement(around: owner)
             if statement.is(MemberBlockItemSyntax.self) { break }
