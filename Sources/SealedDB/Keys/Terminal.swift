@@ -44,6 +44,7 @@ enum Terminal {
         // None of these can fail with a signal that exists.
         sigemptyset(&wanted)
         sigaddset(&wanted, signal)
+        // With this argument it cannot fail.
         pthread_sigmask(SIG_UNBLOCK, &wanted, nil)
         // To this thread, so that a stopped program gets no further than here. It can only fail without such a signal.
         raise(signal)
