@@ -193,13 +193,14 @@ struct StatementCacheTests {
             try db.executeUpdate("CREATE TABLE IF NOT EXISTS u (a)\(end)", values: nil)
             #expect(try db.integers("SELECT 1\(end)") == [1], "\(end)")
         }
-        for end in ["; SELECT 2", ";/* */x", ";\u{b}", "; 'a'", ";\u{0}", "; ;\u{FEFF}1"] {
+        for end in ["; SELECT 2", ";/* */x", ";\u{b}", "; 'a'", "; ;\u{FEFF}1", "; \u{0}"] {
             let error = #expect(throws: DatabaseError.self, "\(end)") {
                 try db.executeUpdate("SELECT 1\(end)", values: nil)
             }
             let words = end.contains("\u{0}") ? "NUL" : "more than one statement"
             #expect(error?.message.contains(words) == true, "\(end)")
         }
+        #expect(throws: DatabaseError.self) { try db.executeUpdate("SELECT 1\u{0}", values: nil) }
         #expect(!db.executeStatements("DELETE FROM t; \u{0}; DELETE FROM t"))
         #expect(db.lastErrorMessage().contains("NUL"))
     }

@@ -2,7 +2,6 @@ import Testing
 
 @testable import SealedDB
 
-@Suite(.hangLimit)
 struct SQLStatementTextTests {
     private func statements(_ sql: String) -> [SQLStatementText] {
         Array(sql.utf8).withUnsafeBufferPointer { bytes in
@@ -49,6 +48,7 @@ struct SQLStatementTextTests {
         .enabled(if: isEncrypting, "needs a codec"),
         arguments: [
             "ATTACH 'x' AS x KEY 'hush' hush", "PRAGMA key = 'hush' hush", "SELECT frm x; PRAGMA key = 'hush'",
+            "PRAGMA\u{FEFF}key = 'hush'",
             "ATTACH '/no/such/directory/x' AS x KEY 'hush'", "ATTACH ':memory:' AS x KEY 'hush'; SELECT 1",
             "ATTACH 'x' AS y KE 'hush'", "ATACH 'x' AS y KEY 'hush'", "PRAGM key = 'hush'", "PRAGMA keys 'hush' 1",
             "PRAGMA rekey.main 'hush' hush", "\u{FEFF}ATTACH 'x' AS y KEY hush()", "ATTACH 'x' AS ?1KEY 'hush' hush",

@@ -32,11 +32,10 @@ package struct SQLStatementText {
             case "create": readCreate(&tokens)
             default:
                 let mayBe = !SQLStatementText.verbs.contains(verb)
+                if mayBe, verb.contains("key") { isSecret = true }
                 while let token = tokens.next(), token.kind != .semicolon {
                     // A misspelt ATTACH or PRAGMA, which SQLite refuses with its first word.
-                    if mayBe, token.kind == .word, SQLStatementText.keyPragmas.contains(tokens.name(token)) {
-                        isSecret = true
-                    }
+                    if mayBe, token.kind == .word, tokens.name(token).contains("key") { isSecret = true }
                 }
             }
         }
