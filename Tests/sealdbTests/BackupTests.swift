@@ -18,9 +18,9 @@ struct BackupTests {
         #expect(outcome.output.hasPrefix("copy: backup of "))
         #expect(other.rollback())
         other.close()
+        #expect(try sandbox.names() == ["copy", "db", "key"])
         #expect(try sandbox.census(keyFile: "key", store: "copy").output == Sandbox.wholeStore)
         try sandbox.succeed("verify", "copy", "--key-file", "key", "--deep")
-        #expect(try sandbox.names() == ["copy", "db", "key"])
     }
 
     @Test func underAKeyOfItsOwn() throws {

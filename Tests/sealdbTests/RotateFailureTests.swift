@@ -14,10 +14,12 @@ struct RotateFailureTests {
     }
 
     private func checkUnchanged(_ sandbox: Sandbox, _ more: [String] = []) throws {
+        // A failure in WAL mode may leave the log, which belongs to the store: whoever only looks does not take it away.
+        let names = try sandbox.names().filter { $0 != "db-wal" && $0 != "db-shm" }
+        #expect(names == (["db", "key", "new"] + more).sorted())
         #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)
         #expect(try sandbox.census(keyFile: "new").status == 77)
         try sandbox.succeed("verify", "db", "--key-file", "key")
-        #expect(try sandbox.names() == (["db", "key", "new"] + more).sorted())
     }
 
     @Test func wrongKey() throws {

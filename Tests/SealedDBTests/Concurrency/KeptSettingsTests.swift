@@ -40,7 +40,7 @@ struct KeptSettingsTests {
 
     private func expectSet(_ db: Database, _ location: SourceLocation = #_sourceLocation) throws {
         for (pragma, _, answer) in Self.settings {
-            let found = try db.scalar(String.self, "PRAGMA \(pragma)")
+            let found = try db.scalar(String.self, SQL(raw: "PRAGMA \(pragma)"))
             #expect(found == answer, "\(pragma)", sourceLocation: location)
         }
         #expect(try db.scalar(Int.self, "SELECT 'a' LIKE 'A'") == 0, sourceLocation: location)

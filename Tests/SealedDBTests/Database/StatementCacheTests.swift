@@ -197,8 +197,7 @@ struct StatementCacheTests {
             let error = #expect(throws: DatabaseError.self, "\(end)") {
                 try db.executeUpdate("SELECT 1\(end)", values: nil)
             }
-            let words = end.contains("\u{0}") ? "NUL" : "more than one statement"
-            #expect(error?.message.contains(words) == true, "\(end)")
+            #expect(error?.message.contains("more than one statement") == true, "\(end)")
         }
         #expect(throws: DatabaseError.self) { try db.executeUpdate("SELECT 1\u{0}", values: nil) }
         #expect(!db.executeStatements("DELETE FROM t; \u{0}; DELETE FROM t"))
