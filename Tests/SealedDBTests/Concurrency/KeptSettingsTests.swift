@@ -40,7 +40,9 @@ struct KeptSettingsTests {
 
     private func expectSet(_ db: Database, _ location: SourceLocation = #_sourceLocation) throws {
         for (pragma, _, answer) in Self.settings {
-            let found = try db.scalar(String.self, SQL(raw: "PRAGMA \(pragma)"))
+            let rows = try db.executeQuery("PRAGMA \(pragma)", values: nil)
+            defer { rows.close() }
+            let found = try rows.nextWithError() ? rows.string(forColumnIndex: 0) : nil
             #expect(found == answer, "\(pragma)", sourceLocation: location)
         }
         #expect(try db.scalar(Int.self, "SELECT 'a' LIKE 'A'") == 0, sourceLocation: location)
