@@ -28,7 +28,7 @@ struct Report: Sendable {
 
     /// The operations that did not succeed even once.
     var missing: [String] {
-        Operation.all.map(\.name).filter { !Operation.waiting.contains($0) }.filter {
+        Operation.all.map(\.name).filter {
             (operations[$0]?[.done] ?? 0) == 0 && (operations[$0]?[.nothing] ?? 0) == 0
         }
     }

@@ -13,6 +13,9 @@ struct StressCommand: AsyncParsableCommand {
     )
 }
 
+extension Scale: ExpressibleByArgument {}
+extension Composition: ExpressibleByArgument {}
+
 /// Makes a program's store.
 struct PrepareCommand: ParsableCommand {
     static let configuration = CommandConfiguration(commandName: "prepare", shouldDisplay: false)
@@ -27,8 +30,9 @@ struct WorkCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(commandName: "work", shouldDisplay: false)
 
     @Argument var root: String
+    @Argument var process: Int
 
-    func run() async throws { try await Worker.run(Place(root: root)) }
+    func run() async throws { try await Worker.run(Place(root: root), process: process) }
 }
 
 /// Runs programs until the time is over, one after the other or several at once.
@@ -48,7 +52,11 @@ struct RunCommand: AsyncParsableCommand {
     @Option(help: "Rounds of each program.")
     var rounds = 8
     @Option(help: "Size of the store: small, medium or large. Default: drawn.")
-    var scale: String?
+    var scale: Scale?
+    @Flag(help: "Draw no large ones.")
+    var quick = false
+    @Option(help: "Only rounds of this composition. Default: all of them.")
+    var composition: Composition?
     @Option(help: "Directory for the stores. What failed stays there.")
     var directory: String?
     @Flag(help: "With --seed: the tour with which each run begins.")
@@ -59,7 +67,9 @@ struct RunCommand: AsyncParsableCommand {
     func run() async throws {
         guard EngineInfo.current().isEncrypting else { throw ValidationError("The plain build has no keys to change.") }
         let session = Session(
-            scale: scale.flatMap(Scale.init),
+            scale: scale,
+            isQuick: quick,
+            composition: composition,
             steps: steps,
             rounds: rounds,
             root: directory ?? NSTemporaryDirectory() + "/sealeddb-stress-\(getpid())",

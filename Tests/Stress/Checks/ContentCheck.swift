@@ -3,6 +3,8 @@ import RawStore
 /// Compares rows with the model, both ways.
 struct ContentCheck {
     let connection: RawConnection
+    /// The second store; without it, its rows are not looked at.
+    var side: RawConnection?
 
     /// - Returns: `nil` if the client's rows are exactly these.
     func difference(of client: Int, from state: ClientState) throws -> String? {
@@ -12,6 +14,7 @@ struct ContentCheck {
         for table in Table.fixed + (hasOwnTable ? [.own] : []) {
             if let text = try difference(of: client, table, from: state.rows[table] ?? [:]) { return text }
         }
+        if let side, let text = try difference(of: client, .side, from: state.rows[.side] ?? [:], side) { return text }
         let ledger = try connection.rows("SELECT step, notes, pairs FROM ledger WHERE owner = \(client)").first
         let expected = state.ledger.map { ["\($0)"] }
         guard ledger.map({ [$0[0]] }) == expected else {
@@ -21,11 +24,14 @@ struct ContentCheck {
         return try differenceOfIDs(client, state.ids)
     }
 
-    private func difference(of client: Int, _ table: Table, from expected: [Int: Value]) throws -> String? {
+    private func difference(of client: Int, _ table: Table, from expected: [Int: Value], _ other: RawConnection? = nil)
+        throws -> String?
+    {
         var result: [String] = []
         var missing = Set(expected.keys)
-        let sql = "SELECT key, value FROM \(table.name(for: client)) WHERE owner = \(client)"
-        try connection.forEachRow(sql) { row in
+        let name = table == .side ? "side" : table.name(for: client)
+        let sql = "SELECT key, value FROM \(name) WHERE owner = \(client)"
+        try (other ?? connection).forEachRow(sql) { row in
             let key = row.integer(0)
             guard let value = expected[key], missing.remove(key) != nil else {
                 result.append("\(table) \(key) of client \(client) is there and should not be.")

@@ -14,7 +14,12 @@ struct DirectoryCheck {
                 Data(stride(from: 0, to: text.count, by: 2).map { UInt8(String(text[$0...$0 + 1]), radix: 16)! })
             )
         }
-        let allowed: Set = ["store.db", "store.db-wal", "store.db-shm", "store.db-journal", "store.db-sealdb-lock"]
+        let endings = ["", "-wal", "-shm", "-journal", "-sealdb-lock"]
+        var allowed = Set(["store.db", "side.db"].flatMap { name in endings.map { name + $0 } })
+        allowed.insert(URL(fileURLWithPath: place.usersBackup).lastPathComponent)
+        guard FileManager.default.contents(atPath: place.usersBackup) == Data("kept by its user".utf8) else {
+            throw Violation("A file of the user's is gone: \(place.usersBackup).")
+        }
         for directory in [place.storeDirectory, place.otherDirectory] {
             for name in try FileManager.default.contentsOfDirectory(atPath: directory).sorted() {
                 try search(directory + "/" + name, for: secrets)

@@ -18,8 +18,10 @@ struct StoreCheck {
         try expectNothing(connection, "PRAGMA integrity_check", except: [["ok"]])
         try expectNothing(connection, "PRAGMA foreign_key_check", except: [])
         try connection.run("INSERT INTO words (words) VALUES ('integrity-check')")
+        let side = try RawConnection(place.side, key: place.keyLiteral(Place.sideKey))
+        try expectNothing(side, "PRAGMA integrity_check", except: [["ok"]])
         for client in Set(model.clients.keys).union(model.alternatives.keys).sorted() {
-            try settle(client, &model, connection)
+            try settle(client, &model, connection, side)
         }
         model.alternatives = [:]
         model.keys = [key]
@@ -58,8 +60,10 @@ struct StoreCheck {
         }
     }
 
-    private func settle(_ client: Int, _ model: inout StoreModel, _ connection: RawConnection) throws {
-        let content = ContentCheck(connection: connection)
+    private func settle(_ client: Int, _ model: inout StoreModel, _ connection: RawConnection, _ side: RawConnection)
+        throws
+    {
+        let content = ContentCheck(connection: connection, side: side)
         let expected = model.clients[client] ?? ClientState()
         guard let difference = try content.difference(of: client, from: expected) else { return }
         guard let alternative = model.alternatives[client] else { throw Violation(difference) }

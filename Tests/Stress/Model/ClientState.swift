@@ -8,6 +8,9 @@ struct ClientState: Codable, Hashable, Sendable {
     /// The last change that is in the ledger; with it, a change that is lost is noticed whatever came after.
     var ledger: Int?
 
+    /// The names of the migrations that were made, in their order.
+    var migrations: [String] = []
+
     mutating func apply(_ step: Step, ids newIDs: [Int: Int]) {
         for change in step.changes {
             switch change {
@@ -28,6 +31,7 @@ struct ClientState: Codable, Hashable, Sendable {
             }
         }
         for (key, id) in newIDs { ids[key] = id }
+        if step.operation.name == "migration" { migrations.append(step.migration) }
         if step.isLedgered { ledger = step.id }
     }
 

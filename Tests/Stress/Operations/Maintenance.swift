@@ -13,10 +13,10 @@ enum Maintenance {
         statement("REINDEX", weight: 1) { _ in "REINDEX" },
         statement("ANALYZE", weight: 1) { _ in "ANALYZE" },
         statement("merge the full text", weight: 1) { _ in "INSERT INTO words (words) VALUES ('optimize')" },
-        Operation(name: "checkpoint", weights: [.janitor: 5]) { client, step in
+        Operation(name: "checkpoint", weights: [.janitor: 5, .soloist: 2, .peer: 1]) { client, step in
             var random = step.random
             let mode = random.pick([CheckpointMode.passive, .full, .restart, .truncate])
-            try client.service.access.writeWithoutTransaction { db in try db.checkpoint(mode) }
+            try client.direct { db in try db.checkpoint(mode) }
         },
     ]
 
@@ -25,10 +25,10 @@ enum Maintenance {
         weight: Int,
         _ sql: @escaping @Sendable (inout Random) -> String
     ) -> Operation {
-        Operation(name: name, weights: [.janitor: weight]) { client, step in
+        Operation(name: name, weights: [.janitor: weight, .soloist: 1]) { client, step in
             var random = step.random
             let text = sql(&random)
-            try client.service.access.writeWithoutTransaction { db in
+            try client.direct { db in
                 guard db.executeStatements(text) else { throw db.lastError() }
             }
         }

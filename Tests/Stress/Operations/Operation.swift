@@ -11,13 +11,14 @@ struct Operation: Sendable {
     /// Throws what the library throws. A return means that all is done, and durable.
     let run: @Sendable (Client, Step) throws -> Void
 
-    static let all = Writes.all + Reading.all + Maintenance.all + KeyChanges.all
-
-    /// Those that find what is not mended yet.
-    static let waiting: Set<String> = ["orphan RETURNING"]
+    static let all: [Operation] =
+        Writes.all + Reading.all + Maintenance.all + Settings.all + Schema.all + Tides.all + KeyChanges.all + Copies.all
+        + Visits.all + Custody.all + Damage.all
 
     static func deck(of role: Role) -> [Operation] {
-        all.filter { !waiting.contains($0.name) }.flatMap { Array(repeating: $0, count: $0.weights[role] ?? 0) }
+        all.flatMap {
+            Array(repeating: $0, count: $0.weights[role] ?? 0)
+        }
     }
 }
 

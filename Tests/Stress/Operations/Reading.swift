@@ -10,8 +10,8 @@ enum Reading {
             let service = client.service
             try client.awaiting { try await service.access.read { db in try checkLedger(db) } }
         },
-        Operation(name: "read one's own rows", weights: [.writer: 2]) { client, _ in
-            try client.service.access.read { db in try client.compare(on: db) }
+        Operation(name: "read one's own rows", weights: [.writer: 2, .soloist: 2, .peer: 2]) { client, _ in
+            try client.read { db in try Comparison(owner: client.id, state: client.state).run(on: db) }
         },
         Operation(name: "read twice in one snapshot", weights: [.reader: 2]) { client, _ in
             try client.service.access.read { db in

@@ -104,7 +104,10 @@ struct RowWriter {
             try db.executeUpdate(update, content, owner, key)
             if db.changes == 0 {
                 guard
-                    db.executeUpdate("INSERT INTO \(name) VALUES (?, ?, ?)", withArgumentsIn: [owner, key, content])
+                    db.executeUpdate(
+                        "INSERT INTO \(name) (owner, key, value) VALUES (?, ?, ?)",
+                        withArgumentsIn: [owner, key, content]
+                    )
                 else { throw db.lastError() }
             }
         case 5:

@@ -51,6 +51,24 @@ enum Writes {
         transaction("retention", weight: 1, plan: Plans.retention) { client, step, body in
             try client.service.access.write(body)
         },
+        own("transaction of a connection") { client, step, db in
+            try db.inTransaction { try client.make(step, on: db) }
+        },
+        own("begin and commit") { client, step, db in
+            guard db.beginImmediateTransaction() else { throw db.lastError() }
+            do { try client.make(step, on: db) } catch {
+                guard db.rollback() else { throw db.lastError() }
+                throw error
+            }
+            guard db.commit() else {
+                let error = db.lastError()
+                if db.isInTransaction, !db.rollback() { throw db.lastError() }
+                throw error
+            }
+        },
+        own("savepoint of a connection") { client, step, db in
+            try nested(db, step) { db in try client.make(step, on: db) }
+        },
         autocommit, returning, orphan, orphanReturned,
     ]
 
@@ -70,6 +88,27 @@ enum Writes {
             plan: plan
         ) { client, step in
             try call(client, step) { db in try client.make(step, on: db) }
+        }
+    }
+
+    /// On a connection of the client's own.
+    private static func own(
+        _ name: String,
+        _ call: @escaping @Sendable (Client, Step, Database) throws -> Void
+    ) -> Operation {
+        Operation(
+            name: name,
+            weights: [.soloist: 3, .peer: 3],
+            isLedgered: true,
+            canFail: true
+        ) { random, scale in
+            random.oneIn(4)
+                ? Plans.family(&random, scale)
+                : random.oneIn(6)
+                    ? Plans.bulk(&random, scale)
+                    : random.oneIn(6) ? Plans.retention(&random, scale) : Plans.mixed(&random, scale)
+        } run: { client, step in
+            try call(client, step, client.database())
         }
     }
 
@@ -105,11 +144,13 @@ enum Writes {
     }
 
     /// One statement, without a transaction around it.
-    private static let autocommit = Operation(name: "autocommit", weights: [.writer: 2]) { random, scale in
+    private static let autocommit = Operation(name: "autocommit", weights: [.writer: 2, .soloist: 2, .peer: 2]) {
+        random,
+        scale in
         // Not those whose rows the ledger counts.
         [Plans.put(random.pick([.parent, .words]), &random, scale)]
     } run: { client, step in
-        try client.service.access.writeWithoutTransaction { db in
+        try client.direct { db in
             guard case .put(let table, let key, let value) = step.changes[0] else { return }
             let name = table == .words ? "words (owner, key, value, rowid)" : "\(table) (owner, key, value)"
             let id = table == .words ? ", \(Table.rowID(owner: client.id, key: key))" : ""
@@ -121,28 +162,36 @@ enum Writes {
     }
 
     /// RETURNING commits when its statement ends.
-    private static let returning = Operation(name: "autocommit RETURNING", weights: [.writer: 3]) { random, scale in
+    private static let returning = Operation(
+        name: "autocommit RETURNING",
+        weights: [.writer: 3, .soloist: 3, .peer: 3]
+    ) { random, scale in
         [Plans.put(.entry, &random, scale)]
     } run: { client, step in
-        try client.service.access.writeWithoutTransaction { db in
+        try client.direct { db in
             try client.make(step, on: db)
         }
     }
 
     /// A deferred foreign key that is violated: nothing of the transaction may stay.
-    private static let orphan = Operation(name: "orphan", weights: [.writer: 1]) { client, step in
+    private static let orphan = Operation(name: "orphan", weights: [.writer: 1, .soloist: 2, .peer: 1]) {
+        client,
+        step in
         let key = client.scale.keyCount + 1
         try client.mustFail("A transaction that violates a foreign key") {
-            try client.service.access.write { db in
+            try client.write { db in
                 try db.executeUpdate("INSERT INTO child (owner, key, value) VALUES (?, ?, 'orphan')", client.id, key)
             }
         }
     }
 
-    private static let orphanReturned = Operation(name: "orphan RETURNING", weights: [.writer: 1]) { client, step in
+    private static let orphanReturned = Operation(
+        name: "orphan RETURNING",
+        weights: [.writer: 1, .soloist: 1, .peer: 1]
+    ) { client, step in
         var random = step.random
         try client.mustFail("RETURNING of a row that violates a foreign key") {
-            try client.service.access.writeWithoutTransaction { db in
+            try client.direct { db in
                 _ = try Returning.run(
                     "INSERT INTO child (owner, key, value) VALUES (?, ?, ?) RETURNING key",
                     [client.id, client.scale.keyCount + 2, "orphan"],

@@ -20,7 +20,9 @@ struct Generator {
         cards = Operation.deck(of: client.role)
     }
 
-    mutating func next() -> Step {
+    /// `nil` if the client's role has no operations.
+    mutating func next() -> Step? {
+        guard !cards.isEmpty else { return nil }
         if deck.isEmpty { deck = cards.shuffled(using: &random) }
         let operation = deck.removeLast()
         defer { number += 1 }

@@ -6,42 +6,49 @@ struct Planner {
     /// Every kind of round once, with every operation, and without kills.
     private let isTour: Bool
 
-    init(seed: UInt64, scale: Scale?, steps: Int) {
+    private let compositions: [Composition]
+
+    /// - Parameters:
+    ///   - scale: `nil` draws one.
+    ///   - isQuick: whether it draws no large ones.
+    ///   - composition: the only one; `nil` for all.
+    init(seed: UInt64, scale: Scale?, isQuick: Bool, steps: Int, composition: Composition?) {
         self.seed = seed
+        // The most are those in which most happens.
+        compositions = composition.map { [$0] } ?? Composition.allCases + [.queue, .pool, .queue, .pool]
         var random = Random(seed: seed, 3)
-        self.scale = scale ?? random.pick([.small, .small, .medium, .medium, .large])
+        self.scale = scale ?? random.pick(isQuick ? [.small, .medium] : [.small, .small, .medium, .medium, .large])
         self.steps = steps
         isTour = false
     }
 
     /// The tour.
-    init(tour seed: UInt64) {
+    init(tour seed: UInt64, composition: Composition?) {
         self.seed = seed
+        compositions = composition.map { [$0] } ?? Composition.allCases
         scale = .small
-        steps = Role.allCases.map { Operation.deck(of: $0).count }.max() ?? 0
+        steps = 0
         isTour = true
     }
 
-    static let tourRounds = ServiceKind.allCases.count
+    var tourRounds: Int { compositions.count }
 
     /// How the program is asked for again.
     var options: String { isTour ? "--tour" : "--steps \(steps)" }
 
     func round(_ number: Int, deadline: Double) -> RoundPlan {
         var random = Random(seed: seed, 4, number)
-        var clients: [ClientPlan] = []
-        for id in 1...random.int(1..<5) { clients.append(ClientPlan(id: id, role: .writer, steps: steps)) }
-        clients.append(ClientPlan(id: 10, role: .reader, steps: steps))
-        clients.append(ClientPlan(id: 11, role: .janitor, steps: isTour ? steps : steps / 2 + 1))
-        clients.append(ClientPlan(id: 12, role: .keeper, steps: steps / 5 + 1))
+        let composition = isTour ? compositions[number % compositions.count] : random.pick(compositions)
+        let processes = composition.processes(steps: steps, isTour: isTour, &random)
+        let total = processes[0].clients.reduce(0) { $0 + $1.steps }
         let kills = random.oneIn(3) && !isTour
         return RoundPlan(
             seed: seed,
             number: number,
             scale: scale,
-            service: ServiceKind.allCases[(number + (isTour ? 0 : random.int(0..<2))) % 2],
-            clients: clients,
-            killsAfter: kills ? random.int(1..<steps * clients.count) : nil,
+            composition: composition,
+            processes: processes,
+            killsAfter: kills ? random.int(1..<total) : nil,
             deadline: deadline
         )
     }

@@ -21,6 +21,11 @@ enum Acknowledgements {
         exit(1)
     }
 
+    static func fail(client: Int, _ text: String) -> Never {
+        write("failed \(client) 0 \(text)\n")
+        exit(1)
+    }
+
     private static let lock = Mutex(())
 
     private static func write(_ line: String) {

@@ -1,18 +1,25 @@
 import Foundation
 
-/// A process of this program, whose lines are read until it ends.
+/// Processes of this program, whose lines are read until all have ended.
 final class ChildProcess {
-    private let process = Process()
+    private let processes: [Process]
     private let output = Pipe()
     private var rest: [UInt8] = []
 
-    init(_ arguments: [String]) throws {
-        process.executableURL = URL(fileURLWithPath: "/proc/\(getpid())/exe").resolvingSymlinksInPath()
-        process.arguments = arguments
-        process.standardOutput = output
-        process.standardInput = FileHandle.nullDevice
-        try process.run()
-        // The end of the child is the end of the pipe.
+    /// - Parameter arguments: of each process.
+    init(_ arguments: [[String]]) throws {
+        processes = arguments.map { arguments in
+            let process = Process()
+            process.executableURL = URL(fileURLWithPath: "/proc/\(getpid())/exe").resolvingSymlinksInPath()
+            process.arguments = arguments
+            process.standardInput = FileHandle.nullDevice
+            return process
+        }
+        for process in processes {
+            process.standardOutput = output.fileHandleForWriting
+            try process.run()
+        }
+        // The end of the children is the end of the pipe.
         try output.fileHandleForWriting.close()
     }
 
@@ -27,7 +34,7 @@ final class ChildProcess {
             }
             var state = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
             guard poll(&state, 1, timeout * 1000) > 0 else {
-                kill(SIGABRT)
+                for process in processes { Foundation.kill(process.processIdentifier, SIGABRT) }
                 throw Violation("Nothing was acknowledged for \(timeout) s: something hangs.")
             }
             var buffer = [UInt8](repeating: 0, count: 1 << 16)
@@ -37,11 +44,14 @@ final class ChildProcess {
         }
     }
 
-    func kill(_ signal: Int32 = SIGKILL) { Foundation.kill(process.processIdentifier, signal) }
+    /// Kills the first process.
+    func kill() { Foundation.kill(processes[0].processIdentifier, SIGKILL) }
 
-    /// - Returns: 0, an exit status, or the negative number of a signal.
-    func wait() -> Int32 {
-        process.waitUntilExit()
-        return process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus
+    /// - Returns: of each 0, an exit status, or the negative number of a signal.
+    func wait() -> [Int32] {
+        processes.map { process in
+            process.waitUntilExit()
+            return process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus
+        }
     }
 }

@@ -3,13 +3,15 @@ import SealedDB
 import Synchronization
 
 /// Runs the program of one client on a thread of its own, and says after each step what became of it.
+///
+/// Unchecked: it belongs to that thread, which waits while a block of a step runs elsewhere.
 final class Client: @unchecked Sendable {
     let id: Int
     let station: Station
     private let plan: ClientPlan
-    /// Used by the thread of this client only; blocks of its steps run while it waits.
-    private var state: ClientState
+    private(set) var state: ClientState
     private var ids: [Int: Int] = [:]
+    private var ownDatabase: Database?
 
     init(_ plan: ClientPlan, station: Station, state: ClientState) {
         id = plan.id
@@ -18,8 +20,8 @@ final class Client: @unchecked Sendable {
         self.state = state
     }
 
-    var service: Service { station.service }
     var scale: Scale { station.plan.scale }
+    var place: Place { station.place }
 
     func run() {
         var generator = Generator(
@@ -29,7 +31,11 @@ final class Client: @unchecked Sendable {
             scale: scale,
             keyCount: Place.keyCount
         )
-        for _ in 0..<plan.steps where !station.isOver { perform(generator.next()) }
+        for _ in 0..<plan.steps where !station.isOver {
+            guard let step = generator.next() else { break }
+            perform(step)
+        }
+        closeDatabase()
     }
 
     private func perform(_ step: Step) {
@@ -42,13 +48,89 @@ final class Client: @unchecked Sendable {
             outcome = .nothing
         } catch is CancellationError {
             outcome = .nothing
-        } catch let error as DatabaseError where error.reason == .busy || error.reason == .interrupted {
+        } catch let error as DatabaseError where isExpected(error) {
+            outcome = .nothing
+        } catch let error as CommandFailure where isExpected(error) {
             outcome = .nothing
         } catch {
             Acknowledgements.fail(client: id, step: step, error)
         }
         if outcome == .done { state.apply(step, ids: ids) }
         Acknowledgements.say(client: id, step: step, outcome, ids: ids)
+    }
+
+    // MARK: What may fail
+
+    private func isExpected(_ error: DatabaseError) -> Bool {
+        switch error.reason {
+        case .busy, .interrupted: true
+        // Others change the key between the look at it and its use.
+        case .wrongKey: station.service == nil && station.plan.rotates
+        default: station.process.room != nil && Client.isFullDisk(error)
+        }
+    }
+
+    private func isExpected(_ error: CommandFailure) -> Bool {
+        error.status == CommandFailure.busy || error.status == CommandFailure.wrongKey && station.plan.rotates
+    }
+
+    static func isFullDisk(_ error: DatabaseError) -> Bool {
+        [.noSpace, .ioError, .cannotCreate].contains(error.reason) || error.code == 10 || error.code == 13
+    }
+
+    func mustFail(_ what: String, _ body: () throws -> Void) throws {
+        do {
+            try body()
+        } catch let error as DatabaseError where error.code == 19 {
+            return
+        }
+        throw Violation("\(what) was reported as done.")
+    }
+
+    // MARK: The store
+
+    var service: Service {
+        guard let service = station.service else { preconditionFailure("This process has no queue and no pool.") }
+        return service
+    }
+
+    /// The connection of a client that has one for itself.
+    func database() throws -> Database {
+        if let ownDatabase { return ownDatabase }
+        var ring = try KeyRing(activeID: "0", key: place.key(0))
+        for number in 1..<Place.keyCount { try ring.add(place.key(number), id: "\(number)") }
+        var configuration = Configuration(keyRing: ring)
+        configuration.busyTimeout = 20
+        configuration.createsFile = false
+        let database = Database(path: place.store, configuration: configuration)
+        try database.openVerified()
+        try database.executeUpdate("PRAGMA foreign_keys = ON", values: nil)
+        ownDatabase = database
+        return database
+    }
+
+    func closeDatabase() {
+        if let ownDatabase, !ownDatabase.close() {
+            Acknowledgements.fail(client: id, "close: \(ownDatabase.lastError())")
+        }
+        ownDatabase = nil
+    }
+
+    /// Without a transaction around it.
+    func direct<T>(_ body: (Database) throws -> T) throws -> T {
+        if let service = station.service { return try service.access.writeWithoutTransaction(body) }
+        return try body(database())
+    }
+
+    func write<T>(_ body: (Database) throws -> T) throws -> T {
+        if let service = station.service { return try service.access.write(body) }
+        let database = try database()
+        return try database.inTransaction { try body(database) }
+    }
+
+    func read<T>(_ body: (Database) throws -> T) throws -> T {
+        if let service = station.service { return try service.access.read(body) }
+        return try body(database())
     }
 
     // MARK: For operations
@@ -60,41 +142,6 @@ final class Client: @unchecked Sendable {
         try writer.tell(step)
         ids = writer.ids
         if step.ending == .failure { throw Unwanted() }
-    }
-
-    /// Compares the client's rows with what it knows.
-    func compare(on db: Database) throws {
-        for table in Table.fixed + (state.hasOwnTable ? [.own] : []) {
-            let expected = state.rows[table] ?? [:]
-            let rows = try db.executeQuery(
-                "SELECT key, value FROM \(table.name(for: id)) WHERE owner = ?",
-                values: [id]
-            )
-            defer { rows.close() }
-            var count = 0
-            while try rows.nextWithError() {
-                let key = rows.long(forColumnIndex: 0)
-                count += 1
-                let isSame = rows.withUnsafeBytes(forColumnIndex: 1) { bytes in
-                    expected[key].map { $0.firstDifference(from: bytes) == nil } ?? false
-                }
-                guard isSame == true else {
-                    throw Violation("\(table) \(key) of client \(id) is another within the service.")
-                }
-            }
-            guard count == expected.count else {
-                throw Violation("Client \(id) sees \(count) rows of \(table), and wrote \(expected.count).")
-            }
-        }
-    }
-
-    func mustFail(_ what: String, _ body: () throws -> Void) throws {
-        do {
-            try body()
-        } catch let error as DatabaseError where error.code == 19 {
-            return
-        }
-        throw Violation("\(what) was reported as done.")
     }
 
     /// Waits for a task on this client's thread.

@@ -5,17 +5,26 @@ import SealedDB
 struct Place: Sendable {
     let root: String
     static let keyCount = 4
+    /// Of the second store, which keeps it.
+    static let sideKey = 3
 
     var storeDirectory: String { root + "/store" }
     var store: String { storeDirectory + "/store.db" }
     var otherDirectory: String { root + "/other" }
     var planFile: String { root + "/plan.json" }
     var modelFile: String { root + "/model.json" }
+    /// A user's own file, whose name begins as those of unfinished copies do.
+    var usersBackup: String { storeDirectory + "/.store.db.sealdb-before-upgrade" }
+    var side: String { storeDirectory + "/side.db" }
+    /// For what is in the clear.
+    var openDirectory: String { root + "/open" }
+    /// Is there while a service has the store open.
+    var serviceFile: String { root + "/service" }
     func keyFile(_ number: Int) -> String { root + "/keys/key\(number)" }
 
     /// The directories, and keys that follow from the seed.
     func make(seed: UInt64) throws {
-        for directory in [storeDirectory, otherDirectory, root + "/keys"] {
+        for directory in [storeDirectory, otherDirectory, openDirectory, root + "/keys"] {
             try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         }
         for number in 0..<Place.keyCount {
@@ -29,9 +38,23 @@ struct Place: Sendable {
                 )
             else { throw Violation("Cannot write \(keyFile(number)).") }
         }
+        try Data("kept by its user".utf8).write(to: URL(fileURLWithPath: usersBackup))
     }
 
-    func key(_ number: Int) throws -> Key { try KeySource.keyFile(keyFile(number)).key() }
+    /// The number of the key that the store has, as far as this program's processes know. One that reads it while another
+    /// changes the key may come too late, as anybody may.
+    var currentKey: Int {
+        get { (try? String(contentsOfFile: root + "/current", encoding: .utf8)).flatMap { Int($0) } ?? 0 }
+        nonmutating set {
+            do {
+                try String(newValue).write(toFile: root + "/current", atomically: true, encoding: .utf8)
+            } catch {
+                fatalError("Cannot write \(root)/current: \(error)")
+            }
+        }
+    }
+
+    func key(_ number: Int) throws(DatabaseError) -> Key { try KeySource.keyFile(keyFile(number)).key() }
 
     /// As SQLCipher takes it.
     func keyLiteral(_ number: Int) throws -> String {

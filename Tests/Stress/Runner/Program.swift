@@ -23,18 +23,19 @@ struct Program {
         // What an earlier run of this seed has left.
         if FileManager.default.fileExists(atPath: place.root) { try FileManager.default.removeItem(atPath: place.root) }
         try place.make(seed: seed)
-        let preparation = try ChildProcess(["prepare", place.root])
-        guard preparation.wait() == 0 else { throw Violation("The store could not be made.") }
+        let preparation = try ChildProcess([["prepare", place.root]])
+        guard preparation.wait() == [0] else { throw Violation("The store could not be made.") }
         for number in 0..<rounds where Date().timeIntervalSince1970 < deadline {
             try round(planner.round(number, deadline: deadline))
         }
     }
 
     private mutating func round(_ plan: RoundPlan) throws {
-        recent = ["round \(plan.number): \(plan.service), \(plan.clients.count) clients, \(plan.scale)"]
+        recent = ["round \(plan.number): \(plan.composition), \(plan.clients.count) clients, \(plan.scale)"]
+        place.currentKey = model.keys[0]
         try JSONEncoder().encode(plan).write(to: URL(fileURLWithPath: place.planFile))
         try JSONEncoder().encode(model).write(to: URL(fileURLWithPath: place.modelFile))
-        let child = try ChildProcess(["work", place.root])
+        let child = try ChildProcess(plan.processes.indices.map { ["work", place.root, "\($0)"] })
         var programs = Dictionary(
             uniqueKeysWithValues: plan.clients.map { client in
                 (
@@ -68,14 +69,14 @@ struct Program {
                 report.count(step, outcome)
             }
         }
-        let status = child.wait()
-        let isKilled = status == -SIGKILL
-        guard status == 0 || isKilled && plan.killsAfter != nil else {
-            throw Violation("The process ended with \(status).")
+        let statuses = child.wait()
+        let isKilled = statuses[0] == -SIGKILL
+        guard statuses.allSatisfy({ $0 == 0 }) || isKilled && plan.killsAfter != nil else {
+            throw Violation("The processes ended with \(statuses).")
         }
         if isKilled {
             report.kills += 1
-            for client in plan.clients {
+            for client in plan.processes[0].clients {
                 guard let step = programs[client.id]?.next(), step.number < client.steps else { continue }
                 recent.append("client \(client.id): \(step) -> cut off")
                 model.apply(.doubt, of: step, by: client.id)

@@ -6,14 +6,19 @@ enum Service: Sendable {
     case queue(DatabaseQueue)
     case pool(DatabasePool)
 
-    init(_ kind: ServiceKind, path: String, key: Key) throws {
+    init(_ kind: ServiceKind, path: String, key: Key, setsForeignKeysBySQL: Bool) throws {
         var configuration = Configuration(key: key)
         configuration.busyTimeout = 20
         configuration.maximumReaderCount = 3
-        configuration.prepare = { db in try db.executeUpdate("PRAGMA foreign_keys = ON", values: nil) }
+        if !setsForeignKeysBySQL {
+            configuration.prepare = { db in try db.executeUpdate("PRAGMA foreign_keys = ON", values: nil) }
+        }
         switch kind {
         case .queue: self = .queue(try DatabaseQueue(path: path, configuration: configuration))
         case .pool: self = .pool(DatabasePool(path: path, configuration: configuration))
+        }
+        if setsForeignKeysBySQL {
+            try access.writeWithoutTransaction { db in try db.executeUpdate("PRAGMA foreign_keys = ON", values: nil) }
         }
     }
 

@@ -4,14 +4,26 @@ import Synchronization
 /// Runs programs, one after the other or several at once, until the time is over or one of them fails.
 final class Session: Sendable {
     private let scale: Scale?
+    private let composition: Composition?
+    private let isQuick: Bool
     private let steps: Int
     private let rounds: Int
     private let root: String
     private let deadline: Double
     private let total = Mutex(Report())
 
-    init(scale: Scale?, steps: Int, rounds: Int, root: String, deadline: Double) {
+    init(
+        scale: Scale?,
+        isQuick: Bool,
+        composition: Composition?,
+        steps: Int,
+        rounds: Int,
+        root: String,
+        deadline: Double
+    ) {
         self.scale = scale
+        self.isQuick = isQuick
+        self.composition = composition
         self.steps = steps
         self.rounds = rounds
         self.root = root
@@ -45,11 +57,16 @@ final class Session: Sendable {
     }
 
     func runProgram(seed: UInt64) {
-        runProgram(Planner(seed: seed, scale: scale, steps: steps), rounds: rounds, deadline: deadline)
+        runProgram(
+            Planner(seed: seed, scale: scale, isQuick: isQuick, steps: steps, composition: composition),
+            rounds: rounds,
+            deadline: deadline
+        )
     }
 
     func runTour(seed: UInt64) {
-        runProgram(Planner(tour: seed), rounds: Planner.tourRounds, deadline: Date().timeIntervalSince1970 + 1e6)
+        let planner = Planner(tour: seed, composition: composition)
+        runProgram(planner, rounds: planner.tourRounds, deadline: Date().timeIntervalSince1970 + 1e6)
     }
 
     private func runProgram(_ planner: Planner, rounds: Int, deadline: Double) {

@@ -1,24 +1,25 @@
 import Foundation
 import SealedDB
-import Synchronization
 
 /// What the clients of a process share.
 final class Station: Sendable {
     let place: Place
     let plan: RoundPlan
-    let service: Service
-    private let key: Mutex<Int>
+    let process: ProcessPlan
+    let service: Service?
 
-    init(place: Place, plan: RoundPlan, model: StoreModel) throws {
+    init(place: Place, plan: RoundPlan, process: ProcessPlan) throws {
         self.place = place
         self.plan = plan
-        key = Mutex(model.keys[0])
-        service = try Service(plan.service, path: place.store, key: place.key(model.keys[0]))
-    }
-
-    var currentKey: Int {
-        get { key.withLock { $0 } }
-        set { key.withLock { $0 = newValue } }
+        self.process = process
+        service = try process.service.map { kind in
+            try Service(
+                kind,
+                path: place.store,
+                key: place.key(place.currentKey),
+                setsForeignKeysBySQL: plan.number % 2 == 1
+            )
+        }
     }
 
     var isOver: Bool { Date().timeIntervalSince1970 > plan.deadline }

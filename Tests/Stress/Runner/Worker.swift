@@ -5,19 +5,30 @@ import SealedDB
 enum Worker {
     /// Makes the tables.
     static func prepare(_ place: Place) throws {
-        let service = try Service(.queue, path: place.store, key: place.key(0))
-        try service.access.write { db in
-            guard db.executeStatements(Table.schema) else { throw db.lastError() }
+        for (path, key, schema) in [(place.store, 0, Table.schema), (place.side, Place.sideKey, Table.sideSchema)] {
+            let queue = try DatabaseQueue(path: path, configuration: Configuration(key: place.key(key)))
+            try queue.write { db in
+                guard db.executeStatements(schema) else { throw db.lastError() }
+            }
+            queue.close()
         }
     }
 
-    static func run(_ place: Place) async throws {
+    static func run(_ place: Place, process: Int) async throws {
         let decoder = JSONDecoder()
         let plan = try decoder.decode(RoundPlan.self, from: Data(contentsOf: URL(fileURLWithPath: place.planFile)))
         let model = try decoder.decode(StoreModel.self, from: Data(contentsOf: URL(fileURLWithPath: place.modelFile)))
-        let station = try Station(place: place, plan: plan, model: model)
+        let processPlan = plan.processes[process]
+        if let room = processPlan.room { try limitFiles(of: place, room: room) }
+        let station: Station
+        do {
+            station = try Station(place: place, plan: plan, process: processPlan)
+        } catch let error as DatabaseError where processPlan.room != nil && Client.isFullDisk(error) {
+            return
+        }
+        if station.service != nil { try Data().write(to: URL(fileURLWithPath: place.serviceFile)) }
         await withTaskGroup(of: Void.self) { group in
-            for clientPlan in plan.clients {
+            for clientPlan in processPlan.clients {
                 let client = Client(clientPlan, station: station, state: model.clients[clientPlan.id] ?? ClientState())
                 group.addTask {
                     await withCheckedContinuation { continuation in
@@ -29,6 +40,19 @@ enum Worker {
                 }
             }
         }
-        await station.service.access.shutDown()
+        if let service = station.service {
+            try FileManager.default.removeItem(atPath: place.serviceFile)
+            await service.access.shutDown()
+        }
+    }
+
+    /// Lets no file of this process grow beyond the store's size and the room.
+    private static func limitFiles(of place: Place, room: Int) throws {
+        let size = try FileManager.default.attributesOfItem(atPath: place.store)[.size] as? Int ?? 0
+        var limit = rlimit(rlim_cur: rlim_t(size + room), rlim_max: rlim_t(size + room))
+        signal(SIGXFSZ, SIG_IGN)
+        guard setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0 else {
+            throw Violation("The size of files cannot be limited.")
+        }
     }
 }

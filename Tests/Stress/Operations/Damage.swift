@@ -1,0 +1,73 @@
+import Foundation
+import RawStore
+import SealedDB
+
+/// A copy with some bytes changed: what is read of it is what was written, or an error.
+enum Damage {
+    static let all: [Operation] = [
+        Operation(name: "damage, and read", weights: [.soloist: 2, .custodian: 2]) { client, step in
+            try onDamagedCopy(client, step) { path in
+                let db = Database(path: path, configuration: Configuration(key: try client.currentKey))
+                try db.openVerified()
+                for table in Table.fixed {
+                    do {
+                        try Comparison(owner: client.id, state: client.state).run(on: db, [table])
+                    } catch let error as DatabaseError where error.reason == .damaged {
+                        continue
+                    }
+                }
+            }
+        },
+        Operation(name: "damage, and back up", weights: [.custodian: 2]) { client, step in
+            try onDamagedCopy(client, step) { path in
+                let backup = path + ".backup"
+                defer { _ = unlink(backup) }
+                let outcome = try Command.outcome(
+                    of: [
+                        Command.sealdb, "backup", path, backup, "--key-file",
+                        client.place.keyFile(client.place.currentKey),
+                    ]
+                )
+                if outcome.status == 0 { try requireSame(client, backup, client.place.currentKey) }
+            }
+        },
+        Operation(name: "damage, and rotate", weights: [.custodian: 2]) { client, step in
+            try onDamagedCopy(client, step) { path in
+                let new = (client.place.currentKey + 1) % Place.keyCount
+                let outcome = try Command.outcome(
+                    of: [
+                        Command.sealdb, "rotate", path, "--key-file", client.place.keyFile(client.place.currentKey),
+                        "--new-key-file", client.place.keyFile(new),
+                    ]
+                )
+                if outcome.status == 0 { try requireSame(client, path, new) }
+            }
+        },
+    ]
+
+    private static func requireSame(_ client: Client, _ path: String, _ key: Int) throws {
+        let copy = try RawConnection(path, key: client.place.keyLiteral(key))
+        if let difference = try ContentCheck(connection: copy).difference(of: client.id, from: client.state) {
+            throw Violation("What was copied from a damaged store with success: \(difference)")
+        }
+    }
+
+    /// Errors are what is wanted.
+    private static func onDamagedCopy(_ client: Client, _ step: Step, _ body: (String) throws -> Void) throws {
+        let path = "\(client.place.otherDirectory)/damaged-\(client.id).db"
+        defer { for ending in ["", "-wal", "-shm", "-journal"] { _ = unlink(path + ending) } }
+        _ = try StoreBackup(path: client.place.store, key: client.currentKey, to: path).run()
+        var random = step.random
+        let size = try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0
+        let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+        for _ in 0..<random.int(1..<4) {
+            let position = random.int(0..<size)
+            try file.seek(toOffset: UInt64(position))
+            guard let byte = try file.read(upToCount: 1)?.first else { continue }
+            try file.seek(toOffset: UInt64(position))
+            try file.write(contentsOf: Data([byte ^ UInt8(random.int(1..<256))]))
+        }
+        try file.close()
+        do { try body(path) } catch is DatabaseError {}
+    }
+}

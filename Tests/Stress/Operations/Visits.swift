@@ -1,0 +1,109 @@
+import Foundation
+import SealedDB
+
+/// What others do with a store that a service uses: by the command, and by SQLCipher's own shell.
+enum Visits {
+    static let all: [Operation] = [
+        Operation(name: "sealdb exec", weights: [.visitor: 2, .custodian: 1], isLedgered: true) { random, scale in
+            [Plans.put(random.pick([.note, .pair]), &random, scale)]
+        } run: { client, step in
+            try client.sealdb(["exec", client.place.store, sql(of: step, client), "--lock-wait", "10"])
+        },
+        Operation(name: "sealdb query", weights: [.visitor: 1, .custodian: 1]) { client, _ in
+            let text = try client.sealdb([
+                "query", client.place.store, "SELECT count(*) FROM note WHERE owner = ?", "\(client.id)", "--format",
+                "csv",
+                "--lock-wait", "10",
+            ])
+            let count = client.state.count(.note)
+            guard text.split(whereSeparator: \.isNewline).last.map(String.init) == "\(count)" else {
+                throw Violation("sealdb query prints \(text) where \(count) rows are.")
+            }
+        },
+        Operation(name: "sealdb backup", weights: [.visitor: 1, .custodian: 1]) { client, step in
+            try Copies.copied(client, step, isUnderOwnKey: true) { path, _ in
+                try client.sealdb(["backup", client.place.store, path, "--lock-wait", "10"])
+            }
+        },
+        Operation(name: "sealdb verify", weights: [.visitor: 1, .custodian: 1]) { client, _ in
+            try client.sealdb(["verify", "--deep", client.place.store])
+        },
+        Operation(name: "sealdb info", weights: [.visitor: 1, .custodian: 1]) { client, _ in
+            try client.sealdb(["info", client.place.store])
+        },
+        Operation(name: "wrong key", weights: [.visitor: 1, .custodian: 1]) { client, _ in
+            let wrong = (client.place.currentKey + 1) % Place.keyCount
+            for arguments in [["exec", client.place.store, "DELETE FROM note"], ["verify", client.place.store]] {
+                let outcome = try Command.outcome(
+                    of: [Command.sealdb] + arguments + ["--key-file", client.place.keyFile(wrong)]
+                )
+                if outcome.status == 0, !client.station.plan.rotates { throw Violation("Another key opens the store.") }
+                if outcome.status == 0 { throw CommandFailure(status: CommandFailure.wrongKey, text: outcome.text) }
+            }
+        },
+        Operation(name: "rotation from outside", weights: [.visitor: 1], changesKey: true) { client, step in
+            guard let number = step.newKey, number != client.place.currentKey else { return }
+            try client.sealdb([
+                "rotate", client.place.store, "--new-key-file", client.place.keyFile(number), "--lock-wait", "0.1",
+            ])
+            // A service that was killed, or that has ended its work, has the store no more.
+            guard client.station.plan.killsAfter != nil || access(client.place.serviceFile, F_OK) != 0 else {
+                throw Violation("sealdb rotate took the store from under a service.")
+            }
+            client.place.currentKey = number
+        },
+        Operation(name: "stock shell", weights: [.visitor: 3, .custodian: 1], isLedgered: true) { random, scale in
+            [Plans.put(random.pick([.note, .pair]), &random, scale)]
+        } run: { client, step in
+            try client.shell("BEGIN IMMEDIATE; \(sql(of: step, client)); COMMIT; SELECT 'done';") { text in
+                guard text.hasSuffix("done\n") else { throw Violation("The stock shell says \(text).") }
+            }
+        },
+        Operation(name: "stock shell reads", weights: [.visitor: 1, .custodian: 1]) { client, _ in
+            try client.shell("SELECT count(*) FROM pair WHERE owner = \(client.id);") { text in
+                guard text == "\(client.state.count(.pair))\n" else {
+                    throw Violation("The stock shell reads \(text).")
+                }
+            }
+        },
+    ]
+
+    /// The step's changes and its line in the ledger.
+    private static func sql(of step: Step, _ client: Client) -> String {
+        let owner = client.id
+        let rows = step.changes.map { change -> String in
+            guard case .put(let table, let key, let value) = change else { return "" }
+            let literal =
+                value.isBlob ? "x'" + value.bytes.map { String(format: "%02x", $0) }.joined() + "'" : "'\(value.text)'"
+            return "REPLACE INTO \(table) (owner, key, value) VALUES (\(owner), \(key), \(literal)); "
+        }
+        return rows.joined() + """
+            REPLACE INTO ledger VALUES (\(owner), \(step.id),
+                (SELECT count(*) FROM note WHERE owner = \(owner)), (SELECT count(*) FROM pair WHERE owner = \(owner)))
+            """
+    }
+}
+
+extension Client {
+    /// With the key that the store has.
+    @discardableResult
+    func sealdb(_ arguments: [String]) throws -> String {
+        try Command.run([Command.sealdb] + arguments + ["--key-file", place.keyFile(place.currentKey)])
+    }
+
+    /// With the key that the store has. SQLCipher's word for a wrong key, or a lock that others have, becomes that of
+    /// the command.
+    func shell(_ sql: String, _ check: (String) throws -> Void) throws {
+        do {
+            try check(Command.shell(place.store, key: place.keyLiteral(place.currentKey), sql))
+        } catch let failure as CommandFailure {
+            if failure.text.contains("file is not a database") {
+                throw CommandFailure(status: CommandFailure.wrongKey, text: failure.text)
+            }
+            if failure.text.contains("database is locked") {
+                throw CommandFailure(status: CommandFailure.busy, text: failure.text)
+            }
+            throw failure
+        }
+    }
+}
