@@ -339,8 +339,8 @@ struct TaskCallTests {
                 }
             }
             await waiting(access, atLeast: 10_000)
-            // Tests in parallel have threads of their own.
-            #expect(threadCount() < before + 100)
+            // Other tests have threads of their own meanwhile, by the hundred; ten thousand would show.
+            #expect(threadCount() < before + 1000)
             release.open()
             return try await group.reduce(0, +)
         }
