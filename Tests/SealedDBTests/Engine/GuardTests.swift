@@ -4,7 +4,7 @@ import Testing
 @testable import SealedDB
 
 /// SQL that would let plaintext or a key out, or spoil the store, is refused before SQLCipher sees it.
-@Suite(.enabled(if: isEncrypting, "needs a codec"))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
 struct GuardTests {
     private let directory: TemporaryDirectory
 

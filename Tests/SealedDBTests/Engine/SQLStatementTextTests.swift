@@ -2,6 +2,7 @@ import Testing
 
 @testable import SealedDB
 
+@Suite(.hangLimit)
 struct SQLStatementTextTests {
     private func statements(_ sql: String) -> [SQLStatementText] {
         Array(sql.utf8).withUnsafeBufferPointer { bytes in
