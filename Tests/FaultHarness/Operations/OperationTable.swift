@@ -74,7 +74,7 @@ enum OperationTable {
             ],
             saysAfter: [
                 "The store now has the new contents and key", "The store has the new key", "It has the new key",
-                "stores have their new key",
+                "1 of 1 stores have their new key",
             ],
             temporaries: [".db.sealdb-", ".log.sealdb-"]
         )
