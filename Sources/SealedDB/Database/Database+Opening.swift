@@ -124,6 +124,7 @@ extension Database {
 
     private func configure(_ connection: Connection, flags: Int32) throws(DatabaseError) {
         connection.setCacheCapacity(configuration.statementCacheCapacity)
+        try connection.holdChanges()
         let mayBeKeyedLater = try mayBeKeyedLater(connection)
         if !mayBeKeyedLater { try applySettings(to: connection, flags: flags) }
         try additions.install(on: connection, mayBeKeyedLater: mayBeKeyedLater)

@@ -48,6 +48,7 @@ extension Connection {
         }
         // Pragmas act when they are prepared.
         if text.pragma == "defer_foreign_keys" { mayDeferForeignKeys = true }
+        if text.pragma == "cache_size" { statementGuard.heldChanges.cacheSize = nil }
         let prepared = PreparedStatement(pointer, text: text, facts: facts)
         prepared.targets = targets
         let length = tail.flatMap { tail in first.map { tail - $0 } } ?? piece.count

@@ -12,7 +12,11 @@ final class PreparedStatement {
     let isSecret: Bool
     /// Whether it begins or ends a transaction.
     let controlsTransaction: Bool
+    /// Whether it opens or ends a savepoint, or undoes what was done since.
+    let controlsSavepoint: Bool
     let attachesFile: Bool
+    /// Whether nothing is to be done when it is done.
+    let endsPlainly: Bool
     /// Whether it leaves the database file as it is. https://www.sqlite.org/c3ref/stmt_readonly.html
     let isReadOnly: Bool
     let parameterCount: Int32
@@ -41,7 +45,9 @@ final class PreparedStatement {
         kind = StatementKind(text, facts)
         isSecret = text.isSecret
         controlsTransaction = facts.contains(.transaction) && !text.isExplained
+        controlsSavepoint = facts.contains(.savepoint) && !text.isExplained
         attachesFile = facts.contains(.attach) && !text.isExplained
+        endsPlainly = kind == .reusable && !controlsTransaction
         isReadOnly = pointer.map { sqlite3_stmt_readonly($0) != 0 } ?? true
         parameterCount = pointer.map { sqlite3_bind_parameter_count($0) } ?? 0
         // What is bound to a statement that is used once may be a key: SQLite's own copy goes with the statement.

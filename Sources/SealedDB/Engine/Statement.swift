@@ -152,8 +152,9 @@ public final class Statement {
             if rowWidth > 0 { rowNumber &+= 1 } else { stepped(pointer) }
             return true
         }
-        if code == SQLITE_DONE, !isClosing, kind != .schemaChange {
+        if code == SQLITE_DONE, !isClosing, prepared.endsPlainly {
             rowWidth = 0
+            if !isReadOnly { try connection.hasWritten() }
             return false
         }
         return try ended(code)
@@ -178,7 +179,14 @@ public final class Statement {
         if let error { throw connection.supervision?.explain(error) ?? error }
         guard code == SQLITE_DONE else { throw .statementClosed }
         if kind == .schemaChange { connection.clearCache() }
-        if prepared.attachesFile { try connection.requireSealedAttachments() }
+        if prepared.controlsTransaction || prepared.controlsSavepoint {
+            connection.noteBoundary(isSavepoint: prepared.controlsSavepoint)
+        }
+        if prepared.attachesFile {
+            try connection.holdChangesOfAttachedFiles()
+            try connection.requireSealedAttachments()
+        }
+        if !isReadOnly { try connection.writeHeldChanges() }
         return false
     }
 

@@ -6,6 +6,7 @@ final class StatementGuard {
     var rules: GuardRules?
     /// While the library itself sets what SQL may not.
     var isSuspended = false
+    var heldChanges = HeldChanges()
     /// Whether a key may have come by SQL since the rules were looked at.
     var hasKeyFromSQL = false
     /// Why the statement that is being compiled was refused; until it is met as a result code.
@@ -42,9 +43,10 @@ final class StatementGuard {
         switch action {
         case SQLITE_PRAGMA:
             guard let first else { return false }
-            let name = String(cString: first)
+            let (name, value) = (String(cString: first), second.map { String(cString: $0) })
             reason =
-                misreading(ofPragma: name) ?? rules?.refusal(ofPragma: name, value: second.map { String(cString: $0) })
+                misreading(ofPragma: name) ?? rules?.refusal(ofPragma: name, value: value)
+                ?? heldChanges.refusal(ofPragma: name, value: value)
         case SQLITE_ATTACH:
             reason = misreadingOfAttach ?? rules?.refusal(ofAttached: first.map { String(cString: $0) })
         default: return false

@@ -10,6 +10,7 @@ struct StatementFacts: OptionSet {
     static let schema = StatementFacts(rawValue: 2)
     static let attach = StatementFacts(rawValue: 4)
     static let pragma = StatementFacts(rawValue: 8)
+    static let savepoint = StatementFacts(rawValue: 16)
 
     init(rawValue: UInt8) { self.rawValue = rawValue }
 
@@ -17,6 +18,7 @@ struct StatementFacts: OptionSet {
         switch action {
         case SQLITE_READ, SQLITE_SELECT, SQLITE_FUNCTION, SQLITE_INSERT, SQLITE_UPDATE, SQLITE_DELETE: self = []
         case SQLITE_TRANSACTION: self = .transaction
+        case SQLITE_SAVEPOINT: self = .savepoint
         case SQLITE_PRAGMA: self = .pragma
         case SQLITE_ATTACH: self = [.attach, .schema]
         case SQLITE_DETACH, SQLITE_ALTER_TABLE, SQLITE_CREATE_VTABLE, SQLITE_DROP_VTABLE,
