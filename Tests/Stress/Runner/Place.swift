@@ -41,6 +41,15 @@ struct Place: Sendable {
         try Data("kept by its user".utf8).write(to: URL(fileURLWithPath: usersBackup))
     }
 
+    /// Copies the store as it was left, because looking at it recovers it. Only what is quickly copied.
+    func keepState() throws {
+        let copy = root + "/before-the-check"
+        if FileManager.default.fileExists(atPath: copy) { try FileManager.default.removeItem(atPath: copy) }
+        let size = try FileManager.default.attributesOfItem(atPath: store)[.size] as? Int ?? 0
+        guard size < 1 << 26 else { return }
+        try FileManager.default.copyItem(atPath: storeDirectory, toPath: copy)
+    }
+
     /// The number of the key that the store has, as far as this program's processes know. One that reads it while another
     /// changes the key may come too late, as anybody may.
     var currentKey: Int {

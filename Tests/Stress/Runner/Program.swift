@@ -83,6 +83,7 @@ struct Program {
             }
         }
         report.rounds += 1
+        if isKilled { try place.keepState() }
         try StoreCheck(place: place, isAfterKill: isKilled).run(&model)
     }
 }
