@@ -5,7 +5,15 @@ extension StoreOpening {
     /// - Throws: ``DatabaseError/Reason/busy`` if the store is written to again and again.
     func look<T>(_ body: (Connection) throws(DatabaseError) -> T) throws(DatabaseError) -> T {
         for _ in 0..<5 {
-            let connection = try forLooking.open()
+            let marks = path.map { StoreView.marks(of: $0) }
+            let connection: Connection
+            do throws(DatabaseError) {
+                connection = try forLooking.open()
+            } catch {
+                // File and log were perhaps not of the same moment.
+                guard let path, marks != StoreView.marks(of: path) else { throw error }
+                continue
+            }
             let result: Result<T, DatabaseError>
             do throws(DatabaseError) {
                 result = .success(try body(connection))

@@ -28,7 +28,7 @@ final class StoreView {
         let timeout = view.isOnReadOnlyMedium ? nil : opening.busyTimeout
         let file = try FileView(path: resolved, lockTimeout: timeout) {
             [unowned view] hasWriter throws(DatabaseError) in
-            view.marks = Mark.all(resolved)
+            view.marks = StoreView.marks(of: resolved)
             return try StoreView.overlay(resolved, hasWriter: hasWriter, readsLog: readsLog)
         }
         view.file = file
@@ -102,14 +102,14 @@ final class StoreView {
     // MARK: Changes
 
     /// What of a file changes when it is written to.
-    private struct Mark: Equatable {
-        let device: dev_t
-        let inode: ino_t
-        let size: off_t
-        let seconds: Int
-        let nanoseconds: Int
+    struct Mark: Equatable {
+        private let device: dev_t
+        private let inode: ino_t
+        private let size: off_t
+        private let seconds: Int
+        private let nanoseconds: Int
 
-        init(_ path: String) {
+        fileprivate init(_ path: String) {
             var status = stat()
             // One that is not there has all zeros.
             if stat(path, &status) != 0 { status = stat() }
@@ -119,10 +119,11 @@ final class StoreView {
             seconds = status.st_mtim.tv_sec
             nanoseconds = status.st_mtim.tv_nsec
         }
-
-        static func all(_ path: String) -> [Mark] { [Mark(path), Mark(path + "-wal")] }
     }
 
+    /// Of the file and its log.
+    static func marks(of path: String) -> [Mark] { [Mark(path), Mark(path + "-wal")] }
+
     /// Whether the store is as it was when the look began. Where it could not have been written to that is not asked.
-    func isStill() -> Bool { reader != nil || isOnReadOnlyMedium || marks == Mark.all(path) }
+    func isStill() -> Bool { reader != nil || isOnReadOnlyMedium || marks == StoreView.marks(of: path) }
 }

@@ -125,4 +125,39 @@ struct IntegrityReportTests {
         #expect(!report.isSound && report.damagedPages.isEmpty)
         #expect(report.structureProblems == ["the file ends with 100 bytes that are no whole page"])
     }
+
+    /// File and log are exchanged while it looks for them.
+    @Test func aStoreWhoseKeyIsRotatedMeanwhile() async throws {
+        var configuration = Configuration(key: try .testing(1))
+        configuration.journalMode = .wal
+        let queue = try DatabaseQueue(path: directory.file("db"), configuration: configuration)
+        defer { queue.close() }
+        try await queue.write { db in try db.fill(rows: 100) }
+        let isOver = StopFlag()
+        let rotation = Task {
+            defer { isOver.set() }
+            for number in 0..<40 {
+                do {
+                    try await queue.rotateKey(to: .testing(UInt8(2 - number % 2)))
+                } catch let error as DatabaseError where error.reason == .busy {
+                    // Whoever looks has the file open.
+                }
+                try await queue.write { db in try db.executeUpdate("DELETE FROM t WHERE id = ?", values: [number]) }
+            }
+        }
+        var soundCount = 0
+        while !isOver.isSet {
+            for byte: UInt8 in [1, 2] {
+                do {
+                    let report = try IntegrityReport.verify(path: directory.file("db"), key: .testing(byte))
+                    #expect(report.isSound, "\(report)")
+                    soundCount += 1
+                } catch {
+                    #expect([.wrongKey, .busy].contains(error.reason), "\(error)")
+                }
+            }
+        }
+        try await rotation.value
+        #expect(soundCount > 0)
+    }
 }
