@@ -18,7 +18,8 @@ public import Foundation
 ///   lost together with its own: no outcome leaves the call before the commit.
 /// - Where a statement makes SQLite roll the whole transaction back (`ON CONFLICT ROLLBACK`, a full disk, `interrupt()`, a
 ///   statement's time-out), the blocks before it in the shared transaction fail too, with an error that says so.
-/// - `alone` keeps a block out of shared transactions: for one that takes long, or may roll back in such a way.
+/// - `alone` keeps a block out of shared transactions: for one that takes long, or may roll back in such a way, or changes
+///   much: what a transaction with savepoints changes stays in memory until it ends.
 /// - A block in which a call failed and nobody looked at the failure is undone as if it had thrown
 ///   (``Configuration/failsBlocksAfterIgnoredErrors``).
 /// - Within a block transactions can be neither begun nor ended; savepoints can. `PRAGMA defer_foreign_keys` ends with the
