@@ -28,6 +28,8 @@ struct InPlaceRekey {
             try connection.run("BEGIN EXCLUSIVE")
             // Who is not told of by the kernel meets pages under another key, and cannot write.
             try FileUsers.requireNobodyElse(connection.mainFilePath ?? "", ignoresUnseen: true)
+            // From here on it may be the only one.
+            try newKey.confirm()
         } catch {
             connection.close()
             throw error.adding(context: "The store is unchanged under the old key")

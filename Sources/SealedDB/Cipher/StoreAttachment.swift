@@ -31,6 +31,7 @@ struct StoreAttachment {
         // Nobody replaces the file from here on.
         let lock = try usageLock()
         let start = try check()
+        if start.isEmpty, isFile, let key { try confirm(key) }
         if key != nil { try connection.guardKeyFromAPI() }
         do throws(DatabaseError) {
             try connection.unguarded { () throws(DatabaseError) in try runAttach(start) }
@@ -55,6 +56,15 @@ struct StoreAttachment {
                 connection.close()
             }
             throw error
+        }
+    }
+
+    /// Of a new store.
+    private func confirm(_ key: Key) throws(DatabaseError) {
+        do throws(DatabaseError) {
+            try key.confirm()
+        } catch {
+            throw error.adding(context: "Nothing was attached, and nothing written to \(path), which is a new store")
         }
     }
 

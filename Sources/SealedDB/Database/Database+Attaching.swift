@@ -33,10 +33,7 @@ extension Database {
     /// - Throws: ``DatabaseError`` if there is none of that name, or a statement or transaction still uses it.
     public func detach(_ schema: String) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in
-            let connection = try openConnection()
-            try connection.run("DETACH \(schema.quotedIdentifier)")
-            connection.usageLocks.removeValue(forKey: schema.lowercased())?.release()
-            connection.plaintextSchemas.remove(schema.lowercased())
+            try openConnection().run("DETACH \(schema.quotedIdentifier)")
         }
     }
 }

@@ -14,7 +14,8 @@ final class PreparedStatement {
     let controlsTransaction: Bool
     /// Whether it opens or ends a savepoint, or undoes what was done since.
     let controlsSavepoint: Bool
-    let attachesFile: Bool
+    /// Whether it attaches or detaches a file.
+    let changesAttachments: Bool
     /// Whether nothing is to be done when it is done.
     let endsPlainly: Bool
     /// Whether it leaves the database file as it is. https://www.sqlite.org/c3ref/stmt_readonly.html
@@ -46,7 +47,7 @@ final class PreparedStatement {
         isSecret = text.isSecret
         controlsTransaction = facts.contains(.transaction) && !text.isExplained
         controlsSavepoint = facts.contains(.savepoint) && !text.isExplained
-        attachesFile = facts.contains(.attach) && !text.isExplained
+        changesAttachments = facts.contains(.attach) && !text.isExplained
         endsPlainly = kind == .reusable && !controlsTransaction
         isReadOnly = pointer.map { sqlite3_stmt_readonly($0) != 0 } ?? true
         parameterCount = pointer.map { sqlite3_bind_parameter_count($0) } ?? 0

@@ -182,7 +182,9 @@ public final class Statement {
         if prepared.controlsTransaction || prepared.controlsSavepoint {
             connection.noteBoundary(isSavepoint: prepared.controlsSavepoint)
         }
-        if prepared.attachesFile {
+        // Else it is the guard that detaches a file.
+        if prepared.changesAttachments, connection.statementGuard.unsafeSchema == nil {
+            try connection.forgetDetachedFiles()
             try connection.holdChangesOfAttachedFiles()
             try connection.requireSealedAttachments()
         }

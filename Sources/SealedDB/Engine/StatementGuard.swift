@@ -164,6 +164,19 @@ extension Connection {
         }
     }
 
+    /// After files may have been detached by SQL: what was true of one is not true of the next that gets its name.
+    func forgetDetachedFiles() throws(DatabaseError) {
+        guard !plaintextSchemas.isEmpty || usageLocks.count > 1 else { return }
+        let schemas = try trusted { () throws(DatabaseError) in
+            Set(try texts("SELECT lower(name) FROM pragma_database_list"))
+        }
+        plaintextSchemas.formIntersection(schemas)
+        for (schema, lock) in usageLocks where !schemas.contains(schema) {
+            lock.release()
+            usageLocks[schema] = nil
+        }
+    }
+
     /// Before anything is compiled: nothing is written to a file that should not be there.
     func requireSafeSchemas(_ text: SQLStatementText) throws(DatabaseError) {
         guard let schema = statementGuard.unsafeSchema, !["rollback", "detach"].contains(text.verb ?? ""),

@@ -107,6 +107,33 @@ struct KeyConfirmationTests {
         #expect(try store.integers("SELECT count(*) FROM t") == [40])
     }
 
+    @Test func aKeyFileThatIsReplacedBeforeRekeyingInPlace() throws {
+        try prepare(.rotation)
+        let key = try KeySource.keyFile(directory.file("key")).key()
+        try directory.write("key", keyText(3))
+        let opening = StoreOpening(path: directory.file("db"), key: try .testing(1))
+        let rekey = InPlaceRekey(opening: opening, newKey: key)
+        let error = try #require(throws: DatabaseError.self) { try rekey.run() }
+        #expect(error.reason == .keySourceFailed)
+        #expect(error.message.contains("unchanged under the old key"))
+        try expectUnchanged(.rotation, "rekeying in place")
+    }
+
+    @Test func aKeyFileThatIsReplacedBeforeANewStoreIsAttached() throws {
+        try prepare(.rotation)
+        let key = try KeySource.keyFile(directory.file("key")).key()
+        let database = try Database.testing(directory.file("db"))
+        defer { database.close() }
+        try directory.write("key", keyText(3))
+        // One that is there is proved by its pages.
+        try database.attach(directory.file("copy"), as: "copy", key: key)
+        let error = try #require(throws: DatabaseError.self) {
+            try database.attach(directory.file("side"), as: "side", key: key)
+        }
+        #expect(error.reason == .keySourceFailed)
+        #expect(!directory.namesOfFiles.contains("side"))
+    }
+
     // MARK: Files
 
     @Test(arguments: Operation.allCases)

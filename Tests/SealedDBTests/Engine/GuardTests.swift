@@ -158,6 +158,14 @@ struct GuardTests {
             database.executeStatements("ATTACH '\(directory.file("other"))' AS o; CREATE TABLE o.t AS SELECT * FROM t")
         )
         #expect(try database.integers("SELECT count(*) FROM plain.t") == [1])
+
+        // That holds for the file, and not for another one under its name.
+        #expect(database.executeStatements("DETACH plain"))
+        #expect(connection.plaintextSchemas.isEmpty)
+        try connection.unguarded { () throws(DatabaseError) in
+            try connection.run(attach.replacingOccurrences(of: " p ", with: " plain "))
+        }
+        #expect(throws: DatabaseError.self) { try connection.requireSealedAttachments() }
     }
 
     /// SQLite has the last word about what a statement is.

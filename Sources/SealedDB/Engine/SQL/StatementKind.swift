@@ -8,6 +8,7 @@ struct StatementFacts: OptionSet {
     static let transaction = StatementFacts(rawValue: 1)
     /// Changes the schema of a database, or which databases there are.
     static let schema = StatementFacts(rawValue: 2)
+    /// Attaches or detaches a file.
     static let attach = StatementFacts(rawValue: 4)
     static let pragma = StatementFacts(rawValue: 8)
     static let savepoint = StatementFacts(rawValue: 16)
@@ -20,8 +21,8 @@ struct StatementFacts: OptionSet {
         case SQLITE_TRANSACTION: self = .transaction
         case SQLITE_SAVEPOINT: self = .savepoint
         case SQLITE_PRAGMA: self = .pragma
-        case SQLITE_ATTACH: self = [.attach, .schema]
-        case SQLITE_DETACH, SQLITE_ALTER_TABLE, SQLITE_CREATE_VTABLE, SQLITE_DROP_VTABLE,
+        case SQLITE_ATTACH, SQLITE_DETACH: self = [.attach, .schema]
+        case SQLITE_ALTER_TABLE, SQLITE_CREATE_VTABLE, SQLITE_DROP_VTABLE,
             SQLITE_CREATE_INDEX...SQLITE_CREATE_VIEW, SQLITE_DROP_INDEX...SQLITE_DROP_VIEW:
             self = .schema
         default: self = []
