@@ -68,6 +68,16 @@ static inline int sealeddb_read_file(
     return file->pMethods->xRead(file, buffer, count, offset);
 }
 
+static inline int sealeddb_write_file(
+    sqlite3 *db, const char *schema, const void *buffer, int count, sqlite3_int64 offset
+) {
+    sqlite3_file *file = 0;
+    int rc = sqlite3_file_control(db, schema, SQLITE_FCNTL_FILE_POINTER, &file);
+    if (rc != SQLITE_OK) return rc;
+    if (file == 0 || file->pMethods == 0) return SQLITE_NOTFOUND;
+    return file->pMethods->xWrite(file, buffer, count, offset);
+}
+
 static inline int sealeddb_file_size(sqlite3 *db, const char *schema, sqlite3_int64 *size) {
     sqlite3_file *file = 0;
     int rc = sqlite3_file_control(db, schema, SQLITE_FCNTL_FILE_POINTER, &file);

@@ -51,7 +51,9 @@ struct MemoryImage {
             copy.discard()
             throw error.adding(context: exists ? "Nothing was saved, and \(path) is as it was" : "Nothing was saved")
         }
-        if old == nil { try copy.synchronizeNew() } else { try copy.synchronizeSwap() }
+        guard let old else { return try copy.synchronizeNew() }
+        try copy.synchronizeSwap()
+        old.spoil()
     }
 
     /// The old file, opened.
@@ -129,8 +131,8 @@ struct MemoryImage {
         do throws(DatabaseError) {
             if wasWAL { try old.leaveWAL() }
             try old.holdExclusively()
-            try old.requireNobodyElse()
             try old.requireNoJournal()
+            try old.requireNobodyElse()
             try copy.swapIn()
         } catch {
             throw wasWAL ? old.returnedToWAL(error) : error

@@ -96,16 +96,34 @@ struct RollbackJournal {
     /// Whether it is part of a transaction over several files that was committed: its name for the journal of them all is
     /// that of a file that is gone. https://www.sqlite.org/atomiccommit.html#_multi_file_commit
     func hasLostSuperJournal() throws(DatabaseError) -> Bool {
+        try superJournal().map { !FileSystem.mayExist($0) } ?? false
+    }
+
+    /// Makes sure that the file that it names as the journal of several files can be one. SQLite would delete it.
+    func requireSafeSuperJournal() throws(DatabaseError) {
+        guard let name = try superJournal(), !JournalName.isOfSuperJournal(name), FileSystem.mayExist(name) else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_CANTOPEN,
+            reason: .unsafeJournal,
+            message: """
+                \(path) names \(name) as the journal of a transaction over several files, which it is not, and which \
+                SQLite would delete. Nothing was read or written. See who made \(path), and move it away.
+                """
+        )
+    }
+
+    /// The path of the journal of several files, if it names one.
+    private func superJournal() throws(DatabaseError) -> String? {
         let size = try contents.size()
         guard size >= 16, let end = try contents.bytes(at: size - 16, count: 16),
             end[8...].elementsEqual(RollbackJournal.magic)
-        else { return false }
+        else { return nil }
         let count = RollbackJournal.number(end[..<4])
         guard count > 0, count < 4096, size - 16 >= count,
             let bytes = try contents.bytes(at: size - 16 - count, count: Int(count))
-        else { return false }
+        else { return nil }
         let sum = bytes.reduce(0 as UInt32) { $0 &+ UInt32(bitPattern: Int32(Int8(bitPattern: $1))) }
-        guard Int64(sum) == RollbackJournal.number(end[4..<8]), bytes[0] != 0 else { return false }
-        return !FileSystem.mayExist(String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self))
+        guard Int64(sum) == RollbackJournal.number(end[4..<8]), bytes[0] != 0 else { return nil }
+        return String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
     }
 }

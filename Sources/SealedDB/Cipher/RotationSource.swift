@@ -139,6 +139,29 @@ struct RotationSource {
         guard try !connection.mainFileHasMoved() else { throw KeyRotation.replaced }
     }
 
+    /// Makes the file useless that has lost its name to another one, before its lock ends: who opened it in the last moment,
+    /// knows none of our locks, and waits for SQLite's, would write to it and be told that it is stored.
+    ///
+    /// For whoever knows that the new file has the name after a power failure too.
+    func spoil() {
+        // One that cannot be written to is not written to by others either, or the disk is gone.
+        _ = try? connection.overwriteMainFile(byteCount: plan.pageSize)  // See above.
+    }
+
+    /// The same for an old file that is kept: it is told who opened it in the last moment.
+    func requireNobodyCame(to keptFile: String, _ state: String) throws(DatabaseError) {
+        do throws(DatabaseError) {
+            try FileUsers.requireNobodyElse(keptFile, ignoresUnseen: true)
+        } catch {
+            throw error.adding(
+                context: """
+                    \(state), but somebody opened the old file at the last moment. What they write is in \(keptFile), and not \
+                    in the store
+                    """
+            )
+        }
+    }
+
     /// A journal of the old file would be taken for one of the new. Under the exclusive lock none is hot.
     func requireNoJournal() throws(DatabaseError) {
         for suffix in ["-journal", "-wal", "-shm"] {

@@ -63,8 +63,10 @@ struct StoreOpening {
     /// A journal beside the file would be written back into it before the key is proved right. So a page must be this
     /// key's first.
     func refuseForeignJournal(_ key: Key) throws(DatabaseError) {
-        guard isFile, let path, flags & SQLITE_OPEN_READONLY == 0, let journal = try RollbackJournal(ofStore: path)
-        else { return }
+        guard isFile, let path, flags & SQLITE_OPEN_READONLY == 0 else { return }
+        try JournalName.requireNoneOfStrangers(FileSystem.resolve(path) ?? path)
+        guard let journal = try RollbackJournal(ofStore: path) else { return }
+        try journal.requireSafeSuperJournal()
         let connection = try Connection(path: path, flags: SQLITE_OPEN_READONLY, vfs: vfs)
         defer { connection.close() }
         let recognition = StoreRecognition(connection: connection, key: key, settings: settings)

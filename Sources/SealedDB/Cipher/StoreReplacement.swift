@@ -23,6 +23,7 @@ struct StoreReplacement {
 
     func plan() throws(DatabaseError) -> KeyRotation.Plan {
         do throws(DatabaseError) {
+            if new.key != old.key { try new.key?.confirm() }
             return try RotationSource.plan(
                 path: path,
                 sealing: old,
@@ -57,6 +58,11 @@ struct StoreReplacement {
             throw isWAL ? source.returnedToWAL(error) : error
         }
         try copy.synchronizeSwap()
+        if let kept = source.place.oldFile {
+            try source.requireNobodyCame(to: kept, "The store \(words.after)")
+        } else {
+            source.spoil()
+        }
         try confirm(plan)
         let seconds = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
         return KeyRotation.Report(path: plan.path, pageCount: totals.count, pageSize: totals.size, seconds: seconds)
@@ -94,12 +100,13 @@ struct StoreReplacement {
                     progress: progress
                 )
             }
-            guard let totals, try !source.connection.mainFileHasMoved() else { throw KeyRotation.replaced }
-            try source.requireNobodyElse()
-            try source.requireNoJournal()
-            // Last of all: from the swap on the new key is the only one. Who made a copy while the store was in use keeps
-            // others waiting now, and has asked slow sources before.
+            // From the swap on the new key is the only one. Who made a copy while the store was in use keeps others waiting
+            // now, and has asked slow sources before.
             if new.key != old.key { try new.confirm(for: copy.path, isBrief: prepared != nil) }
+            try source.requireNoJournal()
+            guard let totals, try !source.connection.mainFileHasMoved() else { throw KeyRotation.replaced }
+            // Last of all: who comes later finds a file that is useless (`RotationSource.spoil`).
+            try source.requireNobodyElse()
             return (copy, totals)
         } catch {
             copy.discard()

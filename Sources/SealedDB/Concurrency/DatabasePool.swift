@@ -268,7 +268,12 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         }
         database.checkedOut = true
         defer { finish(loan, database) }
-        return try database.endingTransaction { try block(database) }
+        do {
+            return try database.endingTransaction { try block(database) }
+        } catch {
+            database.closeIfUnusable(after: error)
+            throw error
+        }
     }
 
     /// The connection of the loan, opened and accepted by the delegate.
@@ -276,6 +281,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         let database = loan.database ?? newDatabase()
         database.enter()
         do {
+            try database.closeIfReplaced()
             if !database.isOpen {
                 try opening.open(database)
             }

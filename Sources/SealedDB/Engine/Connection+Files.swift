@@ -25,6 +25,13 @@ extension Connection {
         return bytes
     }
 
+    /// Makes the start of the file of "main" what no database begins with, around codec and journal.
+    func overwriteMainFile(byteCount: Int) throws(DatabaseError) {
+        guard let handle else { throw .notOpen }
+        let bytes = [UInt8](repeating: 0xff, count: byteCount)
+        try check(bytes.withUnsafeBytes { sealeddb_write_file(handle, "main", $0.baseAddress, Int32(byteCount), 0) })
+    }
+
     /// The absolute path of the file of "main", symbolic links followed; `nil` for a database without a file.
     /// https://www.sqlite.org/c3ref/db_filename.html
     var mainFilePath: String? {

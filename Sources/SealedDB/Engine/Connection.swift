@@ -84,6 +84,7 @@ final class Connection {
         let cleared = flags & ~(SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_NOMUTEX)
         // Libraries built with SQLITE_USE_URI take "file:" for a URI whatever the flags say.
         let literal = path.hasPrefix("file:") ? "./" + path : path
+        let vfs = if let vfs { vfs } else { try GuardedVFS.name() }
         let code = sqlite3_open_v2(literal, &handle, cleared | mutex, vfs)
         guard code == SQLITE_OK else {
             let error = Connection.openError(handle, code: code, path: path)

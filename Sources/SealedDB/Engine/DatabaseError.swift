@@ -139,6 +139,8 @@ extension DatabaseError {
         public static let malformedKeyRing = Reason("malformed key ring")
         /// The key file may be read or replaced by others.
         public static let unsafeKeyFile = Reason("unsafe key file")
+        /// A journal or log beside the store is not one that its users have made. It was not opened.
+        public static let unsafeJournal = Reason("unsafe journal")
         /// A key command or closure gave no key, or a source another key when it was read again.
         public static let keySourceFailed = Reason("key source failed")
         /// There is no such file, or it cannot be read.

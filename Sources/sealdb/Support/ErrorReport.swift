@@ -48,7 +48,7 @@ enum ErrorReport {
         .ioError: .inputOutput, .noSpace: .inputOutput,
         .busy: .busy,
         .locked: .busy,
-        .unsafeKeyFile: .configuration, .hardLinked: .configuration, .ownershipNotKept: .configuration,
+        .unsafeKeyFile: .configuration, .unsafeJournal: .configuration, .hardLinked: .configuration, .ownershipNotKept: .configuration,
         .unsupported: .configuration, .wrongEngine: .configuration, .unusableSettings: .configuration,
         .olderFormat: .configuration, .otherSettings: .configuration,
         .unverified: .software, .misuse: .software, .notAllowed: .usage,
