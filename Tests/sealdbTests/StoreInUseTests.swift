@@ -112,6 +112,50 @@ struct StoreInUseTests {
         #expect(try sandbox.census(keyFile: "new").output == Sandbox.wholeStore)
     }
 
+    /// Whoever is in the box finds the old file, and would have the old key for it: nothing can be written there.
+    @Test(.enabled(if: geteuid() == 0, "only root can mount"))
+    func fileThatStaysMountedWhenItIsRotatedIsUseless() throws {
+        let key = String(decoding: try sandbox.contents("key").dropLast(), as: UTF8.self)
+        let script = """
+            mkdir box && touch box/db && mount --bind db box/db && \(Tool.sealdb) \(rotate.joined(separator: " ")) || exit 9
+            \(Tool.sealdb) exec box/db "DELETE FROM people" --key-file key; echo "sealdb $?"
+            sqlcipher box/db "PRAGMA key = \\"x'\(key)'\\"" "DELETE FROM people"; echo "shell $?"
+            """
+        let outcome = try sandbox.run(["unshare", "-m", "sh", "-c", script])
+        #expect(outcome.output.contains("sealdb 66"), "\(outcome.output)\(outcome.error)")
+        #expect(outcome.output.contains(#/shell [1-9]/#), "\(outcome.output)\(outcome.error)")
+        #expect(outcome.error.contains("mount of a file that has been replaced"), "\(outcome.error)")
+        #expect(try sandbox.census(keyFile: "new").output == Sandbox.wholeStore)
+    }
+
+    /// While the new key is asked for again.
+    @Test func whoComesAtTheLastMomentIsSeen() throws {
+        let key = String(decoding: try sandbox.contents("key").dropLast(), as: UTF8.self)
+        try sandbox.write(
+            "command",
+            """
+            #!/bin/sh
+            cd '\(sandbox.directory)'
+            if test -e asked; then
+                printf '%s\\n' ".timeout 100000" "PRAGMA key = \\"x'\(key)'\\";" "PRAGMA journal_mode = MEMORY;" \\
+                    "INSERT INTO people (bio) VALUES ('known plaintext');" > shell.sql
+                setsid sqlcipher db < shell.sql > shell.out 2>&1 &
+                while ! ls -l /proc/$!/fd 2> /dev/null | grep -q '/db$'; do :; done
+            fi
+            touch asked
+            cat new
+            """
+        )
+        #expect(chmod(sandbox.path("command"), 0o700) == 0)
+        let outcome = try sandbox.run(
+            [Tool.sealdb, "rotate", "db", "--key-file", "key", "--new-key-command", sandbox.path("command")]
+        )
+        #expect(outcome.status == 75, "\(outcome.error)")
+        #expect(outcome.error.contains("(sqlcipher)"), "\(outcome.error)")
+        // It has what it was told is stored.
+        while try !sandbox.census(keyFile: "key").output.hasPrefix("51,") {}
+    }
+
     /// Root without its capabilities is told nothing by the kernel of files of others, nor of their processes.
     @Test(.enabled(if: geteuid() == 0, "only root can give a file away"))
     func whereNobodyCanTellForceIsNeeded() throws {

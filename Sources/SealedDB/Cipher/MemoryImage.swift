@@ -6,6 +6,7 @@ struct MemoryImage {
     let key: Key?
     let settings: CipherSettings
     let busyTimeout: Double
+    var ignoresUnseenUsers = false
 
     /// Replaces what is in memory by the contents of the file, which is not changed.
     func load(_ path: String) throws(DatabaseError) {
@@ -60,7 +61,12 @@ struct MemoryImage {
     private func replaceable(_ path: String) throws(DatabaseError) -> RotationSource {
         do throws(DatabaseError) {
             let sealing = Sealing(key: key, settings: settings)
-            return try RotationSource(path: path, sealing: sealing, busyTimeout: busyTimeout)
+            return try RotationSource(
+                path: path,
+                sealing: sealing,
+                busyTimeout: busyTimeout,
+                ignoresUnseenUsers: ignoresUnseenUsers
+            )
         } catch {
             guard error.code == SQLITE_NOTADB, key == nil else {
                 throw error.adding(context: "Nothing was saved, and \(path) was not replaced")

@@ -101,7 +101,9 @@ struct RollbackJournal {
 
     /// Makes sure that the file that it names as the journal of several files can be one. SQLite would delete it.
     func requireSafeSuperJournal() throws(DatabaseError) {
-        guard let name = try superJournal(), !JournalName.isOfSuperJournal(name), FileSystem.mayExist(name) else { return }
+        guard let name = try superJournal(), !JournalName.isOfSuperJournal(name), FileSystem.mayExist(name) else {
+            return
+        }
         throw DatabaseError(
             extendedCode: SQLITE_CANTOPEN,
             reason: .unsafeJournal,

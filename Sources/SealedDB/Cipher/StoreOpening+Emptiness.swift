@@ -16,6 +16,7 @@ extension StoreOpening {
                 guard needsContents || key != nil, status.st_mode & S_IFMT != S_IFDIR else { return }
                 throw emptied(.notRegularFile)
             }
+            guard status.st_nlink > 0 || flags & SQLITE_OPEN_READONLY != 0 else { throw .nameless(path) }
             guard status.st_size == 0 else { return }
             guard !needsContents, key == nil || flags & SQLITE_OPEN_CREATE != 0 else { throw emptied(.emptyFile) }
         }
@@ -44,6 +45,17 @@ extension StoreOpening {
 }
 
 extension DatabaseError {
+    fileprivate static func nameless(_ path: String) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_CANTOPEN,
+            reason: .noSuchFile,
+            message: """
+                \(path) is the mount of a file that has been replaced, as by a rotation of its key, or deleted: what is \
+                written to it is in no directory. Nothing was opened. Mount the new file, or better its directory.
+                """
+        )
+    }
+
     static func logWithoutDatabase(_ log: String) -> DatabaseError {
         DatabaseError(
             extendedCode: SQLITE_CANTOPEN,

@@ -120,7 +120,8 @@ extension Database {
             memory: connection,
             key: key,
             settings: configuration.cipherSettings,
-            busyTimeout: configuration.busyTimeout
+            busyTimeout: configuration.busyTimeout,
+            ignoresUnseenUsers: configuration.ignoresUnseenUsers
         )
     }
 }

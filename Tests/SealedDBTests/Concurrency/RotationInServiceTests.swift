@@ -182,6 +182,28 @@ struct RotationInServiceTests {
         #expect(try await queue.read { db in try db.integers("SELECT count(*) FROM t") } == [6])
     }
 
+    /// FMDB's calls of a pool have connections of their own.
+    @Test func aFileThatIsReplacedIsFollowedByFMDBsCalls() throws {
+        let pool = try pool()
+        defer { pool.releaseAllDatabases() }
+        pool.inDatabase { db in #expect(throws: Never.self) { try db.fill(rows: 2) } }
+        try StoreBackup(
+            path: directory.file("db"),
+            key: .testing(1),
+            to: directory.file("copy"),
+            backupKey: .testing(1)
+        )
+        .run()
+        for suffix in ["-wal", "-shm"] { unlink(directory.file("db") + suffix) }
+        #expect(rename(directory.file("copy"), directory.file("db")) == 0)
+        pool.inDatabase { db in
+            #expect(throws: Never.self) { try db.executeUpdate("DELETE FROM t WHERE id = 1", values: nil) }
+        }
+        let database = try Database.testing(directory.file("db"))
+        defer { database.close() }
+        #expect(try count(database) == 1)
+    }
+
     @Test func aStoreThatWasRemovedIsNotMadeAnew() async throws {
         let pool = try pool()
         try await pool.write { db in try db.fill(rows: 1) }

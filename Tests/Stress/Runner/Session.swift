@@ -64,6 +64,12 @@ final class Session: Sendable {
         )
     }
 
+    /// What else decides of what a seed draws.
+    private var choices: String {
+        (scale.map { " --scale \($0.rawValue)" } ?? "") + (isQuick ? " --quick" : "")
+            + (composition.map { " --composition \($0.rawValue)" } ?? "")
+    }
+
     func runTour(seed: UInt64) {
         let planner = Planner(tour: seed, composition: composition)
         runProgram(planner, rounds: planner.tourRounds, deadline: Date().timeIntervalSince1970 + 1e6)
@@ -82,7 +88,7 @@ final class Session: Sendable {
                 """
                 \(program.recent.suffix(30).joined(separator: "\n"))
                 FAILED: \(error)
-                The files are in \(directory). Again: --seed \(seed) \(planner.options) --rounds \(rounds)
+                The files are in \(directory). Again: --seed \(seed) \(planner.options) --rounds \(rounds)\(choices)
                 """
             )
         }

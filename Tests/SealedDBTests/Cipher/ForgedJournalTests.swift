@@ -1,0 +1,118 @@
+import Foundation
+import Testing
+
+@testable import SealedDB
+
+/// Journals that somebody has put beside a store, made without its key.
+@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
+struct ForgedJournalTests {
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    private func makeStore(_ mode: Configuration.JournalMode) throws {
+        let database = try Database.testing(directory.file("db"), journalMode: mode)
+        try database.fill(rows: 30)
+        #expect(database.close())
+    }
+
+    /// A hot journal without a page, that names the journal of a transaction over several files.
+    private func journal(naming path: String) throws -> [UInt8] {
+        func word(_ value: UInt32) -> [UInt8] { withUnsafeBytes(of: value.bigEndian) { Array($0) } }
+        let magic: [UInt8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]
+        let pages = UInt32(try directory.bytes("db").count / 4096)
+        var bytes = magic + [0, 0x1234, pages, 512, 4096].flatMap(word)
+        bytes += [UInt8](repeating: 0, count: 512 - bytes.count)
+        let name = Array(path.utf8)
+        let sum = name.reduce(0 as UInt32) { $0 &+ UInt32(bitPattern: Int32(Int8(bitPattern: $1))) }
+        bytes += word(0x4000_0000 / 4096 + 1) + name + word(UInt32(name.count)) + word(sum) + magic
+        return bytes
+    }
+
+    private func expectRefusal(_ body: () throws -> Void, _ location: SourceLocation = #_sourceLocation) {
+        let error = #expect(throws: DatabaseError.self, sourceLocation: location, performing: body)
+        #expect(error?.reason == .unsafeJournal, "\(String(describing: error))", sourceLocation: location)
+    }
+
+    /// SQLite would delete the file that is named.
+    @Test(arguments: [Configuration.JournalMode.delete, .wal], ["victim", "other.db-wal", "db-mj12345678"])
+    func aJournalThatNamesAFile(mode: Configuration.JournalMode, victim: String) throws {
+        try makeStore(mode)
+        try directory.write(victim, "the only key".utf8)
+        try directory.write("db-journal", journal(naming: directory.file(victim)))
+        let before = try directory.bytes("db")
+        expectRefusal { try Database.testing(directory.file("db")).close() }
+        expectRefusal { try KeyRotation(path: directory.file("db"), from: .testing(1), to: .testing(2)).run() }
+        expectRefusal {
+            let other = try Database.testing(directory.file("main"))
+            defer { other.close() }
+            try other.attach(directory.file("db"), as: "db", key: .testing(1))
+        }
+        #expect(try directory.bytes(victim).elementsEqual("the only key".utf8))
+        #expect(try directory.bytes("db") == before)
+        unlink(directory.file("db-journal"))
+        #expect(try Database.testing(directory.file("db")).integers("SELECT count(*) FROM t") == [30])
+    }
+
+    /// In rollback-journal mode SQLite looks for a journal with each transaction.
+    @Test func aJournalThatComesWhileTheStoreIsOpen() throws {
+        try makeStore(.delete)
+        let database = try Database.testing(directory.file("db"))
+        defer { database.close() }
+        #expect(try database.integers("SELECT count(*) FROM t") == [30])
+        try directory.write("victim", "the only key".utf8)
+        try directory.write("db-journal", journal(naming: directory.file("victim")))
+        #expect(throws: DatabaseError.self) { try database.integers("SELECT count(*) FROM t") }
+        #expect(try directory.bytes("victim").elementsEqual("the only key".utf8))
+        // It held nothing else, and SQLite is through with it.
+        #expect(try database.integers("SELECT count(*) FROM t") == [30])
+    }
+
+    /// By SQL the file is attached without a look at it.
+    @Test func aJournalOfAFileThatSQLAttaches() throws {
+        try makeStore(.delete)
+        let other = try Database.testing(directory.file("main"))
+        defer { other.close() }
+        try directory.write("victim", "the only key".utf8)
+        try directory.write("db-journal", journal(naming: directory.file("victim")))
+        #expect(!other.executeStatements("ATTACH '\(directory.file("db"))' AS db; SELECT count(*) FROM db.t"))
+        #expect(try directory.bytes("victim").elementsEqual("the only key".utf8))
+    }
+
+    /// As SQLite leaves one that is cut off.
+    @Test func theJournalOfSeveralFiles() throws {
+        try makeStore(.delete)
+        let name = directory.file("db-mj0123459AB")
+        try directory.write("db-mj0123459AB", Array(directory.file("db-journal").utf8) + [0])
+        try directory.write("db-journal", journal(naming: name))
+        let database = try Database.testing(directory.file("db"))
+        defer { database.close() }
+        #expect(try database.integers("SELECT count(*) FROM t") == [30])
+        #expect(directory.namesOfFiles == ["db"])
+    }
+
+    @Test(arguments: ["db-journal", "db-wal"])
+    func aLinkInThePlaceOfAJournal(name: String) throws {
+        try makeStore(name == "db-wal" ? .wal : .delete)
+        try directory.write("elsewhere", journal(naming: directory.file("victim")))
+        #expect(symlink(directory.file("elsewhere"), directory.file(name)) == 0)
+        let before = try directory.bytes("elsewhere")
+        expectRefusal { try Database.testing(directory.file("db")).close() }
+        #expect(try directory.bytes("elsewhere") == before)
+    }
+
+    /// Where everybody may make files.
+    @Test(.enabled(if: geteuid() == 0, "only root can give a file away"), arguments: ["db-journal", "db-wal"])
+    func aJournalOfAnotherUser(name: String) throws {
+        try makeStore(name == "db-wal" ? .wal : .delete)
+        try directory.write(name, journal(naming: directory.file("gone")))
+        #expect(chmod(directory.path, 0o1777) == 0)
+        #expect(chown(directory.file(name), 65534, 65534) == 0)
+        expectRefusal { try Database.testing(directory.file("db")).close() }
+        // They may have a part in the store.
+        #expect(chown(directory.file("db"), 65534, 65534) == 0)
+        #expect(try Database.testing(directory.file("db")).integers("SELECT count(*) FROM t") == [30])
+    }
+}
