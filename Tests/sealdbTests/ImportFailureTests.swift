@@ -46,6 +46,26 @@ struct ImportFailureTests {
         try checkUnchanged(sandbox, before)
     }
 
+    /// All or nothing, whatever the table says of conflicts.
+    @Test(arguments: [
+        "CREATE TABLE rows (a UNIQUE ON CONFLICT IGNORE, b)", "CREATE TABLE rows (a UNIQUE ON CONFLICT REPLACE, b)",
+        """
+        CREATE TABLE rows (a, b);
+        CREATE TRIGGER once BEFORE INSERT ON rows WHEN EXISTS (SELECT * FROM rows WHERE a = NEW.a)
+        BEGIN SELECT RAISE(IGNORE); END
+        """,
+    ])
+    func rowsThatTheTableWouldLeaveOut(schema: String) throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        try sandbox.succeed("exec", "db", "\(schema); INSERT INTO rows VALUES ('1', 'kept')", "--key-file", "key")
+        try sandbox.write("rows.csv", "a,b\n0,x\n1,lost\n2,y\n")
+        let outcome = try sandbox.fail(65, "import", "db", "rows", "rows.csv", "--append", "--key-file", "key")
+        #expect(outcome.error.contains("line 3"), "\(outcome.error)")
+        let rows = try sandbox.succeed("query", "db", "SELECT * FROM rows", "--key-file", "key", "--format", "csv")
+        #expect(rows.lines.dropFirst() == ["1,kept"])
+    }
+
     @Test func invalidText() throws {
         let sandbox = try Sandbox()
         try sandbox.makeStore()

@@ -42,7 +42,8 @@ public struct CipherSettings: Sendable, Hashable, Codable {
     /// Bytes at the beginning of the file that stay in the clear: 0, 16, 32, 48 or 64. Default 0.
     ///
     /// For systems that want to recognise a SQLite file. The salt then has no place in the file: it must be given as
-    /// ``salt``, or be part of the key, and whoever loses it loses the store.
+    /// ``salt``, or be part of the key, and whoever loses it loses the store. Nothing authenticates these bytes: anybody who
+    /// can write to the file can change them. What is none of such a store is refused; `user_version`, for one, is believed.
     /// <https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_plaintext_header_size>
     public var plaintextHeaderSize: Int
     /// The 16 bytes of salt of a store with a plaintext header; not secret. `nil` for every other store.

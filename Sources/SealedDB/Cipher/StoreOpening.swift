@@ -80,6 +80,7 @@ struct StoreOpening {
         guard isNew || StoreHeader.hasMagic(header) == (settings.plaintextHeaderSize > 0) else {
             throw try diagnosis(of: connection, key: key, .quick).error(code: SQLITE_NOTADB)
         }
+        if !isNew { try refuseChangedHeader(connection) }
         // Closing after a failure would move somebody else's log into the file.
         try connection.setCheckpointsOnClose(false)
         try applyKey(key, to: connection)
@@ -96,6 +97,33 @@ struct StoreOpening {
             try createFirstPage(connection, key)
         }
         if let path { key.derivedKeys?.storeExists(path) }
+    }
+
+    /// What is left in the clear can be changed by anybody. SQLite believes it, and would write pages that nothing reads, or
+    /// none at all. https://www.sqlite.org/fileformat.html#the_database_header
+    private func refuseChangedHeader(_ connection: Connection) throws(DatabaseError) {
+        let parameters = settings.parameters
+        let start = try connection.fileBytes(count: 100)
+        // That is told by the first read.
+        guard !StoreHeader.isPlaintext(start) else { return }
+        let header = start.prefix(parameters.plaintextHeaderSize)
+        func isWrong(_ offset: Int, _ isRight: (UInt8) -> Bool) -> Bool {
+            offset < header.count && !isRight(header[offset])
+        }
+        guard
+            isWrong(16, { $0 == UInt8(parameters.pageSize >> 8 & 0xff) })
+                || isWrong(17, { $0 == UInt8(parameters.pageSize >> 16) })
+                || isWrong(18, { [1, 2].contains($0) }) || isWrong(19, { [1, 2].contains($0) })
+                || isWrong(20, { Int($0) >= parameters.reservedBytes })
+        else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_CORRUPT,
+            reason: .damaged,
+            message: """
+                \(name) was changed: the header, which its settings leave in the clear, is not one of such a store. Nothing \
+                was read or written. Restore a backup.
+                """
+        )
     }
 
     /// Why the first read failed. SQLite has one code for all that is not a database to it, and with a plaintext header

@@ -169,7 +169,8 @@ struct Importer {
         let names = columns.map(\.name.quotedIdentifier).joined(separator: ", ")
         let placeholders = Array(repeating: "?", count: columns.count).joined(separator: ", ")
         let statement = try database.prepare(
-            "INSERT INTO \(table.quotedIdentifier) (\(names)) VALUES (\(placeholders))"
+            // Whatever the table says of conflicts: no row is left out or replaced without a word.
+            "INSERT OR ABORT INTO \(table.quotedIdentifier) (\(names)) VALUES (\(placeholders))"
         )
         defer { statement.close() }
         var values = [Any](repeating: NSNull(), count: columns.count)
@@ -183,6 +184,9 @@ struct Importer {
                 try statement.stepWithError()
             } catch {
                 throw located(error, line: reader.record.line)
+            }
+            guard database.changes == 1 else {
+                throw DelimitedError(line: reader.record.line, reason: "a trigger of the table ignored it")
             }
             count += 1
         }

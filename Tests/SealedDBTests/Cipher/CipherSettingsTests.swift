@@ -105,6 +105,24 @@ struct CipherSettingsTests {
         #expect(directory.names.isEmpty)
     }
 
+    /// By somebody without the key. SQLite would believe it, and write what nothing reads.
+    @Test(arguments: [(16, 0x20), (17, 1), (18, 9), (19, 0), (20, 0), (20, 79)] as [(Int, UInt8)], [32, 48, 64])
+    func aHeaderInTheClearThatWasChanged(change: (offset: Int, value: UInt8), size: Int) throws {
+        let settings = CipherSettings(plaintextHeaderSize: size, salt: FixtureFormat.salt)
+        let database = try open("db", .testing(0x5a), settings)
+        try database.fill(rows: 30)
+        database.close()
+        var bytes = try directory.bytes("db")
+        let whole = bytes
+        bytes[change.offset] = change.value
+        try bytes.write(to: URL(fileURLWithPath: directory.file("db")))
+        let error = #expect(throws: DatabaseError.self) { try open("db", .testing(0x5a), settings) }
+        #expect(error?.reason == .damaged)
+        #expect(try directory.bytes("db") == bytes)
+        try whole.write(to: URL(fileURLWithPath: directory.file("db")))
+        #expect(try open("db", .testing(0x5a), settings).integers("SELECT count(*) FROM t") == [30])
+    }
+
     @Test func description() {
         #expect(CipherSettings().description == "SQLCipher 4")
         #expect(CipherSettings(pageSize: 4096).description == "SQLCipher 4")
