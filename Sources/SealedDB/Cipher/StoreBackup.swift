@@ -45,7 +45,9 @@ public struct StoreBackup: Sendable {
             confirmsKey: backupKey != key
         )
         try backup.requireAbsent()
-        let source = try StoreOpening.existing(path, key: key, settings: settings, busyTimeout: busyTimeout).open()
+        let opening = try StoreOpening.existing(path, key: key, settings: settings, busyTimeout: busyTimeout)
+        try opening.requireAuthenticPages()
+        let source = try opening.open()
         defer { source.close() }
         // What they are is not needed to read rows.
         source.acceptUnknownCollations()

@@ -25,7 +25,9 @@ public struct StoreDecryption: Sendable {
     ) throws(DatabaseError) -> KeyRotation.Report {
         let database = NewStore(path: plaintextPath, sealing: Sealing())
         try database.requireAbsent()
-        let source = try StoreOpening.existing(path, key: key, settings: settings).open()
+        let opening = try StoreOpening.existing(path, key: key, settings: settings)
+        try opening.requireAuthenticPages()
+        let source = try opening.open()
         defer { source.close() }
         return try database.make(
             from: source,

@@ -43,6 +43,7 @@ struct StoreReplacement {
         progress: ((KeyRotation.Progress) throws -> Void)?
     ) throws(DatabaseError) -> KeyRotation.Report {
         let start = DispatchTime.now().uptimeNanoseconds
+        if !new.hasLayout(of: old) { try requireAuthenticPages() }
         let source = try lockedSource(isPrepared: prepared != nil)
         defer { source.connection.close() }
         let plan = source.plan
@@ -66,6 +67,15 @@ struct StoreReplacement {
         try confirm(plan)
         let seconds = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
         return KeyRotation.Report(path: plan.path, pageCount: totals.count, pageSize: totals.size, seconds: seconds)
+    }
+
+    private func requireAuthenticPages() throws(DatabaseError) {
+        do throws(DatabaseError) {
+            try StoreOpening.existing(path, key: old.key, settings: old.settings, busyTimeout: busyTimeout)
+                .requireAuthenticPages()
+        } catch {
+            throw error.adding(context: "\(words.name) did not begin, and the store is unchanged")
+        }
     }
 
     /// Locks the store and makes the copy that is to replace it; all that can fail without a trace.

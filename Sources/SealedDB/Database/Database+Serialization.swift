@@ -12,6 +12,7 @@ extension Database {
         try recording { () throws(DatabaseError) in
             let connection = try openConnection()
             try requireNoTransaction()
+            try requireAuthenticPages()
             guard configuration.keyOrigin != nil else {
                 return try Self.withoutWAL(SerializedStore.plaintextImage(of: connection))
             }
@@ -30,8 +31,13 @@ extension Database {
     public func plaintextSerialized() throws(DatabaseError) -> Data {
         try recording { () throws(DatabaseError) in
             try requireNoTransaction()
+            try requireAuthenticPages()
             return try Self.withoutWAL(SerializedStore.plaintextImage(of: openConnection()))
         }
+    }
+
+    private func requireAuthenticPages() throws(DatabaseError) {
+        try opening(flags: SQLITE_OPEN_READONLY, vfs: openedVFS, key: fittingKey?.key).requireAuthenticPages()
     }
 
     /// An open database in memory that begins with these bytes; later changes are in memory alone. With a key in the

@@ -126,6 +126,19 @@ struct IntegrityReportTests {
         #expect(report.structureProblems == ["the file ends with 100 bytes that are no whole page"])
     }
 
+    /// With an engine whose reads cannot be watched.
+    @Test func pagesAreLookedAtBeforeACopyWhereNobodyWatches() throws {
+        let database = try Database.testing(directory.file("db"))
+        try database.fill(rows: 2000)
+        database.close()
+        let opening = try StoreOpening.existing(directory.file("db"), key: .testing(1), settings: .init())
+        try opening.requireAuthenticPages(isWatched: false)
+        try flip(page: 33)
+        try opening.requireAuthenticPages(isWatched: true)
+        let error = #expect(throws: DatabaseError.self) { try opening.requireAuthenticPages(isWatched: false) }
+        #expect(error?.reason == .damaged && error?.message.contains("Page 33") == true)
+    }
+
     /// File and log are exchanged while it looks for them.
     @Test func aStoreWhoseKeyIsRotatedMeanwhile() async throws {
         var configuration = Configuration(key: try .testing(1))
