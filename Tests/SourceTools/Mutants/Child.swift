@@ -55,7 +55,7 @@ struct Child {
             guard count > 0 else { break }
             bytes += buffer[..<count]
             while let newline = bytes[lineStart...].firstIndex(of: 0x0a) {
-                let line = String(decoding: bytes[lineStart..<newline], as: UTF8.self)
+                let line = uncoloured(bytes[lineStart..<newline])
                 lineStart = newline + 1
                 if isEnough(line[...]) {
                     end = .cut
@@ -70,11 +70,16 @@ struct Child {
         }
         endSession(of: process)
         process.waitUntilExit()
-        let output = String(decoding: bytes, as: UTF8.self)
+        let output = uncoloured(bytes[...])
         if let end { return Child(end: end, output: output) }
         // setsid tells a signal as a status over 128.
         let isCrash = process.terminationReason == .uncaughtSignal || process.terminationStatus > 128
         return Child(end: isCrash ? .crash : .status(process.terminationStatus), output: output)
+    }
+
+    /// Swift Testing colours its lines wherever it writes them to.
+    private static func uncoloured(_ bytes: ArraySlice<UInt8>) -> String {
+        String(decoding: bytes, as: UTF8.self).replacing(/\u{1b}\[[0-9;]*m/, with: "")
     }
 
     /// Ends all processes that descend from it, or are in a session that one of them began.

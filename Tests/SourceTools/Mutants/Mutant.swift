@@ -17,6 +17,7 @@ struct Mutant: Sendable {
         case deferDropped = "defer dropped"
         case earlyReturn = "returns at once"
         case swapped = "arguments swapped"
+        case named = "named"
     }
 
     let id: Int

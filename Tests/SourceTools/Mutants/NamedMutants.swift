@@ -1,21 +1,50 @@
-/// Mistakes that were made once, or that others put in and no test noticed. Each must be found.
-struct NamedMutant {
+/// A mistake that was made once, or that somebody put in and no test noticed. Each must be found.
+///
+/// Beside the mistakes that ``Rewriter`` makes everywhere, these are written out: a piece of a file and what stands there
+/// instead. A piece that is gone, or is there twice, ends the run, so that the table keeps up with the sources.
+struct NamedMutant: Sendable {
+    enum Form: Sendable {
+        /// Both pieces are expressions of the same type.
+        case expression
+        /// Both are statements, of which nothing that follows uses a name.
+        case statement
+    }
+
     let name: String
+    /// Beneath `Sources`.
     let file: String
-    let function: String
-    let operation: Mutant.Operator
-    /// What the changed code has in it.
+    let form: Form
     let text: String
-    /// Which of several that fit.
-    var index = 0
+    let replacement: String
 
-    static let all: [NamedMutant] = []
+    init(_ name: String, _ file: String, _ form: Form, _ text: String, _ replacement: String) {
+        self.name = name
+        self.file = file
+        self.form = form
+        self.text = text
+        self.replacement = replacement
+    }
 
-    func mutant(among mutants: [Mutant]) -> Mutant? {
-        let fitting = mutants.filter {
-            $0.file.hasSuffix(file) && $0.function == function && $0.operation == operation
-                && $0.original.contains(text)
+    /// Puts the mistake into the file, behind a question, and on the lines where it was.
+    /// - Parameter question: whether it is on.
+    func inserted(into source: String, question: String) throws -> String {
+        let places = source.ranges(of: text)
+        guard places.count == 1 else {
+            throw Problem(
+                "The mutant \"\(name)\" has \(places.count) places in \(file) instead of one, by its text: \(text)"
+            )
         }
-        return index < fitting.count ? fitting[index] : nil
+        let both =
+            switch form {
+            case .expression: "(\(question) ? (\(replacement)) : (\(text)))"
+            case .statement: "if \(question) { \(replacement) } else { \(text) }"
+            }
+        return source.replacingCharacters(in: places[0], with: both)
+    }
+}
+
+extension StringProtocol {
+    fileprivate func replacingCharacters(in range: Range<Index>, with text: String) -> String {
+        self[..<range.lowerBound] + text + self[range.upperBound...]
     }
 }

@@ -15,28 +15,19 @@ struct Session {
             for (_, mutant) in chosen { say(mutant.description) }
             return
         }
-        var suites = Suites(workshop)
-        try suites.survey(includingFaults: options.includesFaults, limit: 900)
-        say("\(suites.suites.count) suites, \(chosen.count) mutants, seed \(options.seed).")
-        let found = try attempt(chosen, suites)
-        say("\(found) of \(chosen.count) found.")
-        exit(found == chosen.count ? 0 : 1)
+        var survey = Survey(workshop)
+        try survey.make(limit: 900)
+        say("\(survey.tests.count) tests, \(chosen.count) mutants, seed \(options.seed).")
+        let found = try attempt(chosen, survey)
+        say("\(found) of \(chosen.count - options.skipped) found.")
+        exit(found == chosen.count - options.skipped ? 0 : 1)
     }
 
     /// In the order in which they are tried, each with a name if it has one.
     private func choose(_ mutants: [Mutant]) throws -> [(name: String, mutant: Mutant)] {
-        if options.isNamed {
-            return try NamedMutant.all.map { named in
-                guard let mutant = named.mutant(among: mutants) else {
-                    throw Problem(
-                        "There is no code any more for the mutant \"\(named.name)\" (\(named.file), \(named.function))."
-                    )
-                }
-                return (named.name, mutant)
-            }
-        }
+        if options.isNamed { return mutants.filter { $0.operation == .named }.map { ("", $0) } }
         if !options.ids.isEmpty { return mutants.filter { options.ids.contains($0.id) }.map { ("", $0) } }
-        let eligible = mutants.filter { mutant in
+        let eligible = mutants.filter { $0.operation != .named }.filter { mutant in
             options.files.isEmpty
                 ? Scope.promising.contains { mutant.file.hasPrefix($0) }
                 : options.files.contains { mutant.file.contains($0) }
@@ -49,8 +40,8 @@ struct Session {
     }
 
     /// How many were found.
-    private func attempt(_ chosen: [(name: String, mutant: Mutant)], _ suites: Suites) throws -> Int {
-        let state = State()
+    private func attempt(_ chosen: [(name: String, mutant: Mutant)], _ survey: Survey) throws -> Int {
+        let state = State(before: options.skipped)
         DispatchQueue.concurrentPerform(iterations: max(1, options.jobs)) { _ in
             while let index = state.next(), index < chosen.count {
                 let (name, mutant) = chosen[index]
@@ -58,7 +49,12 @@ struct Session {
                 let began = Date()
                 let line: String
                 do {
-                    switch try Trial(mutant: mutant, suites: suites).run() {
+                    switch try Trial(
+                        mutant: mutant,
+                        survey: survey,
+                        includesFaults: options.includesFaults,
+                        isQuick: options.isQuick
+                    ).run() {
                     case .found(let by):
                         state.count()
                         line = "found      \(label)  by \(by)"
@@ -77,8 +73,10 @@ struct Session {
     private final class State: @unchecked Sendable {
         // Protected by the lock.
         private let lock = NSLock()
-        private var index = -1
+        private var index: Int
         private(set) var found = 0
+
+        init(before index: Int) { self.index = index - 1 }
 
         func next() -> Int? {
             lock.withLock {

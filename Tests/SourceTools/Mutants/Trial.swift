@@ -5,74 +5,103 @@ struct Trial {
     enum Outcome {
         case found(by: String)
         case survived
-        /// No suite comes to the place, or to where it makes a difference.
+        /// No test comes to the place, or to where it makes a difference.
         case notReached
     }
 
     let mutant: Mutant
-    let suites: Suites
+    let survey: Survey
+    /// Whether what no test finds is tried with the fault harness.
+    let includesFaults: Bool
+    /// Whether the slow tests are left out.
+    let isQuick: Bool
 
     func run() throws -> Outcome {
-        var left = suites.thatCouldNotice(mutant)
+        var left = survey.thatCouldNotice(mutant).filter { !isQuick || !$0.isSlow }
         guard !left.isEmpty else { return .notReached }
-        // First some that are near, then all others together, because they run side by side.
-        while !left.isEmpty {
-            var batch: [Suites.Suite] = []
-            let isFirst = left.count == suites.thatCouldNotice(mutant).count
-            let budget = isFirst ? 10.0 : .infinity
+        // First some that are near, then more at a time, because they run side by side; the slow ones at last.
+        var budget = 4.0
+        var patience = isQuick ? 60.0 : .infinity
+        while !left.isEmpty, patience > 0 {
+            var batch: [Survey.Test] = []
             var seconds = 0.0
-            while let next = left.first, batch.isEmpty || seconds + next.seconds <= budget {
+            while let next = left.first,
+                batch.isEmpty || seconds + next.seconds <= budget && next.isSlow == batch[0].isSlow
+            {
                 batch.append(left.removeFirst())
                 seconds += next.seconds
             }
-            if let by = try failure(of: batch, seconds: seconds) { return .found(by: by) }
+            if let by = try failure(of: batch) { return .found(by: by) }
+            budget = min(40, 3 * budget)
+            patience -= seconds
         }
+        if includesFaults, let by = try loss() { return .found(by: by) }
         return .survived
     }
 
-    /// What failed, and fails again.
-    private func failure(of batch: [Suites.Suite], seconds: Double) throws -> String? {
-        let limit = 30 + 4 * seconds
-        let names = batch.map(\.name)
-        var failed: String?
+    /// What the short form of the fault harness finds, where something is killed, fails, or is cut off.
+    private func loss() throws -> String? {
+        var found: String?
         let child = try Child.run(
-            suites.arguments(Suites.filter(names)),
-            in: suites.workshop.copy,
+            [survey.workshop.copy + "/.build/debug/FaultHarness"]
+                + ["power", "kills", "faults"].flatMap { ["--only", $0] },
+            in: survey.workshop.copy,
+            environment: ["SEALEDDB_MUTANT": "\(mutant.id)"],
+            limit: 900
+        ) { line in
+            if line.hasPrefix("LOST ") { found = String(line) }
+            return found != nil
+        }
+        return found ?? (child.end == .status(0) ? nil : "the fault harness: \(child.end)")
+    }
+
+    /// What failed, and fails again: a test that fails for another reason must not stand for one that notices.
+    private func failure(of batch: [Survey.Test]) throws -> String? {
+        guard !batch.isEmpty, let first = try outcome(of: batch) else { return nil }
+        let suspects = batch.filter { first.tests.contains(String($0.function)) }
+        guard !suspects.isEmpty else { return first.what }
+        if let again = try outcome(of: suspects) { return again.what }
+        say("  \(mutant.id): \(first.what): not again when alone, and not counted.")
+        return try failure(of: batch.filter { test in !suspects.contains { $0.name == test.name } })
+    }
+
+    /// What went wrong first, and the tests in which that may have been; `nil` if nothing did.
+    private func outcome(of batch: [Survey.Test]) throws -> (what: String, tests: Set<String>)? {
+        let limit = 20 + 3 * batch.reduce(0) { $0 + $1.seconds }
+        var failed: (test: String, place: String)?
+        let child = try Child.run(
+            survey.arguments(batch.map(\.name)),
+            in: survey.workshop.copy,
             environment: ["SEALEDDB_MUTANT": "\(mutant.id)"],
             limit: limit
         ) { line in
-            guard line.contains("✘"), line.contains("recorded an issue") else { return false }
-            failed = String(line)
+            guard let text = line.firstMatch(of: /^✘ Test (.+?) recorded an issue.*? at ([A-Za-z0-9_+]+\.swift:[0-9]+)/)
+            else { return false }
+            failed = (String(text.output.1), String(text.output.2))
             return true
         }
+        if let failed { return ("\(failed.test) at \(failed.place)", [failed.test]) }
+        let running = Trial.running(child.output)
+        let names = running.sorted().prefix(4).joined(separator: ", ")
         switch child.end {
         case .status(0): return nil
-        case .timeLimit:
-            return "no end within \(Int(limit)) s (\(names.count == 1 ? names[0] : "\(names.count) suites"))"
-        case .crash: return "a crash (\(names.count == 1 ? names[0] : "\(names.count) suites"))"
-        case .status(let status): return failed ?? "status \(status)"
-        case .cut: break
+        case .timeLimit: return ("no end within \(Int(limit)) s of \(names)", running)
+        case .crash: return ("a crash in \(names)", running)
+        case .status(let status): return ("status \(status) in \(names)", running)
+        case .cut: return ("?", running)
         }
-        guard let failed else { return "?" }
-        // A test that fails for another reason must not stand for one that notices. If it can be told which it was, it
-        // has to fail again.
-        guard let file = failed.firstMatch(of: /at ([A-Za-z0-9_+]+)\.swift/)?.output.1,
-            let suite = names.first(where: { $0.hasSuffix("." + file) }), names.count > 1
-        else { return shortened(failed) }
-        let again = try Child.run(
-            suites.arguments(Suites.filter([suite])),
-            in: suites.workshop.copy,
-            environment: ["SEALEDDB_MUTANT": "\(mutant.id)"],
-            limit: limit
-        ) { $0.contains("✘") && $0.contains("recorded an issue") }
-        if again.end != .status(0) { return shortened(failed) }
-        say("  \(mutant.id): \(suite) failed once, and not alone: not counted.")
-        let others = batch.filter { $0.name != suite }
-        return try failure(of: others, seconds: seconds)
     }
 
-    private func shortened(_ line: String) -> String {
-        let text = line.firstMatch(of: /Test (.+?) recorded an issue.*? at ([A-Za-z0-9_+]+\.swift:[0-9]+)/)
-        return text.map { "\($0.output.1) at \($0.output.2)" } ?? String(line.prefix(160))
+    /// The tests that have begun and not ended, by what Swift Testing prints.
+    private static func running(_ output: String) -> Set<String> {
+        var names: Set<String> = []
+        for line in output.split(separator: "\n") {
+            if let begun = line.firstMatch(of: /^◇ Test ([^ ]+\)) started/) {
+                names.insert(String(begun.output.1))
+            } else if let ended = line.firstMatch(of: /^[✔✘] Test ([^ ]+\)) .*(passed|failed) after/) {
+                names.remove(String(ended.output.1))
+            }
+        }
+        return names
     }
 }

@@ -48,6 +48,7 @@ struct Workshop {
         for match in output.matches(of: /Sources\/([^:\s]+\.swift):([0-9]+):[0-9]+: error:/) {
             if let line = Int(match.output.2) { lines[String(match.output.1), default: []].insert(line) }
         }
+        let mutants = mutants.filter { $0.operation != .named }
         let there = mutants.filter { lines[$0.file]?.contains($0.line) == true }
         if !there.isEmpty { return there }
         // A statement of several lines: those that begin before it.
@@ -62,6 +63,8 @@ struct Workshop {
         )
         mutants = []
         var numbers = try FileNumbers(path: folder + "/numbers")
+        let unknown = NamedMutant.all.first { !FileManager.default.fileExists(atPath: package + "/Sources/" + $0.file) }
+        if let unknown { throw Problem("The mutant \"\(unknown.name)\" is of a file that is gone: \(unknown.file)") }
         var written: Set<String> = []
         for path in try files() {
             let source = package + "/" + path
@@ -69,7 +72,8 @@ struct Workshop {
             if isMutated(path) {
                 let file = String(path.dropFirst("Sources/".count))
                 let first = numbers.first(of: file)
-                let rewriter = Rewriter(file: file, text: String(decoding: contents, as: UTF8.self), firstID: first) {
+                let text = try insertNamed(into: String(decoding: contents, as: UTF8.self), file: file, numbers)
+                let rewriter = Rewriter(file: file, text: text, firstID: first) {
                     excluded.contains($0.signature)
                 }
                 guard rewriter.endID <= first + FileNumbers.perFile else { throw Problem("\(file) is too long.") }
@@ -95,6 +99,28 @@ struct Workshop {
                 }
             }
         }
+    }
+
+    /// Those of the table, before all others.
+    private mutating func insertNamed(into source: String, file: String, _ numbers: FileNumbers) throws -> String {
+        var text = source
+        for (index, named) in NamedMutant.all.enumerated() where named.file == file {
+            let id = numbers.firstOfNamed + index
+            let before = source.prefix(upTo: source.firstRange(of: named.text)?.lowerBound ?? source.startIndex)
+            text = try named.inserted(into: text, question: "sealeddb_mutated(\(id))")
+            mutants.append(
+                Mutant(
+                    id: id,
+                    file: file,
+                    line: before.count { $0 == "\n" } + 1,
+                    function: "",
+                    operation: .named,
+                    original: named.name,
+                    repetition: 0
+                )
+            )
+        }
+        return text
     }
 
     private func isMutated(_ path: String) -> Bool {
@@ -139,6 +165,8 @@ struct Workshop {
 /// Keeps the numbers of a file's mutants from depending on other files, which would all be compiled again.
 private struct FileNumbers {
     static let perFile = 1024
+    /// Stands for the table of named mutants, which has numbers of its own.
+    private static let named = "named"
 
     private let path: String
     private var files: [String]
@@ -147,7 +175,10 @@ private struct FileNumbers {
         self.path = path
         let text = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""
         files = text.split(separator: "\n").map(String.init)
+        if !files.contains(FileNumbers.named) { files.append(FileNumbers.named) }
     }
+
+    var firstOfNamed: Int { files.firstIndex(of: FileNumbers.named)! * FileNumbers.perFile }
 
     mutating func first(of file: String) -> Int {
         if !files.contains(file) { files.append(file) }

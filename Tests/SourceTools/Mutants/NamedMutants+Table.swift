@@ -1,0 +1,364 @@
+extension NamedMutant {
+    static let all: [NamedMutant] = copies + keys + statements + locks + guards + batches + rest
+
+    /// What is put in a store's place is what the store holds.
+    private static let copies: [NamedMutant] = [
+        .init(
+            "the early end of a copy's step is ignored",
+            "SealedDB/Cipher/LiveCopy.swift",
+            .expression,
+            "!goesOn",
+            "false"
+        ),
+        .init(
+            "a live copy that is out of date is put in place",
+            "SealedDB/Cipher/LiveCopy.swift",
+            .expression,
+            "try StoreState(of: path) == completedState",
+            "true"
+        ),
+        .init(
+            "the pages of a copy are not compared",
+            "SealedDB/Cipher/PageComparison.swift",
+            .expression,
+            "source == copy",
+            "true"
+        ),
+        .init(
+            "the pages of a comparison are not authenticated",
+            "SealedDB/Cipher/PageComparison.swift",
+            .expression,
+            "!cipher.authenticates(page, number: number)",
+            "false"
+        ),
+        .init(
+            "a copy is verified and not compared",
+            "SealedDB/Cipher/StoreCopy.swift",
+            .statement,
+            "try verifyPages(sealing, comparedWith: store, report: report)",
+            "try verifyPages(sealing, comparedWith: nil, report: report)"
+        ),
+        .init(
+            "the contents of a backup are not compared",
+            "SealedDB/Cipher/StoreCopy.swift",
+            .expression,
+            "found == digest",
+            "true"
+        ),
+        .init(
+            "the rows of a conversion are not compared",
+            "SealedDB/Cipher/StoreCopy.swift",
+            .expression,
+            "try ContentDigest.of(connection) == digest",
+            "true"
+        ),
+        .init(
+            "a digest leaves the values out",
+            "SealedDB/Cipher/ContentDigest.swift",
+            .statement,
+            "digest.add(row: rows)",
+            ""
+        ),
+        .init(
+            "a backup that is damaged is restored",
+            "SealedDB/Cipher/StoreRestore.swift",
+            .expression,
+            "soundness.isSound",
+            "true"
+        ),
+        .init(
+            "an empty store is accepted",
+            "SealedDB/Cipher/StoreOpening+Emptiness.swift",
+            .expression,
+            "status.st_size == 0",
+            "false"
+        ),
+        .init(
+            "a file is taken for a leftover by how its name begins",
+            "SealedDB/Engine/TemporaryFile.swift",
+            .expression,
+            "isName($0, beside: target)",
+            "$0.hasPrefix(beginning(target))"
+        ),
+        .init(
+            "the settings of a connection are not carried over",
+            "SealedDB/Database/Database+Opening.swift",
+            .statement,
+            "try keptSettings?.restore(on: connection)",
+            ""
+        ),
+        .init(
+            "temporary objects are lost with a connection",
+            "SealedDB/Database/Database+Keys.swift",
+            .statement,
+            "try openConnection().requireNothingTemporary()",
+            ""
+        ),
+    ]
+
+    /// The key that a store gets can be had again.
+    private static let keys: [NamedMutant] = [
+        .init("another key is read again", "SealedDB/Keys/KeyProvenance.swift", .expression, "again == self", "true"),
+        .init(
+            "the key file is not synced",
+            "SealedDB/Keys/SecretFile.swift",
+            .statement,
+            "try FileSystem.synchronizeIfPossible(descriptor, path)",
+            ""
+        ),
+        .init(
+            "the directory of the key file is not synced",
+            "SealedDB/Keys/SecretFile.swift",
+            .statement,
+            "try synchronizeName(of: descriptor, path)",
+            ""
+        ),
+        .init(
+            "a key file that was replaced is believed",
+            "SealedDB/Keys/SecretFile.swift",
+            .expression,
+            "try isCurrent(descriptor, path: path)",
+            "true"
+        ),
+        .init(
+            "the key is not confirmed before the swap",
+            "SealedDB/Cipher/StoreReplacement.swift",
+            .expression,
+            "new.key != old.key",
+            "false"
+        ),
+        .init(
+            "the key is not confirmed before a new store is there",
+            "SealedDB/Cipher/NewStore.swift",
+            .statement,
+            "if confirmsKey { try sealing.confirm(for: copy.path) }",
+            ""
+        ),
+        .init(
+            "the key is not confirmed before a restore",
+            "SealedDB/Cipher/StoreRestore.swift",
+            .statement,
+            "try Sealing(key: key, settings: settings).confirm(for: copy.path)",
+            ""
+        ),
+        .init(
+            "the key as read again is not tried on the copy",
+            "SealedDB/Cipher/Sealing.swift",
+            .statement,
+            "try opening.open().close()",
+            ""
+        ),
+        .init(
+            "the children of a key command are not killed",
+            "SealedDB/Keys/KeyCommand.swift",
+            .statement,
+            "kill(-process, SIGKILL)",
+            "kill(process, SIGKILL)"
+        ),
+    ]
+
+    /// A call that fails says so, and what it has not done is not kept.
+    private static let statements: [NamedMutant] = [
+        .init(
+            "the result of a reset is ignored",
+            "SealedDB/Engine/Statement.swift",
+            .expression,
+            "connection.watchingPages({ sqlite3_reset(pointer) }) == SQLITE_OK || isFailureKnown()",
+            "connection.watchingPages({ sqlite3_reset(pointer) }) == SQLITE_OK || true"
+        ),
+        .init(
+            "the result of a statement's end is ignored",
+            "SealedDB/Engine/PreparedStatement.swift",
+            .expression,
+            "isUnderway ? code : SQLITE_OK",
+            "SQLITE_OK"
+        ),
+        .init(
+            "a failure that nobody looked at does not fail the block",
+            "SealedDB/Database/Database+Errors.swift",
+            .expression,
+            "configuration.failsBlocksAfterIgnoredErrors",
+            "false"
+        ),
+        .init(
+            "an outermost savepoint is not released after it was rolled back",
+            "SealedDB/Database/Database+Transactions.swift",
+            .statement,
+            "try connection.run(\"RELEASE SAVEPOINT \\(quoted(name))\")",
+            ""
+        ),
+        .init(
+            "a parameter that was not bound keeps an old value",
+            "SealedDB/Engine/Statement.swift",
+            .expression,
+            "boundCount == parameterCount",
+            "true"
+        ),
+        .init(
+            "a damaged page is not told of",
+            "SealedDB/Engine/PageWatch.swift",
+            .expression,
+            "sealeddb_end_page_watch(watch) != 0 ? code : readFailed(code)",
+            "sealeddb_end_page_watch(watch) != 0 ? code : code"
+        ),
+        .init(
+            "a damaged page is not told of at a statement's end",
+            "SealedDB/Engine/PageWatch.swift",
+            .expression,
+            "sealeddb_end_page_watch(watch) != 0 || code != SQLITE_OK ? code : SQLITE_CORRUPT",
+            "sealeddb_end_page_watch(watch) != 0 || code != SQLITE_OK ? code : code"
+        ),
+        .init(
+            "the deadline of a statement stays when it has ended",
+            "SealedDB/Engine/Supervision.swift",
+            .statement,
+            "deadline = nil",
+            ""
+        ),
+        .init(
+            "the decoder's memory of types leaves the type out",
+            "SealedDB/Rows/RowDecoder.swift",
+            .expression,
+            "known.index == index && known.type == ObjectIdentifier(type)",
+            "known.index == index"
+        ),
+    ]
+
+    private static let locks: [NamedMutant] = [
+        .init(
+            "a failed enterAll keeps its places",
+            "SealedDB/Concurrency/Lane.swift",
+            .statement,
+            "for place in entered { leave(place) }",
+            ""
+        ),
+        .init(
+            "a lock on a file that was removed counts",
+            "SealedDB/Engine/UsageLock.swift",
+            .expression,
+            "lock.isNamed()",
+            "true"
+        ),
+        .init(
+            "who has a lock file that is not the named one removes the other's",
+            "SealedDB/Engine/UsageLock.swift",
+            .expression,
+            "(try? isNamed()) == true",
+            "true"
+        ),
+        .init(
+            "who has the store open is not looked for before the swap",
+            "SealedDB/Cipher/StoreReplacement.swift",
+            .statement,
+            "try source.requireNobodyElse()",
+            ""
+        ),
+        .init(
+            "a store that was replaced meanwhile is replaced",
+            "SealedDB/Cipher/StoreReplacement.swift",
+            .expression,
+            "try !source.connection.mainFileHasMoved()",
+            "true"
+        ),
+        .init(
+            "a database that left its block is used",
+            "SealedDB/Engine/ThreadGate.swift",
+            .expression,
+            "!isInside",
+            "false"
+        ),
+    ]
+
+    private static let guards: [NamedMutant] = [
+        .init(
+            "what a statement has attached is not looked at",
+            "SealedDB/Engine/Statement.swift",
+            .statement,
+            "if prepared.attachesFile { try connection.requireSealedAttachments() }",
+            ""
+        ),
+        .init(
+            "an ATTACH whose text was misread is let through",
+            "SealedDB/Engine/StatementGuard.swift",
+            .expression,
+            "misreadingOfAttach ?? rules?.refusal(ofAttached: first.map { String(cString: $0) })",
+            "rules?.refusal(ofAttached: first.map { String(cString: $0) })"
+        ),
+        .init(
+            "a pragma whose text was misread is let through",
+            "SealedDB/Engine/StatementGuard.swift",
+            .expression,
+            "misreading(ofPragma: name) ?? rules?.refusal(ofPragma: name, value: second.map { String(cString: $0) })",
+            "rules?.refusal(ofPragma: name, value: second.map { String(cString: $0) })"
+        ),
+        .init(
+            "a block ends the library's transaction",
+            "SealedDB/Engine/Supervision.swift",
+            .expression,
+            "statement.prepared.controlsTransaction",
+            "false"
+        ),
+        .init(
+            "a store without authentication codes is recognised unasked",
+            "SealedDB/Cipher/StoreRecognition.swift",
+            .expression,
+            "$0.usesHMAC || triesUnauthenticated || !settings.parameters.usesHMAC",
+            "true"
+        ),
+    ]
+
+    private static let batches: [NamedMutant] = [
+        .init(
+            "stores that were not begun count as complete",
+            "sealdb/Batch/BatchRunner.swift",
+            .expression,
+            "$0 == .done || $0 == .unchanged",
+            "$0 == .done || $0 == .unchanged || $0 == .notBegun"
+        ),
+        .init(
+            "a batch that only looks cannot be stopped",
+            "sealdb/Batch/StoreWork.swift",
+            .statement,
+            "try control.check()",
+            ""
+        ),
+        .init(
+            "a batch that rotates cannot be stopped",
+            "sealdb/Batch/RotationBatch.swift",
+            .statement,
+            "try runner.control.check()",
+            ""
+        ),
+        .init(
+            "a journal is believed that another user may change",
+            "sealdb/Batch/JournalFile.swift",
+            .expression,
+            "status.st_mode & 0o022 != 0",
+            "false"
+        ),
+        .init(
+            "a journal is opened behind a link",
+            "sealdb/Batch/JournalFile.swift",
+            .expression,
+            "access | O_NOFOLLOW",
+            "access"
+        ),
+    ]
+
+    private static let rest: [NamedMutant] = [
+        .init(
+            "the arguments of merge are swapped as they are read",
+            "SealedDB/FullText/Database+FullText.swift",
+            .expression,
+            ".merge(pages: numbers[0], segments: numbers[1])",
+            ".merge(pages: numbers[1], segments: numbers[0])"
+        ),
+        .init(
+            "the arguments of merge are swapped as they are written",
+            "SealedDB/FullText/Database+FullText.swift",
+            .expression,
+            #""merge=\(pages),\(segments)""#,
+            #""merge=\(segments),\(pages)""#
+        ),
+    ]
+}
