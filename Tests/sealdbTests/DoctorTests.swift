@@ -11,6 +11,7 @@ struct DoctorTests {
         #expect(outcome.output.contains(engine.sqliteVersion))
         #expect(outcome.output.contains("memory lock:"))
         for check in engine.checks { #expect(outcome.output.contains("ok, \(check.name)")) }
+        #expect(outcome.output.contains("every one that is read is an error") == isEncrypting)
         #expect(outcome.error.isEmpty)
     }
 

@@ -1,6 +1,7 @@
 import Foundation
-import SealedDB
 import Testing
+
+@testable import SealedDB
 
 /// Texts and blobs that SQLite reads where the library keeps them until they are bound again.
 @Suite(.hangLimit)
@@ -55,6 +56,18 @@ struct BoundBytesTests {
         #expect(!set.next())
         try set.bind("x", "y")
         #expect(set.next() && set.string(forColumnIndex: 0) == "xy")
+    }
+
+    /// A statement that waits in the cache holds nothing of what was bound to it.
+    @Test func nothingIsLeftForTheCache() throws {
+        var kept = BoundBytes(capacity: BoundBytes.usualCapacity)
+        let secret = [UInt8](repeating: 0x53, count: 1000)
+        let found = secret.withUnsafeBytes { kept.keep($0) }
+        let start: UnsafeRawPointer = try #require(found)
+        let place = UnsafeRawBufferPointer(start: start, count: secret.count)
+        #expect(place.elementsEqual(secret))
+        kept.wipe()
+        #expect(place.allSatisfy { $0 == 0 })
     }
 
     @Test func twoUsesOfOneTextHaveTheirOwn() throws {

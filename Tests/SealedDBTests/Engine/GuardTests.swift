@@ -12,6 +12,13 @@ struct GuardTests {
         directory = try TemporaryDirectory()
     }
 
+    /// The refusal says which pragma it is about, and what to do instead.
+    @Test(arguments: ["key", "hexrekey", "cipher_migrate", "cipher_page_size", "kdf_iter", "temp_store"])
+    func refusalsSayWhatTheyAreAbout(pragma: String) {
+        let text = GuardRules(allowsCipherStatements: false).refusal(ofPragma: pragma, value: "1")
+        #expect(text?.contains(pragma) == true, "\(text ?? "not refused")")
+    }
+
     private func expectRefusal(_ database: Database, _ sql: String, sourceLocation: SourceLocation = #_sourceLocation) {
         #expect(!database.executeStatements(sql), "\(sql)", sourceLocation: sourceLocation)
         let error = database.lastError() as? DatabaseError
@@ -135,6 +142,13 @@ struct GuardTests {
         #expect(error?.reason == .notAllowed && error?.message.contains("detached again") == true)
         #expect(try database.all(String.self, "SELECT name FROM pragma_database_list") == ["main"])
 
+        // The statement that attaches it fails, however it came to be compiled.
+        let compiled = try connection.unguarded { () throws(DatabaseError) in try connection.prepare(attach) }
+        let refusal = #expect(throws: DatabaseError.self) { try compiled.step() }
+        #expect(refusal?.reason == .notAllowed, "\(refusal as Any)")
+        compiled.close()
+        #expect(try database.all(String.self, "SELECT name FROM pragma_database_list") == ["main"])
+
         // While a transaction has it, it cannot be detached.
         #expect(database.beginTransaction())
         try connection.unguarded { () throws(DatabaseError) in
@@ -179,6 +193,16 @@ struct GuardTests {
         #expect(!connection.statementGuard.refuses(RawEngine.pragma, "page_size", nil))
         #expect(connection.statementGuard.takeRefusal()?.contains("hush") == false)
         #expect(connection.statementGuard.end(outer).isSuperset(of: [.attach, .pragma]))
+
+        // Also before there is a key, and with it rules.
+        let plain = Database(path: directory.file("plain"))
+        plain.open()
+        let unruled = try #require(plain.connection)
+        #expect(unruled.guardRules == nil)
+        let none = unruled.statementGuard.begin(other)
+        #expect(unruled.statementGuard.refuses(RawEngine.pragma, "Key", "hush"))
+        #expect(unruled.statementGuard.refuses(RawEngine.attach, "x", nil))
+        #expect(unruled.statementGuard.end(none).isSuperset(of: [.attach, .pragma]))
     }
 
     /// The application's authorizer comes second, and cannot allow what is refused.

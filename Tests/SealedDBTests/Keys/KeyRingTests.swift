@@ -98,6 +98,23 @@ struct KeyRingTests {
         #expect(try directory.bytes("ring") == Data(text.utf8))
     }
 
+    /// No key is left out to make the others fit.
+    @Test func moreThanAFileHolds() throws {
+        var ring = try KeyRing(activeID: "raw", key: .testing(10))
+        for number in 0..<20 { try ring.add(.keyFile("/" + String(repeating: "d", count: 4000)), id: "k\(number)") }
+        let error = try failure { try ring.write(toNewFile: directory.file("ring")) }
+        #expect(error.reason == .malformedKeyRing && error.message.contains("more than 65536 bytes"), "\(error)")
+        #expect(directory.names.isEmpty)
+        // Nor where a file is changed, which stays as it is.
+        try KeyRing(activeID: "raw", key: .testing(10)).write(toNewFile: directory.file("ring"))
+        let before = try directory.bytes("ring")
+        #expect(throws: DatabaseError.self) {
+            try KeyRing.update(file: directory.file("ring")) { $0 = ring }
+        }
+        #expect(try directory.bytes("ring") == before)
+        #expect(directory.names == ["ring"])
+    }
+
     @Test func whatAFileCannotHold() throws {
         for (index, ring) in [
             try KeyRing(activeID: "a", key: .passphrase("hush")),

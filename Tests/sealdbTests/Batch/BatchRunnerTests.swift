@@ -16,6 +16,34 @@ struct BatchRunnerTests {
         BatchRunner(jobs: jobs, continuesOnError: continuesOnError, control: BatchControl(deadline: deadline))
     }
 
+    /// The same file is the same store, whether it is there or not.
+    @Test func identitiesAreAbsolutePaths() {
+        #expect(StoreItem.identity(of: "/nowhere") == "/nowhere")
+        #expect(StoreItem.identity(of: "//nowhere") == "/nowhere")
+        #expect(StoreItem.identity(of: "/usr/../nowhere/db") == "/nowhere/db")
+        #expect(StoreItem.identity(of: "/") == "/")
+    }
+
+    /// A journal tells of the last of its batches alone.
+    @Test func aJournalOfTwoBatches() throws {
+        func begin(_ batch: String, _ operation: String, _ store: String) -> JournalRecord {
+            var record = JournalRecord(.begin)
+            record.version = JournalRecord.currentVersion
+            record.batch = batch
+            record.operation = operation
+            record.directory = "/"
+            record.stores = [store]
+            return record
+        }
+        let records = [
+            begin("first", "other", "/a"), JournalRecord(.done, path: "/a"), JournalRecord(.end),
+            begin("second", "rotate", "/b"), JournalRecord(.start, path: "/b"),
+        ]
+        let state = try #require(try JournalState(records))
+        #expect(state.batch == "second" && state.operation == "rotate")
+        #expect(state.stores == ["/b"] && state.runCount == 1)
+    }
+
     /// What was not begun is not complete.
     @Test func nothingIsBegunAfterTheDeadline() {
         let runner = runner(deadline: Date(timeIntervalSinceNow: -1))

@@ -28,6 +28,15 @@ struct JournalTrustTests {
         }.joined()
     }
 
+    /// A path that cannot be one: who wants to read is told so, and who wants to write.
+    @Test func aPathBehindAFile() throws {
+        try sandbox.write("file", "")
+        let status = try sandbox.sealdb("status", "file/journal")
+        #expect(status.status == 66 && status.error.contains("Cannot open the journal"), "\(status.error)")
+        let rotation = try rotate(["nothing"], ["--new-key-file", "new", "--journal", "file/journal"])
+        #expect(rotation.status != 0 && !sandbox.exists("file/journal"))
+    }
+
     private func expectRefused(_ status: Int32, _ stores: [String], _ words: String) throws {
         let before = try sandbox.contents(journal)
         for outcome in [try rotate(stores), try rotate(stores + ["--dry-run"]), try sandbox.sealdb("status", journal)] {
