@@ -60,13 +60,6 @@ extension NamedMutant {
             ""
         ),
         .init(
-            "a backup that is damaged is restored",
-            "SealedDB/Cipher/StoreRestore.swift",
-            .expression,
-            "soundness.isSound",
-            "true"
-        ),
-        .init(
             "an empty store is accepted",
             "SealedDB/Cipher/StoreOpening+Emptiness.swift",
             .expression,
@@ -114,18 +107,11 @@ extension NamedMutant {
             ""
         ),
         .init(
-            "a key file that was replaced is believed",
-            "SealedDB/Keys/SecretFile.swift",
-            .expression,
-            "try isCurrent(descriptor, path: path)",
-            "true"
-        ),
-        .init(
             "the key is not confirmed before the swap",
             "SealedDB/Cipher/StoreReplacement.swift",
-            .expression,
-            "new.key != old.key",
-            "false"
+            .statement,
+            "try new.confirm(for: copy.path, isBrief: prepared != nil)",
+            ""
         ),
         .init(
             "the key is not confirmed before a new store is there",
@@ -139,13 +125,6 @@ extension NamedMutant {
             "SealedDB/Cipher/StoreRestore.swift",
             .statement,
             "try Sealing(key: key, settings: settings).confirm(for: copy.path)",
-            ""
-        ),
-        .init(
-            "the key as read again is not tried on the copy",
-            "SealedDB/Cipher/Sealing.swift",
-            .statement,
-            "try opening.open().close()",
             ""
         ),
         .init(
@@ -254,13 +233,6 @@ extension NamedMutant {
             ""
         ),
         .init(
-            "a store that was replaced meanwhile is replaced",
-            "SealedDB/Cipher/StoreReplacement.swift",
-            .expression,
-            "try !source.connection.mainFileHasMoved()",
-            "true"
-        ),
-        .init(
             "a database that left its block is used",
             "SealedDB/Engine/ThreadGate.swift",
             .expression,
@@ -274,7 +246,7 @@ extension NamedMutant {
             "what a statement has attached is not looked at",
             "SealedDB/Engine/Statement.swift",
             .statement,
-            "if prepared.attachesFile { try connection.requireSealedAttachments() }",
+            "try connection.requireSealedAttachments()",
             ""
         ),
         .init(
@@ -288,8 +260,8 @@ extension NamedMutant {
             "a pragma whose text was misread is let through",
             "SealedDB/Engine/StatementGuard.swift",
             .expression,
-            "misreading(ofPragma: name) ?? rules?.refusal(ofPragma: name, value: second.map { String(cString: $0) })",
-            "rules?.refusal(ofPragma: name, value: second.map { String(cString: $0) })"
+            "misreading(ofPragma: name) ?? rules?.refusal(ofPragma: name, value: value)",
+            "rules?.refusal(ofPragma: name, value: value)"
         ),
         .init(
             "a block ends the library's transaction",

@@ -12,40 +12,44 @@ struct Session {
         if options.isBuildOnly { return }
         let chosen = try choose(workshop.mutants)
         if options.isList {
-            for (_, mutant) in chosen { say(mutant.description) }
+            for mutant in chosen { say(mutant.description) }
             return
         }
         var survey = Survey(workshop)
         try survey.make(limit: 900)
         say("\(survey.tests.count) tests, \(chosen.count) mutants, seed \(options.seed).")
-        let found = try attempt(chosen, survey)
-        say("\(found) of \(chosen.count - options.skipped) found.")
-        exit(found == chosen.count - options.skipped ? 0 : 1)
+        let (found, explained) = try attempt(chosen, survey)
+        let count = chosen.count - options.skipped
+        say("\(found) of \(count) found, \(explained) explained, \(count - found - explained) left.")
+        exit(found + explained == count ? 0 : 1)
     }
 
-    /// In the order in which they are tried, each with a name if it has one.
-    private func choose(_ mutants: [Mutant]) throws -> [(name: String, mutant: Mutant)] {
-        if options.isNamed { return mutants.filter { $0.operation == .named }.map { ("", $0) } }
-        if !options.ids.isEmpty { return mutants.filter { options.ids.contains($0.id) }.map { ("", $0) } }
+    /// In the order in which they are tried.
+    private func choose(_ mutants: [Mutant]) throws -> [Mutant] {
+        if options.isNamed { return mutants.filter { $0.operation == .named } }
+        if !options.ids.isEmpty { return mutants.filter { options.ids.contains($0.id) } }
         let eligible = mutants.filter { $0.operation != .named }.filter { mutant in
             options.files.isEmpty
                 ? Scope.promising.contains { mutant.file.hasPrefix($0) }
                 : options.files.contains { mutant.file.contains($0) }
         }
-        if options.isList { return eligible.map { ("", $0) } }
+        if options.isList { return eligible }
         var generator = Seeded(options.seed)
-        return eligible.shuffled(using: &generator).prefix(options.count ?? (options.files.isEmpty ? 100 : .max)).map {
-            ("", $0)
-        }
+        return Array(
+            eligible.shuffled(using: &generator).prefix(options.count ?? (options.files.isEmpty ? 100 : .max))
+        )
     }
 
-    /// How many were found.
-    private func attempt(_ chosen: [(name: String, mutant: Mutant)], _ survey: Survey) throws -> Int {
+    /// How many were found, and how many need not be.
+    private func attempt(
+        _ chosen: [Mutant],
+        _ survey: Survey
+    ) throws -> (found: Int, explained: Int) {
         let state = State(before: options.skipped)
         DispatchQueue.concurrentPerform(iterations: max(1, options.jobs)) { _ in
             while let index = state.next(), index < chosen.count {
-                let (name, mutant) = chosen[index]
-                let label = name.isEmpty ? mutant.description : "\(name) (\(mutant.description))"
+                let mutant = chosen[index]
+                let label = mutant.description
                 let began = Date()
                 let line: String
                 do {
@@ -58,8 +62,13 @@ struct Session {
                     case .found(let by):
                         state.count()
                         line = "found      \(label)  by \(by)"
-                    case .survived: line = "SURVIVED   \(label)"
-                    case .notReached: line = "NOT REACHED \(label)"
+                    case .survived, .notReached:
+                        if let reason = Explained.reason(for: mutant) {
+                            state.countExplained()
+                            line = "explained  \(label)  \(reason)"
+                        } else {
+                            line = "SURVIVED   \(label)"
+                        }
                     }
                 } catch {
                     line = "ERROR      \(label)  \(error)"
@@ -67,7 +76,7 @@ struct Session {
                 say("[\(index + 1)] \(line)  (\(Int(Date().timeIntervalSince(began))) s)")
             }
         }
-        return state.found
+        return (state.found, state.explained)
     }
 
     private final class State: @unchecked Sendable {
@@ -75,6 +84,7 @@ struct Session {
         private let lock = NSLock()
         private var index: Int
         private(set) var found = 0
+        private(set) var explained = 0
 
         init(before index: Int) { self.index = index - 1 }
 
@@ -86,5 +96,7 @@ struct Session {
         }
 
         func count() { lock.withLock { found += 1 } }
+
+        func countExplained() { lock.withLock { explained += 1 } }
     }
 }

@@ -60,14 +60,18 @@ struct Trial {
         guard !batch.isEmpty, let first = try outcome(of: batch) else { return nil }
         let suspects = batch.filter { first.tests.contains(String($0.function)) }
         guard !suspects.isEmpty else { return first.what }
-        if let again = try outcome(of: suspects) { return again.what }
+        // With more time, because the machine may have been busy.
+        if let again = try outcome(of: suspects, patience: 3) { return again.what }
         say("  \(mutant.id): \(first.what): not again when alone, and not counted.")
         return try failure(of: batch.filter { test in !suspects.contains { $0.name == test.name } })
     }
 
     /// What went wrong first, and the tests in which that may have been; `nil` if nothing did.
-    private func outcome(of batch: [Survey.Test]) throws -> (what: String, tests: Set<String>)? {
-        let limit = 20 + 3 * batch.reduce(0) { $0 + $1.seconds }
+    private func outcome(
+        of batch: [Survey.Test],
+        patience: Double = 1
+    ) throws -> (what: String, tests: Set<String>)? {
+        let limit = patience * (20 + 3 * batch.reduce(0) { $0 + $1.seconds })
         var failed: (test: String, place: String)?
         let child = try Child.run(
             survey.arguments(batch.map(\.name)),

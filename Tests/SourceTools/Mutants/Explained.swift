@@ -1,0 +1,111 @@
+/// A mistake that no test can notice, or that makes no difference to anybody, with the reason.
+struct Explained: Sendable {
+    let file: String
+    let function: String
+    let operation: Mutant.Operator
+    /// What the changed code has in it.
+    let text: String
+    let reason: String
+
+    init(_ file: String, _ function: String, _ operation: Mutant.Operator, _ text: String, _ reason: String) {
+        self.file = file
+        self.function = function
+        self.operation = operation
+        self.text = text
+        self.reason = reason
+    }
+
+    static func reason(for mutant: Mutant) -> String? {
+        all.first {
+            $0.file == mutant.file && $0.function == mutant.function && $0.operation == mutant.operation
+                && mutant.original.contains($0.text)
+        }?.reason
+    }
+
+    private static let all: [Explained] = [
+        .init(
+            "SealedDB/Cipher/StoreOpening+Emptiness.swift",
+            "logWithContents",
+            .notAsked,
+            "lstat(journal",
+            "no journal is read where none is"
+        ),
+        .init(
+            "SealedDB/Cipher/StoreOpening+Emptiness.swift",
+            "refuseEmptied",
+            .alwaysTrue,
+            "errno == ENOENT",
+            "what else may be wrong with the path, SQLite meets next"
+        ),
+        .init(
+            "SealedDB/Cipher/StoreOpening.swift",
+            "applyKey",
+            .errorSwallowed,
+            "cipher_compatibility",
+            "fails without memory only, and the parameters in force are compared afterwards"
+        ),
+        .init(
+            "SealedDB/Cipher/StoreReplacement.swift",
+            "settled",
+            .alwaysTrue,
+            "error.reason == .unverified",
+            "the copy is made anew, where the same error comes again"
+        ),
+        .init(
+            "SealedDB/Cipher/StoreReplacement.swift",
+            "verifiedCopy",
+            .alwaysTrue,
+            "new.key != old.key",
+            "a key that stays is confirmed too"
+        ),
+        .init(
+            "SealedDB/Concurrency/Instruments.swift",
+            "write",
+            .callDropped,
+            "failures.increment()",
+            "counts only with the trait Metrics, whose tests are not among these"
+        ),
+        .init(
+            "SealedDB/Engine/ChangeCollector.swift",
+            "add",
+            .notAsked,
+            "observed.contains(name)",
+            "what is not observed is left out again where changes are told"
+        ),
+        .init(
+            "SealedDB/Engine/Connection+Structure.swift",
+            "checksPagesFirst",
+            .notAsked,
+            "lastIndex(of: \"IntegrityCk\")",
+            "for programs that no version of SQLite makes so far"
+        ),
+        .init(
+            "SealedDB/Engine/FileSystem.swift",
+            "synchronize",
+            .bounds,
+            "descriptor >= 0",
+            "differs for descriptor 0 alone, which a process without standard input has"
+        ),
+        .init(
+            "SealedDB/Engine/PageWatch.swift",
+            "isKnown",
+            .partDropped,
+            "numbers.count >= 2",
+            "every version of SQLCipher has a point in it"
+        ),
+        .init(
+            "SealedDB/Engine/SQL/SQLTokenizer.swift",
+            "advance",
+            .offByOne,
+            "position + 1",
+            "a number that begins with a point is two tokens then, and nobody asks for numbers"
+        ),
+        .init(
+            "sealdb/Batch/JournalFile.swift",
+            "check",
+            .alwaysTrue,
+            "fstat(descriptor, &status) == 0",
+            "fails for no open file"
+        ),
+    ]
+}
