@@ -1,7 +1,6 @@
 extension Database {
     /// Runs a block of a caller, who may stop it.
     func supervised<T>(_ scope: Supervision.Scope, stop: StopFlag?, _ block: () throws -> T) throws -> T {
-        guard let supervision else { return try block() }
         supervision.scope = scope
         supervision.stop = stop
         supervision.isStoppable = true
@@ -55,7 +54,7 @@ extension Database {
     /// Closes if somebody has put another file in place of the store, as a rotation from outside does, so that the next
     /// opening finds that file, with its key read anew. What is written to a file that has no name any more is lost.
     func closeIfReplaced() throws(DatabaseError) {
-        guard let connection, let path = databasePath, !path.isEmpty, path != ":memory:", !isInTransaction,
+        guard let connection, isOfFile, let path = databasePath, !isInTransaction,
             try connection.mainFileHasMoved()
         else { return }
         guard FileSystem.exists(path) else {
@@ -77,6 +76,19 @@ extension Database {
                     """
             )
         }
+    }
+
+    /// Closes after an error that shows the connection or its file to be unfit for further blocks, which open it again.
+    ///
+    /// The error's code alone does not: it may be that of another store that the block has used. And it stays open where
+    /// something would be lost with it: a database that has no file, temporary objects, and attached databases.
+    func closeIfUnusable(after error: any Error) {
+        guard let error = error as? DatabaseError, DatabaseError.isUnfitness(error.extendedCode),
+            let connection, connection.isUnfit, isOfFile, let path = databasePath, FileSystem.exists(path),
+            !connection.mayHaveTemporaries
+        else { return }
+        // The caller has an error. What cannot be asked for any more is not carried over.
+        if (try? closeForReopening()) == nil { close() }
     }
 
     /// Runs a block that may have transactions of its own. One that it leaves open would take in what others do next, who

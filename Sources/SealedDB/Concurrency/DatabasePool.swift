@@ -101,7 +101,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
             ready: open,
             afterCommit: { database in log.checkpointIfDue(database) }
         )
-        let isFile = path.map { !$0.isEmpty && $0 != ":memory:" } ?? false
+        let isFile = Database.isFile(path)
         let cores = ProcessInfo.processInfo.activeProcessorCount
         let count = configuration.maximumReaderCount ?? min(max(4, 2 * cores), 16)
         let databases = (0..<(isFile ? max(1, count) : 0)).map { _ in database() }

@@ -112,16 +112,3 @@ final class Readers: @unchecked Sendable {
         }
     }
 }
-
-extension Database {
-    /// Closes after an error that shows the connection or its file to be unfit for further blocks, which open it again.
-    func closeIfUnusable(after error: any Error) {
-        guard let error = error as? DatabaseError else { return }
-        switch error.code {
-        case SQLITE_NOTADB, SQLITE_CORRUPT, SQLITE_IOERR, SQLITE_CANTOPEN: break
-        default: guard error.extendedCode == SQLITE_READONLY_DBMOVED else { return }
-        }
-        // The caller has an error. What cannot be asked for any more is not carried over.
-        if (try? closeForReopening()) == nil { close() }
-    }
-}

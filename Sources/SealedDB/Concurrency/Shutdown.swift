@@ -8,7 +8,7 @@ final class Shutdown: @unchecked Sendable {
 
     init(lanes: [Lane], databases: [Database]) {
         self.lanes = lanes
-        supervisions = databases.compactMap(\.supervision)
+        supervisions = databases.map(\.supervision)
     }
 
     /// Returns when nothing runs or waits any more.

@@ -238,7 +238,7 @@ final class Writer: @unchecked Sendable {
         }
         if isFirst { batch = Batch() }
         do {
-            database.supervision?.isShared = !isFirst
+            database.supervision.isShared = !isFirst
             try database.supervised(.writing, stop: member.stop) { try block(database) }
             if database.connection?.hasViolatedForeignKeys == true { throw DatabaseError.foreignKeyViolated }
         } catch {

@@ -104,7 +104,12 @@ public struct Configuration: Sendable {
         public init() {}
     }
 
-    /// Names of SQLite's journal modes.
+    /// Names of SQLite's journal modes. https://www.sqlite.org/pragma.html#pragma_journal_mode
+    ///
+    /// With `memory` a process that ends within a transaction can leave a damaged file. With `off` nothing can be undone
+    /// either: a statement that fails leaves what it has done so far, a rollback leaves all, whatever the error of its
+    /// block says. It is for a ``Database`` whose file can be made anew. Queues and pools refuse it with `SQLITE_MISUSE`
+    /// when they open, and `PRAGMA journal_mode = OFF` in their blocks with ``DatabaseError/Reason/notAllowed``.
     public enum JournalMode: String, Sendable, CaseIterable {
         case delete, truncate, persist, memory, wal, off
     }

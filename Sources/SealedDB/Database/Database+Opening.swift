@@ -90,12 +90,12 @@ extension Database {
     }
 
     private func openConnection(flags: Int32, vfs: String?) throws(DatabaseError) {
+        if isShared, configuration.journalMode == .off { throw .journalMissing }
         let connection = try unlockedConnection(flags: flags, vfs: vfs)
         self.connection = connection
-        if let supervision {
-            connection.supervision = supervision
-            connection.setBusyTimeout(seconds: configuration.busyTimeout)
-        }
+        connection.supervision = supervision
+        if supervision.isWatching { connection.setBusyTimeout(seconds: configuration.busyTimeout) }
+        connection.statementGuard.requiresJournal = isShared
         do throws(DatabaseError) {
             try configure(connection, flags: flags)
             try keptSettings?.restore(on: connection)
@@ -151,8 +151,7 @@ extension Database {
 
     private func applySettings(to connection: Connection, flags: Int32) throws(DatabaseError) {
         if let kibibytes = configuration.cacheSize { try connection.run("PRAGMA cache_size = \(-abs(kibibytes))") }
-        let isFile = databasePath.map { !$0.isEmpty && $0 != ":memory:" } ?? false
-        if let mode = configuration.journalMode, isFile, !connection.isReadOnly {
+        if let mode = configuration.journalMode, isOfFile, !connection.isReadOnly {
             let effective = try connection.text("PRAGMA journal_mode = \(mode.rawValue)")
             guard effective == mode.rawValue else {
                 throw DatabaseError(
@@ -172,4 +171,15 @@ extension Database {
             guard error.code == SQLITE_NOTADB, configuration.synchronous == nil else { throw error }
         }
     }
+}
+
+extension DatabaseError {
+    fileprivate static let journalMissing = DatabaseError(
+        extendedCode: SQLITE_MISUSE,
+        reason: .misuse,
+        message: """
+            A queue or pool does not open with the journal mode OFF: \(StatementGuard.cannotUndo) Nothing was opened. Set \
+            another one in the Configuration.
+            """
+    )
 }

@@ -48,8 +48,9 @@ extension Database {
 }
 
 extension Supervision {
-    convenience init(_ configuration: Configuration) {
-        self.init(timeLimit: configuration.statementTimeout)
+    convenience init(_ configuration: Configuration, isOfSharedUse: Bool) {
+        let isTimed = configuration.statementTimeout != nil || configuration.slowStatementThreshold != nil
+        self.init(timeLimit: configuration.statementTimeout, isWatching: isOfSharedUse || isTimed)
         guard let threshold = configuration.slowStatementThreshold else { return }
         let logger = configuration.logger ?? Logger(label: "SealedDB")
         slowStatements = SlowStatements(threshold: threshold) { sql, seconds in

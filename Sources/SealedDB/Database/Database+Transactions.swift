@@ -37,7 +37,8 @@ extension Database {
     @available(*, deprecated, renamed: "isInTransaction")
     public func inTransaction() -> Bool { isInTransaction }
 
-    /// Runs the block in an IMMEDIATE transaction, commits, and returns its result; a thrown error rolls back.
+    /// Runs the block in an IMMEDIATE transaction, commits, and returns its result; a thrown error rolls back. The block
+    /// cannot begin or end a transaction itself, by SQL or by calls.
     /// - Throws: the block's error, or a ``DatabaseError`` if BEGIN or COMMIT failed, or a call in the block whose failure
     ///   was not looked at (``Configuration/failsBlocksAfterIgnoredErrors``); all changes are then undone.
     public func inTransaction<T>(_ block: () throws -> T) throws -> T {
@@ -61,9 +62,9 @@ extension Database {
     private func transaction<T>(_ kind: TransactionKind, _ block: () throws -> T) throws -> T {
         try recording { () throws(DatabaseError) in try openConnection().run("BEGIN \(kind.rawValue)") }
         do {
-            let result = try block()
+            let result = try supervision.keepingTransaction(block)
             // Its caller does not want it any more, and is told that nothing of it is kept.
-            if supervision?.isStopped == true { throw DatabaseError.stopped }
+            if supervision.isStopped { throw DatabaseError.stopped }
             try recording { () throws(DatabaseError) in try openConnection().run("COMMIT") }
             return result
         } catch {
@@ -119,15 +120,17 @@ extension Database {
         try recording { () throws(DatabaseError) in try openConnection().run("ROLLBACK TO \(quoted(name))") }
     }
 
-    /// Runs the block in a savepoint of its own, which is rolled back if the block sets the flag.
-    /// - Returns: the error of starting or ending it, else `nil`; rolling back is not an error.
+    /// Runs the block in a savepoint of its own, which is rolled back if the block sets the flag. The block cannot begin or
+    /// end a transaction: `rollback()` returns false there, and has the savepoint rolled back.
+    /// - Returns: the error of starting or ending it, or of such a `rollback()`, else `nil`; rolling back by the flag is not
+    ///   an error.
     @discardableResult
     public func inSavePoint(_ block: (UnsafeMutablePointer<ObjCBool>) -> Void) -> (any Error)? {
         failure { try leavingFailures { try ownSavepoint { try run(block) } } }
     }
 
     /// Runs the block in a savepoint of its own, keeps its changes, and returns its result; a thrown error takes them
-    /// back. Savepoints nest, within a transaction or without.
+    /// back. Savepoints nest, within a transaction or without. The block cannot begin or end a transaction.
     /// - Throws: the block's error, or a ``DatabaseError`` if the savepoint could not be started or ended, or a call in the
     ///   block whose failure was not looked at (``Configuration/failsBlocksAfterIgnoredErrors``).
     @discardableResult
@@ -140,7 +143,7 @@ extension Database {
         let name = "sealeddb_\(savepointCount)"
         try startSavePoint(withName: name)
         do {
-            let result = try block()
+            let result = try supervision.keepingTransaction(block)
             try releaseSavePoint(withName: name)
             return result
         } catch {
@@ -158,6 +161,10 @@ extension Database {
     /// RELEASE comes next: the whole transaction goes, at last with the connection.
     private func takeBack(_ rollBack: (Connection) throws(DatabaseError) -> Void) {
         guard isInTransaction, let connection else { return }
+        // A block around this one does not keep the library from it.
+        let scope = supervision.scope
+        supervision.scope = .block
+        defer { supervision.scope = scope }
         do throws(DatabaseError) {
             try rollBack(connection)
         } catch {

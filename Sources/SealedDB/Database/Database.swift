@@ -41,8 +41,11 @@ public final class Database {
     let interrupter = Interrupter()
     /// Which thread may use it, if it belongs to a queue or pool.
     let gate: ThreadGate?
-    /// Bounds and stops statements, for queues and pools, and where a statement's time is limited.
-    let supervision: Supervision?
+    /// Whether it belongs to a queue or pool.
+    var isShared: Bool { gate != nil }
+    /// Keeps blocks within their transactions; also bounds and stops statements for queues and pools, and where a
+    /// statement's time is limited.
+    let supervision: Supervision
     /// Functions, hooks and the like, which come back with every reopening.
     var additions: ConnectionAdditions {
         requireTurn("Database")
@@ -104,8 +107,7 @@ public final class Database {
         self.databasePath = path
         ownConfiguration = configuration
         self.gate = gate
-        let isWatched = configuration.statementTimeout != nil || configuration.slowStatementThreshold != nil
-        supervision = gate != nil || isWatched ? Supervision(configuration) : nil
+        supervision = Supervision(configuration, isOfSharedUse: gate != nil)
     }
 
     deinit {
@@ -136,6 +138,11 @@ public final class Database {
 
     /// The path as a URL; `nil` in memory.
     public var databaseURL: URL? { databasePath.map { URL(fileURLWithPath: $0) } }
+
+    /// Whether its data outlives its connection.
+    var isOfFile: Bool { Database.isFile(databasePath) }
+
+    static func isFile(_ path: String?) -> Bool { path.map { !$0.isEmpty && $0 != ":memory:" } ?? false }
 
     /// True between a successful opening and ``close()``.
     public var isOpen: Bool { connection != nil }

@@ -86,6 +86,7 @@ final class BlobHandle: ConnectionHandle {
             }
         )
         if connection.isObserved { connection.hooks?.changes.blobWritten(table, in: database, rowID: rowID) }
+        try connection.hasWritten()
     }
 
     func reopen(rowID: Int64) throws(DatabaseError) {

@@ -31,6 +31,7 @@ extension Connection {
         let code = sqlite3_extended_errcode(handle)
         if code == SQLITE_AUTH, let refusal = statementGuard.takeRefusal() { return .notAllowed(refusal) }
         if let error = thrown.take(code, sql: sql) { return error }
+        noteUnfitness(code)
         let offset = sealeddb_error_offset(handle)
         let (reason, message) = lockFailure(code, String(cString: sqlite3_errmsg(handle)))
         return DatabaseError(
@@ -48,6 +49,7 @@ extension Connection {
     /// then, and rolls back what it cannot commit.
     func endFailure(_ code: Int32, sql: String?) -> DatabaseError {
         // Another thread may have used the connection meanwhile.
+        noteUnfitness(code)
         let text = String(cString: sqlite3_errstr(code))
         let error = lastCode == code ? error(sql: sql) : DatabaseError(extendedCode: code, message: text, sql: sql)
         guard isAutocommit else { return error }
@@ -81,13 +83,28 @@ extension Connection {
         guard code != SQLITE_OK else { return }
         if let failure = takeReadFailure() { throw failure.adding(sql: sql) }
         guard let handle, sqlite3_extended_errcode(handle) == code else {
+            noteUnfitness(code)
             throw DatabaseError(extendedCode: code, message: String(cString: sqlite3_errstr(code)), sql: sql)
         }
         throw error(sql: sql)
     }
+
+    /// Takes note of a result code of SQLite's own, which is known to come from this connection. One that blocks share is
+    /// opened anew then; others are used, and asked, by any thread.
+    func noteUnfitness(_ code: Int32) {
+        if gate != nil, DatabaseError.isUnfitness(code) { isUnfit = true }
+    }
 }
 
 extension DatabaseError {
+    /// Whether a connection that gets this code from SQLite, or its file, may be of no use as it is.
+    static func isUnfitness(_ extendedCode: Int32) -> Bool {
+        switch extendedCode & 0xff {
+        case SQLITE_NOTADB, SQLITE_CORRUPT, SQLITE_IOERR: true
+        default: extendedCode == SQLITE_READONLY_DBMOVED
+        }
+    }
+
     static func statementWithKeyFailed(code: Int32) -> DatabaseError {
         DatabaseError(
             extendedCode: code,

@@ -73,11 +73,22 @@ extension Connection {
         if statementGuard.heldChanges.statementCount & 15 == 0 { try writeHeldChanges() }
     }
 
+    /// When a statement that writes has returned its first row: all that it writes is there, but until it ends can still be
+    /// undone with it.
+    func willHaveWritten() {
+        statementGuard.heldChanges.statementCount &+= 1
+        if statementGuard.heldChanges.statementCount & 15 == 0 { asksForHeldChanges = true }
+    }
+
     /// Writes what the open transaction has changed, if it is much and no part of it can be undone.
     @inline(never)
     func writeHeldChanges() throws(DatabaseError) {
+        asksForHeldChanges = false
         let held = statementGuard.heldChanges
-        guard held.areHeld, !held.mayHaveSavepoint, depth == 0, let handle, !isAutocommit else { return }
+        // Also the transaction that an open blob has for itself.
+        guard held.areHeld, !held.mayHaveSavepoint, depth == 0, let handle,
+            sqlite3_txn_state(handle, nil) == SQLITE_TXN_WRITE
+        else { return }
         var used: Int32 = 0
         var highest: Int32 = 0
         let code = sqlite3_db_status(handle, SQLITE_DBSTATUS_CACHE_USED, &used, &highest, 0)
@@ -88,11 +99,12 @@ extension Connection {
         let result = watchingPages { sqlite3_db_cacheflush(handle) }
         // Busy: a page is in use, and stays for the next time.
         guard result == SQLITE_OK || result == SQLITE_BUSY else {
+            noteUnfitness(result)
             throw DatabaseError(
                 extendedCode: result,
                 message: """
-                    What the transaction has changed could not be written: \(String(cString: sqlite3_errstr(result))). The \
-                    statement was executed, but the transaction can only be rolled back.
+                    What the transaction has changed so far could not be written: \
+                    \(String(cString: sqlite3_errstr(result))). The transaction can only be rolled back.
                     """
             )
         }
@@ -111,11 +123,14 @@ extension Connection {
         return size
     }
 
-    /// Whether a statement that writes has not ended: what it wrote can still be undone with it.
+    /// Whether a statement that writes has not ended: what it wrote can still be undone with it. What was written to an open
+    /// blob cannot; it is what SQLite has without a text.
     private func hasUnfinishedWriter(_ handle: OpaquePointer) -> Bool {
         var statement = sqlite3_next_stmt(handle, nil)
         while let pointer = statement {
-            if sqlite3_stmt_busy(pointer) != 0, sqlite3_stmt_readonly(pointer) == 0 { return true }
+            if sqlite3_stmt_busy(pointer) != 0, sqlite3_stmt_readonly(pointer) == 0, sqlite3_sql(pointer) != nil {
+                return true
+            }
             statement = sqlite3_next_stmt(handle, pointer)
         }
         return false

@@ -51,12 +51,12 @@ extension Connection {
         if !statement.isReadOnly { while try statement.step() {} }
     }
 
-    /// The first column of all rows as text.
-    func texts(_ sql: String) throws(DatabaseError) -> [String] {
+    /// A column of all rows as text, by default the first.
+    func texts(_ sql: String, column: Int32 = 0) throws(DatabaseError) -> [String] {
         let statement = try prepare(sql)
         defer { statement.close() }
         var result: [String] = []
-        while try statement.step() { result.append(statement.text(at: 0) ?? "") }
+        while try statement.step() { result.append(statement.text(at: column) ?? "") }
         return result
     }
 
@@ -76,7 +76,7 @@ extension Connection {
     /// https://www.sqlite.org/c3ref/busy_timeout.html
     func setBusyTimeout(seconds: Double) {
         guard let handle else { return }
-        if let supervision {
+        if let supervision, supervision.isWatching {
             let wait = BusyWait(timeout: max(0, seconds), supervision: supervision)
             wait.install(on: handle)
             busyWait = wait

@@ -31,12 +31,16 @@ final class Connection {
     var hooks: Hooks?
     /// What a page was like that the last call read, until it is met as a result code.
     var readFailure: PageWatch.Failure?
+    /// Whether SQLite has told this connection that it, or its file, is of no use as it is; see ``noteUnfitness(_:)``.
+    var isUnfit = false
     /// Whether ``hooks`` observe changes.
     var isObserved = false { didSet { stepsPlainly = !isObserved && !isTimed } }
     /// Whether statements may take a limited time only.
     private var isTimed = false { didSet { stepsPlainly = !isObserved && !isTimed } }
     /// Whether nothing is to be done around a step.
     private var stepsPlainly = true
+    /// Whether it is to be asked before the next statement how much the transaction has changed.
+    var asksForHeldChanges = false
     /// How many statements are being stepped, each in a function that the one before it calls.
     private(set) var depth = 0
     /// Whether a function ended the transaction of a writing statement that calls it, and that has to fail for it.
@@ -141,9 +145,21 @@ final class Connection {
     /// Whether nobody has to be asked before a statement runs.
     @inline(__always)
     func startsFreely(_ isReadOnly: Bool) -> Bool {
+        guard !asksForHeldChanges else { return false }
         guard let supervisor else { return true }
         guard depth == 0 else { return false }
         return supervisor._withUnsafeGuaranteedRef { $0.startsFreely(isReadOnly) }
+    }
+
+    /// Before the first step of a statement, unless it ``startsFreely(_:)``.
+    @inline(never)
+    func willStart(_ statement: Statement) throws(DatabaseError) {
+        // What ends the transaction is not refused for what could not be written of it.
+        let prepared = statement.prepared
+        if asksForHeldChanges, depth == 0, !prepared.controlsTransaction, !prepared.controlsSavepoint {
+            try writeHeldChanges()
+        }
+        try supervision?.willStart(statement)
     }
 
     /// https://www.sqlite.org/c3ref/step.html

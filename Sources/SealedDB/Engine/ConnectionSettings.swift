@@ -131,4 +131,19 @@ extension Connection {
                 """
         )
     }
+
+    /// Whether there is something that ``requireNothingTemporary()`` names, or may be: it is asked where not even the schema
+    /// can be read any more, which this pragma does not need.
+    var mayHaveTemporaries: Bool {
+        do throws(DatabaseError) {
+            return try trusted { () throws(DatabaseError) in
+                let schemas = Set(try texts("PRAGMA database_list", column: 1))
+                guard schemas.isSubset(of: ["main", "temp"]) else { return true }
+                guard schemas.contains("temp") else { return false }
+                return try integer("SELECT count(*) FROM temp.sqlite_schema") != 0
+            }
+        } catch {
+            return true
+        }
+    }
 }

@@ -72,7 +72,7 @@ final class Hooks {
         sqlite3_update_hook(handle, update == nil && !observes ? nil : Hooks.updated, this)
         sqlite3_commit_hook(handle, commit == nil && !observes ? nil : Hooks.committing, this)
         sqlite3_rollback_hook(handle, rollback == nil && !observes ? nil : Hooks.rolledBack, this)
-        let supervision = connection?.supervision
+        let supervision = connection?.supervision.flatMap { $0.isWatching ? $0 : nil }
         let isAsked = progress != nil || supervision != nil
         progressInterval = min(progress?.interval ?? .max, supervision == nil ? .max : Supervision.interval)
         sqlite3_progress_handler(handle, isAsked ? progressInterval : 0, isAsked ? Hooks.progressed : nil, this)

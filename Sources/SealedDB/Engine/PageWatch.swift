@@ -174,7 +174,9 @@ extension Connection {
     func takeReadFailure() -> DatabaseError? {
         guard let failure = readFailure else { return nil }
         readFailure = nil
-        return failure.error
+        let error = failure.error
+        noteUnfitness(error.extendedCode)
+        return error
     }
 
     /// Has SQLite read the schema again, which it may have made of zeros.

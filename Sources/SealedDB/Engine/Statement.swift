@@ -143,7 +143,7 @@ public final class Statement {
         requireTurn("ResultSet.next")
         guard !isRunning, !lacksValues else { throw refusal }
         try connection.requireNoHook()
-        if rowWidth == 0, !connection.startsFreely(isReadOnly) { try connection.supervision?.willStart(self) }
+        if rowWidth == 0, !connection.startsFreely(isReadOnly) { try connection.willStart(self) }
         hasRun = true
         isRunning = true
         let code = connection.step(self, pointer)
@@ -167,6 +167,8 @@ public final class Statement {
         hasStepFailed = false
         rowWidth = sqlite3_data_count(pointer)
         prepared.checkColumnNames(pointer)
+        // It may be stepped no further, and end on any thread.
+        if !isReadOnly { connection.willHaveWritten() }
     }
 
     @inline(never)

@@ -7,6 +7,8 @@ final class StatementGuard {
     /// While the library itself sets what SQL may not.
     var isSuspended = false
     var heldChanges = HeldChanges()
+    /// Whether blocks that throw rely on a journal.
+    var requiresJournal = false
     /// Whether a key may have come by SQL since the rules were looked at.
     var hasKeyFromSQL = false
     /// Why the statement that is being compiled was refused; until it is met as a result code.
@@ -46,7 +48,7 @@ final class StatementGuard {
             let (name, value) = (String(cString: first), second.map { String(cString: $0) })
             reason =
                 misreading(ofPragma: name) ?? rules?.refusal(ofPragma: name, value: value)
-                ?? heldChanges.refusal(ofPragma: name, value: value)
+                ?? heldChanges.refusal(ofPragma: name, value: value) ?? refusal(ofPragma: name, value: value)
         case SQLITE_ATTACH:
             reason = misreadingOfAttach ?? rules?.refusal(ofAttached: first.map { String(cString: $0) })
         default: return false
@@ -69,6 +71,16 @@ final class StatementGuard {
         guard let compilation, compilation.verb != "attach" else { return nil }
         return StatementGuard.misread
     }
+
+    private func refusal(ofPragma name: String, value: String?) -> String? {
+        // SQLite takes the beginning of a mode's name for the name.
+        guard requiresJournal, name.lowercased() == "journal_mode", let value, !value.isEmpty,
+            "off".hasPrefix(value.lowercased())
+        else { return nil }
+        return "journal_mode OFF is refused in queues and pools: \(StatementGuard.cannotUndo)"
+    }
+
+    static let cannotUndo = "SQLite could not undo what a block has written that throws, nor a statement that fails."
 
     private static let misread = "The statement sets a key or attaches a file, but is not written as one that does."
 

@@ -3,7 +3,7 @@ internal import SQLiteEngine
 
 /// Bounds what a block may do with its connection, and ends statements that are no longer wanted or take too long.
 ///
-/// SQLite asks it every now and then while a statement runs, on the thread that runs it. So it stops the statement of the
+/// Where it watches, SQLite asks it every now and then while a statement runs, on the thread that runs it. So it stops the statement of the
 /// block that is meant, and never that of the next block, as a call of `sqlite3_interrupt` from elsewhere could.
 /// https://www.sqlite.org/c3ref/progress_handler.html
 final class Supervision {
@@ -25,6 +25,10 @@ final class Supervision {
     /// Whether the transaction also holds the work of other blocks. SQLite rolls all of it back when a statement that
     /// writes is stopped, so that it is then let finish.
     var isShared = false
+    /// Whether running statements, and waits for locks, may have to be stopped or reported.
+    let isWatching: Bool
+    /// Why the present block was not allowed to roll its transaction back, if it tried to.
+    var refusedRollback: DatabaseError?
     /// Seconds a statement may take.
     let timeLimit: Double?
     /// Told the text and the seconds of statements that took longer than `threshold`; the text is that of the prepared
@@ -42,8 +46,9 @@ final class Supervision {
     private var isTimeUp = false
     private var isWriting = false
 
-    init(timeLimit: Double?) {
+    init(timeLimit: Double?, isWatching: Bool) {
         self.timeLimit = timeLimit
+        self.isWatching = isWatching
     }
 
     var isStopped: Bool { isStoppable && (stop?.isSet ?? false || shutdown.isSet) }
@@ -64,15 +69,31 @@ final class Supervision {
     /// in another block.
     func check(_ statement: Statement) throws(DatabaseError) {
         guard scope != .block, statement.prepared.controlsTransaction else { return }
-        throw DatabaseError(
+        let refusal = DatabaseError(
             extendedCode: SQLITE_MISUSE,
             reason: .misuse,
             message: """
-                The block of read or write runs in a transaction that ends with it, and cannot begin or end one. Throw \
-                to roll back, use a savepoint for a part, or call writeWithoutTransaction.
+                The block runs in a transaction or savepoint that ends with it, and cannot begin or end a transaction. \
+                Throw to roll back, use a savepoint for a part, or a call that gives the block no transaction, such as \
+                writeWithoutTransaction.
                 """,
             sql: statement.sql
         )
+        if statement.sql.flatMap({ SQLStatementText.verb(of: $0) }) == "rollback" { refusedRollback = refusal }
+        throw refusal
+    }
+
+    /// Runs a block in a transaction or savepoint that is open, and that it may not end: what was committed in between, and
+    /// begun anew, would be told to be undone. A rollback that it tried, and whose failure it did not mind, is made good
+    /// for by failing.
+    func keepingTransaction<T>(_ block: () throws -> T) throws -> T {
+        let (outerScope, outerRefusal) = (scope, refusedRollback)
+        if scope == .block { scope = .writing }
+        refusedRollback = nil
+        defer { (scope, refusedRollback) = (outerScope, outerRefusal) }
+        let result = try block()
+        if let refusedRollback { throw refusedRollback }
+        return result
     }
 
     /// Called before the first step of a statement that no other one calls: whether ``willStart(_:)`` has nothing to do.

@@ -136,7 +136,7 @@ public struct Migrator: Sendable {
 
     /// One migration in one transaction; `nil` if none is missing.
     private func makeNext(in database: Database, checksForeignKeys: Bool) throws -> String? {
-        if database.supervision?.isStopped == true { throw DatabaseError.stopped }
+        if database.supervision.isStopped { throw DatabaseError.stopped }
         return try database.inTransaction {
             // Another process may have been faster.
             let applied = try applied(in: database)
@@ -247,11 +247,8 @@ extension Database {
         try recording { () throws(DatabaseError) in try openConnection().integer(sql) }
     }
 
-    /// Runs a block that may not end the transaction that is open.
+    /// Runs the block of a migration in the transaction that is open, and notices if SQLite has rolled that back.
     fileprivate func withinTransaction(_ block: () throws -> Void) throws {
-        let scope = supervision?.scope
-        supervision?.scope = .writing
-        defer { if let scope { supervision?.scope = scope } }
         try noticingFailures {
             try block()
             closeOpenResultSets()

@@ -105,6 +105,62 @@ struct DatabaseQueueTests {
         #expect(try queue.inDatabase { db in try db.integers("SELECT count(*) FROM c") } == [0])
     }
 
+    /// Without a journal SQLite could not undo a block that throws.
+    @Test func journalModeOffIsRefused() throws {
+        var configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
+        configuration.journalMode = .off
+        let path = directory.file("db")
+        let error = #expect(throws: DatabaseError.self) {
+            try DatabaseQueue(path: path, configuration: configuration)
+        }
+        #expect(error?.reason == .misuse && error?.message.contains("OFF") == true)
+        let pool = DatabasePool(path: path, configuration: configuration)
+        let inWrite = #expect(throws: DatabaseError.self) { try pool.write { db in try db.fill(rows: 1) } }
+        let inRead = #expect(throws: DatabaseError.self) { try pool.read { db in try db.integers("SELECT 1") } }
+        let lent = #expect(throws: DatabaseError.self) {
+            try pool.inDatabase { db throws in try db.integers("SELECT 1") }
+        }
+        #expect(inWrite == error && inRead == error && lent == error)
+        #expect(directory.names == [])
+        // A database alone may have it.
+        let database = Database(path: path, configuration: configuration)
+        try database.openVerified()
+        #expect(try database.scalar(String.self, "PRAGMA journal_mode") == "off")
+        #expect(database.executeStatements("PRAGMA journal_mode = DELETE; PRAGMA journal_mode = OFF"))
+    }
+
+    @Test(arguments: [
+        "PRAGMA journal_mode = OFF", "PRAGMA main.journal_mode=off", "pragma JOURNAL_MODE(Off)",
+        "PRAGMA \"journal_mode\" = 'of'", "PRAGMA journal_mode(o)", "PRAGMA temp.journal_mode = off",
+        "EXPLAIN PRAGMA journal_mode = off",
+    ])
+    func journalModeOffBySQLIsRefused(sql: String) throws {
+        let queue = try queue()
+        let pool = DatabasePool(
+            path: directory.file("db"),
+            configuration: Configuration(key: isEncrypting ? try .testing(1) : nil)
+        )
+        for access in [queue, pool] as [any DatabaseAccess] {
+            try access.writeWithoutTransaction { (db) throws in
+                #expect(!db.executeStatements(sql))
+                #expect((db.lastError() as? DatabaseError)?.reason == .notAllowed)
+                #expect(try db.scalar(String.self, "PRAGMA journal_mode") == "wal")
+            }
+        }
+    }
+
+    @Test func otherJournalModesAreAllowed() throws {
+        let queue = try queue()
+        for mode in ["delete", "truncate", "persist", "memory", "wal"] {
+            let effective = try queue.writeWithoutTransaction { db in
+                #expect(db.executeStatements("PRAGMA journal_mode = \(mode)"))
+                let rows = try db.executeQuery("PRAGMA journal_mode", values: nil)
+                return try rows.nextWithError() ? rows.string(forColumnIndex: 0) : nil
+            }
+            #expect(effective == mode)
+        }
+    }
+
     @Test func nestedCallThrows() throws {
         let queue = try queue()
         let other = try DatabaseQueue(path: nil, configuration: Configuration())

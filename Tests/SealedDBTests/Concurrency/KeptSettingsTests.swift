@@ -65,8 +65,9 @@ struct KeptSettingsTests {
             #expect(rename(copy, directory.file("db")) == 0)
         case .damage:
             #expect(throws: DatabaseError.self) {
-                try other.inDatabase { _ in throw DatabaseError(extendedCode: 11, message: "as if") }
+                try other.inDatabase { db throws in try db.openConnection().check(SQLITE_CORRUPT) }
             }
+            #expect(!other.writer.isOpen)
         }
         try other.inDatabase { db in try expectSet(db) }
         try other.inDatabase { db in try expectSet(db) }

@@ -150,6 +150,60 @@ struct HeldChangesTests {
         #expect(try afterCrash() == database.rows(of: "t"))
     }
 
+    enum End: CaseIterable, Sendable { case closed, dropped, boundAnew }
+
+    /// Statements that are not stepped to their own end write as much as others.
+    @Test(arguments: End.allCases)
+    func whatHalfReadStatementsChangeIsWritten(end: End) throws {
+        let database = try smallCachedStore()
+        defer { database.close() }
+        let before = try logSize()
+        #expect(database.executeStatements("BEGIN"))
+        let sql = "INSERT INTO t VALUES (?, randomblob(20000)) RETURNING id"
+        let prepared = try end == .boundAnew ? database.prepare(sql) : nil
+        for id in 1000..<3000 {
+            if let prepared {
+                #expect(prepared.bind(with: [id]))
+                #expect(try prepared.nextWithError())
+            } else {
+                let rows = try database.executeQuery(sql, values: [id])
+                #expect(try rows.nextWithError())
+                if end == .closed { rows.close() }
+            }
+        }
+        prepared?.close()
+        #expect(try logSize() - before > 20 << 20)
+        #expect(database.executeStatements("COMMIT"))
+        #expect(try afterCrash() == database.rows(of: "t"))
+    }
+
+    enum BlobWriting: CaseIterable, Sendable { case inOne, inOneAlone, inMany }
+
+    @Test(arguments: BlobWriting.allCases)
+    func whatIsWrittenToBlobsIsWritten(writing: BlobWriting) throws {
+        let database = try smallCachedStore()
+        defer { database.close() }
+        let (size, part) = (40 << 20, Data(repeating: 7, count: 64 << 10))
+        try database.executeUpdate("INSERT INTO t VALUES (1000, zeroblob(?))", values: [size])
+        try database.checkpoint(.truncate)
+        let before = try logSize()
+        if writing != .inOneAlone { #expect(database.executeStatements("BEGIN")) }
+        func blob() throws -> Blob { try database.openBlob(table: "t", column: "b", rowID: 1000, isWritable: true) }
+        var open = try blob()
+        for offset in stride(from: 0, to: size, by: part.count) {
+            try open.write(part, at: offset)
+            guard writing == .inMany else { continue }
+            try open.close()
+            open = try blob()
+        }
+        #expect(try logSize() - before > 10 << 20)
+        try open.close()
+        if writing != .inOneAlone { #expect(database.executeStatements("COMMIT")) }
+        // All of it.
+        #expect(try database.integers("SELECT instr(b, x'00') FROM t WHERE id = 1000") == [0])
+        #expect(try afterCrash() == database.rows(of: "t"))
+    }
+
     @Test func whatCanBeUndoneInPartIsNotWritten() throws {
         let database = try smallCachedStore()
         defer { database.close() }

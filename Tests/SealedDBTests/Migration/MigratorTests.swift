@@ -103,6 +103,26 @@ struct MigratorTests {
         #expect(throws: DatabaseError.self) { try migrator.migrate(database) }
     }
 
+    /// Nor begin another one, on whatever it runs: a half of it would be there, and be told to be rolled back.
+    @Test(arguments: ["COMMIT; BEGIN", "END; BEGIN IMMEDIATE", "ROLLBACK; BEGIN", "BEGIN"])
+    func itCannotReplaceItsTransaction(script: String) throws {
+        let database = try Database.testing(directory.file("db"))
+        var migrator = Migrator()
+        let change = "CREATE TABLE t1 (n); INSERT INTO t1 VALUES (1)"
+        migrator.register("a", sql: "\(change); \(script); INSERT INTO t0 VALUES (1)")
+        for _ in 0..<2 {
+            let error = #expect(throws: DatabaseError.self) { try migrator.migrate(database) }
+            #expect(error?.reason == .misuse && error?.message.contains("was rolled back") == true)
+            #expect(!database.isInTransaction)
+            #expect(try database.integers("SELECT count(*) FROM sqlite_schema") == [0])
+        }
+        var repaired = Migrator()
+        repaired.register("a", sql: "CREATE TABLE t1 (n)")
+        #expect(try repaired.migrate(database) == ["a"])
+        // It is as it was for others.
+        #expect(database.beginTransaction() && database.commit())
+    }
+
     @Test func storesThatDoNotMatchAreRefused() throws {
         let queue = try queue()
         try migrator(3).migrate(queue)
