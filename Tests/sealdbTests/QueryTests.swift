@@ -106,7 +106,10 @@ struct QueryTests {
             ["sh", "-c", "\"$0\" query db 'SELECT 1' --key-file key >/dev/full", Tool.sealdb]
         )
         #expect(outcome.status == 74)
-        #expect(outcome.error == "sealdb: Cannot write the result: No space left on device.\n")
+        #expect(
+            outcome.error
+                == "sealdb: Cannot write the result: No space left on device. What the command does to files was done.\n"
+        )
     }
 
     @Test func parameters() throws {

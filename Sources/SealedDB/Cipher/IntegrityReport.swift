@@ -48,7 +48,16 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
         let sealing = Sealing(key: key, settings: cipherSettings)
         do throws(DatabaseError) {
             return try opening.look { connection throws(DatabaseError) in
-                try check(connection, path: resolved, sealing: sealing, isDeep: isDeep, progress: progress)
+                let lost = try LogOverlay.lostTransactions(ofStore: resolved)
+                let problems = lost > 0 ? ["log: \(lost) committed transactions stand behind a damaged frame"] : []
+                return try check(
+                    connection,
+                    path: resolved,
+                    sealing: sealing,
+                    isDeep: isDeep,
+                    problems: problems,
+                    progress: progress
+                )
             }
         } catch {
             // Opening does not spend seconds on telling a damaged first page from a wrong passphrase.
@@ -64,6 +73,7 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
         path: String,
         sealing: Sealing,
         isDeep: Bool = false,
+        problems knownProblems: [String] = [],
         progress: ((KeyRotation.Progress) throws -> Void)? = nil
     ) throws(DatabaseError) -> IntegrityReport {
         let totals = try PageTotals(of: connection)
@@ -74,7 +84,7 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
             let scan = PageScan(connection: connection, key: key, settings: sealing.settings)
             damagedPages = try scan.damagedPages(progress: progress)
         }
-        var problems: [String] = []
+        var problems = knownProblems
         do throws(DatabaseError) {
             let pragma = isDeep ? "integrity_check" : "quick_check"
             problems += try StructureCheck(connection: connection).problems(pragma)

@@ -33,6 +33,12 @@ struct RotationSource {
             locksExclusively: isPrepared
         )
         let lock = try UsageLock.exclusive(resolved, timeout: busyTimeout)
+        do throws(DatabaseError) {
+            try LogOverlay.requireWholeLog(ofStore: resolved)
+        } catch {
+            lock.release()
+            throw error
+        }
         connection = try RotationSource.naming(resolved) { () throws(DatabaseError) in try opening.open() }
         connection.usageLocks["main"] = lock
         do throws(DatabaseError) {

@@ -17,7 +17,7 @@ struct Sealing {
 
 extension Sealing {
     /// What must be true of the key before the file is all there is of some data: it is confirmed, and opens the file as it
-    /// was read again.
+    /// was read again. Which writes nothing: what was verified stays what it was.
     /// - Parameter path: of the file, which nobody has open.
     func confirm(for path: String, isBrief: Bool = false) throws(DatabaseError) {
         guard let again = try key?.confirmed(isBrief: isBrief) else { return }
@@ -28,16 +28,16 @@ extension Sealing {
             createsFirstPage: false,
             takesLock: false
         )
-        try opening.open().close()
+        let connection = try opening.forLooking.open()
+        defer { connection.close() }
+        _ = try connection.integer("SELECT count(*) FROM sqlite_schema")
         for suffix in ["-journal", "-wal"] where FileSystem.mayExist(path + suffix) {
             throw DatabaseError(
                 extendedCode: SQLITE_CORRUPT,
                 reason: .unverified,
-                message: "The new file was opened with the key as read again, and \(path + suffix) is left of that."
+                message: "Somebody has put \(path + suffix) beside the new file, which would be changed by it."
             )
         }
-        // As after the verification of a copy: SQLite may leave the index of a log that is gone.
-        unlink(path + "-shm")
     }
 }
 

@@ -5,6 +5,7 @@ import Foundation
 struct StoreCopy {
     let path: String
     private let target: String
+    private let identity: FileIdentity
 
     /// Of the copy of a store in WAL mode.
     private static let markOfWAL = "wal"
@@ -15,7 +16,7 @@ struct StoreCopy {
     init(beside target: String, takesAttributes: Bool = true, ofWAL: Bool = false) throws(DatabaseError) {
         self.target = target
         path = try TemporaryFile.path(beside: target, mark: ofWAL ? StoreCopy.markOfWAL : "")
-        try FileSystem.createExclusively(path)
+        identity = try FileIdentity(creating: path)
         guard takesAttributes else { return }
         do throws(DatabaseError) {
             try FileSystem.copyAttributes(from: target, to: path)
@@ -120,6 +121,7 @@ struct StoreCopy {
     private func synchronize(_ result: PageTotals, _ report: ProgressReport) throws(DatabaseError) -> PageTotals {
         let totals = report.totals
         try report(.sync, totals.count)
+        guard try identity.isNamed(path) else { throw unverified(StoreCopy.exchanged) }
         for suffix in ["-journal", "-wal"] where FileSystem.mayExist(path + suffix) {
             throw unverified("\(path + suffix) is left beside it")
         }
@@ -144,10 +146,29 @@ struct StoreCopy {
         var opening = opening(sealing)
         opening.flags |= SQLITE_OPEN_CREATE
         let connection = try opening.open()
+        do throws(DatabaseError) {
+            try requireIdentity(connection)
+        } catch {
+            connection.close()
+            throw error
+        }
         // The file is worthless until it is synced as a whole, so neither a journal nor syncs are needed.
         try connection.run("PRAGMA journal_mode = OFF")
         try connection.run("PRAGMA synchronous = OFF")
         return connection
+    }
+
+    private static let exchanged =
+        "somebody else put another file in its place; make it where nobody else may rename files"
+
+    /// Makes sure that SQLite has opened the file that was created, and not one that somebody put in its place.
+    private func requireIdentity(_ connection: Connection) throws(DatabaseError) {
+        // Without /proc one can only ask whether the names are right now.
+        let isOwn = try? identity.isOpenInThisProcess()  // See above.
+        if let isOwn, isOwn { return }
+        guard isOwn == nil, try identity.isNamed(path), try !connection.mainFileHasMoved() else {
+            throw unverified(StoreCopy.exchanged)
+        }
     }
 
     /// For the pages of a store, which have this size.
@@ -359,6 +380,7 @@ struct StoreCopy {
 
     /// Makes the swap durable.
     func synchronizeSwap() throws(DatabaseError) {
+        try requireInPlace()
         do throws(DatabaseError) {
             try FileSystem.synchronizeDirectory(of: target)
         } catch {
@@ -390,6 +412,20 @@ struct StoreCopy {
         }
     }
 
+    /// Makes sure that what has the name now is what was verified.
+    private func requireInPlace() throws(DatabaseError) {
+        guard try identity.isNamed(target) else {
+            throw DatabaseError(
+                extendedCode: SQLITE_CANTOPEN,
+                reason: .unverified,
+                message: """
+                    Somebody else put a file in the place of \(target), in the moment in which the new one got this name. Do \
+                    not trust it, and keep your backups and keys.
+                    """
+            )
+        }
+    }
+
     /// A log or journal without a database would be taken for the new one's.
     static func requireNoLog(of path: String) throws(DatabaseError) {
         for log in [path + "-wal", path + "-journal"] {
@@ -405,6 +441,7 @@ struct StoreCopy {
     }
 
     func synchronizeNew() throws(DatabaseError) {
+        try requireInPlace()
         do throws(DatabaseError) {
             try FileSystem.synchronizeDirectory(of: target)
         } catch {

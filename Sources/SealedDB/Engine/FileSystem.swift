@@ -40,6 +40,12 @@ enum FileSystem {
 
     /// Creates an empty file for the owner alone; an existing one is an error.
     static func createExclusively(_ path: String) throws(DatabaseError) {
+        // Nothing is written yet.
+        close(try openExclusively(path))
+    }
+
+    /// As above, open to be read and written.
+    static func openExclusively(_ path: String) throws(DatabaseError) -> Int32 {
         let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
             let number = errno
@@ -49,8 +55,7 @@ enum FileSystem {
                 number: number
             )
         }
-        // Nothing is written yet.
-        close(descriptor)
+        return descriptor
     }
 
     /// Gives `copy` the owner, mode and extended attributes of `original`.
@@ -144,6 +149,10 @@ enum FileSystem {
             guard number != ENOENT, number != ENOTDIR else { return false }
             throw .system("Cannot examine \(path)", reason: .ioError, number: number)
         }
+        return try isOpenInThisProcess(wanted, path)
+    }
+
+    static func isOpenInThisProcess(_ wanted: stat, _ path: String) throws(DatabaseError) -> Bool {
         let descriptors: [String]
         do {
             descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")

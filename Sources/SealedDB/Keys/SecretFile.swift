@@ -151,9 +151,11 @@ enum SecretFile {
             guard !FileSystem.mayExist(path) else {
                 throw .system("Cannot create \(path)", reason: .alreadyExists, number: EEXIST)
             }
-            let copy = try temporary(for: path)
+            let (copy, descriptor) = try temporary(for: path)
+            // What was written has been synced, or the failure is known.
+            defer { close(descriptor) }
             do throws(DatabaseError) {
-                try write(contents, to: copy, what: what)
+                try write(contents, to: descriptor, copy, what: what)
                 guard sealeddb_rename_exclusively(copy, path) == 0 else {
                     let number = errno
                     throw .system(
@@ -162,6 +164,7 @@ enum SecretFile {
                         number: number
                     )
                 }
+                try requireName(path, of: descriptor, what: what)
             } catch {
                 // One that stays is removed by the next run.
                 unlink(copy)
@@ -177,13 +180,29 @@ enum SecretFile {
         }
     }
 
-    /// An empty file beside that of the path. Others that were left by a process that was killed are removed: they may
-    /// hold keys.
-    private static func temporary(for path: String) throws(DatabaseError) -> String {
+    /// An empty file beside that of the path, open to be written. Others that were left by a process that was killed are
+    /// removed: they may hold keys.
+    ///
+    /// It is written through its descriptor, and never opened by its name: whoever may rename files in the directory could
+    /// put one under that name that they can read.
+    private static func temporary(for path: String) throws(DatabaseError) -> (path: String, descriptor: Int32) {
         TemporaryFile.removeLeftovers(of: path)
         let temporary = try TemporaryFile.path(beside: path)
-        try FileSystem.createExclusively(temporary)
-        return temporary
+        return (temporary, try FileSystem.openExclusively(temporary))
+    }
+
+    /// Makes sure that the path names what was written, and not a file that somebody put there meanwhile.
+    private static func requireName(_ path: String, of descriptor: Int32, what: String) throws(DatabaseError) {
+        guard try isCurrent(descriptor, path: path) else {
+            throw DatabaseError(
+                extendedCode: SQLITE_CANTOPEN,
+                reason: .unsafeKeyFile,
+                message: """
+                    Somebody else put a file in the place of the new \(what) \(path), so it is not used. Make it in a \
+                    directory where nobody else may rename files.
+                    """
+            )
+        }
     }
 
     /// Replaces the file in one step by one of the same owner and mode, synced to disk.
@@ -192,10 +211,14 @@ enum SecretFile {
         what: String,
         _ contents: UnsafeRawBufferPointer
     ) throws(DatabaseError) {
-        let copy = try temporary(for: path)
+        let (copy, descriptor) = try temporary(for: path)
+        // As in `create`.
+        defer { close(descriptor) }
         do throws(DatabaseError) {
             try FileSystem.copyAttributes(from: path, to: copy)
-            try write(contents, to: copy, what: what)
+            try requireName(copy, of: descriptor, what: what)
+            try write(contents, to: descriptor, copy, what: what)
+            try requireName(copy, of: descriptor, what: what)
             guard rename(copy, path) == 0 else {
                 throw .system("The new \(what) could not take the place of \(path)", reason: .ioError)
             }
@@ -213,13 +236,10 @@ enum SecretFile {
 
     private static func write(
         _ contents: UnsafeRawBufferPointer,
-        to path: String,
+        to descriptor: Int32,
+        _ path: String,
         what: String
     ) throws(DatabaseError) {
-        let descriptor = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC)
-        guard descriptor >= 0 else { throw .system("Cannot write the \(what) \(path)", reason: .ioError) }
-        // What was written has been synced, or the failure is known.
-        defer { close(descriptor) }
         var count = 0
         while count < contents.count {
             let written = Glibc.write(descriptor, contents.baseAddress! + count, contents.count - count)

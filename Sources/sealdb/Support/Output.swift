@@ -19,6 +19,14 @@ final class StandardOutput {
         if buffer.count >= capacity { try flush() }
     }
 
+    private static func failure(_ number: Int32) -> Failure {
+        let reason = String(cString: strerror(number))
+        return Failure(
+            .inputOutput,
+            "Cannot write the result: \(reason). What the command does to files was done."
+        )
+    }
+
     func write(_ bytes: some Collection<UInt8>) throws(Failure) {
         buffer.append(contentsOf: bytes)
         if buffer.count >= capacity { try flush() }
@@ -35,9 +43,9 @@ final class StandardOutput {
                 // Does not end a process that was started with the signal blocked.
                 signal(SIGPIPE, SIG_DFL)
                 raise(SIGPIPE)
-                throw Failure(.inputOutput, "Cannot write the result: \(String(cString: strerror(EPIPE))).")
+                throw Self.failure(EPIPE)
             } else if errno != EINTR {
-                throw Failure(.inputOutput, "Cannot write the result: \(String(cString: strerror(errno))).")
+                throw Self.failure(errno)
             }
         }
     }

@@ -93,6 +93,28 @@ struct ForgedJournalTests {
         #expect(directory.namesOfFiles == ["db"])
     }
 
+    /// Between its verification and the swap: SQLite would cut it off at one page.
+    @Test func aJournalBesideACopyThatIsVerified() throws {
+        try makeStore(.delete)
+        var bytes = try journal(naming: directory.file("gone")).prefix(512)
+        bytes.replaceSubrange(16..<20, with: [0, 0, 0, 1])
+        try directory.write("key", Array(String(repeating: "02", count: 32).utf8))
+        let newKey = try KeySource.keyFile(directory.file("key")).key()
+        var planted = 0
+        let error = #expect(throws: DatabaseError.self) {
+            try KeyRotation(path: directory.file("db"), from: .testing(1), to: newKey).run { state in
+                guard state.phase == .swap else { return }
+                for name in directory.names where name.hasPrefix(".db.sealdb-") && name.hasSuffix("-journal") == false {
+                    try directory.write(name + "-journal", bytes)
+                    planted += 1
+                }
+            }
+        }
+        #expect(planted == 1)
+        #expect(error?.message.contains("unchanged under the old key") == true, "\(String(describing: error))")
+        #expect(try Database.testing(directory.file("db")).integers("SELECT count(*) FROM t") == [30])
+    }
+
     @Test(arguments: ["db-journal", "db-wal"])
     func aLinkInThePlaceOfAJournal(name: String) throws {
         try makeStore(name == "db-wal" ? .wal : .delete)

@@ -1,0 +1,30 @@
+import Foundation
+
+/// A file of this process's own, known by what does not change when somebody renames another one to its name.
+struct FileIdentity {
+    private let status: stat
+    private let path: String
+
+    /// Creates the file, empty and for its owner alone. An existing one is an error.
+    init(creating path: String) throws(DatabaseError) {
+        let descriptor = try FileSystem.openExclusively(path)
+        // Nothing is written by it.
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw .system("Cannot examine \(path)", reason: .ioError) }
+        self.status = status
+        self.path = path
+    }
+
+    /// Whether a descriptor of this process is open on it.
+    func isOpenInThisProcess() throws(DatabaseError) -> Bool {
+        try FileSystem.isOpenInThisProcess(status, path)
+    }
+
+    /// Whether this is its name.
+    func isNamed(_ path: String) throws(DatabaseError) -> Bool {
+        var found = stat()
+        guard lstat(path, &found) == 0 else { throw .system("Cannot examine \(path)", reason: .ioError) }
+        return found.st_ino == status.st_ino && found.st_dev == status.st_dev
+    }
+}
