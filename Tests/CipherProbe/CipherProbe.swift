@@ -46,8 +46,10 @@ case "memory":
     try database.executeUpdate("CREATE TABLE t (a)", values: nil)
     tell(database.close())
 case "defaults":
-    // Another library in the process, which has its own idea of SQLCipher's defaults.
-    let other = Database(path: nil)
+    // Like another library in the process, which has its own idea of SQLCipher's defaults.
+    var permission = Configuration()
+    permission.allowsCipherStatements = true
+    let other = Database(path: nil, configuration: permission)
     other.open()
     for pragma in [
         "page_size = 8192", "kdf_iter = 5", "use_hmac = off", "plaintext_header_size = 32",
@@ -64,6 +66,21 @@ case "defaults":
     } catch {
         tell(error.reason)
     }
+    for sql in [
+        "ATTACH '\(directory)/inheriting' AS i", "VACUUM INTO '\(directory)/copy'", "EXPLAIN VACUUM main INTO 'x'",
+        "VACUUM",
+    ] {
+        tell(database.executeStatements(sql) ? "executed" : (database.lastError() as? DatabaseError)?.reason as Any)
+    }
+    let plain = Database(path: nil)
+    plain.open()
+    tell(plain.executeStatements("ATTACH '\(directory)/keyed' AS k KEY 'hush'"))
+    tell(
+        other.executeStatements(
+            "PRAGMA cipher_default_compatibility = 4; PRAGMA cipher_default_plaintext_header_size = 0"
+        )
+    )
+    tell(database.executeStatements("VACUUM INTO '\(directory)/copy'"))
     tell(database.close())
 default: exit(64)
 }

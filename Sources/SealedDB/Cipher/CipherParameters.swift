@@ -60,8 +60,25 @@ extension CipherSettings.Algorithm {
 extension Connection {
     /// What the codec of this connection says of itself; `nil` without a codec.
     func cipherParameters(schema: String = "main") throws(DatabaseError) -> CipherParameters? {
+        CipherParameters(pragmas: try texts("PRAGMA \(schema.quotedIdentifier).cipher_settings"))
+    }
+
+    /// What a codec of this process begins with; `nil` without SQLCipher.
+    func defaultCipherParameters() throws(DatabaseError) -> CipherParameters? {
+        let rows = try texts("PRAGMA cipher_default_settings")
+        return CipherParameters(
+            pragmas: rows.map { row in
+                row.replacing("cipher_default_kdf_iter", with: "kdf_iter").replacing("cipher_default_", with: "cipher_")
+            }
+        )
+    }
+}
+
+extension CipherParameters {
+    /// From the rows of `cipher_settings`; `nil` if one is missing.
+    fileprivate init?(pragmas: [String]) {
         var values: [String: String] = [:]
-        for row in try texts("PRAGMA \(schema.quotedIdentifier).cipher_settings") {
+        for row in pragmas {
             // "PRAGMA kdf_iter = 256000;"
             let words = row.split { " =;".contains($0) }
             if words.count == 3 { values[String(words[1])] = String(words[2]) }
@@ -73,7 +90,7 @@ extension Connection {
             let usesHMAC = values["cipher_use_hmac"],
             let header = values["cipher_plaintext_header_size"].flatMap({ Int($0) })
         else { return nil }
-        return CipherParameters(
+        self.init(
             pageSize: pageSize,
             kdfIterations: iterations,
             kdfAlgorithm: kdf,
@@ -81,6 +98,12 @@ extension Connection {
             usesHMAC: usesHMAC != "0",
             plaintextHeaderSize: header
         )
+    }
+
+    /// For errors; `nil` for defaults that cannot be read.
+    static func areChanged(_ defaults: CipherParameters?) -> String {
+        let found = defaults.map { "\($0.settings())" } ?? "unknown"
+        return "Other code in this process has changed SQLCipher's default settings (\(found))"
     }
 }
 

@@ -155,8 +155,7 @@ struct StoreAttachment {
         guard parameters == CipherSettings.sqlCipher4.parameters else {
             throw .unusableSettings(
                 """
-                Other code in this process has changed SQLCipher's default settings (\(parameters.settings())), which \
-                \(path) would get. It was detached again.
+                \(CipherParameters.areChanged(parameters)), which \(path) would get. It was detached again.
                 """
             )
         }

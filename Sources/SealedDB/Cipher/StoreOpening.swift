@@ -36,7 +36,7 @@ struct StoreOpening {
         try refuseEmptied()
         if let key { try refuseForeignJournal(key) }
         let connection = try looks ? StoreView.connection(for: self) : lockedConnection()
-        connection.allowsCipherStatements = allowsCipherStatements
+        connection.statementGuard.allowsCipherStatements = allowsCipherStatements
         do throws(DatabaseError) {
             connection.setBusyTimeout(seconds: busyTimeout)
             if let image { try connection.deserialize(image) }

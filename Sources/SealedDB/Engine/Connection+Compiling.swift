@@ -17,7 +17,7 @@ extension Connection {
             throw DatabaseError(extendedCode: SQLITE_TOOBIG, message: "The statement is longer than 2 GiB.")
         }
         if text.holdsKey { try Engine.requireCodec() }
-        try authorizeKeyStatement(comesFirst: text.holdsKey)
+        try authorizeKeyStatement(text)
         try requireSafeSchemas(text)
         compiledByteCount &+= piece.count
         var pointer: OpaquePointer?

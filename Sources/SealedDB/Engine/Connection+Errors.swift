@@ -25,7 +25,8 @@ extension Connection {
     /// The error that SQLite last reported on this connection.
     ///
     /// What a closure of the caller threw meanwhile is that error.
-    func error(sql: String? = nil) -> DatabaseError {
+    /// - Parameter statement: the one that failed, if it is one whose values may stand in SQLite's message.
+    func error(sql: String? = nil, of statement: PreparedStatement? = nil) -> DatabaseError {
         guard let handle else { return .notOpen }
         if let failure = takeReadFailure() { return failure.adding(sql: sql) }
         let code = sqlite3_extended_errcode(handle)
@@ -33,7 +34,12 @@ extension Connection {
         if let error = thrown.take(code, sql: sql) { return error }
         noteUnfitness(code)
         let offset = sealeddb_error_offset(handle)
-        let (reason, message) = lockFailure(code, String(cString: sqlite3_errmsg(handle)))
+        let original = UnsafeBufferPointer(start: sqlite3_errmsg(handle), count: strlen(sqlite3_errmsg(handle)))
+        let bytes = original.map { UInt8(bitPattern: $0) }
+        // The library's own statements have paths for values, which are to be told.
+        let shown = statementGuard.isSuspended ? nil : statement?.withoutValues(bytes, code)
+        let text = String(decoding: bytes, as: UTF8.self)
+        let (reason, message) = lockFailure(code, text, shown: shown ?? text)
         return DatabaseError(
             extendedCode: code,
             reason: reason,
@@ -47,23 +53,26 @@ extension Connection {
 
     /// Why an execution could not be completed that ended without a step to its end. Outside a transaction SQLite commits
     /// then, and rolls back what it cannot commit.
-    func endFailure(_ code: Int32, sql: String?) -> DatabaseError {
+    func endFailure(_ code: Int32, of statement: PreparedStatement?) -> DatabaseError {
         // Another thread may have used the connection meanwhile.
         noteUnfitness(code)
-        let text = String(cString: sqlite3_errstr(code))
-        let error = lastCode == code ? error(sql: sql) : DatabaseError(extendedCode: code, message: text, sql: sql)
+        let (text, sql) = (String(cString: sqlite3_errstr(code)), statement?.sql)
+        let error =
+            lastCode == code
+            ? error(sql: sql, of: statement) : DatabaseError(extendedCode: code, message: text, sql: sql)
         guard isAutocommit else { return error }
         return error.adding(context: "What the statement wrote could not be committed, and was rolled back")
     }
 
     /// Tells a lock that others have from one that the connection has itself, for which SQLite has the same code.
-    private func lockFailure(_ code: Int32, _ message: String) -> (DatabaseError.Reason, String) {
-        guard code & 0xff == SQLITE_BUSY else { return (.sqlite, message) }
+    /// - Parameter shown: the message as it may be shown.
+    private func lockFailure(_ code: Int32, _ message: String, shown: String) -> (DatabaseError.Reason, String) {
+        guard code & 0xff == SQLITE_BUSY else { return (.sqlite, shown) }
         if code == SQLITE_BUSY_SNAPSHOT {
             return (
                 .locked,
                 """
-                \(message): another connection has written since the transaction or result set of this one began, which \
+                \(shown): another connection has written since the transaction or result set of this one began, which \
                 sees the older state and so cannot write. Trying again does not help; end it, and begin anew
                 """
             )
@@ -73,10 +82,10 @@ extension Connection {
         if message != String(cString: sqlite3_errstr(code)) {
             return (
                 .locked,
-                "\(message); they are this connection's own, so that trying again does not help. End them first"
+                "\(shown); they are this connection's own, so that trying again does not help. End them first"
             )
         }
-        return (.sqlite, busyMessage(message))
+        return (.sqlite, busyMessage(shown))
     }
 
     func check(_ code: Int32, sql: String? = nil) throws(DatabaseError) {

@@ -11,8 +11,6 @@ final class Connection {
     /// See ``noteUnnoticed(_:)``. Under a lock, because what is dropped may end on any thread.
     private let unnoticed = Guarded<DatabaseError?>(nil)
     let statementGuard = StatementGuard()
-    /// Whether keys and cipher settings may come by SQL once there is a key.
-    var allowsCipherStatements = false
     /// Whether a statement may have had SQLite defer foreign keys. https://www.sqlite.org/pragma.html#pragma_defer_foreign_keys
     var mayDeferForeignKeys = false
     /// Files that the library has attached in plaintext, by the names of their schemas in small letters.
@@ -221,7 +219,7 @@ final class Connection {
 
     /// Ends what was claimed, and notes what could not be completed.
     private func end(_ claim: HandleRegistry.Claim) {
-        claim.end { code, sql in noteUnnoticed(endFailure(code, sql: sql)) }
+        claim.end { code, statement in noteUnnoticed(endFailure(code, of: statement)) }
     }
 
     /// Has the handle's pointer ended outside the lock, because SQLite may call something that takes it. Nothing is claimed
@@ -308,7 +306,7 @@ final class Connection {
         var failure: DatabaseError?
         if statement.hasRun {
             let code = prepared.reset(pointer)
-            if code != SQLITE_OK { failure = endFailure(code, sql: prepared.sql) }
+            if code != SQLITE_OK { failure = endFailure(code, of: prepared) }
         }
         var surplus: PreparedStatement? = prepared
         if prepared.cacheKey != nil, !statement.hasFailed, failure == nil {

@@ -26,8 +26,8 @@ struct HandleRegistry: @unchecked Sendable {
         var first: OpaquePointer? { pointers.first?.pointer }
         var isEmpty: Bool { pointers.isEmpty && statements.isEmpty && users.isEmpty }
 
-        /// - Parameter failed: called for each end that went wrong, with the text of a statement.
-        func end(_ failed: (_ code: Int32, _ sql: String?) -> Void) {
+        /// - Parameter failed: called for each end that went wrong, with the statement, if it is one's.
+        func end(_ failed: (_ code: Int32, _ statement: PreparedStatement?) -> Void) {
             for (pointer, kind) in pointers {
                 let code = kind.end(pointer)
                 if code != SQLITE_OK { failed(code, nil) }

@@ -11,7 +11,7 @@ public struct DatabaseError: Error, Sendable, Hashable {
     public let extendedCode: Int32
     /// What SealedDB knows beyond SQLite's code.
     public let reason: Reason
-    /// A sentence for people.
+    /// A sentence for people. In SQLite's own words "…" stands for what comes from bound values.
     public let message: String
     /// The statement that failed, with its placeholders; `nil` when the failure belongs to no statement, or to one that
     /// holds a key. Of a long one, the beginning.

@@ -26,6 +26,22 @@ struct GuardRules {
         }
     }
 
+    /// Why a pragma is refused on every connection, also one without a key; `nil` if it is not. It would reach all stores of
+    /// the process.
+    static func refusal(ofProcessPragma name: String, value: String?, isPermitted: Bool) -> String? {
+        let name = name.lowercased()
+        let isWrittenTo = filePragmas.contains(name)
+        guard value != nil, isWrittenTo || !isPermitted else { return nil }
+        guard isWrittenTo || processPragmas.contains(name) || processPrefixes.contains(where: name.hasPrefix) else {
+            return nil
+        }
+        return """
+            PRAGMA \(name) is refused, with or without a key: it is for the whole process, so that other stores could be \
+            written as nothing opens them, without page authentication, or be told of in a log. Cipher settings belong into \
+            the Configuration of each store; enableCipherLogging(_:) and EngineInfo set the rest.
+            """
+    }
+
     private static func refusal(of pragma: String) -> String {
         """
         PRAGMA \(pragma) is refused on a connection with a key: it can leave a file that nothing opens, or write to a \
@@ -57,6 +73,9 @@ struct GuardRules {
     private static let settingPragmas: Set = [
         "kdf_iter", "fast_kdf_iter", "rekey_kdf_iter", "rekey_cipher", "page_size",
     ]
+    /// They hold for all connections of the process, beside those that begin with ``processPrefixes``.
+    private static let processPragmas: Set = ["cipher_hmac_salt_mask", "cipher_memory_security"]
+    private static let processPrefixes = ["cipher_default", "cipher_log", "cipher_test"]
     /// They write to any file.
     private static let filePragmas: Set = ["cipher_log", "cipher_profile"]
 }

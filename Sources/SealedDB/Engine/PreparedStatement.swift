@@ -57,10 +57,10 @@ final class PreparedStatement {
 
     /// For whoever has claimed it. https://www.sqlite.org/c3ref/finalize.html
     /// - Parameter failed: called if its execution could not be completed.
-    func end(_ failed: (_ code: Int32, _ sql: String?) -> Void) {
+    func end(_ failed: (_ code: Int32, _ statement: PreparedStatement) -> Void) {
         if isUnderway, let pointer {
             let code = reset(pointer)
-            if code != SQLITE_OK { failed(code, sql) }
+            if code != SQLITE_OK { failed(code, self) }
         }
         // The result repeats that of the last step or reset, which was reported then.
         _ = PageWatch.during(sqlite3_db_handle(pointer)) { sqlite3_finalize(pointer) }

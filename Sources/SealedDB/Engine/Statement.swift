@@ -174,7 +174,7 @@ public final class Statement {
     @inline(never)
     private func ended(_ code: Int32) throws(DatabaseError) -> Bool {
         rowWidth = code == SQLITE_ROW ? sqlite3_data_count(pointer) : 0
-        let error = code == SQLITE_ROW || code == SQLITE_DONE ? nil : connection.error(sql: sql)
+        let error = code == SQLITE_ROW || code == SQLITE_DONE ? nil : connection.error(sql: sql, of: prepared)
         hasStepFailed = error != nil
         hasFailed = hasFailed || hasStepFailed
         if isClosing, let failure = connection.release(self) { throw failure }
@@ -227,7 +227,7 @@ public final class Statement {
             return true
         }
         hasFailed = true
-        endFailure = connection.endFailure(connection.lastCode, sql: sql)
+        endFailure = connection.endFailure(connection.lastCode, of: prepared)
         return false
     }
 

@@ -4,6 +4,8 @@ internal import SQLiteEngine
 /// authorizer is asked first. https://www.sqlite.org/c3ref/set_authorizer.html
 final class StatementGuard {
     var rules: GuardRules?
+    /// Whether keys and cipher settings may come by SQL once there is a key, and settings of the whole process at any time.
+    var allowsCipherStatements = false
     /// While the library itself sets what SQL may not.
     var isSuspended = false
     var heldChanges = HeldChanges()
@@ -13,7 +15,7 @@ final class StatementGuard {
     var hasKeyFromSQL = false
     /// Why the statement that is being compiled was refused; until it is met as a result code.
     private var refusal: String?
-    /// An attached file that is not encrypted, and could not be detached.
+    /// An attached file that is not sealed as it has to be, and could not be detached.
     var unsafeSchema: String?
 
     /// A statement that is being compiled.
@@ -48,6 +50,7 @@ final class StatementGuard {
             let (name, value) = (String(cString: first), second.map { String(cString: $0) })
             reason =
                 misreading(ofPragma: name) ?? rules?.refusal(ofPragma: name, value: value)
+                ?? GuardRules.refusal(ofProcessPragma: name, value: value, isPermitted: allowsCipherStatements)
                 ?? heldChanges.refusal(ofPragma: name, value: value) ?? refusal(ofPragma: name, value: value)
         case SQLITE_ATTACH:
             reason = misreadingOfAttach ?? rules?.refusal(ofAttached: first.map { String(cString: $0) })
@@ -131,13 +134,13 @@ extension Connection {
     }
 
     /// Before any SQL is compiled.
-    /// - Parameter comesFirst: whether it is a statement that holds a key.
-    func authorizeKeyStatement(comesFirst: Bool) throws(DatabaseError) {
+    func authorizeKeyStatement(_ text: SQLStatementText) throws(DatabaseError) {
         if statementGuard.hasKeyFromSQL {
             statementGuard.hasKeyFromSQL = false
             guardAfterKeyStatement()
         }
-        guard comesFirst else { return }
+        try requireDefaultCipherSettings(text)
+        guard text.holdsKey else { return }
         if let rules = guardRules {
             guard rules.allowsCipherStatements || statementGuard.isSuspended else {
                 throw .notAllowed(
@@ -151,78 +154,6 @@ extension Connection {
             try requireMemoryForTemporaries()
         }
         statementGuard.hasKeyFromSQL = !statementGuard.isSuspended
-    }
-
-    /// After SQL has attached a file to a database with a key: whatever its text was taken for, none is in plaintext that
-    /// the library has not attached so.
-    func requireSealedAttachments() throws(DatabaseError) {
-        guard let rules = guardRules, !rules.allowsCipherStatements, !statementGuard.isSuspended else { return }
-        for (schema, path) in try attachedFiles() where !plaintextSchemas.contains(schema.lowercased()) {
-            let provider = try trusted { () throws(DatabaseError) in
-                try text("PRAGMA \(schema.quotedIdentifier).cipher_provider")
-            }
-            guard provider == nil else { continue }
-            statementGuard.unsafeSchema = schema
-            let isDetached = detachUnsafeSchema()
-            throw DatabaseError(
-                extendedCode: SQLITE_AUTH,
-                reason: .notAllowed,
-                message: """
-                    \(path) was attached without a key to a database that has one. \
-                    \(isDetached ? "It was detached again." : "Close the database; nothing else is executed until then.") \
-                    A file that is empty was made by the statement: delete it. Use attach(_:as:key:).
-                    """
-            )
-        }
-    }
-
-    /// After files may have been detached by SQL: what was true of one is not true of the next that gets its name.
-    func forgetDetachedFiles() throws(DatabaseError) {
-        guard !plaintextSchemas.isEmpty || usageLocks.count > 1 else { return }
-        let schemas = try trusted { () throws(DatabaseError) in
-            Set(try texts("SELECT lower(name) FROM pragma_database_list"))
-        }
-        plaintextSchemas.formIntersection(schemas)
-        for (schema, lock) in usageLocks where !schemas.contains(schema) {
-            lock.release()
-            usageLocks[schema] = nil
-        }
-    }
-
-    /// Before anything is compiled: nothing is written to a file that should not be there.
-    func requireSafeSchemas(_ text: SQLStatementText) throws(DatabaseError) {
-        guard let schema = statementGuard.unsafeSchema, !["rollback", "detach"].contains(text.verb ?? ""),
-            !detachUnsafeSchema()
-        else { return }
-        throw .notAllowed(
-            "\(schema) is attached without a key, and cannot be detached within the transaction. Roll back."
-        )
-    }
-
-    private func detachUnsafeSchema() -> Bool {
-        guard let schema = statementGuard.unsafeSchema else { return true }
-        do throws(DatabaseError) {
-            try trusted { () throws(DatabaseError) in try run("DETACH \(schema.quotedIdentifier)") }
-        } catch {
-            // It is tried again before the next statement.
-            return false
-        }
-        statementGuard.unsafeSchema = nil
-        return true
-    }
-
-    /// Schemas and the paths of their files, without those that are in memory or temporary.
-    private func attachedFiles() throws(DatabaseError) -> [(schema: String, path: String)] {
-        let statement = try trusted { () throws(DatabaseError) in try prepare("PRAGMA database_list") }
-        defer { statement.close() }
-        var files: [(String, String)] = []
-        while try statement.step() {
-            guard let schema = statement.text(at: 1), let path = statement.text(at: 2), !path.isEmpty,
-                !["main", "temp"].contains(schema)
-            else { continue }
-            files.append((schema, path))
-        }
-        return files
     }
 
     /// Before the library attaches a file with a key, to a database that may have none.
@@ -257,7 +188,9 @@ extension Connection {
             isKeyed = true
         }
         guard guardRules == nil || isKeyed else { return }
-        guardRules = GuardRules(allowsCipherStatements: !isKeyed || allowsCipherStatements)
+        guardRules = GuardRules(
+            allowsCipherStatements: !isKeyed || statementGuard.allowsCipherStatements
+        )
     }
 }
 

@@ -81,9 +81,13 @@ struct DatabaseCipherTests {
         #expect(outcome.status == 0, "\(outcome.errors)")
         #expect(
             outcome.lines == [String](repeating: "true", count: 6) + [
-                "Optional(true)", "unusable settings", "true",
-            ]
+                "Optional(true)", "unusable settings", "Optional(unusable settings)", "Optional(unusable settings)",
+                "Optional(unusable settings)", "executed", "false", "true", "true", "true",
+            ],
+            "\(outcome.lines)"
         )
+        // A file that was attached with a key is created before its settings are looked at.
+        #expect(directory.namesOfFiles.filter { $0 != "attached" } == ["copy", "db"])
         #expect(
             try StockShell.run(
                 directory.file("db"),

@@ -205,6 +205,52 @@ struct GuardTests {
         #expect(unruled.statementGuard.end(none).isSuperset(of: [.attach, .pragma]))
     }
 
+    /// They would reach the stores of all others in the process. The values are those that are there.
+    @Test(arguments: [
+        "PRAGMA cipher_default_use_hmac = ON", "PRAGMA cipher_default_page_size(4096)",
+        "EXPLAIN PRAGMA main.\"CIPHER_default_KDF_iter\" = 256000", "pragma cipher_default_plaintext_header_size = 0",
+        "PRAGMA temp.cipher_default_compatibility = 4", "PRAGMA cipher_default_hmac_algorithm = HMAC_SHA512",
+        "PRAGMA cipher_log = off", "PRAGMA cipher_log_level = NONE", "PRAGMA cipher_log_source(ANY)",
+        "PRAGMA cipher_profile = off", "PRAGMA cipher_hmac_salt_mask = \"x'3a'\"", "PRAGMA cipher_memory_security = 0",
+    ])
+    func settingsOfTheProcessAreRefused(sql: String) throws {
+        let plain = Database(path: directory.file("plain"))
+        plain.open()
+        expectRefusal(plain, sql)
+        // A key of an attached file comes with the library, and permits no more.
+        try plain.attach(directory.file("other"), as: "o", key: .testing(2))
+        expectRefusal(plain, sql)
+        expectRefusal(try .testing(directory.file("db")), sql)
+        // Reading is not.
+        let name = try #require(sql.split { " =(".contains($0) }.first { $0.lowercased().contains("cipher_") })
+        #expect(plain.executeStatements("PRAGMA \(name)"))
+
+        var configuration = Configuration()
+        configuration.allowsCipherStatements = true
+        let permitted = Database(path: nil, configuration: configuration)
+        permitted.open()
+        let isFile = sql.hasPrefix("PRAGMA cipher_log =") || sql.hasPrefix("PRAGMA cipher_profile")
+        #expect(permitted.executeStatements(sql) != isFile)
+    }
+
+    /// Were the process's defaults changed by others in between: what is attached is looked at.
+    @Test func noFileWithOtherSettingsStaysAttached() throws {
+        let database = try Database.testing(directory.file("db"))
+        try database.fill(rows: 3)
+        let connection = try #require(database.connection)
+        try connection.unguarded { () throws(DatabaseError) in
+            try connection.run("ATTACH '\(directory.file("other"))' AS o")
+            try connection.run("PRAGMA o.cipher_use_hmac = off")
+        }
+        let error = #expect(throws: DatabaseError.self) { try connection.requireSealedAttachments() }
+        #expect(
+            error?.reason == .notAllowed && error?.message.contains("cipher_use_hmac = 0") == true,
+            "\(error as Any)"
+        )
+        #expect(try database.all(String.self, "SELECT name FROM pragma_database_list") == ["main"])
+        #expect(try directory.bytes("other").isEmpty)
+    }
+
     /// The application's authorizer comes second, and cannot allow what is refused.
     @Test func besideAnAuthorizer() throws {
         let database = try Database.testing(directory.file("db"))

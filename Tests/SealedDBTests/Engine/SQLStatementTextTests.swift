@@ -32,6 +32,20 @@ struct SQLStatementTextTests {
         #expect(holdsKey(sql))
     }
 
+    @Test func filesAreAttachedFor() {
+        for sql in [
+            "ATTACH 'x' AS x", "EXPLAIN attach ? AS x", "VACUUM INTO 'x'", "/**/vacuum main/**/into ?",
+            "VACUUM \"main\"INTO'x'",
+        ] {
+            #expect(statements(sql).map(\.attachesFile) == [true], "\(sql)")
+        }
+        for sql in [
+            "VACUUM", "VACUUM \"into\"", "VACUUM 'into'", "SELECT 1 -- INTO", "DETACH x", "INSERT INTO t VALUES (1)",
+        ] {
+            #expect(statements(sql).map(\.attachesFile) == [false], "\(sql)")
+        }
+    }
+
     @Test(arguments: [
         "", "key", "SELECT key FROM t", "CREATE TABLE t (id INTEGER PRIMARY KEY)", "ATTACH 'key' AS \"key\"",
         "ATTACH 'x' AS y; SELECT key FROM y.t", "PRAGMA foreign_keys = ON", "-- PRAGMA key = 'x'", "PRAGMA",

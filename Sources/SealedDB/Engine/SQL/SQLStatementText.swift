@@ -10,6 +10,8 @@ package struct SQLStatementText {
     package private(set) var isExplained = false
     /// Whether it is `ATTACH … KEY …`, or a pragma that sets a key.
     package private(set) var holdsKey = false
+    /// Whether SQLite attaches a file to execute it: `ATTACH`, `VACUUM … INTO …`.
+    package private(set) var attachesFile = false
     /// Whether errors and logs leave it out: it holds a key, or may be meant to.
     package private(set) var isSecret = false
     /// The pragma's name in lower case; `nil` for all other statements.
@@ -29,6 +31,10 @@ package struct SQLStatementText {
             switch verb {
             case "attach": readAttach(&tokens)
             case "pragma": readPragma(&tokens)
+            case "vacuum":
+                while let token = tokens.next(), token.kind != .semicolon {
+                    if tokens.isWord(token, "into") { attachesFile = true }
+                }
             case "create": readCreate(&tokens)
             default:
                 let mayBe = !SQLStatementText.verbs.contains(verb)
@@ -96,6 +102,7 @@ package struct SQLStatementText {
 
     /// `ATTACH [DATABASE] file AS name`, in any other form than with one token each, may be meant to hold a key.
     private mutating func readAttach(_ tokens: inout SQLTokenizer) {
+        attachesFile = true
         var count = 0
         while let token = tokens.next(), token.kind != .semicolon {
             if count == 0, tokens.isWord(token, "database") { continue }

@@ -1,0 +1,89 @@
+/// Files that SQL attaches to a connection with a key.
+extension Connection {
+    /// Before SQL is compiled that attaches a file, or writes one with `VACUUM INTO`: it gets the process's default settings,
+    /// and what VACUUM has written is not seen again.
+    func requireDefaultCipherSettings(_ text: SQLStatementText) throws(DatabaseError) {
+        guard text.attachesFile, guardRules != nil || text.holdsKey, !statementGuard.allowsCipherStatements,
+            !statementGuard.isSuspended
+        else { return }
+        let defaults = try trusted { () throws(DatabaseError) in try defaultCipherParameters() }
+        guard defaults != CipherSettings.sqlCipher4.parameters else { return }
+        throw .unusableSettings(
+            """
+            \(CipherParameters.areChanged(defaults)), which a file that SQL attaches, or the target of VACUUM INTO, would \
+            get: its pages could be without authentication, or nothing would open it. Use StoreBackup for a copy.
+            """
+        )
+    }
+
+    /// After SQL has attached a file to a database with a key: whatever its text was taken for, none is in plaintext that
+    /// the library has not attached so, and none has other settings than the library would open it with.
+    func requireSealedAttachments() throws(DatabaseError) {
+        guard let rules = guardRules, !rules.allowsCipherStatements, !statementGuard.isSuspended else { return }
+        for (schema, path) in try attachedFiles() where !plaintextSchemas.contains(schema.lowercased()) {
+            let parameters = try trusted { () throws(DatabaseError) in try cipherParameters(schema: schema) }
+            guard parameters != CipherSettings.sqlCipher4.parameters else { continue }
+            statementGuard.unsafeSchema = schema
+            let isDetached = detachUnsafeSchema()
+            let fault = parameters.map { "with other cipher settings (\($0.settings()))" } ?? "without a key"
+            throw DatabaseError(
+                extendedCode: SQLITE_AUTH,
+                reason: .notAllowed,
+                message: """
+                    \(path) was attached \(fault) to a database with a key. \
+                    \(isDetached ? "It was detached again." : "Close the database; nothing else is executed until then.") \
+                    A file that is empty was made by the statement: delete it. Use attach(_:as:key:).
+                    """
+            )
+        }
+    }
+
+    /// After files may have been detached by SQL: what was true of one is not true of the next that gets its name.
+    func forgetDetachedFiles() throws(DatabaseError) {
+        guard !plaintextSchemas.isEmpty || usageLocks.count > 1 else { return }
+        let schemas = try trusted { () throws(DatabaseError) in
+            Set(try texts("SELECT lower(name) FROM pragma_database_list"))
+        }
+        plaintextSchemas.formIntersection(schemas)
+        for (schema, lock) in usageLocks where !schemas.contains(schema) {
+            lock.release()
+            usageLocks[schema] = nil
+        }
+    }
+
+    /// Before anything is compiled: nothing is written to a file that should not be there.
+    func requireSafeSchemas(_ text: SQLStatementText) throws(DatabaseError) {
+        guard let schema = statementGuard.unsafeSchema, !["rollback", "detach"].contains(text.verb ?? ""),
+            !detachUnsafeSchema()
+        else { return }
+        throw .notAllowed(
+            "\(schema) is not sealed as it has to be, and cannot be detached within the transaction. Roll back."
+        )
+    }
+
+    private func detachUnsafeSchema() -> Bool {
+        guard let schema = statementGuard.unsafeSchema else { return true }
+        do throws(DatabaseError) {
+            try trusted { () throws(DatabaseError) in try run("DETACH \(schema.quotedIdentifier)") }
+        } catch {
+            // It is tried again before the next statement.
+            return false
+        }
+        statementGuard.unsafeSchema = nil
+        return true
+    }
+
+    /// Schemas and the paths of their files, without those that are in memory or temporary.
+    private func attachedFiles() throws(DatabaseError) -> [(schema: String, path: String)] {
+        let statement = try trusted { () throws(DatabaseError) in try prepare("PRAGMA database_list") }
+        defer { statement.close() }
+        var files: [(String, String)] = []
+        while try statement.step() {
+            guard let schema = statement.text(at: 1), let path = statement.text(at: 2), !path.isEmpty,
+                !["main", "temp"].contains(schema)
+            else { continue }
+            files.append((schema, path))
+        }
+        return files
+    }
+}

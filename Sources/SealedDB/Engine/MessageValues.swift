@@ -1,0 +1,268 @@
+internal import CSealedDBSystem
+import Foundation
+internal import SQLiteEngine
+
+extension PreparedStatement {
+    /// SQLite's message about a failure of the statement, without the values that are bound to it.
+    ///
+    /// SQLite, and the functions that it calls, quote what they cannot read: a path in JSON, the query of a full-text
+    /// search, the name of a file. What cannot be told apart from a value is left out with the message: the result code's
+    /// own text takes its place.
+    func withoutValues(_ message: [UInt8], _ code: Int32) -> String {
+        let text = String(decoding: message, as: UTF8.self)
+        let plain = String(cString: sqlite3_errstr(code))
+        guard parameterCount > 0, text != plain, !MessageValues.isWithoutValues(text, code) else { return text }
+        // What is bound to a statement that holds a key may be one.
+        guard !isSecret, let pointer, let sql = sqlite3_sql(pointer), let expanded = sqlite3_expanded_sql(pointer)
+        else {
+            return plain
+        }
+        let count = strlen(expanded)
+        defer {
+            sealeddb_wipe(expanded, count)
+            sqlite3_free(expanded)
+        }
+        let values = MessageValues(
+            expanded: UnsafeBufferPointer(
+                start: UnsafeRawPointer(expanded).assumingMemoryBound(to: UInt8.self),
+                count: count
+            ),
+            sql: UnsafeBufferPointer(
+                start: UnsafeRawPointer(sql).assumingMemoryBound(to: UInt8.self),
+                count: strlen(sql)
+            )
+        )
+        return values?.removed(from: message) ?? plain
+    }
+}
+
+/// The values of a statement, as they stand in its text where SQLite has put them in place of its parameters.
+/// https://www.sqlite.org/c3ref/expanded_sql.html
+///
+/// A value may stand in a message as a whole or in part, in other letters, or within a longer word. So it is taken apart into
+/// words. Case is that of ASCII, as in SQL.
+struct MessageValues {
+    private let sql: UnsafeBufferPointer<UInt8>
+    private let expanded: UnsafeBufferPointer<UInt8>
+    /// Where the values are, texts without their quotes.
+    private var values: [Range<Int>] = []
+
+    /// Above that the search would take too long.
+    private static let longestText = 1 << 16
+    /// A part of a word that is shorter says nothing.
+    private static let shortestPart = 4
+
+    /// The bytes are only used as long as this is.
+    /// - Returns: `nil` if the values cannot be told, or one is a blob, which may have been read as any text.
+    init?(expanded: UnsafeBufferPointer<UInt8>, sql: UnsafeBufferPointer<UInt8>) {
+        self.sql = sql
+        self.expanded = expanded
+        guard expanded.count <= MessageValues.longestText else { return nil }
+        var tokens = SQLTokenizer(sql)
+        // Up to here the two texts are the same.
+        var (position, place) = (0, 0)
+        while let token = tokens.next() {
+            guard token.kind == .variable else { continue }
+            guard let start = MessageValues.end(of: sql[position..<token.range.lowerBound], in: expanded[place...]),
+                let value = MessageValues.value(in: expanded, at: start)
+            else { return nil }
+            values.append(value.content)
+            (position, place) = (token.range.upperBound, value.end)
+        }
+        guard MessageValues.end(of: sql[position...], in: expanded[place...]) == expanded.count else { return nil }
+    }
+
+    /// Where the rest of a text begins behind a beginning that it has; `nil` if it has another.
+    private static func end(of start: Slice<UnsafeBufferPointer<UInt8>>, in text: Slice<UnsafeBufferPointer<UInt8>>)
+        -> Int?
+    {
+        text.starts(with: start) ? text.startIndex + start.count : nil
+    }
+
+    /// The literal that SQLite has put there, and where it ends; `nil` for a blob, and what is not known.
+    private static func value(
+        in text: UnsafeBufferPointer<UInt8>,
+        at start: Int
+    ) -> (content: Range<Int>, end: Int)? {
+        var tokens = SQLTokenizer(text, from: start)
+        guard start < text.count, text[start] == UInt8(ascii: "'") else {
+            // NULL, zeroblob(1), -12, 1.0e+300, Inf
+            let end = text[start...].firstIndex { !($0.isWordByte || "+-.()".utf8.contains($0)) } ?? text.count
+            let literal = text[start..<end]
+            for known in ["NULL", "zeroblob("] where literal.starts(with: known.utf8) {
+                let end = known == "NULL" ? start + 3 : literal.firstIndex(of: UInt8(ascii: ")"))
+                return end.map { (content: start..<start, end: $0 + 1) }
+            }
+            return number(in: literal).map { (content: $0, end: $0.upperBound) }
+        }
+        guard let token = tokens.next(), token.kind == .string, token.range.lowerBound == start else { return nil }
+        return (start + 1..<token.range.upperBound - 1, token.range.upperBound)
+    }
+
+    private static func number(in text: Slice<UnsafeBufferPointer<UInt8>>) -> Range<Int>? {
+        var end = text.startIndex
+        func skip(_ condition: (UInt8) -> Bool) {
+            while end < text.endIndex, condition(text[end]) { end += 1 }
+        }
+        func isNext(_ byte: UInt8) -> Bool { end < text.endIndex && text[end] == byte }
+        if isNext(UInt8(ascii: "-")) { end += 1 }
+        if text[end...].starts(with: "Inf".utf8) { return text.startIndex..<end + 3 }
+        let digits = end
+        skip(\.isDigit)
+        guard end > digits else { return nil }
+        if isNext(UInt8(ascii: ".")) {
+            end += 1
+            skip(\.isDigit)
+            if isNext(UInt8(ascii: "e")) {
+                end += 1
+                skip { $0.isDigit || $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "-") }
+            }
+        }
+        return text.startIndex..<end
+    }
+
+    // MARK: Messages
+
+    /// Messages that name columns, tables and constraints alone, or nothing.
+    static func isWithoutValues(_ message: String, _ code: Int32) -> Bool {
+        constraints.contains(code) || constantMessages.contains(message)
+    }
+
+    /// Of a trigger and of a virtual table, they may hold anything. https://www.sqlite.org/rescode.html
+    private static let constraints: Set<Int32> = [
+        SQLITE_CONSTRAINT_UNIQUE, SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_FOREIGNKEY,
+        // CHECK, NOTNULL, ROWID, DATATYPE
+        SQLITE_CONSTRAINT | 1 << 8, SQLITE_CONSTRAINT | 5 << 8, SQLITE_CONSTRAINT | 10 << 8,
+        SQLITE_CONSTRAINT | 12 << 8,
+    ]
+    private static let constantMessages: Set = [
+        "malformed JSON", "JSON cannot hold BLOB values", "integer overflow", "LIKE or GLOB pattern too complex",
+        "ESCAPE expression must be a single character",
+    ]
+
+    /// The message with "…" in place of each value, or part of one.
+    func removed(from message: [UInt8]) -> String {
+        message.withUnsafeBufferPointer { message in
+            var isHidden = [Bool](repeating: false, count: message.count)
+            for value in values { hide(value, in: message, &isHidden) }
+            for word in words(of: message[...]) where isHidden[word].contains(true) || isOfValue(message[word]) {
+                for index in word { isHidden[index] = true }
+            }
+            return String(decoding: shown(message, isHidden), as: UTF8.self)
+        }
+    }
+
+    /// Values are hidden with the punctuation that is in them, in both forms in which it is quoted.
+    private func hide(_ value: Range<Int>, in message: UnsafeBufferPointer<UInt8>, _ isHidden: inout [Bool]) {
+        guard value.count >= 3, value.count <= 2 * message.count, !isOwn(expanded[value]) else { return }
+        let content = Array(expanded[value])
+        for form in [content, MessageValues.unquoted(content)] where form.count <= message.count {
+            for start in 0...message.count - form.count {
+                let place = start..<start + form.count
+                guard message[place].isSame(as: form[...]) else { continue }
+                guard form.count >= MessageValues.shortestPart || isWhole(place, in: message) else { continue }
+                for index in place { isHidden[index] = true }
+            }
+        }
+    }
+
+    private static func unquoted(_ content: [UInt8]) -> [UInt8] {
+        var result: [UInt8] = []
+        var isFirst = false
+        for byte in content {
+            // Doubled, it stands for itself.
+            isFirst = byte == UInt8(ascii: "'") && !isFirst
+            if byte != UInt8(ascii: "'") || isFirst { result.append(byte) }
+        }
+        return result
+    }
+
+    /// Whether no word goes beyond the place.
+    private func isWhole(_ place: Range<Int>, in text: UnsafeBufferPointer<UInt8>) -> Bool {
+        let (first, last) = (place.lowerBound, place.upperBound - 1)
+        return !(first > 0 && text[first - 1].isWordByte && text[first].isWordByte)
+            && !(last + 1 < text.count && text[last + 1].isWordByte && text[last].isWordByte)
+    }
+
+    /// Whether a word of the message comes from a value.
+    private func isOfValue(_ word: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+        guard !isOwn(word) else { return false }
+        for value in values {
+            for part in words(of: expanded[value]) {
+                let part = expanded[part]
+                let (shorter, longer) = part.count < word.count ? (part, word) : (word, part)
+                let isFound =
+                    shorter.count < MessageValues.shortestPart ? part.isSame(as: word) : longer.holds(shorter)
+                if isFound, !isOwn(part) { return true }
+            }
+        }
+        return false
+    }
+
+    /// Whether a word stands in the text of the statement, which is shown anyway.
+    private func isOwn(_ word: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+        words(of: sql[...]).contains { sql[$0].isSame(as: word) }
+    }
+
+    private func words(of text: Slice<UnsafeBufferPointer<UInt8>>) -> [Range<Int>] {
+        var words: [Range<Int>] = []
+        var start: Int?
+        for index in text.startIndex..<text.endIndex {
+            if text[index].isWordByte {
+                start = start ?? index
+            } else if let begin = start {
+                words.append(begin..<index)
+                start = nil
+            }
+        }
+        if let start { words.append(start..<text.endIndex) }
+        return words
+    }
+
+    /// What stands between two hidden pieces and is no word is part of what is hidden.
+    private func shown(_ message: UnsafeBufferPointer<UInt8>, _ isHidden: [Bool]) -> [UInt8] {
+        var result: [UInt8] = []
+        var gap: [UInt8] = []
+        var isBehindHidden = false
+        for (byte, isHidden) in zip(message, isHidden) {
+            if isHidden {
+                if !isBehindHidden { result += gap + Array("…".utf8) }
+                gap = []
+                isBehindHidden = true
+            } else {
+                gap.append(byte)
+                if byte.isWordByte {
+                    result += gap
+                    gap = []
+                    isBehindHidden = false
+                }
+            }
+        }
+        return result + gap
+    }
+}
+
+extension UInt8 {
+    fileprivate var isDigit: Bool { (0x30...0x39).contains(self) }
+
+    /// Letters, digits, `_`, and everything beyond ASCII.
+    fileprivate var isWordByte: Bool {
+        isDigit || (0x61...0x7a).contains(self | 0x20) || self == UInt8(ascii: "_") || self >= 0x80
+    }
+
+    fileprivate var folded: UInt8 { (0x41...0x5a).contains(self) ? self | 0x20 : self }
+}
+
+extension Collection<UInt8> {
+    /// But for the case of ASCII letters.
+    fileprivate func isSame(as other: some Collection<UInt8>) -> Bool {
+        count == other.count && zip(self, other).allSatisfy { $0.folded == $1.folded }
+    }
+}
+
+extension Slice<UnsafeBufferPointer<UInt8>> {
+    fileprivate func holds(_ part: Self) -> Bool {
+        guard part.count <= count else { return false }
+        return (startIndex...endIndex - part.count).contains { self[$0..<$0 + part.count].isSame(as: part) }
+    }
+}
