@@ -109,6 +109,33 @@ struct AttachingTests {
         #expect(reason { try main.attach("file:no/where?key=", as: "f", key: .testing(1)) } != nil)
     }
 
+    /// With the same key and salt, pages of one store would be accepted at the same place in another.
+    @Test(arguments: [FixtureKey.passphrase, .raw])
+    func saltsOfTheirOwn(key: FixtureKey) throws {
+        let main = Database(path: directory.file("main"), configuration: Configuration(key: try key.key()))
+        try main.openVerified()
+        try main.fill(rows: 40)
+        let mainKey = try #require(main.configuration.key)
+        for (name, key) in [("first", mainKey), ("second", try key.key())] {
+            try main.attach(directory.file(name), as: name, key: key)
+            try main.executeUpdate("CREATE TABLE \(name).t AS SELECT * FROM main.t", values: nil)
+        }
+        main.close()
+        try StoreBackup(path: directory.file("main"), key: mainKey, to: directory.file("backup")).run()
+        let names = ["main", "first", "second", "backup"]
+        #expect(Set(try names.map { try directory.bytes($0).prefix(16) }).count == names.count)
+
+        for name in names.dropFirst() {
+            var bytes = try directory.bytes("main")
+            bytes.replaceSubrange(4096..<8192, with: try directory.bytes(name)[4096..<8192])
+            try directory.write("mixed", bytes)
+            let mixed = Database(path: directory.file("mixed"), configuration: Configuration(key: mainKey))
+            #expect(mixed.open())
+            #expect(reason { _ = try mixed.integers("SELECT count(*) FROM t") } == .damaged)
+            mixed.close()
+        }
+    }
+
     /// The tables of an encrypted file must not be sorted on disk, whatever main is.
     @Test func temporaryTablesStayInMemory() throws {
         let main = try plain("main")
