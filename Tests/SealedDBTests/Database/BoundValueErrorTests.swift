@@ -95,7 +95,7 @@ struct BoundValueErrorTests {
             #expect(error?.message == "no such database: …", "\(value): \(error as Any)")
         }
         // Between other values.
-        let values: [Any] = [NSNull(), 1, Self.secret, 2.5, "it''s", Data()]
+        let values: [Any] = [NSNull(), 1, Self.secret, 2.5, "it''s", -3]
         #expect(failure("SELECT ?,?,json_extract('{}',?),?,?,?", values)?.message.contains("…") == true)
         // A blob may be read as any text.
         #expect(failure("DETACH ?", [Data(Self.secret.utf8)])?.message == "SQL logic error")
