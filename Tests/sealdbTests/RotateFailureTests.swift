@@ -219,7 +219,7 @@ struct RotateFailureTests {
     }
 
     /// The new key cannot be made to last, or its name, so it is not used.
-    @Test(arguments: [3, 4])
+    @Test(arguments: [2, 3])
     func newKeyCannotBeSynced(_ number: Int) throws {
         let sandbox = try makeStoreAndNewKey()
         let outcome = try rotate(sandbox, injecting: "fsync:error=EIO:when=\(number)")

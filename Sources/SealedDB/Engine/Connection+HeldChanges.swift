@@ -53,7 +53,7 @@ extension Connection {
         guard statementGuard.heldChanges.areHeld else { return }
         try trusted { () throws(DatabaseError) in
             try unguarded { () throws(DatabaseError) in
-                for schema in try texts("SELECT name FROM pragma_database_list WHERE name <> 'temp'") {
+                for schema in try texts("SELECT name FROM pragma_database_list WHERE file <> ''") {
                     try holdChanges(of: schema)
                 }
             }

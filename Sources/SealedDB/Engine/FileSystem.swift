@@ -107,7 +107,7 @@ enum FileSystem {
         var file = stat()
         guard statvfs(path, &status) == 0, status.f_flag & UInt(ST_RDONLY) != 0, stat(path, &file) == 0,
             // What cannot be told is no.
-            let mounts = try? String(contentsOfFile: "/proc/self/mountinfo", encoding: .utf8)
+            let mounts = kernelText("/proc/self/mountinfo")
         else { return false }
         // https://man7.org/linux/man-pages/man3/makedev.3.html
         let number = UInt64(file.st_dev)
@@ -162,6 +162,25 @@ enum FileSystem {
         return descriptors.compactMap { Int32($0) }.contains { descriptor in
             var found = stat()
             return fstat(descriptor, &found) == 0 && found.st_dev == wanted.st_dev && found.st_ino == wanted.st_ino
+        }
+    }
+
+    /// All of a text that the kernel makes as it is read; `nil` if it cannot be read.
+    ///
+    /// Such files have no size, and Foundation takes the first read for all there is, which of `/proc/locks` is one page.
+    static func kernelText(_ path: String) -> String? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { return nil }
+        // Nothing is written by it.
+        defer { close(descriptor) }
+        var text: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 65536)
+        while true {
+            let count = read(descriptor, &buffer, buffer.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { return nil }
+            if count == 0 { return String(decoding: text, as: UTF8.self) }
+            text += buffer.prefix(count)
         }
     }
 

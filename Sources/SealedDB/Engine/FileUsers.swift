@@ -94,9 +94,7 @@ enum FileUsers {
         /// A thread of the kernel, or a process that has ended: neither has memory of its own.
         private static func isOfKernel(_ process: Int32) -> Bool {
             // What cannot be read has ended.
-            guard let status = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8) else {
-                return true
-            }
+            guard let status = FileSystem.kernelText("/proc/\(process)/status") else { return true }
             return !status.contains("\nVmSize:")
         }
     }

@@ -40,9 +40,7 @@ extension LockHolders {
                 guard let other = try? FileSystem.status("/proc/\(process)/fd/\(descriptor)"),
                     other.st_ino == status.st_ino, other.st_dev == status.st_dev
                 else { return false }
-                // As above.
-                let information = try? String(contentsOfFile: "/proc/\(process)/fdinfo/\(descriptor)", encoding: .utf8)
-                return information?.contains("\nlock:") == true
+                return FileSystem.kernelText("/proc/\(process)/fdinfo/\(descriptor)")?.contains("\nlock:") == true
             }
         }
         return processes.sorted()

@@ -21,7 +21,7 @@ enum LockHolders {
         // What is not there is locked by nobody, and what cannot be read is left out of a message.
         let files = [path, path + "-shm"].compactMap { try? FileSystem.status($0) }.map { LockedFile($0) }
         // As above.
-        guard !files.isEmpty, let table = try? String(contentsOfFile: "/proc/locks", encoding: .utf8) else { return [] }
+        guard !files.isEmpty, let table = FileSystem.kernelText("/proc/locks") else { return [] }
         var writers: [Int32] = []
         var readers: [Int32] = []
         for line in table.split(separator: "\n") {
@@ -39,21 +39,21 @@ enum LockHolders {
         return Set(inTheWay).sorted().map(describe)
     }
 
-    /// The number alone, if the name cannot be had.
     /// Whether anybody has a lock on the file, as far as this process may see; true if it cannot be told.
     static func hasLocks(on path: String) -> Bool {
         // A file that is gone is locked by nobody; without a table nobody can tell.
         guard let file = try? FileSystem.status(path) else { return false }
-        guard let table = try? String(contentsOfFile: "/proc/locks", encoding: .utf8) else { return true }
+        guard let table = FileSystem.kernelText("/proc/locks") else { return true }
         return table.split(separator: "\n").contains { line in
             line.split(separator: " ").contains { LockedFile($0) == LockedFile(file) }
         }
     }
 
+    /// The number alone, if the name cannot be had.
     static func describe(_ process: Int32) -> String {
         if process == getpid() { return "another connection of this process" }
         // A process that has ended has no name any more.
-        let name = try? String(contentsOfFile: "/proc/\(process)/comm", encoding: .utf8)
+        let name = FileSystem.kernelText("/proc/\(process)/comm")
         return "process \(process)" + (name.map { " (\($0.trimmingCharacters(in: .newlines)))" } ?? "")
     }
 

@@ -101,7 +101,7 @@ struct EmptiedStoreTests {
         let owner = try Database.testing(directory.file("owned"))
         try owner.fill(rows: 300)
         #expect(owner.beginImmediateTransaction())
-        try owner.executeUpdate("PRAGMA cache_size = 1", values: nil)
+        try owner.spillChanges()
         try owner.executeUpdate("UPDATE t SET body = body || 'x'", values: nil)
         let journal = try directory.bytes("owned-journal")
         #expect(owner.rollback())

@@ -123,7 +123,7 @@ struct HostileFileTests {
         let owner = try Database.testing(directory.file("owned"))
         try owner.fill(rows: 300)
         #expect(owner.beginImmediateTransaction())
-        try owner.executeUpdate("PRAGMA cache_size = 1", values: nil)
+        try owner.spillChanges()
         try owner.executeUpdate("UPDATE t SET body = body || 'x'", values: nil)
         let intact = try ["", "-journal"].map { try directory.bytes("owned" + $0) }
         #expect(owner.rollback())

@@ -239,7 +239,7 @@ struct StoreDiagnosisTests {
         let owner = try Database.testing(directory.file("owned"))
         try owner.fill(rows: 2000)
         #expect(owner.beginImmediateTransaction())
-        try owner.executeUpdate("PRAGMA cache_size = 1", values: nil)
+        try owner.spillChanges()
         try owner.executeUpdate("UPDATE t SET body = body || 'x'", values: nil)
         for suffix in ["", "-journal"] { try write("db\(suffix)", directory.bytes("owned\(suffix)")) }
         #expect(owner.rollback())
@@ -271,7 +271,8 @@ struct StoreDiagnosisTests {
         let owner = Database(path: directory.file("owned"), configuration: configuration)
         try owner.openVerified()
         try owner.fill(rows: 300)
-        #expect(owner.executeStatements("PRAGMA wal_checkpoint(TRUNCATE); PRAGMA cache_size = 1"))
+        #expect(owner.executeStatements("PRAGMA wal_checkpoint(TRUNCATE)"))
+        try owner.spillChanges()
         #expect(owner.beginImmediateTransaction())
         try owner.executeUpdate("PRAGMA user_version = 5", values: nil)
         try owner.executeUpdate("UPDATE t SET body = body || 'x'", values: nil)
