@@ -232,8 +232,9 @@ struct KeyConfirmationTests {
         let queue = try DatabaseQueue(path: directory.file("db"), configuration: Configuration(key: .testing(1)))
         let isRotating = Guarded(false)
         let counts = Guarded<[Int]>([])
-        let source = KeySource.closure {
-            if isRotating.withLock({ $0 }) {
+        // The queue keeps the key, and that the closure.
+        let source = KeySource.closure { [weak queue] in
+            if let queue, isRotating.withLock({ $0 }) {
                 let count = try queue.inDatabase { db in try db.integers("SELECT count(*) FROM t") }
                 counts.withLock { $0 += count }
             }
