@@ -380,8 +380,8 @@ struct StoreCopy {
 
     /// Makes the swap durable.
     func synchronizeSwap() throws(DatabaseError) {
-        try requireInPlace()
         do throws(DatabaseError) {
+            try requireInPlace()
             try FileSystem.synchronizeDirectory(of: target)
         } catch {
             throw error.adding(
@@ -441,8 +441,8 @@ struct StoreCopy {
     }
 
     func synchronizeNew() throws(DatabaseError) {
-        try requireInPlace()
         do throws(DatabaseError) {
+            try requireInPlace()
             try FileSystem.synchronizeDirectory(of: target)
         } catch {
             throw error.adding(

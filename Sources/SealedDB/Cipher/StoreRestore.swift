@@ -120,7 +120,7 @@ public struct StoreRestore: Sendable {
         } catch {
             throw error.adding(
                 context: """
-                    The store now has the contents of the backup, but somebody opened the old file at the last moment. What \
+                    The store now has the new contents and key, but somebody may have opened the old file at the last moment. What \
                     they write is in \(replacedPath), and not in the store
                     """
             )

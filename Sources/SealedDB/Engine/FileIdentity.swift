@@ -11,7 +11,12 @@ struct FileIdentity {
         // Nothing is written by it.
         defer { close(descriptor) }
         var status = stat()
-        guard fstat(descriptor, &status) == 0 else { throw .system("Cannot examine \(path)", reason: .ioError) }
+        guard fstat(descriptor, &status) == 0 else {
+            let number = errno
+            // Nothing is in it. What stays is a leftover, which the next one removes.
+            unlink(path)
+            throw .system("Cannot examine \(path)", reason: .ioError, number: number)
+        }
         self.status = status
         self.path = path
     }

@@ -164,7 +164,8 @@ enum SecretFile {
                         number: number
                     )
                 }
-                try requireName(path, of: descriptor, what: what)
+                // What cannot be looked at is not taken for another file: the sync of the directory, next, tells of it.
+                if (try? isCurrent(descriptor, path: path)) == false { throw exchanged(path, what: what) }
             } catch {
                 // One that stays is removed by the next run.
                 unlink(copy)
@@ -193,16 +194,18 @@ enum SecretFile {
 
     /// Makes sure that the path names what was written, and not a file that somebody put there meanwhile.
     private static func requireName(_ path: String, of descriptor: Int32, what: String) throws(DatabaseError) {
-        guard try isCurrent(descriptor, path: path) else {
-            throw DatabaseError(
-                extendedCode: SQLITE_CANTOPEN,
-                reason: .unsafeKeyFile,
-                message: """
-                    Somebody else put a file in the place of the new \(what) \(path), so it is not used. Make it in a \
-                    directory where nobody else may rename files.
-                    """
-            )
-        }
+        guard try isCurrent(descriptor, path: path) else { throw exchanged(path, what: what) }
+    }
+
+    private static func exchanged(_ path: String, what: String) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_CANTOPEN,
+            reason: .unsafeKeyFile,
+            message: """
+                Somebody else put a file in the place of the new \(what) \(path), so it is not used. Make it in a directory \
+                where nobody else may rename files.
+                """
+        )
     }
 
     /// Replaces the file in one step by one of the same owner and mode, synced to disk.
