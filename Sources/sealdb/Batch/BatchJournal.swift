@@ -171,7 +171,13 @@ final class BatchJournal: Sendable {
         let bytes = Array(bytes)
         // One call, so that a kill leaves a line or none.
         guard write(descriptor, bytes, bytes.count) == bytes.count, fsync(descriptor) == 0 else {
-            throw Failure(.inputOutput, "Cannot write the journal \(path): \(String(cString: strerror(errno))).")
+            throw Failure(
+                .inputOutput,
+                """
+                Cannot write the journal \(path): \(String(cString: strerror(errno))). The store that was last at work has one \
+                of the two keys: keep both. To go on, run the same command.
+                """
+            )
         }
     }
 

@@ -76,6 +76,7 @@ enum OperationTable {
                 "The store now has the new contents and key", "The store has the new key", "It has the new key",
                 "1 of 1 stores have their new key",
             ],
+            saysUnknown: ["has one of the two keys"],
             temporaries: [".db.sealdb-", ".log.sealdb-"]
         )
     }
