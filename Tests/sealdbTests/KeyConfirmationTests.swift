@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// A key that could not be read again is given to no store.
-@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"), .timeLimit(.minutes(2)))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
 struct KeyConfirmationTests {
     private let sandbox: Sandbox
 

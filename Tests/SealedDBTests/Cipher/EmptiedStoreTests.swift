@@ -134,7 +134,7 @@ struct EmptiedStoreTests {
     }
 
     /// A pipe would make SQLite wait for ever.
-    @Test(.timeLimit(.minutes(1)))
+    @Test
     func pipeIsNoStore() throws {
         unlink(path)
         #expect(mkfifo(path, 0o600) == 0)

@@ -4,7 +4,7 @@ import Testing
 @testable import SealedDB
 
 /// Before a key becomes the only one of some data, it is looked for where it was read.
-@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"), .timeLimit(.minutes(2)))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
 struct KeyConfirmationTests {
     private let directory: TemporaryDirectory
 

@@ -4,7 +4,7 @@ import Testing
 @testable import SealedDB
 
 /// What was set on a connection is still set when it was opened anew without the caller's doing.
-@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"), .timeLimit(.minutes(2)))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
 struct KeptSettingsTests {
     private let directory: TemporaryDirectory
 

@@ -82,7 +82,7 @@ struct SQLTokenizerTests {
         return text
     }
 
-    @Test(.timeLimit(.minutes(5)), arguments: 0..<4 as Range<UInt64>)
+    @Test(arguments: 0..<4 as Range<UInt64>)
     func agreesWithSQLite(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         let engine = RawEngine()
@@ -156,7 +156,7 @@ struct SQLTokenizerTests {
     }
 
     /// Every ATTACH that SQLite compiles, whatever stands between its words: KEY is found if it is there.
-    @Test(.timeLimit(.minutes(5)))
+    @Test
     func noKeyIsMissed() {
         var generator = SeededGenerator(seed: 7)
         let engine = RawEngine()

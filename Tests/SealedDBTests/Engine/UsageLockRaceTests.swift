@@ -7,7 +7,7 @@ import Testing
 /// The last user removes the lock file, and whoever opened it just before must not take that for the lock.
 @Suite(.hangLimit)
 struct UsageLockRaceTests {
-    @Test(.timeLimit(.minutes(5)))
+    @Test
     func whoHasTheLockHasItsFile() throws {
         let directory = try TemporaryDirectory()
         let store = try directory.write("db", [1])

@@ -4,7 +4,7 @@ import Testing
 @testable import SealedDB
 
 /// A ring is asked for keys while a rotation puts the store under one that was tried already.
-@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"), .timeLimit(.minutes(2)))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
 struct KeyRingRaceTests {
     private let directory: TemporaryDirectory
     private let path: String

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// A journal may be anybody's work: it is neither followed to another file, nor believed, nor shown as it is.
-@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"), .timeLimit(.minutes(2)))
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
 struct JournalTrustTests {
     private let sandbox: Sandbox
     private let journal = "sealdb-rotate.journal"

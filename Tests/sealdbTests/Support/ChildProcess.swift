@@ -47,7 +47,8 @@ struct ChildProcess {
         var noSignals = sigset_t()
         sigemptyset(&noSignals)
         posix_spawnattr_setsigmask(&attributes, &noSignals)
-        var flags = Int16(POSIX_SPAWN_SETSIGMASK)
+        // A session of its own, without a terminal: otherwise it would ask on the one that the tests are run on.
+        let flags = Int16(POSIX_SPAWN_SETSIGMASK) | ChildProcess.startsSession
         switch streams {
         case .files(let input, let output, let error):
             posix_spawn_file_actions_addopen(&actions, 0, input, O_RDONLY, 0)
@@ -55,7 +56,6 @@ struct ChildProcess {
             posix_spawn_file_actions_addopen(&actions, 2, error, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
         case .terminal(let path):
             // The first terminal that a session leader opens becomes its controlling one.
-            flags |= ChildProcess.startsSession
             posix_spawn_file_actions_addopen(&actions, 0, path, O_RDWR, 0)
             posix_spawn_file_actions_adddup2(&actions, 0, 1)
             posix_spawn_file_actions_adddup2(&actions, 0, 2)
