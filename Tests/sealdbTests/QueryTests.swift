@@ -108,7 +108,7 @@ struct QueryTests {
         #expect(outcome.status == 74)
         #expect(
             outcome.error
-                == "sealdb: Cannot write the result: No space left on device. What the command does to files was done.\n"
+                == "sealdb: Cannot write the result: No space left on device. What the command has changed stays changed.\n"
         )
     }
 

@@ -23,7 +23,7 @@ final class StandardOutput {
         let reason = String(cString: strerror(number))
         return Failure(
             .inputOutput,
-            "Cannot write the result: \(reason). What the command does to files was done."
+            "Cannot write the result: \(reason). What the command has changed stays changed."
         )
     }
 
