@@ -43,7 +43,9 @@ extension Connection {
             // What the library says itself shows no key.
             if code == SQLITE_AUTH, let refusal = statementGuard.takeRefusal() { throw .notAllowed(refusal) }
             // Text and message could show it.
-            if text.isSecret { throw .statementWithKeyFailed(code: sqlite3_extended_errcode(handle)) }
+            if text.isSecret || (code == SQLITE_ERROR && SQLStatementText.mayHoldKey(piece)) {
+                throw .statementWithKeyFailed(code: sqlite3_extended_errcode(handle))
+            }
             throw error(sql: String(decoding: piece, as: UTF8.self))
         }
         // Pragmas act when they are prepared.

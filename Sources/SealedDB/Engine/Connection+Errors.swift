@@ -118,8 +118,8 @@ extension DatabaseError {
         DatabaseError(
             extendedCode: code,
             message: """
-                A statement that holds a key failed (\(String(cString: sqlite3_errstr(code)))). It is not shown, so that \
-                the key does not get out.
+                A statement failed that holds a key, or may be meant to (\(String(cString: sqlite3_errstr(code)))). Neither \
+                it nor SQLite's message is shown, so that the key does not get out.
                 """
         )
     }

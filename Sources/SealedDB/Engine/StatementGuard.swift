@@ -140,6 +140,14 @@ extension Connection {
             guardAfterKeyStatement()
         }
         try requireDefaultCipherSettings(text)
+        if text.copiesAttached, guardRules != nil, !statementGuard.isSuspended {
+            throw .notAllowed(
+                """
+                VACUUM INTO gives the copy the key of main, or none if main has none, also where it copies an attached \
+                database. Open that one by itself, or use StoreBackup.
+                """
+            )
+        }
         guard text.holdsKey else { return }
         if let rules = guardRules {
             guard rules.allowsCipherStatements || statementGuard.isSuspended else {

@@ -27,6 +27,20 @@ struct GuardTests {
         #expect(error?.description.contains("hush") == false, sourceLocation: sourceLocation)
     }
 
+    /// The copy would get the key of main, or none.
+    @Test(arguments: [true, false]) func aCopyOfAnAttachedDatabase(mainHasKey: Bool) throws {
+        try Database.testing(directory.file("other"), key: 2).fill(rows: 5)
+        let main = mainHasKey ? try Database.testing(directory.file("db")) : Database(path: ":memory:")
+        if !mainHasKey { try main.openVerified() }
+        defer { main.close() }
+        try main.attach(directory.file("other"), as: "o", key: .testing(2))
+        for schema in ["o", "\"o\"", "[o]", "'o'"] {
+            expectRefusal(main, "VACUUM \(schema) INTO '\(directory.file("copy"))'")
+        }
+        #expect(!directory.names.contains("copy"))
+        #expect(main.executeStatements("VACUUM o; VACUUM main INTO '\(directory.file("copy"))'"))
+    }
+
     @Test func settingsAndKeysAreRefused() throws {
         let database = try Database.testing(directory.file("db"))
         try database.fill(rows: 10)

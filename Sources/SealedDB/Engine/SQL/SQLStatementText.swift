@@ -12,6 +12,8 @@ package struct SQLStatementText {
     package private(set) var holdsKey = false
     /// Whether SQLite attaches a file to execute it: `ATTACH`, `VACUUM … INTO …`.
     package private(set) var attachesFile = false
+    /// Whether it is `VACUUM … INTO …` of another database than main.
+    package private(set) var copiesAttached = false
     /// Whether errors and logs leave it out: it holds a key, or may be meant to.
     package private(set) var isSecret = false
     /// The pragma's name in lower case; `nil` for all other statements.
@@ -31,10 +33,7 @@ package struct SQLStatementText {
             switch verb {
             case "attach": readAttach(&tokens)
             case "pragma": readPragma(&tokens)
-            case "vacuum":
-                while let token = tokens.next(), token.kind != .semicolon {
-                    if tokens.isWord(token, "into") { attachesFile = true }
-                }
+            case "vacuum": readVacuum(&tokens)
             case "create": readCreate(&tokens)
             default:
                 let mayBe = !SQLStatementText.verbs.contains(verb)
@@ -104,12 +103,29 @@ package struct SQLStatementText {
     private mutating func readAttach(_ tokens: inout SQLTokenizer) {
         attachesFile = true
         var count = 0
+        var hasName = false
         while let token = tokens.next(), token.kind != .semicolon {
             if count == 0, tokens.isWord(token, "database") { continue }
             count += 1
+            if count == 2 { hasName = tokens.isWord(token, "as") }
             if tokens.isWord(token, "key") { holdsKey = true }
         }
-        isSecret = holdsKey || count != 3
+        isSecret = holdsKey || count != 3 || !hasName
+    }
+
+    /// `VACUUM [schema] [INTO file]`.
+    private mutating func readVacuum(_ tokens: inout SQLTokenizer) {
+        var isFirst = true
+        var isOfMain = true
+        while let token = tokens.next(), token.kind != .semicolon {
+            if tokens.isWord(token, "into") {
+                attachesFile = true
+                copiesAttached = !isOfMain
+            } else if isFirst {
+                isOfMain = tokens.name(token) == "main"
+            }
+            isFirst = false
+        }
     }
 
     /// `PRAGMA [schema.]name …`. Whichever part is the name, and however it is misspelt, a key is not shown.
