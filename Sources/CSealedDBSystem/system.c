@@ -206,6 +206,16 @@ int sealeddb_is_only_descriptor(int descriptor) {
     return error == EAGAIN ? 0 : -1;
 }
 
+int sealeddb_is_mounted(const char *path) {
+    struct statx status;
+    if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT, STATX_TYPE, &status) != 0) return 0;
+#ifdef STATX_ATTR_MOUNT_ROOT
+    return (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+#else
+    return (status.stx_attributes & 0x2000) != 0;
+#endif
+}
+
 int sealeddb_terminal_columns(int descriptor) {
     struct winsize size;
     return ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
@@ -213,8 +223,13 @@ int sealeddb_terminal_columns(int descriptor) {
 
 // ---- Signals at a prompt ------------------------------------------------------------------------------------------
 
-static const int caught_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT };
-enum { caught_count = sizeof caught_signals / sizeof caught_signals[0] };
+// The first ones come from the terminal, or from who manages the process. The others would only end it, with the echo off;
+// a program that has handlers for them goes on.
+static const int caught_signals[] = {
+    SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT,
+    SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGXFSZ, SIGIO,
+};
+enum { caught_count = sizeof caught_signals / sizeof caught_signals[0], always_caught_count = 6 };
 static struct sigaction former_actions[caught_count];
 static int is_caught[caught_count];
 static int signal_pipe[2] = { -1, -1 };
@@ -240,6 +255,7 @@ int sealeddb_catch_signals(void) {
         is_caught[index] = sigaction(caught_signals[index], NULL, &former_actions[index]) == 0
             // nohup, or a shell without job control, has asked for that.
             && former_actions[index].sa_handler != SIG_IGN
+            && (index < always_caught_count || former_actions[index].sa_handler == SIG_DFL)
             && sigaction(caught_signals[index], &action, NULL) == 0;
     }
     return signal_pipe[0];

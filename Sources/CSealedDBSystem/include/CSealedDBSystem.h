@@ -57,7 +57,12 @@ int sealeddb_excluding_lock(int descriptor, int *type, long long start, long lon
 // another user, EINVAL for a file system without leases). https://man7.org/linux/man-pages/man2/fcntl.2.html
 int sealeddb_is_only_descriptor(int descriptor);
 
-// Until they are released, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP and SIGCONT do nothing but send their number, as one
+// Whether the file is mounted by itself, as containers get single files. Not before Linux 5.8. 1 or 0, where it cannot be told
+// too. https://man7.org/linux/man-pages/man2/statx.2.html
+int sealeddb_is_mounted(const char *path);
+
+// Until they are released, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP and SIGCONT, and signals that nobody has a handler for
+// and that would end the process, do nothing but send their number, as one
 // byte, to the descriptor that is returned; those that are ignored stay so. For one caller at a time. -1 with errno set.
 int sealeddb_catch_signals(void);
 void sealeddb_release_signals(void);

@@ -34,6 +34,7 @@ struct StoreOpening {
         }
         if !looks, isOnReadOnlyMedium { return try forLooking.open() }
         try refuseEmptied()
+        try refuseSecondName()
         if let key { try refuseForeignJournal(key) }
         let connection = try looks ? StoreView.connection(for: self) : lockedConnection()
         connection.statementGuard.allowsCipherStatements = allowsCipherStatements
@@ -210,11 +211,7 @@ struct StoreOpening {
         } catch {
             throw error.adding(context: "Nothing was written to \(name), which is a new store")
         }
-        try connection.run("BEGIN IMMEDIATE")
-        // Writing the cookie, even unchanged, makes SQLite write page 1.
-        let version = try connection.integer("PRAGMA user_version") ?? 0
-        try connection.run("PRAGMA user_version = \(version)")
-        try connection.run("COMMIT")
+        try connection.writeFirstPage()
         // In WAL mode, set by whoever created the file first, page 1 is still in the log.
         let start = try connection.fileBytes(count: 100)
         let isPlaintext = !start.isEmpty && StoreHeader.isPlaintext(start)

@@ -39,6 +39,20 @@ extension Connection {
         return path?.isEmpty == true ? nil : path
     }
 
+    /// Before a commit: what is committed to a file without its name, or to the log beside that name, is lost, or spoils the
+    /// file that has the name now. In WAL mode SQLite does not ask. https://www.sqlite.org/howtocorrupt.html#_unlinking_or_renaming_a_database_file_while_in_use
+    func requireNamedFile() throws(DatabaseError) {
+        guard let path = mainFilePath, try mainFileHasMoved() else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_READONLY_DBMOVED,
+            reason: FileSystem.mayExist(path) ? .sqlite : .noSuchFile,
+            message: """
+                \(path) was moved, removed or replaced while it was open. The transaction was rolled back, and nothing of it \
+                is stored. Close the database, see which file is to have the name, and open it again.
+                """
+        )
+    }
+
     /// Whether all of the log is in the file too, or was when this connection's read transaction began: what is in the log
     /// now is then nothing that is missing in the file.
     func hasWholeLogInFile() throws(DatabaseError) -> Bool {

@@ -70,7 +70,8 @@ final class Hooks {
         let observes = changes.isActive
         connection?.isObserved = observes
         sqlite3_update_hook(handle, update == nil && !observes ? nil : Hooks.updated, this)
-        sqlite3_commit_hook(handle, commit == nil && !observes ? nil : Hooks.committing, this)
+        let isAskedToCommit = commit != nil || observes || connection?.mainFilePath != nil
+        sqlite3_commit_hook(handle, isAskedToCommit ? Hooks.committing : nil, this)
         sqlite3_rollback_hook(handle, rollback == nil && !observes ? nil : Hooks.rolledBack, this)
         let supervision = connection?.supervision.flatMap { $0.isWatching ? $0 : nil }
         let isAsked = progress != nil || supervision != nil
@@ -116,6 +117,7 @@ final class Hooks {
     private static let committing: @convention(c) (UnsafeMutableRawPointer?) -> Int32 = { context in
         let hooks = of(context)
         do {
+            try hooks.connection?.requireNamedFile()
             try hooks.call { try hooks.commit?() }
         } catch {
             hooks.connection?.thrown.keep(

@@ -1,0 +1,76 @@
+import Foundation
+import SealedDB
+import Testing
+
+/// A store that two open by different names would have two logs.
+@Suite(.hangLimit)
+struct SecondNameTests {
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    private func expectRefusal(_ name: String, sourceLocation: SourceLocation = #_sourceLocation) {
+        let error = #expect(throws: DatabaseError.self, sourceLocation: sourceLocation) {
+            try Database.testing(directory.file(name))
+        }
+        #expect(error?.reason == .hardLinked, "\(String(describing: error))", sourceLocation: sourceLocation)
+    }
+
+    @Test(arguments: [Configuration.JournalMode.delete, .wal]) func hardLinks(mode: Configuration.JournalMode) throws {
+        try FileManager.default.createDirectory(atPath: directory.file("elsewhere"), withIntermediateDirectories: false)
+        let database = try Database.testing(directory.file("db"), journalMode: mode)
+        try database.fill(rows: 5)
+        #expect(database.close())
+        #expect(link(directory.file("db"), directory.file("elsewhere/db")) == 0)
+        expectRefusal("db")
+        expectRefusal("elsewhere/db")
+        unlink(directory.file("elsewhere/db"))
+        #expect(link(directory.file("db"), directory.file("other")) == 0)
+        expectRefusal("db")
+        expectRefusal("other")
+        unlink(directory.file("other"))
+        // As a rotation that was killed leaves it. By the second name nothing is written.
+        #expect(link(directory.file("db"), directory.file("db.old")) == 0)
+        #expect(try Database.testing(directory.file("db")).integers("SELECT count(*) FROM t") == [5])
+        expectRefusal("db.old")
+    }
+
+    /// A symbolic link is no second name: SQLite follows it before it names the log.
+    @Test func symbolicLinks() throws {
+        try Database.testing(directory.file("db"), journalMode: .wal).fill(rows: 5)
+        #expect(symlink(directory.file("db"), directory.file("link")) == 0)
+        #expect(try Database.testing(directory.file("link")).integers("SELECT count(*) FROM t") == [5])
+    }
+
+    // MARK: Names that are lost while the store is open
+
+    enum Loss: CaseIterable {
+        case renamed, removed, replaced
+    }
+
+    /// What would be acknowledged would be in no file that has a name.
+    @Test(arguments: Loss.allCases, [Configuration.JournalMode.delete, .wal, .memory])
+    func nothingIsCommitted(loss: Loss, mode: Configuration.JournalMode) throws {
+        let database = try Database.testing(directory.file("db"), journalMode: mode)
+        try database.fill(rows: 5)
+        try Database.testing(directory.file("new")).fill(rows: 7)
+        #expect(database.executeStatements("BEGIN"))
+        #expect(database.executeStatements("INSERT INTO t DEFAULT VALUES"))
+        switch loss {
+        case .renamed: #expect(rename(directory.file("db"), directory.file("away")) == 0)
+        case .removed: #expect(unlink(directory.file("db")) == 0)
+        case .replaced: #expect(rename(directory.file("new"), directory.file("db")) == 0)
+        }
+        #expect(!database.executeStatements("COMMIT"))
+        #expect((database.lastError() as? DatabaseError)?.extendedCode == SQLITE_READONLY_DBMOVED)
+        #expect(!database.executeStatements("INSERT INTO t DEFAULT VALUES"))
+        #expect((database.lastError() as? DatabaseError)?.extendedCode == SQLITE_READONLY_DBMOVED)
+        #expect(try database.integers("SELECT count(*) FROM t") == [5])
+        database.close()
+        // A log of the old file stays where it was, beside the new one, for whoever has to see what became of it.
+        guard loss == .replaced, mode != .wal else { return }
+        #expect(try Database.testing(directory.file("db")).integers("SELECT count(*) FROM t") == [7])
+    }
+}
