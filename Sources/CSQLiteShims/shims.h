@@ -19,6 +19,11 @@ static inline int sealeddb_bind_text(sqlite3_stmt *stmt, int index, const void *
     return sqlite3_bind_text64(stmt, index, bytes ? bytes : "", count, SQLITE_TRANSIENT, SQLITE_UTF8);
 }
 
+// In the byte order of this machine. A mark of the byte order at its start is not part of the text.
+static inline int sealeddb_bind_text16(sqlite3_stmt *stmt, int index, const void *bytes, sqlite3_uint64 count) {
+    return sqlite3_bind_text64(stmt, index, bytes, count, SQLITE_TRANSIENT, SQLITE_UTF16);
+}
+
 static inline int sealeddb_bind_blob(sqlite3_stmt *stmt, int index, const void *bytes, sqlite3_uint64 count) {
     if (count == 0) return sqlite3_bind_zeroblob(stmt, index, 0);
     return sqlite3_bind_blob64(stmt, index, bytes, count, SQLITE_TRANSIENT);
@@ -56,45 +61,51 @@ static inline int sealeddb_error_offset(sqlite3 *db) {
 static inline int sealeddb_disable_uri_filenames(void) { return sqlite3_config(SQLITE_CONFIG_URI, 0); }
 static inline int sealeddb_disable_memory_statistics(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
 
+// SQLITE_NOTFOUND for a database without a file.
+static inline int sealeddb_open_file(sqlite3 *db, const char *schema, sqlite3_file **file) {
+    *file = 0;
+    int rc = sqlite3_file_control(db, schema, SQLITE_FCNTL_FILE_POINTER, file);
+    if (rc == SQLITE_OK && (*file == 0 || (*file)->pMethods == 0)) return SQLITE_NOTFOUND;
+    return rc;
+}
+
 // The file of a database, read beneath the codec. Opening the file a second time would drop the process's POSIX
 // locks on it when that descriptor is closed.
 static inline int sealeddb_read_file(
     sqlite3 *db, const char *schema, void *buffer, int count, sqlite3_int64 offset
 ) {
-    sqlite3_file *file = 0;
-    int rc = sqlite3_file_control(db, schema, SQLITE_FCNTL_FILE_POINTER, &file);
+    sqlite3_file *file;
+    int rc = sealeddb_open_file(db, schema, &file);
     if (rc != SQLITE_OK) return rc;
-    if (file == 0 || file->pMethods == 0) return SQLITE_NOTFOUND;
     return file->pMethods->xRead(file, buffer, count, offset);
 }
 
+// Writes to the file of a database beneath the codec, the journal and the page cache.
 static inline int sealeddb_write_file(
     sqlite3 *db, const char *schema, const void *buffer, int count, sqlite3_int64 offset
 ) {
-    sqlite3_file *file = 0;
-    int rc = sqlite3_file_control(db, schema, SQLITE_FCNTL_FILE_POINTER, &file);
+    sqlite3_file *file;
+    int rc = sealeddb_open_file(db, schema, &file);
     if (rc != SQLITE_OK) return rc;
-    if (file == 0 || file->pMethods == 0) return SQLITE_NOTFOUND;
     return file->pMethods->xWrite(file, buffer, count, offset);
 }
 
 static inline int sealeddb_file_size(sqlite3 *db, const char *schema, sqlite3_int64 *size) {
-    sqlite3_file *file = 0;
-    int rc = sqlite3_file_control(db, schema, SQLITE_FCNTL_FILE_POINTER, &file);
+    sqlite3_file *file;
+    int rc = sealeddb_open_file(db, schema, &file);
     if (rc != SQLITE_OK) return rc;
-    if (file == 0 || file->pMethods == 0) return SQLITE_NOTFOUND;
     return file->pMethods->xFileSize(file, size);
 }
 
 // Whether the index of the log of "main", which this connection has open, says that all frames are in the file.
 // https://www.sqlite.org/walformat.html#the_wal_index_header
 static inline int sealeddb_whole_log_is_in_file(sqlite3 *db, int *is_in_file) {
-    sqlite3_file *file = 0;
+    sqlite3_file *file;
     void volatile *region = 0;
     *is_in_file = 0;
-    int rc = sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    int rc = sealeddb_open_file(db, "main", &file);
     if (rc != SQLITE_OK) return rc;
-    if (file == 0 || file->pMethods == 0 || file->pMethods->iVersion < 2) return SQLITE_NOTFOUND;
+    if (file->pMethods->iVersion < 2) return SQLITE_NOTFOUND;
     rc = file->pMethods->xShmMap(file, 0, 32768, 0, &region);
     if (rc != SQLITE_OK) return rc;
     // Without a region there is no log.
@@ -164,10 +175,9 @@ static inline int sealeddb_stored_as_zeros(sqlite3 *db, unsigned int page, int p
     int found = 0;
     const char *schema;
     for (int i = 0; !found && (schema = sqlite3_db_name(db, i)) != 0; i++) {
-        sqlite3_file *file = 0, *log = 0;
+        sqlite3_file *file, *log = 0;
         sqlite3_int64 size = 0, offset = (sqlite3_int64)(page - 1) * page_size;
-        if (sqlite3_file_control(db, schema, SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK) continue;
-        if (file == 0 || file->pMethods == 0) continue;
+        if (sealeddb_open_file(db, schema, &file) != SQLITE_OK) continue;
         if (file->pMethods->xFileSize(file, &size) == SQLITE_OK && offset + page_size <= size
             && file->pMethods->xRead(file, buffer, page_size, offset) == SQLITE_OK) {
             int j = 0;

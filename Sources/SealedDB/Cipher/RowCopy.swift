@@ -109,9 +109,12 @@ struct RowCopy {
         defer { insertion.close() }
         let pageCount = try target.prepare("PRAGMA page_count")
         defer { pageCount.close() }
+        let isUTF16 = try source.text("PRAGMA encoding") != "UTF-8"
         var count = 0
         while try rows.step() {
-            for column in 0..<rows.columnCount { try insertion.bind(column: column, of: rows, at: column + 1) }
+            for column in 0..<rows.columnCount {
+                try insertion.bind(column: column, of: rows, at: column + 1, isUTF16: isUTF16)
+            }
             _ = try insertion.step()
             insertion.reset()
             // After the binding: reading text converts it in place.

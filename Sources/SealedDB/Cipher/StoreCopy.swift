@@ -350,9 +350,9 @@ struct StoreCopy {
             }
             // The shared memory of a log is made anew from it.
             unlink(target + "-shm")
-            guard rename(path, target) == 0 else {
-                throw .system("The copy could not take the store's place", reason: .ioError)
-            }
+            // Where there is no store for a moment, somebody may make one.
+            let result = logs.isEmpty ? rename(path, target) : sealeddb_rename_exclusively(path, target)
+            guard result == 0 else { throw .system("The copy could not take the store's place", reason: .ioError) }
         } catch {
             discard()
             throw error.adding(context: putBack(from: name, logs: logs))
@@ -365,17 +365,23 @@ struct StoreCopy {
         // What became of it is looked at next.
         for suffix in suffixes where !FileSystem.exists(target + suffix) { _ = link(name + suffix, target + suffix) }
         // Why the directory cannot be synced makes no difference to what is to be done.
-        guard suffixes.allSatisfy({ FileSystem.exists(target + $0) }),
+        guard suffixes.allSatisfy({ isSameFile(target + $0, name + $0) }),
             (try? FileSystem.synchronizeDirectory(of: target)) != nil
         else {
             return """
-                Nothing was restored, and the store is whole as \(name), with what stands beside it: if it is missing, \
-                rename that back to \(target)
+                Nothing was restored, and the store is whole as \(name), with what stands beside it. If \(target) is missing, \
+                or is a file that somebody else has made meanwhile, move that away, and rename the store back
                 """
         }
         // Second names, if they stay.
         for suffix in suffixes { unlink(name + suffix) }
         return "Nothing was restored, and \(target) is unchanged"
+    }
+
+    /// False also where that cannot be told.
+    private func isSameFile(_ first: String, _ second: String) -> Bool {
+        var (one, other) = (stat(), stat())
+        return lstat(first, &one) == 0 && lstat(second, &other) == 0 && one.isSameFile(as: other)
     }
 
     /// Makes the swap durable.

@@ -4,9 +4,28 @@ internal import SQLiteEngine
 extension Statement {
     /// Binds a column of the row that `source` stands on: same type, same bytes.
     /// https://www.sqlite.org/c3ref/bind_blob.html
-    func bind(column: Int32, of source: Statement, at index: Int32) throws(DatabaseError) {
+    /// - Parameter isUTF16: whether the source has texts in UTF-16.
+    func bind(column: Int32, of source: Statement, at index: Int32, isUTF16: Bool) throws(DatabaseError) {
         guard let pointer, let row = source.pointer else { throw .statementClosed }
-        let code = sqlite3_bind_value(pointer, index, sqlite3_column_value(row, column))
+        let code =
+            if isUTF16, let text = source.textThatBeginsLikeAMark(at: column) {
+                text.withUnsafeBytes {
+                    sealeddb_bind_text16(pointer, index, $0.baseAddress, sqlite3_uint64($0.count))
+                }
+            } else {
+                sqlite3_bind_value(pointer, index, sqlite3_column_value(row, column))
+            }
         guard code == SQLITE_OK else { throw connection.error(sql: sql) }
+    }
+
+    /// A text that begins with U+FEFF or U+FFFE, with a mark before it: SQLite takes away one mark of the byte order.
+    private func textThatBeginsLikeAMark(at column: Int32) -> [UInt16]? {
+        guard let pointer, type(at: column) == .text, let text = sqlite3_column_text16(pointer, column) else {
+            return nil
+        }
+        let count = Int(sqlite3_column_bytes16(pointer, column)) / 2
+        let units = UnsafeBufferPointer(start: text.assumingMemoryBound(to: UInt16.self), count: count)
+        guard let first = units.first, first == 0xfeff || first == 0xfffe else { return nil }
+        return [0xfeff] + units
     }
 }

@@ -142,7 +142,8 @@ struct Judge {
         guard operation.keeps?.mayBeAlone == true, target.file == "db", !names.contains(target.file) else {
             return false
         }
-        return isKept(names) && (ending.status == nil || ending.error.contains("if it is missing"))
+        return isKept(names)
+            && (ending.status == nil || ending.error.contains("is missing, or is a file that somebody else"))
     }
 
     /// Whether what had to be kept of the state before is there.

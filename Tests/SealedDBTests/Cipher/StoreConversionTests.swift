@@ -77,6 +77,36 @@ struct StoreConversionTests {
         #expect(try RichDatabase.contents(of: open("db", key: .testing(1))) == contents)
     }
 
+    /// SQLite takes a mark of the byte order away from UTF-16 that it is given, also where it is a part of the text.
+    @Test(arguments: ["UTF-16le", "UTF-16be", "UTF-8"]) func marksOfTheByteOrder(encoding: String) throws {
+        let plain = Database(path: directory.file("plain"))
+        try plain.openVerified()
+        let made = plain.executeStatements(
+            """
+            PRAGMA encoding = '\(encoding)';
+            CREATE TABLE t (a, PRIMARY KEY (a)) WITHOUT ROWID;
+            INSERT INTO t VALUES (char(0xfeff)), (char(0xfeff) || 'a'), (char(0xfffe) || 'b'), (char(0xfeff, 0xfeff)), (''),
+                (char(0xfeff, 0xfffe) || x'00'), ('c' || char(0xfeff)), (x'fffe'), (x'feff00');
+            """
+        )
+        #expect(made)
+        let texts: SQL = "SELECT group_concat(hex(a) || typeof(a)) FROM t"
+        let before = try plain.stringForQuery(texts)
+        plain.close()
+        let key = try Key.testing(1)
+        try StoreEncryption(plaintextPath: directory.file("plain"), path: directory.file("db"), key: key).run()
+        #expect(try open("db", key: key).stringForQuery(texts) == before)
+        let wider = CipherSettings(pageSize: 8192)
+        try StoreMigration(path: directory.file("db"), key: key, from: .init(), to: wider).run()
+        #expect(try open("db", key: key, wider).stringForQuery(texts) == before)
+        let plaintextPath = directory.file("again")
+        try StoreDecryption(path: directory.file("db"), key: key, cipherSettings: wider, plaintextPath: plaintextPath)
+            .run()
+        let again = Database(path: directory.file("again"))
+        try again.openVerified()
+        #expect(try again.stringForQuery(texts) == before)
+    }
+
     @Test(arguments: [Configuration.JournalMode.delete, .wal])
     func migrationKeepsTheJournalModeAndChangesTheKey(mode: Configuration.JournalMode) throws {
         try FixtureFormat.olderFormats[2].make(directory.file("db"), key: .passphrase)
