@@ -46,7 +46,7 @@ struct ReplaceablePlace {
     /// A rotation that was killed right before the swap had given the file its second name already.
     private static func isLink(_ path: String, to store: stat) -> Bool {
         var status = stat()
-        return lstat(path, &status) == 0 && status.st_ino == store.st_ino && status.st_dev == store.st_dev
+        return lstat(path, &status) == 0 && status.isSameFile(as: store)
     }
 
     func removeUnfinishedLink() throws(DatabaseError) {

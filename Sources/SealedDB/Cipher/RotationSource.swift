@@ -154,20 +154,6 @@ struct RotationSource {
         _ = try? connection.overwriteMainFile(byteCount: plan.pageSize)  // See above.
     }
 
-    /// The same for an old file that is kept: it is told who opened it in the last moment.
-    func requireNobodyCame(to keptFile: String, _ state: String) throws(DatabaseError) {
-        do throws(DatabaseError) {
-            try FileUsers.requireNobodyElse(keptFile, ignoresUnseen: true)
-        } catch {
-            throw error.adding(
-                context: """
-                    \(state), but somebody opened the old file at the last moment. What they write is in \(keptFile), and not \
-                    in the store
-                    """
-            )
-        }
-    }
-
     /// A journal of the old file would be taken for one of the new. Under the exclusive lock none is hot.
     func requireNoJournal() throws(DatabaseError) {
         for suffix in ["-journal", "-wal", "-shm"] {

@@ -44,6 +44,8 @@ struct SerializedStore {
     }
 
     func image(of connection: Connection, sealing: Sealing) throws(DatabaseError) -> Data {
+        // An image without a page would not show which key it has.
+        if try PageTotals(of: connection).count == 0 { try connection.writeFirstPage() }
         let copy = try StoreCopy(beside: base, takesAttributes: false)
         defer { copy.discard() }
         _ = try copy.fill(from: connection, sealing: sealing, method: .pages, setsWAL: false, progress: nil)

@@ -60,7 +60,7 @@ struct StoreReplacement {
         }
         try copy.synchronizeSwap()
         if let kept = source.place.oldFile {
-            try source.requireNobodyCame(to: kept, "The store \(words.after)")
+            try FileUsers.requireNobodyCame(to: kept, "The store \(words.after)")
         } else {
             source.spoil()
         }

@@ -107,24 +107,10 @@ public struct StoreRestore: Sendable {
         }
         try copy.swapIn(keepingOldUnder: replacedPath)
         try copy.synchronizeSwap()
-        try requireNobodyCame(to: replacedPath)
+        try FileUsers.requireNobodyCame(to: replacedPath, "The store now has the new contents and key")
         lock.release()
         usageLock.release()
         return Report(path: target, pageCount: totals.count, pageSize: totals.size, replacedPath: replacedPath)
-    }
-
-    /// Who opened the old file at the last moment is told of; it is kept with what they write.
-    private func requireNobodyCame(to replacedPath: String) throws(DatabaseError) {
-        do throws(DatabaseError) {
-            try FileUsers.requireNobodyElse(replacedPath, ignoresUnseen: true)
-        } catch {
-            throw error.adding(
-                context: """
-                    The store now has the new contents and key, but somebody may have opened the old file at the last moment. What \
-                    they write is in \(replacedPath), and not in the store
-                    """
-            )
-        }
     }
 
     private func verifiedCopy(

@@ -47,6 +47,13 @@ extension Database {
     public class func opening(serialized image: Data, configuration: Configuration = .init()) throws(DatabaseError)
         -> Database
     {
+        guard !image.isEmpty || configuration.keyOrigin == nil else {
+            throw DatabaseError(
+                extendedCode: SQLITE_NOTADB,
+                reason: .notADatabase,
+                message: "The image is empty, and every image that was made with a key has a page. Nothing was opened."
+            )
+        }
         let database = Database(path: nil, configuration: configuration)
         database.image = image
         defer { database.image = nil }

@@ -134,7 +134,7 @@ final class BlobHandle: ConnectionHandle {
         extendedCode: SQLITE_ABORT,
         message: """
             The blob has expired: its row was changed or deleted after it was opened, or it could not be moved to another \
-            row. What was written before is kept. Open it anew.
+            row, or the transaction was rolled back. Open it anew.
             """
     )
 }

@@ -128,6 +128,15 @@ extension Connection {
         if let handle { sqlite3_interrupt(handle) }
     }
 
+    /// Gives a database without pages its first one.
+    func writeFirstPage() throws(DatabaseError) {
+        try run("BEGIN IMMEDIATE")
+        // Writing the cookie, even unchanged, makes SQLite write page 1.
+        let version = try integer("PRAGMA user_version") ?? 0
+        try run("PRAGMA user_version = \(version)")
+        try run("COMMIT")
+    }
+
     /// Whether the path now names another file than the one that this connection has open.
     func mainFileHasMoved() throws(DatabaseError) -> Bool {
         guard let handle else { throw .notOpen }

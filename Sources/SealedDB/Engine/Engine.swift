@@ -87,13 +87,8 @@ enum Engine {
         )
     }
 
-    /// Kept where a search for leaks finds it.
-    private static let probe = Guarded<Probe?>(nil)
-
-    // @unchecked: used by nobody.
-    private struct Probe: @unchecked Sendable {
-        let handle: OpaquePointer?
-    }
+    /// Where a search for leaks finds it. Set once, and read by nobody.
+    nonisolated(unsafe) private static var probe: OpaquePointer?
 
     private static func objectPath(_ address: UnsafeRawPointer?) -> String? {
         var path = [CChar](repeating: 0, count: 4096)
@@ -107,7 +102,7 @@ enum Engine {
     /// It is never closed: SQLCipher before 4.7 forgets its provider with the last connection that has a key.
     private static func keyedProbe() -> String? {
         var handle: OpaquePointer?
-        defer { probe.withLock { $0 = Probe(handle: handle) } }
+        defer { probe = handle }
         guard sqlite3_open_v2(":memory:", &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nil) == SQLITE_OK else {
             return nil
         }

@@ -23,13 +23,13 @@ struct FileIdentity {
 
     /// Whether a descriptor of this process is open on it.
     func isOpenInThisProcess() throws(DatabaseError) -> Bool {
-        try FileSystem.isOpenInThisProcess(status, path)
+        try !FileSystem.ownDescriptors(of: status, path).isEmpty
     }
 
     /// Whether this is its name.
     func isNamed(_ path: String) throws(DatabaseError) -> Bool {
         var found = stat()
         guard lstat(path, &found) == 0 else { throw .system("Cannot examine \(path)", reason: .ioError) }
-        return found.st_ino == status.st_ino && found.st_dev == status.st_dev
+        return found.isSameFile(as: status)
     }
 }

@@ -149,19 +149,19 @@ enum FileSystem {
             guard number != ENOENT, number != ENOTDIR else { return false }
             throw .system("Cannot examine \(path)", reason: .ioError, number: number)
         }
-        return try isOpenInThisProcess(wanted, path)
+        return try !ownDescriptors(of: wanted, path).isEmpty
     }
 
-    static func isOpenInThisProcess(_ wanted: stat, _ path: String) throws(DatabaseError) -> Bool {
-        let descriptors: [String]
-        do {
-            descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
-        } catch {
+    /// The descriptors of this process that are that file.
+    /// - Throws: as above.
+    static func ownDescriptors(of file: stat, _ path: String) throws(DatabaseError) -> [Int32] {
+        guard let descriptors = names(in: "/proc/self/fd") else {
             throw .system("Cannot tell from /proc/self/fd whether this process has \(path) open", reason: .ioError)
         }
-        return descriptors.compactMap { Int32($0) }.contains { descriptor in
+        return descriptors.compactMap { Int32($0) }.filter { descriptor in
             var found = stat()
-            return fstat(descriptor, &found) == 0 && found.st_dev == wanted.st_dev && found.st_ino == wanted.st_ino
+            // It was closed meanwhile.
+            return fstat(descriptor, &found) == 0 && found.isSameFile(as: file)
         }
     }
 
@@ -198,6 +198,11 @@ enum FileSystem {
         let digits = String(number, radix: 16)
         return String((String(repeating: "0", count: count) + digits).suffix(count))
     }
+}
+
+extension stat {
+    /// Whether both are of one file, whatever its names.
+    func isSameFile(as other: stat) -> Bool { st_ino == other.st_ino && st_dev == other.st_dev }
 }
 
 extension DatabaseError {

@@ -16,7 +16,7 @@ enum FileUsers {
         var unseen: [String] = []
         for attempt in 0..<20 {
             if attempt > 0 { LockHolders.pause() }
-            let own = try descriptors(of: path)
+            let own = try FileSystem.ownDescriptors(of: FileSystem.status(path), path)
             let answer = own.count == 1 ? sealeddb_is_only_descriptor(own[0]) : own.count > 1 ? 0 : -1
             if answer == 1 { return }
             let found = try Search(path)
@@ -30,18 +30,25 @@ enum FileUsers {
         throw .storeInUse(path, by: names)
     }
 
-    /// Processes other than this one.
-    static func others(_ path: String) throws(DatabaseError) -> [Int32] { try Search(path).users }
-
-    /// Those of this process.
-    private static func descriptors(of path: String) throws(DatabaseError) -> [Int32] {
-        let wanted = try FileSystem.status(path)
-        let names = FileSystem.names(in: "/proc/self/fd") ?? []
-        return names.compactMap { Int32($0) }.filter { descriptor in
-            var found = stat()
-            return fstat(descriptor, &found) == 0 && found.st_dev == wanted.st_dev && found.st_ino == wanted.st_ino
+    /// Tells of those who opened the old file at the last moment, after another one has taken its name.
+    /// - Parameters:
+    ///   - keptFile: the old file, under its new name.
+    ///   - state: of the store now, as a sentence.
+    static func requireNobodyCame(to keptFile: String, _ state: String) throws(DatabaseError) {
+        do throws(DatabaseError) {
+            try requireNobodyElse(keptFile, ignoresUnseen: true)
+        } catch {
+            throw error.adding(
+                context: """
+                    \(state), but somebody may have opened the old file at the last moment. What they write is in \
+                    \(keptFile), and not in the store
+                    """
+            )
         }
     }
+
+    /// Processes other than this one.
+    static func others(_ path: String) throws(DatabaseError) -> [Int32] { try Search(path).users }
 
     /// A look at all other processes. Descriptors tell device and inode also of files in another mount name space.
     private struct Search {
@@ -85,7 +92,7 @@ enum FileUsers {
                     unseen.append(LockHolders.describe(process))
                     return
                 }
-                guard found.st_ino == file.st_ino, found.st_dev == file.st_dev else { continue }
+                guard found.isSameFile(as: file) else { continue }
                 users.append(process)
                 return
             }

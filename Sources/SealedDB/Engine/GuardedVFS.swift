@@ -3,10 +3,10 @@ internal import SQLiteEngine
 
 /// SQLite's own VFS, without what a journal that somebody has put beside a store could make it do.
 ///
-/// SQLite believes a journal that it finds: it writes its pages back, and deletes the file that it names as the journal of a
-/// transaction over several files, whichever file that is. Who can make a file in the store's directory could so have any
-/// file of the store's user deleted, also a key. So only files with such names as SQLite gives them are opened
-/// as such journals, and others are never opened as journals of the store.
+/// SQLite believes a journal that it finds. It writes the journal's pages back. A journal may name another file, the journal
+/// of a transaction over several files, and SQLite deletes that file, whichever it is. So who can make a file beside the store
+/// could have every file of the store's user deleted, also a key. Two rules stand against it: a file that is opened as the
+/// journal of several files must have the name of one, and a journal of a stranger is not opened.
 /// <https://www.sqlite.org/vfs.html>, <https://www.sqlite.org/atomiccommit.html#_multi_file_commit>
 enum GuardedVFS {
     /// For whoever opens a connection.
@@ -38,7 +38,14 @@ enum GuardedVFS {
                 file?.pointee.pMethods = nil
                 return SQLITE_CANTOPEN
             }
-            return system.pointee.xOpen(system, name, file, flags, outFlags)
+            let code = system.pointee.xOpen(system, name, file, flags, outFlags)
+            guard code == SQLITE_OK, let name, let file, GuardedVFS.wasExchanged(String(cString: name), flags) else {
+                return code
+            }
+            // Nothing was written by it.
+            _ = file.pointee.pMethods.pointee.xClose(file)
+            file.pointee.pMethods = nil
+            return SQLITE_CANTOPEN
         }
         // For as long as the process lives.
         guard sqlite3_vfs_register(vfs, 0) == SQLITE_OK else { return nil }
@@ -50,48 +57,12 @@ enum GuardedVFS {
         guard flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL) != 0 else { return false }
         return JournalName.isOfStranger(name)
     }
-}
 
-/// Files that SQLite believes because of their names.
-enum JournalName {
-    /// Whether it is such a name as SQLite gives the journal of a transaction over several files: of the main file, with
-    /// "-mj" and nine digits, of which the seventh is 9.
-    static func isOfSuperJournal(_ name: String) -> Bool {
-        let end = Array(name.utf8.suffix(12))
-        return end.count == 12 && end.starts(with: Array("-mj".utf8)) && end[9] == UInt8(ascii: "9")
-            && end[3...].allSatisfy { isxdigit(Int32($0)) != 0 }
-    }
-
-    /// Whether a journal or log was made by a user who has no part in the store: where everybody may make files, but only
-    /// their owners replace them. What is no regular file is of a stranger anywhere.
-    static func isOfStranger(_ name: String) -> Bool {
-        var file = stat()
-        // What is not there is made by SQLite; it tells of other errors.
-        guard lstat(name, &file) == 0 else { return false }
-        guard file.st_mode & S_IFMT == S_IFREG else { return true }
-        var directory = stat()
-        guard stat(FileSystem.directory(of: name), &directory) == 0, directory.st_mode & S_ISVTX != 0,
-            directory.st_mode & (S_IWGRP | S_IWOTH) != 0
-        else { return false }
-        var owners = [geteuid(), 0]
-        var store = stat()
-        for suffix in ["-journal", "-wal"] where name.hasSuffix(suffix) {
-            if lstat(String(name.dropLast(suffix.count)), &store) == 0 { owners.append(store.st_uid) }
-        }
-        return !owners.contains(file.st_uid)
-    }
-
-    /// The journals and logs beside a store that are not opened.
-    static func requireNoneOfStrangers(_ store: String) throws(DatabaseError) {
-        for name in [store + "-journal", store + "-wal"] where isOfStranger(name) {
-            throw DatabaseError(
-                extendedCode: SQLITE_CANTOPEN,
-                reason: .unsafeJournal,
-                message: """
-                    \(name) belongs to another user than \(store), or is no regular file, and SQLite would write its \
-                    contents into the store. Nothing was read or written. See who made it, and move it away.
-                    """
-            )
-        }
+    /// A stranger may put his file there between the look and the opening, and take it away again. A journal that was opened
+    /// has its name, as long as the store is locked; SQLite takes one that cannot be opened for hot, and looks again with
+    /// the lock.
+    private static func wasExchanged(_ name: String, _ flags: Int32) -> Bool {
+        guard flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL) != 0 else { return false }
+        return !FileSystem.exists(name) || JournalName.isOfStranger(name)
     }
 }

@@ -38,7 +38,7 @@ extension LockHolders {
             names(in: "/proc/\(process)/fd").contains { descriptor in
                 // It was closed, or is not to be seen.
                 guard let other = try? FileSystem.status("/proc/\(process)/fd/\(descriptor)"),
-                    other.st_ino == status.st_ino, other.st_dev == status.st_dev
+                    other.isSameFile(as: status)
                 else { return false }
                 return FileSystem.kernelText("/proc/\(process)/fdinfo/\(descriptor)")?.contains("\nlock:") == true
             }

@@ -9,7 +9,7 @@ enum LockHolders {
     /// Taken from `/proc/locks`: opening the files to ask would drop this process's own locks when they are closed.
     /// - Parameter attempts: how often to look if nobody is found. The kernel gives the table page by page, and while it
     ///   changes leaves lines out.
-    static func of(_ path: String, isForAlone: Bool = false, attempts: Int = 50) -> [String] {
+    static func of(_ path: String, isForAlone: Bool = false, attempts: Int = 5) -> [String] {
         for _ in 0..<attempts {
             let holders = now(path, isForAlone: isForAlone)
             if !holders.isEmpty { return holders }

@@ -200,7 +200,7 @@ final class UsageLock {
             guard errno == ENOENT else { throw .failed(errno) }
             return false
         }
-        return own.st_ino == named.st_ino && own.st_dev == named.st_dev
+        return own.isSameFile(as: named)
     }
 
     private func isBeingRemoved(for mode: Mode) -> Bool {

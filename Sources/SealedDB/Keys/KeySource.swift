@@ -5,7 +5,7 @@ import Foundation
 ///
 /// A raw key is 64 hex digits with an optional newline, or exactly 32 bytes. A passphrase is all that is there, without
 /// one newline at the end; a NUL byte in it is refused. Either has at most 4096 bytes.
-public enum KeySource: Sendable, CustomStringConvertible {
+public enum KeySource: Sendable, CustomStringConvertible, CustomReflectable {
     /// A file with a raw key: a regular file of this user or root, closed to group and others, no symbolic link.
     case keyFile(String)
     /// A file with a passphrase; checked as ``keyFile(_:)``.
@@ -111,6 +111,9 @@ public enum KeySource: Sendable, CustomStringConvertible {
         case .closure: "key from a closure"
         }
     }
+
+    /// Empty, so that `dump` shows no arguments of a command.
+    public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 extension DatabaseError {

@@ -136,7 +136,7 @@ enum SecretFile {
         var own = stat()
         guard fstat(descriptor, &own) == 0 else { throw .system("Cannot examine \(path)", reason: .ioError) }
         let named = try FileSystem.status(path)
-        return own.st_ino == named.st_ino && own.st_dev == named.st_dev
+        return own.isSameFile(as: named)
     }
 
     // MARK: Writing

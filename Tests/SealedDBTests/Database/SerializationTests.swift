@@ -34,6 +34,19 @@ struct SerializationTests {
         #expect(try Database.testing(directory.file("image")).integers("SELECT count(*) FROM t") == [50])
     }
 
+    /// Emptied, it is not a new one.
+    @Test(.enabled(if: isEncrypting, "needs a codec")) func emptyImage() throws {
+        let error = #expect(throws: DatabaseError.self) {
+            try Database.opening(serialized: Data(), configuration: Configuration(key: .testing(1)))
+        }
+        #expect(error?.reason == .notADatabase)
+        // One without tables is not empty.
+        let image = try Database.testing(nil).serialized()
+        #expect(!image.isEmpty)
+        let copy = try Database.opening(serialized: image, configuration: Configuration(key: .testing(1)))
+        #expect(try copy.integers("SELECT count(*) FROM sqlite_schema") == [0])
+    }
+
     @Test(arguments: [Configuration.JournalMode.delete, .wal])
     func plaintextImage(mode: Configuration.JournalMode) throws {
         let database = try Database.testing(directory.file("db"), journalMode: mode)

@@ -59,6 +59,9 @@ struct KeyRingTests {
         dump(Configuration(keyRing: ring), to: &dumped)
         for text in ["\(ring)", String(reflecting: ring), dumped] { #expect(!text.contains("0a0a")) }
         #expect("\(ring)" == "KeyRing(active: a, ids: a)")
+        var source = ""
+        dump(Configuration(keySource: .keyCommand(["/bin/show", "0a0a"])), to: &source)
+        #expect(!source.contains("0a0a") && source.contains("/bin/show"), "\(source)")
     }
 
     // MARK: Files
