@@ -129,6 +129,25 @@ static inline int sealeddb_main_file_has_moved(sqlite3 *db, int *moved) {
     return sqlite3_file_control(db, "main", SQLITE_FCNTL_HAS_MOVED, moved);
 }
 
+// A database whose open transaction has written to a file that its path does not name any more; NULL for none. Before SQLite
+// 3.39 only "main" is looked at. https://www.sqlite.org/c3ref/txn_state.html
+static inline const char *sealeddb_moved_schema(sqlite3 *db) {
+#if SQLITE_VERSION_NUMBER >= 3039000
+    const char *schema;
+    for (int i = 0; (schema = sqlite3_db_name(db, i)) != 0; i++) {
+        // The second one is for temporary tables.
+        if (i == 1 || sqlite3_txn_state(db, schema) != SQLITE_TXN_WRITE) continue;
+#else
+    const char *schema = "main";
+    {
+#endif
+        int moved = 0;
+        // In memory there is no file that could be moved.
+        if (sqlite3_file_control(db, schema, SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved) return schema;
+    }
+    return 0;
+}
+
 // The FTS5 of this connection, or NULL, which is what stays there if any of the calls fails.
 // https://www.sqlite.org/fts5.html#extending_fts5
 static inline fts5_api *sealeddb_fts5_api(sqlite3 *db) {

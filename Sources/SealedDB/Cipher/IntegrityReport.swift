@@ -48,8 +48,8 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
         let sealing = Sealing(key: key, settings: cipherSettings)
         do throws(DatabaseError) {
             return try opening.look { connection throws(DatabaseError) in
-                let lost = try LogOverlay.lostTransactions(ofStore: resolved)
-                let problems = lost > 0 ? ["log: \(lost) committed transactions stand behind a damaged frame"] : []
+                let lost = try LogDamage.lostTransactions(ofStore: resolved, openIn: connection)
+                let problems = lost > 0 ? ["log: \(lost) committed transactions stand behind damaged bytes"] : []
                 return try check(
                     connection,
                     path: resolved,

@@ -54,7 +54,7 @@ struct MemoryImage {
         }
         guard let old else { return try copy.synchronizeNew() }
         try copy.synchronizeSwap()
-        old.spoil()
+        try old.spoil("The database was saved to \(path)")
     }
 
     /// The old file, opened.

@@ -25,7 +25,8 @@ struct ProgressReport {
             throw DatabaseError(
                 extendedCode: SQLITE_INTERRUPT,
                 reason: .interrupted,
-                message: "The caller stopped it in phase \(state.phase.rawValue)."
+                message: "The caller stopped it in phase \(state.phase.rawValue).",
+                underlyingError: error
             )
         }
     }

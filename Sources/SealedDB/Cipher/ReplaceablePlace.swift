@@ -29,18 +29,25 @@ struct ReplaceablePlace {
                 message: "\(oldFile) exists, so the old file cannot be kept under that name."
             )
         }
+        self.path = resolved
+        self.oldFile = oldFile
+        try requireOneName()
+    }
+
+    /// Asked again right before the swap: a backup may have given the file a second name meanwhile.
+    func requireOneName() throws(DatabaseError) {
+        let status = try FileSystem.status(path)
+        let hasUnfinishedLink = oldFile.map { ReplaceablePlace.isLink($0, to: status) } ?? false
         guard status.st_nlink == (hasUnfinishedLink ? 2 : 1) else {
             throw DatabaseError(
                 extendedCode: SQLITE_CANTOPEN,
                 reason: .hardLinked,
                 message: """
-                    \(resolved) has \(status.st_nlink) hard links; the others would keep the old contents under the \
-                    old key. Remove them first.
+                    \(path) has \(status.st_nlink) hard links; the others would keep the old contents under the old \
+                    key. Remove them first.
                     """
             )
         }
-        self.path = resolved
-        self.oldFile = oldFile
     }
 
     /// A rotation that was killed right before the swap had given the file its second name already.

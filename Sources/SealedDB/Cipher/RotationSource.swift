@@ -7,6 +7,8 @@ struct RotationSource {
     let connection: Connection
     let plan: KeyRotation.Plan
     let place: ReplaceablePlace
+    /// The file that is open, also when it has lost its name.
+    private let file: stat
     private let ignoresUnseenUsers: Bool
 
     /// - Parameter isPrepared: whether there is a copy already, so that nobody may get in between until the swap. SQLite
@@ -34,7 +36,7 @@ struct RotationSource {
         )
         let lock = try UsageLock.exclusive(resolved, timeout: busyTimeout)
         do throws(DatabaseError) {
-            try LogOverlay.requireWholeLog(ofStore: resolved)
+            try LogDamage.requireNone(ofStore: resolved)
         } catch {
             lock.release()
             throw error
@@ -47,6 +49,7 @@ struct RotationSource {
                 try connection.run("BEGIN EXCLUSIVE")
             }
             try connection.run("ROLLBACK")
+            file = try FileSystem.status(resolved)
             guard try !connection.mainFileHasMoved() else { throw KeyRotation.replaced }
             let totals = try PageTotals(of: connection)
             plan = KeyRotation.Plan(
@@ -90,6 +93,7 @@ struct RotationSource {
     /// Refuses a store that anybody else has open, with locks or without. Asked again right before the swap: until then
     /// others may come, whom SQLite's exclusive lock keeps from writing.
     func requireNobodyElse() throws(DatabaseError) {
+        try place.requireOneName()
         try FileUsers.requireNobodyElse(plan.path, ignoresUnseen: ignoresUnseenUsers)
     }
 
@@ -148,8 +152,24 @@ struct RotationSource {
     /// Makes the file useless that has lost its name to another one, before its lock ends: who opened it in the last moment,
     /// knows none of our locks, and waits for SQLite's, would write to it and be told that it is stored.
     ///
-    /// For whoever knows that the new file has the name after a power failure too.
-    func spoil() {
+    /// For whoever knows that the new file has the name after a power failure too. A file that has got another name meanwhile
+    /// is somebody's copy, and stays as it is.
+    /// - Parameter state: of the store now, as a sentence.
+    func spoil(_ state: String) throws(DatabaseError) {
+        // Where it cannot be known whether it has a name, nothing is overwritten.
+        let descriptors = (try? FileSystem.ownDescriptors(of: file, plan.path)) ?? []  // See above.
+        var status = stat()
+        guard let descriptor = descriptors.first, fstat(descriptor, &status) == 0 else { return }
+        guard status.st_nlink == 0 else {
+            throw DatabaseError(
+                extendedCode: SQLITE_CANTOPEN,
+                reason: .hardLinked,
+                message: """
+                    \(state), but the old file has got another name meanwhile, and keeps the old contents under the old key \
+                    there. Find it, and remove it if it is no backup.
+                    """
+            )
+        }
         // One that cannot be written to is not written to by others either, or the disk is gone.
         _ = try? connection.overwriteMainFile(byteCount: plan.pageSize)  // See above.
     }

@@ -47,7 +47,7 @@ public struct StoreBackup: Sendable {
         try backup.requireAbsent()
         let opening = try StoreOpening.existing(path, key: key, settings: settings, busyTimeout: busyTimeout)
         try opening.requireAuthenticPages()
-        try LogOverlay.requireWholeLog(ofStore: opening.path ?? path)
+        try LogDamage.requireNone(ofStore: opening.path ?? path)
         let source = try opening.open()
         defer { source.close() }
         // What they are is not needed to read rows.

@@ -27,7 +27,7 @@ public struct StoreDecryption: Sendable {
         try database.requireAbsent()
         let opening = try StoreOpening.existing(path, key: key, settings: settings)
         try opening.requireAuthenticPages()
-        try LogOverlay.requireWholeLog(ofStore: opening.path ?? path)
+        try LogDamage.requireNone(ofStore: opening.path ?? path)
         let source = try opening.open()
         defer { source.close() }
         return try database.make(

@@ -18,7 +18,9 @@ extension StoreOpening {
             )
         }
         let status = try FileSystem.status(file)
-        guard status.st_mode & S_IFMT == S_IFREG, status.st_nlink > 1, try !isLeftByKilledSwap(file, status) else { return }
+        guard status.st_mode & S_IFMT == S_IFREG, status.st_nlink > 1, try !isLeftByKilledSwap(file, status) else {
+            return
+        }
         throw DatabaseError(
             extendedCode: SQLITE_CANTOPEN,
             reason: .hardLinked,

@@ -62,7 +62,7 @@ struct StoreReplacement {
         if let kept = source.place.oldFile {
             try FileUsers.requireNobodyCame(to: kept, "The store \(words.after)")
         } else {
-            source.spoil()
+            try source.spoil("The store \(words.after)")
         }
         try confirm(plan)
         let seconds = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9

@@ -101,12 +101,12 @@ private func onOwnThread<T: Sendable>(
     return try await withTaskCancellationHandler {
         try await withCheckedThrowingContinuation { continuation in
             Thread.detachNewThread {
-                let result = Result { try work(stop) }
-                if case .failure = result, stop.isSet {
-                    continuation.resume(throwing: CancellationError())
-                } else {
-                    continuation.resume(with: result)
-                }
+                continuation.resume(
+                    with: Result { try work(stop) }.mapError { error in
+                        // Every other error tells what became of the store, also when the task was cancelled meanwhile.
+                        (error as? DatabaseError)?.underlyingError is CancellationError ? CancellationError() : error
+                    }
+                )
             }
         }
     } onCancel: {

@@ -41,8 +41,9 @@ extension Connection {
 
     /// Before a commit: what is committed to a file without its name, or to the log beside that name, is lost, or spoils the
     /// file that has the name now. In WAL mode SQLite does not ask. https://www.sqlite.org/howtocorrupt.html#_unlinking_or_renaming_a_database_file_while_in_use
-    func requireNamedFile() throws(DatabaseError) {
-        guard let path = mainFilePath, try mainFileHasMoved() else { return }
+    func requireNamedFiles() throws(DatabaseError) {
+        guard let handle, let schema = sealeddb_moved_schema(handle) else { return }
+        let path = sqlite3_db_filename(handle, schema).map { String(cString: $0) } ?? ""
         throw DatabaseError(
             extendedCode: SQLITE_READONLY_DBMOVED,
             reason: FileSystem.mayExist(path) ? .sqlite : .noSuchFile,

@@ -5,8 +5,9 @@ internal import SQLiteEngine
 ///
 /// SQLite believes a journal that it finds. It writes the journal's pages back. A journal may name another file, the journal
 /// of a transaction over several files, and SQLite deletes that file, whichever it is. So who can make a file beside the store
-/// could have every file of the store's user deleted, also a key. Two rules stand against it: a file that is opened as the
-/// journal of several files must have the name of one, and a journal of a stranger is not opened.
+/// could have every file of the store's user deleted, also a key. And in the index of a log SQLite looks up which frames there
+/// are. So a file that is opened as the journal of several files must have the name of one, and a stranger's journal,
+/// log or index is not opened.
 /// <https://www.sqlite.org/vfs.html>, <https://www.sqlite.org/atomiccommit.html#_multi_file_commit>
 enum GuardedVFS {
     /// For whoever opens a connection.
@@ -39,13 +40,15 @@ enum GuardedVFS {
                 return SQLITE_CANTOPEN
             }
             let code = system.pointee.xOpen(system, name, file, flags, outFlags)
-            guard code == SQLITE_OK, let name, let file, GuardedVFS.wasExchanged(String(cString: name), flags) else {
-                return code
+            guard code == SQLITE_OK, let name, let file else { return code }
+            guard !GuardedVFS.wasExchanged(String(cString: name), flags) else {
+                // Nothing was written by it.
+                _ = file.pointee.pMethods.pointee.xClose(file)
+                file.pointee.pMethods = nil
+                return SQLITE_CANTOPEN
             }
-            // Nothing was written by it.
-            _ = file.pointee.pMethods.pointee.xClose(file)
-            file.pointee.pMethods = nil
-            return SQLITE_CANTOPEN
+            if flags & SQLITE_OPEN_MAIN_DB != 0 { GuardedVFS.guardIndex(of: file, String(cString: name)) }
+            return SQLITE_OK
         }
         // For as long as the process lives.
         guard sqlite3_vfs_register(vfs, 0) == SQLITE_OK else { return nil }
@@ -64,5 +67,54 @@ enum GuardedVFS {
     private static func wasExchanged(_ name: String, _ flags: Int32) -> Bool {
         guard flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL) != 0 else { return false }
         return !FileSystem.exists(name) || JournalName.isOfStranger(name)
+    }
+
+    // MARK: The index of the log, which SQLite opens by itself
+
+    private struct MainFile {
+        let name: String
+        /// SQLite's own.
+        let methods: UnsafePointer<sqlite3_io_methods>
+    }
+
+    private struct MainFiles {
+        var open: [UnsafeMutablePointer<sqlite3_file>: MainFile] = [:]
+        /// By SQLite's own, of which there are a few; for as long as the process lives.
+        var guarded: [UnsafePointer<sqlite3_io_methods>: UnsafePointer<sqlite3_io_methods>] = [:]
+    }
+
+    private static let mainFiles = Guarded(MainFiles())
+
+    /// Has a file use methods that differ in two from SQLite's own.
+    private static func guardIndex(of file: UnsafeMutablePointer<sqlite3_file>, _ name: String) {
+        guard let methods = file.pointee.pMethods, methods.pointee.iVersion >= 2, methods.pointee.xShmMap != nil else {
+            return
+        }
+        file.pointee.pMethods = mainFiles.withLock { files in
+            files.open[file] = MainFile(name: name, methods: methods)
+            if let guarded = files.guarded[methods] { return guarded }
+            let guarded = guardedMethods(methods)
+            files.guarded[methods] = guarded
+            return guarded
+        }
+    }
+
+    private static func guardedMethods(
+        _ methods: UnsafePointer<sqlite3_io_methods>
+    ) -> UnsafePointer<sqlite3_io_methods> {
+        let guarded = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
+        guarded.initialize(to: methods.pointee)
+        guarded.pointee.xClose = { file in
+            guard let file, let known = GuardedVFS.mainFiles.withLock({ $0.open.removeValue(forKey: file) }) else {
+                return SQLITE_IOERR
+            }
+            return known.methods.pointee.xClose(file)
+        }
+        guarded.pointee.xShmMap = { file, region, size, extends, page in
+            guard let file, let known = GuardedVFS.mainFiles.withLock({ $0.open[file] }) else { return SQLITE_IOERR }
+            guard region > 0 || JournalName.isIndexSafe(ofStore: known.name) else { return SQLITE_CANTOPEN }
+            return known.methods.pointee.xShmMap(file, region, size, extends, page)
+        }
+        return UnsafePointer(guarded)
     }
 }

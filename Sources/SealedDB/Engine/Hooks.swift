@@ -70,8 +70,7 @@ final class Hooks {
         let observes = changes.isActive
         connection?.isObserved = observes
         sqlite3_update_hook(handle, update == nil && !observes ? nil : Hooks.updated, this)
-        let isAskedToCommit = commit != nil || observes || connection?.mainFilePath != nil
-        sqlite3_commit_hook(handle, isAskedToCommit ? Hooks.committing : nil, this)
+        sqlite3_commit_hook(handle, Hooks.committing, this)
         sqlite3_rollback_hook(handle, rollback == nil && !observes ? nil : Hooks.rolledBack, this)
         let supervision = connection?.supervision.flatMap { $0.isWatching ? $0 : nil }
         let isAsked = progress != nil || supervision != nil
@@ -117,7 +116,7 @@ final class Hooks {
     private static let committing: @convention(c) (UnsafeMutableRawPointer?) -> Int32 = { context in
         let hooks = of(context)
         do {
-            try hooks.connection?.requireNamedFile()
+            try hooks.connection?.requireNamedFiles()
             try hooks.call { try hooks.commit?() }
         } catch {
             hooks.connection?.thrown.keep(

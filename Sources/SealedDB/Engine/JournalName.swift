@@ -18,27 +18,53 @@ enum JournalName {
         // What is not there is made by SQLite; it tells of other errors.
         guard lstat(name, &file) == 0 else { return false }
         guard file.st_mode & S_IFMT == S_IFREG else { return true }
-        var directory = stat()
-        guard stat(FileSystem.directory(of: name), &directory) == 0, directory.st_mode & S_ISVTX != 0,
-            directory.st_mode & (S_IWGRP | S_IWOTH) != 0
-        else { return false }
+        guard mayStrangersMakeFiles(beside: name) else { return false }
         var owners = [geteuid(), 0]
         var store = stat()
-        for suffix in ["-journal", "-wal"] where name.hasSuffix(suffix) {
-            if lstat(String(name.dropLast(suffix.count)), &store) == 0 { owners.append(store.st_uid) }
+        for suffix in suffixes where name.hasSuffix(suffix) {
+            guard lstat(String(name.dropLast(suffix.count)), &store) == 0 else { continue }
+            // SQLite gives it the store's mode. As root it also gives it the store's owner, whoever has it open.
+            guard file.st_mode & (S_IWGRP | S_IWOTH) & ~store.st_mode == 0 else { return true }
+            owners.append(store.st_uid)
         }
         return !owners.contains(file.st_uid)
     }
 
+    private static let suffixes = ["-journal", "-wal", "-shm"]
+
+    private static func mayStrangersMakeFiles(beside name: String) -> Bool {
+        var directory = stat()
+        // What cannot be looked at, nobody can reach.
+        return stat(FileSystem.directory(of: name), &directory) == 0 && directory.st_mode & S_ISVTX != 0
+            && directory.st_mode & (S_IWGRP | S_IWOTH) != 0
+    }
+
+    /// Makes sure that the index of a log is not a stranger's, who could show SQLite another log in it. One that is not there is
+    /// made, before a stranger can.
+    static func isIndexSafe(ofStore store: String) -> Bool {
+        let name = store + "-shm"
+        guard mayStrangersMakeFiles(beside: name) else { return !isOfStranger(name) }
+        var status = stat()
+        guard stat(store, &status) == 0 else { return false }
+        let descriptor = open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, status.st_mode & 0o777)
+        if descriptor >= 0 {
+            // As SQLite does, so that the store's owner can use it. If it fails, so does SQLite's own.
+            if geteuid() == 0 { _ = fchown(descriptor, status.st_uid, status.st_gid) }
+            // It is empty, and nobody has locks on it.
+            close(descriptor)
+        }
+        return !isOfStranger(name)
+    }
+
     /// The journals and logs beside a store that are not opened.
     static func requireNoneOfStrangers(_ store: String) throws(DatabaseError) {
-        for name in [store + "-journal", store + "-wal"] where isOfStranger(name) {
+        for name in suffixes.map({ store + $0 }) where isOfStranger(name) {
             throw DatabaseError(
                 extendedCode: SQLITE_CANTOPEN,
                 reason: .unsafeJournal,
                 message: """
-                    \(name) belongs to another user than \(store), or is no regular file, and SQLite would write its \
-                    contents into the store. Nothing was read or written. See who made it, and move it away.
+                    \(name) belongs to another user than \(store), or others may write to it, or it is no regular file, and \
+                    SQLite would believe it. Nothing was read or written. See who made it, and move it away.
                     """
             )
         }

@@ -139,7 +139,16 @@ extension PageWatch {
         guard sealeddb_watches_pages() != 0 else { return call() }
         let watch = sealeddb_begin_page_watch(UnsafeMutableRawPointer(handle))
         let code = call()
-        return sealeddb_end_page_watch(watch) != 0 || code != SQLITE_OK ? code : SQLITE_CORRUPT
+        return sealeddb_end_page_watch(watch) != 0 ? code : whereDamaged(code)
+    }
+
+    /// SQLCipher makes SQLite fail with a code that says nothing, or not at all.
+    @inline(never)
+    private static func whereDamaged(_ code: Int32) -> Int32 {
+        switch code & 0xff {
+        case SQLITE_OK, SQLITE_ERROR, SQLITE_ABORT, SQLITE_NOMEM: SQLITE_CORRUPT
+        default: code
+        }
     }
 }
 

@@ -763,8 +763,30 @@ static int allocation_fails(void) {
     return 1;
 }
 
+// SQLCipher frees some blocks twice where it got no memory. What was freed behind the failure stays, so that this is seen
+// where it happens, and not in whoever got the block.
+enum { freed_capacity = 1 << 14 };
+static void *_Atomic freed[freed_capacity];
+static atomic_int freed_count;
+
+static void require_not_freed(void *block) {
+    int count = atomic_load(&freed_count);
+    for (int i = 0; i < count && i < freed_capacity; i++) if (atomic_load(&freed[i]) == block) abort();
+}
+
 static void *allocate(int count) { return allocation_fails() ? NULL : memory.allocate(count); }
-static void *reallocate(void *block, int count) { return allocation_fails() ? NULL : memory.reallocate(block, count); }
+
+static void release(void *block) {
+    if (block == NULL || plan.allocation <= 0 || !shared->fired) return memory.free(block);
+    require_not_freed(block);
+    int index = atomic_fetch_add(&freed_count, 1);
+    if (index < freed_capacity) atomic_store(&freed[index], block);
+}
+
+static void *reallocate(void *block, int count) {
+    if (plan.allocation > 0 && shared->fired) require_not_freed(block);
+    return allocation_fails() ? NULL : memory.reallocate(block, count);
+}
 
 static int watch_memory(void) {
     enum { config_malloc = 4, config_getmalloc = 5 };
@@ -772,6 +794,7 @@ static int watch_memory(void) {
     if (configure == NULL || configure(config_getmalloc, &memory) != 0) return -1;
     struct memory_methods watched = memory;
     watched.allocate = allocate;
+    watched.free = release;
     watched.reallocate = reallocate;
     return configure(config_malloc, &watched);
 }

@@ -126,9 +126,9 @@ struct ForgedJournalTests {
     }
 
     /// Where everybody may make files.
-    @Test(.enabled(if: geteuid() == 0, "only root can give a file away"), arguments: ["db-journal", "db-wal"])
+    @Test(.enabled(if: geteuid() == 0, "only root can give a file away"), arguments: ["db-journal", "db-wal", "db-shm"])
     func aJournalOfAnotherUser(name: String) throws {
-        try makeStore(name == "db-wal" ? .wal : .delete)
+        try makeStore(name == "db-journal" ? .delete : .wal)
         try directory.write(name, journal(naming: directory.file("gone")))
         #expect(chmod(directory.path, 0o1777) == 0)
         #expect(chown(directory.file(name), 65534, 65534) == 0)
@@ -136,5 +136,25 @@ struct ForgedJournalTests {
         // They may have a part in the store.
         #expect(chown(directory.file("db"), 65534, 65534) == 0)
         #expect(try Database.testing(directory.file("db")).integers("SELECT count(*) FROM t") == [30])
+    }
+
+    /// SQLite opens the index of a log by itself, and as root gives it to the store's owner, whoever else has it open.
+    @Test(.enabled(if: geteuid() == 0, "only root can give a file away")) func anIndexOfAnotherUser() throws {
+        try makeStore(.delete)
+        #expect(chmod(directory.path, 0o1777) == 0)
+        let database = try Database.testing(directory.file("db"))
+        defer { database.close() }
+        // It comes after the store was opened.
+        try directory.write("db-shm", [])
+        #expect(chown(directory.file("db-shm"), 65534, 65534) == 0)
+        #expect(!database.executeStatements("PRAGMA journal_mode = WAL; CREATE TABLE u (a)"))
+        #expect(try directory.bytes("db-shm").isEmpty)
+        // Our own, but others can write to it.
+        #expect(chown(directory.file("db-shm"), 0, 0) == 0 && chmod(directory.file("db-shm"), 0o666) == 0)
+        expectRefusal { try Database.testing(directory.file("db")).close() }
+        unlink(directory.file("db-shm"))
+        #expect(database.executeStatements("PRAGMA journal_mode = WAL; CREATE TABLE u (a)"))
+        let files = directory.namesOfFiles
+        #expect(files.contains("db-shm") && files.contains("db-wal"))
     }
 }

@@ -139,48 +139,6 @@ struct IntegrityReportTests {
         #expect(error?.reason == .damaged && error?.message.contains("Page 33") == true)
     }
 
-    /// SQLite would take it for the end of the log.
-    @Test func aDamagedFrameBeforeOthers() throws {
-        let service = try Database.testing(directory.file("service"), journalMode: .wal)
-        defer { service.close() }
-        try service.fill(rows: 30)
-        for id in 1...20 { try service.executeUpdate("DELETE FROM t WHERE id = ?", values: [id]) }
-        // As a service leaves it that was killed.
-        func leave(_ change: (inout Data) -> Void) throws {
-            var log = try directory.bytes("service-wal")
-            change(&log)
-            try directory.bytes("service").write(to: URL(fileURLWithPath: directory.file("db")))
-            try log.write(to: URL(fileURLWithPath: directory.file("db-wal")))
-        }
-        try leave { log in log[32 + 8 * 4120 + 100] ^= 1 }
-        let report = try verify(deep: true)
-        #expect(!report.isSound && report.structureProblems.contains { $0.hasPrefix("log: ") }, "\(report)")
-        let key = try Key.testing(2)
-        for call: () throws -> Void in [
-            { try KeyRotation(path: directory.file("db"), from: .testing(1), to: key).run() },
-            {
-                try StoreBackup(path: directory.file("db"), key: .testing(1), to: directory.file("b"), backupKey: key)
-                    .run()
-            },
-            {
-                try StoreDecryption(path: directory.file("db"), key: .testing(1), plaintextPath: directory.file("p"))
-                    .run()
-            },
-        ] {
-            let error = #expect(throws: DatabaseError.self) { try call() }
-            #expect(error?.reason == .damaged)
-        }
-        // Nothing is behind it: as a power failure tears it.
-        try leave { log in log.removeLast(2000) }
-        #expect(try verify(deep: true).isSound)
-        try leave { log in log[log.count - 100] ^= 1 }
-        #expect(try verify(deep: true).isSound)
-        try KeyRotation(path: directory.file("db"), from: .testing(1), to: key).run()
-        let rotated = try Database.testing(directory.file("db"), key: 2)
-        defer { rotated.close() }
-        #expect(try rotated.integers("SELECT count(*) FROM t") == [11])
-    }
-
     /// File and log are exchanged while it looks for them.
     @Test func aStoreWhoseKeyIsRotatedMeanwhile() async throws {
         var configuration = Configuration(key: try .testing(1))

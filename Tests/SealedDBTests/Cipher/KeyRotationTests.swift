@@ -108,6 +108,12 @@ struct KeyRotationTests {
         link(path, directory.file("second"))
         #expect(try reason(rotation()) == .hardLinked)
         unlink(directory.file("second"))
+        // A backup by links, while it is copied.
+        let error = #expect(throws: DatabaseError.self) {
+            try rotation().run { if $0.phase == .swap { link(path, directory.file("second")) } }
+        }
+        #expect(error?.reason == .hardLinked)
+        unlink(directory.file("second"))
 
         for mode in [Configuration.JournalMode.delete, .wal] {
             let other = try Database.testing(path, journalMode: mode)

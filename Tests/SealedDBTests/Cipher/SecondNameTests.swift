@@ -55,6 +55,18 @@ struct SecondNameTests {
     func nothingIsCommitted(loss: Loss, mode: Configuration.JournalMode) throws {
         let database = try Database.testing(directory.file("db"), journalMode: mode)
         try database.fill(rows: 5)
+        try expectNothingIsCommitted(database, loss, isWAL: mode == .wal)
+    }
+
+    @Test(arguments: Loss.allCases, [Configuration.JournalMode.delete, .wal])
+    func nothingIsCommittedToAnAttachedStore(loss: Loss, mode: Configuration.JournalMode) throws {
+        try Database.testing(directory.file("db"), journalMode: mode).fill(rows: 5)
+        let database = try Database.testing(nil)
+        try database.attach(directory.file("db"), as: "db", key: isEncrypting ? .testing(1) : nil)
+        try expectNothingIsCommitted(database, loss, isWAL: mode == .wal)
+    }
+
+    private func expectNothingIsCommitted(_ database: Database, _ loss: Loss, isWAL: Bool) throws {
         try Database.testing(directory.file("new")).fill(rows: 7)
         #expect(database.executeStatements("BEGIN"))
         #expect(database.executeStatements("INSERT INTO t DEFAULT VALUES"))
@@ -70,7 +82,7 @@ struct SecondNameTests {
         #expect(try database.integers("SELECT count(*) FROM t") == [5])
         database.close()
         // A log of the old file stays where it was, beside the new one, for whoever has to see what became of it.
-        guard loss == .replaced, mode != .wal else { return }
+        guard loss == .replaced, !isWAL else { return }
         #expect(try Database.testing(directory.file("db")).integers("SELECT count(*) FROM t") == [7])
     }
 }

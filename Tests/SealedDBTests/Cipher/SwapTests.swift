@@ -1,6 +1,7 @@
 import Foundation
-import SealedDB
 import Testing
+
+@testable import SealedDB
 
 /// What happens between the copy of a store and the moment at which it takes its place: whatever comes then, the copy is
 /// only used if it holds what its source holds, and nobody loses a store that is in use.
@@ -148,5 +149,40 @@ struct SwapTests {
         try expectUnchanged(operation)
         let store = try database("db", key: 1)
         #expect(store.tableExists("theirs"))
+    }
+}
+
+/// The file that has lost its name to another.
+@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
+struct SpoiltFileTests {
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    /// What has another name is somebody's backup.
+    @Test(arguments: [true, false]) func isUselessUnlessItHasAName(hasName: Bool) throws {
+        let path = directory.file("db")
+        try Database.testing(path).fill(rows: 5)
+        let bytes = try directory.bytes("db")
+        let sealing = Sealing(key: try .testing(1), settings: .init())
+        let source = try RotationSource(path: path, sealing: sealing, busyTimeout: 0)
+        defer { source.connection.close() }
+        // To look at it when it has no name any more.
+        let descriptor = open(path, O_RDONLY)
+        defer { close(descriptor) }
+        if hasName { #expect(link(path, directory.file("backup")) == 0) }
+        #expect(unlink(path) == 0)
+        if hasName {
+            let error = #expect(throws: DatabaseError.self) { try source.spoil("The store has the new key") }
+            #expect(error?.reason == .hardLinked)
+            #expect(try directory.bytes("backup") == bytes)
+        } else {
+            try source.spoil("The store has the new key")
+            var start = [UInt8](repeating: 0, count: 4096)
+            #expect(pread(descriptor, &start, 4096, 0) == 4096)
+            #expect(start.allSatisfy { $0 == 0xff })
+        }
     }
 }

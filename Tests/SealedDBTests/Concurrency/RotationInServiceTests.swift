@@ -111,6 +111,27 @@ struct RotationInServiceTests {
         #expect(try await pool.read { db in try db.integers("SELECT count(*) FROM t") } == [500])
     }
 
+    /// What went wrong is told, also to a task that was cancelled meanwhile: it may be that the store has the new key.
+    @Test func aCancelledRotationThatFails() async throws {
+        struct Stop: Error {}
+        let pool = try pool()
+        try await pool.write { db in try db.fill(rows: 500) }
+        let (started, cancelled) = (Gate(), Gate())
+        let task = Task {
+            try await pool.rotateKey(to: .testing(2)) { state in
+                guard state.phase == .verify else { return }
+                started.open()
+                cancelled.waitBlocking()
+                throw Stop()
+            }
+        }
+        await started.wait()
+        task.cancel()
+        cancelled.open()
+        let error = await #expect(throws: DatabaseError.self) { try await task.value }
+        #expect(error?.underlyingError is Stop, "\(String(describing: error))")
+    }
+
     /// A call that could only wait for itself is refused, also while a rotation waits for the block that makes it.
     @Test func aNestedCallAtTheLimitIsRefusedMeanwhile() async throws {
         let pool = try pool()

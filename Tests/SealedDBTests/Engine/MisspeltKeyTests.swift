@@ -24,7 +24,10 @@ struct MisspeltKeyTests {
         "PRAGMA foreign_keys=ON PRAGMA key='TOPSECRET'", "SELECT 'a; ATTACH 'b' AS c KEY 'TOPSECRET'",
         "SELECT \"a; ATTACH 'b' AS c KEY 'TOPSECRET'", "/* PRAGMA key='TOPSECRET' */ SELECT nosuch",
         "SELECT nosuch -- PRAGMA key = 'TOPSECRET'", "CREATE TABLE a(x) 'k' \"key\" 'TOPSECRET'",
-        "SELECT 1 KEY x'TOPSECRET'", "SELECT 'it's' PASSPHRASE 'TOPSECRET'",
+        "VACUUM INTO 'x' KEY TOPSECRET", "VACUUM main INTO 'x' WITH KEY TOPSECRET", "DETACH c KEY TOPSECRET",
+        "PRAGMA main key = TOPSECRET", "PRAGMA x.y.key = TOPSECRET", "PRAGMA passphrase TOPSECRET",
+        "CREATE TABLE a(x) VACUUM INTO 'x' KEY TOPSECRET", "ATACH DATABASE 'b' AS c 'TOPSECRET'",
+        "PRGMA kye='TOPSECRET'", "SELECT 1 KEY x'TOPSECRET'", "SELECT 'it's' PASSPHRASE 'TOPSECRET'",
     ]
 
     @Test(arguments: texts, [true, false])
@@ -44,7 +47,7 @@ struct MisspeltKeyTests {
     @Test(arguments: [
         "SELECT nosuch FROM sqlite_schema WHERE name = 'a'",
         "CREATE TABLE a(id INTEGER PRIMARY KEY, name TEXT DEFAULT 'x', FOREIGN KEY (id) REFERENCES b) nosuch",
-        "SELECT value FROM nosuch WHERE key = ?",
+        "SELECT value FROM nosuch WHERE key = ?", "SELCT 'a'", "CREATE TABLE kv(key TEXT, value TEXT) nosuch",
         "PRAGMA foreign_keys = ON nosuch",
         "SELECT 'x' AS key nosuch",
         "ATTACH 'x' AS",

@@ -375,6 +375,7 @@ struct DecodableRowTests {
             let number: Int
             let small: Int8
             let level: Level
+            let date: Date
 
             enum CodingKeys: CodingKey { case a }
 
@@ -383,12 +384,14 @@ struct DecodableRowTests {
                 number = try container.decode(Int.self, forKey: .a)
                 small = try container.decode(Int8.self, forKey: .a)
                 level = try container.decode(Level.self, forKey: .a)
+                date = try container.decode(Date.self, forKey: .a)
             }
         }
         let rows = try database.all(Twofold.self, "SELECT 1 AS a UNION ALL SELECT 2")
         #expect(rows.map(\.number) == [1, 2])
         #expect(rows.map(\.small) == [1, 2])
         #expect(rows.map(\.level) == [.low, .high])
+        #expect(rows.map(\.date.timeIntervalSince1970) == [1, 2])
     }
 
     @Test func decodingKeepsNothingAlive() throws {

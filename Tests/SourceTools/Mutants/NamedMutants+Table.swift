@@ -184,8 +184,8 @@ extension NamedMutant {
             "a damaged page is not told of at a statement's end",
             "SealedDB/Engine/PageWatch.swift",
             .expression,
-            "sealeddb_end_page_watch(watch) != 0 || code != SQLITE_OK ? code : SQLITE_CORRUPT",
-            "sealeddb_end_page_watch(watch) != 0 || code != SQLITE_OK ? code : code"
+            "sealeddb_end_page_watch(watch) != 0 ? code : whereDamaged(code)",
+            "sealeddb_end_page_watch(watch) != 0 ? code : code"
         ),
         .init(
             "the deadline of a statement stays when it has ended",

@@ -4,39 +4,52 @@ extension SQLStatementText {
     ///
     /// SQLite's message quotes the text, so then neither is shown. What holds a key is found by the words for it, wherever
     /// they stand: a quote that is left out turns what is in quotes inside out. A name such as `key` alone is no reason,
-    /// many tables have such a column; with a literal behind it, it is one.
+    /// many tables have such a column. With a literal behind it, it is one.
     static func mayHoldKey(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
         var tokens = SQLTokenizer(bytes)
         var previous: SQLToken?
-        var isPragma = false
+        var verb = ""
         var isBehindKey = false
         while let token = tokens.next() {
             let gap = bytes[(previous?.range.upperBound ?? 0)..<token.range.lowerBound]
             if gap.contains(UInt8(ascii: "'")) || gap.contains(UInt8(ascii: "\"")), isAboutKeys(gap) { return true }
+            let name = tokens.name(token)
             switch token.kind {
             case .string, .blob, .quotedName, .illegal:
-                // An identifier in quotes is a name, and a value no less.
-                if isBehindKey || isPragma { return true }
-                if isName(tokens.name(token)) {
-                    isBehindKey = isNameOfKey(tokens.name(token))
+                // A name in quotes may be meant as a value.
+                if isBehindKey || mayBeMisspelt(verb) { return true }
+                if isName(name) {
+                    isBehindKey = isNameOfKey(name)
                 } else if isAboutKeys(bytes[token.range]) {
                     return true
                 }
+            case .number:
+                if isBehindKey { return true }
             case .word:
-                let isFirst = previous == nil
-                if tokens.isWord(token, "pragma") || tokens.isWord(token, "attach") {
-                    if !isFirst { return true }
-                    isPragma = tokens.isWord(token, "pragma")
-                } else if isNameOfKey(tokens.name(token)) {
-                    let isConstraint =
-                        previous.map { tokens.isWord($0, "primary") || tokens.isWord($0, "foreign") } ?? false
-                    isBehindKey = isBehindKey || !isConstraint
+                if isBehindKey, !hasColumns(verb) { return true }
+                if previous == nil {
+                    verb = name
+                } else if ["pragma", "attach", "vacuum"].contains(name) {
+                    return true
                 }
+                let isConstraint =
+                    previous.map { tokens.isWord($0, "primary") || tokens.isWord($0, "foreign") } ?? false
+                if isNameOfKey(name), !isConstraint { isBehindKey = true }
             default: break
             }
             previous = token
         }
         return isAboutKeys(bytes[(previous?.range.upperBound ?? 0)...])
+    }
+
+    /// Whether a word behind the name of a key is no key in such a statement, because the name is one of a column.
+    private static func hasColumns(_ verb: String) -> Bool {
+        ["select", "insert", "update", "delete", "replace", "with", "values", "create", "alter", "drop"].contains(verb)
+    }
+
+    /// Whether it may be `ATTACH` or `PRAGMA`, so that every literal may be a key.
+    private static func mayBeMisspelt(_ verb: String) -> Bool {
+        verb == "pragma" || (!verbs.contains(verb) && ["a", "p"].contains(verb.prefix(1)))
     }
 
     private static let words = ["key", "passphrase", "password"]

@@ -68,7 +68,7 @@ package struct SQLStatementText {
     package static let keyPragmas: Set = ["key", "hexkey", "textkey", "rekey", "hexrekey", "textrekey"]
 
     /// https://www.sqlite.org/lang.html
-    private static let verbs: Set = [
+    static let verbs: Set = [
         "alter", "analyze", "begin", "commit", "delete", "detach", "drop", "end", "insert", "reindex", "release",
         "replace",
         "rollback", "savepoint", "select", "update", "vacuum", "values", "with",

@@ -1,0 +1,104 @@
+import Foundation
+import SealedDB
+import Testing
+
+/// Bytes of a log that were changed hide the transactions behind them from SQLite.
+@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
+struct LogDamageTests {
+    private let directory: TemporaryDirectory
+
+    private static let frameSize = 24 + 4096
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    /// A store and its log as a service leaves them that was killed, after twenty transactions.
+    private func makeStore(isInFile: Bool = false, _ change: (inout Data) -> Void) throws {
+        let service = try Database.testing(directory.file("service"), journalMode: .wal)
+        defer {
+            service.close()
+            unlink(directory.file("service"))
+        }
+        try service.fill(rows: 30)
+        for id in 1...20 { try service.executeUpdate("DELETE FROM t WHERE id = ?", values: [id]) }
+        if isInFile { _ = try service.integers("PRAGMA wal_checkpoint(FULL)") }
+        var log = try directory.bytes("service-wal")
+        change(&log)
+        try directory.bytes("service").write(to: URL(fileURLWithPath: directory.file("db")))
+        try log.write(to: URL(fileURLWithPath: directory.file("db-wal")))
+    }
+
+    private func verify() throws -> IntegrityReport {
+        try IntegrityReport.verify(path: directory.file("db"), key: .testing(1), isDeep: true)
+    }
+
+    private func expectDamage(_ comment: Comment? = nil, sourceLocation: SourceLocation = #_sourceLocation) throws {
+        let files = (try directory.bytes("db"), try directory.bytes("db-wal"))
+        let report = try verify()
+        let isTold = report.structureProblems.contains { $0.hasPrefix("log: ") }
+        #expect(!report.isSound && isTold, comment, sourceLocation: sourceLocation)
+        let key = try Key.testing(2)
+        for call: () throws -> Void in [
+            { try KeyRotation(path: directory.file("db"), from: .testing(1), to: key).run() },
+            {
+                try StoreBackup(path: directory.file("db"), key: .testing(1), to: directory.file("b"), backupKey: key)
+                    .run()
+            },
+            {
+                try StoreDecryption(path: directory.file("db"), key: .testing(1), plaintextPath: directory.file("p"))
+                    .run()
+            },
+        ] {
+            let error = #expect(throws: DatabaseError.self, comment, sourceLocation: sourceLocation) { try call() }
+            #expect(error?.reason == .damaged, comment, sourceLocation: sourceLocation)
+        }
+        #expect(try directory.bytes("db") == files.0 && directory.bytes("db-wal") == files.1)
+    }
+
+    @Test func aFrameBeforeOthers() throws {
+        try makeStore { log in log[32 + 8 * Self.frameSize + 100] ^= 1 }
+        try expectDamage()
+    }
+
+    /// The last transaction was written after this one had ended.
+    @Test func theEndOfTheSecondLastTransaction() throws {
+        try makeStore { log in
+            let count = (log.count - 32) / Self.frameSize
+            // Each transaction is one frame.
+            log[32 + (count - 2) * Self.frameSize + 500] ^= 1
+        }
+        try expectDamage()
+    }
+
+    /// Magic, version, page size, sequence, salts, checksum.
+    @Test(arguments: [0, 3, 7, 9, 10, 11, 15, 17, 21, 25, 31]) func theHeader(offset: Int) throws {
+        try makeStore { log in log[offset] ^= 1 }
+        try expectDamage("byte \(offset)")
+        try makeStore { log in log.resetBytes(in: 0..<32) }
+        try expectDamage("all zeros")
+    }
+
+    /// As a power failure may tear it when the log begins anew: what stood in it is in the file.
+    @Test(arguments: [0, 10, 17, 31]) func theHeaderOfALogThatBeginsAnew(offset: Int) throws {
+        try makeStore(isInFile: true) { log in log[offset] ^= 1 }
+        let report = try verify()
+        #expect(report.isSound, "\(report)")
+        try KeyRotation(path: directory.file("db"), from: .testing(1), to: .testing(2)).run()
+        let rotated = try Database.testing(directory.file("db"), key: 2)
+        defer { rotated.close() }
+        #expect(try rotated.integers("SELECT count(*) FROM t") == [10])
+    }
+
+    /// Nothing is behind it: as a power failure tears it.
+    @Test func theLastFrame() throws {
+        try makeStore { log in log.removeLast(2000) }
+        #expect(try verify().isSound)
+        try makeStore { log in log[log.count - 100] ^= 1 }
+        #expect(try verify().isSound)
+        try KeyRotation(path: directory.file("db"), from: .testing(1), to: .testing(2)).run()
+        let rotated = try Database.testing(directory.file("db"), key: 2)
+        defer { rotated.close() }
+        #expect(try rotated.integers("SELECT count(*) FROM t") == [11])
+    }
+}
