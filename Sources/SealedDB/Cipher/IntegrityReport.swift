@@ -48,14 +48,12 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
         let sealing = Sealing(key: key, settings: cipherSettings)
         do throws(DatabaseError) {
             return try opening.look { connection throws(DatabaseError) in
-                let lost = try LogDamage.lostTransactions(ofStore: resolved, openIn: connection)
-                let problems = lost > 0 ? ["log: \(lost) committed transactions stand behind damaged bytes"] : []
                 return try check(
                     connection,
                     path: resolved,
                     sealing: sealing,
                     isDeep: isDeep,
-                    problems: problems,
+                    problems: LogDamage.problems(ofStore: resolved, openIn: connection),
                     progress: progress
                 )
             }

@@ -22,6 +22,12 @@ struct LogDamage {
         return damage.isHeaderWhole ? try damage.transactionsBehindFrames() : try damage.transactionsBehindHeader()
     }
 
+    /// For a report.
+    static func problems(ofStore path: String, openIn connection: Connection) throws(DatabaseError) -> [String] {
+        let count = try lostTransactions(ofStore: path, openIn: connection)
+        return count > 0 ? ["log: \(count) committed transactions stand behind damaged bytes"] : []
+    }
+
     /// Before a store takes another's place, or a copy is made of it.
     static func requireNone(ofStore path: String) throws(DatabaseError) {
         let count = try lostTransactions(ofStore: path)

@@ -18,6 +18,7 @@ struct MemoryImage {
                 message: "\(path) is empty. Nothing was loaded."
             )
         }
+        try LogDamage.requireNone(ofStore: FileSystem.resolve(path) ?? path)
         let flags = access(path, W_OK) == 0 ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY
         let opening = StoreOpening(path: path, key: key, settings: settings, flags: flags, busyTimeout: busyTimeout)
         let file = try opening.open()

@@ -29,9 +29,10 @@ public struct StoreEncryption: Sendable {
         try settings.validate(for: key)
         let store = NewStore(path: path, sealing: Sealing(key: key, settings: settings))
         try store.requireAbsent()
-        guard FileSystem.resolve(plaintextPath) != nil else {
+        guard let resolved = FileSystem.resolve(plaintextPath) else {
             throw .system("Cannot open \(plaintextPath)", reason: .noSuchFile)
         }
+        try LogDamage.requireNone(ofStore: resolved)
         let source = try Connection(path: plaintextPath, flags: SQLITE_OPEN_READONLY)
         defer { source.close() }
         source.setBusyTimeout(seconds: 2)

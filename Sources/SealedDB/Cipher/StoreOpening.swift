@@ -34,7 +34,7 @@ struct StoreOpening {
         }
         if !looks, isOnReadOnlyMedium { return try forLooking.open() }
         try refuseEmptied()
-        try refuseSecondName()
+        if isFile, let path, flags & SQLITE_OPEN_READONLY == 0 { try StoreName.requireOnly(path) }
         if let key { try refuseForeignJournal(key) }
         let connection = try looks ? StoreView.connection(for: self) : lockedConnection()
         connection.statementGuard.allowsCipherStatements = allowsCipherStatements

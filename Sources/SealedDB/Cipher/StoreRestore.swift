@@ -58,7 +58,12 @@ public struct StoreRestore: Sendable {
         guard let resolvedBackup = FileSystem.resolve(backupPath) else {
             throw .system("Cannot open \(backupPath)", reason: .noSuchFile)
         }
-        let soundness = try IntegrityReport.check(source, path: resolvedBackup, sealing: sealing)
+        let soundness = try IntegrityReport.check(
+            source,
+            path: resolvedBackup,
+            sealing: sealing,
+            problems: LogDamage.problems(ofStore: resolvedBackup, openIn: source)
+        )
         guard soundness.isSound else {
             throw DatabaseError(
                 extendedCode: SQLITE_CORRUPT,

@@ -351,9 +351,9 @@ final class Writer: @unchecked Sendable {
         return Double(DispatchTime.now().uptimeNanoseconds - batch.began) / 1e9 < limits.maximumDuration
     }
 
-    private static let savepoint = "SAVEPOINT sealeddb_write"
-    private static let rollbackToSavepoint = "ROLLBACK TO sealeddb_write"
-    private static let releaseSavepoint = "RELEASE sealeddb_write"
+    private static let savepoint = "SAVEPOINT \(SavepointName.block)"
+    private static let rollbackToSavepoint = "ROLLBACK TO \(SavepointName.block)"
+    private static let releaseSavepoint = "RELEASE \(SavepointName.block)"
 
     private func begin(_ member: Member) throws {
         try makeReady()

@@ -140,7 +140,7 @@ extension Database {
 
     private func ownSavepoint<T>(_ block: () throws -> T) throws -> T {
         savepointCount += 1
-        let name = "sealeddb_\(savepointCount)"
+        let name = "\(SavepointName.block)_\(savepointCount)"
         try startSavePoint(withName: name)
         do {
             let result = try supervision.keepingTransaction(block)

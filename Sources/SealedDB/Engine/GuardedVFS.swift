@@ -34,7 +34,7 @@ enum GuardedVFS {
         vfs.pointee.pNext = nil
         vfs.pointee.xOpen = { _, name, file, flags, outFlags in
             guard let system = GuardedVFS.system else { return SQLITE_CANTOPEN }
-            if let name, GuardedVFS.isOfStranger(String(cString: name), flags) {
+            if let name, GuardedVFS.isRefused(String(cString: name), flags) {
                 // SQLite closes what has methods.
                 file?.pointee.pMethods = nil
                 return SQLITE_CANTOPEN
@@ -55,7 +55,12 @@ enum GuardedVFS {
         return String(cString: name)
     }()
 
-    private static func isOfStranger(_ name: String, _ flags: Int32) -> Bool {
+    /// What is not opened, whoever asks for it: also the files that SQL attaches.
+    private static func isRefused(_ name: String, _ flags: Int32) -> Bool {
+        if flags & SQLITE_OPEN_MAIN_DB != 0, flags & SQLITE_OPEN_READWRITE != 0 {
+            // SQLite tells no more than that it cannot open the file.
+            return (try? StoreName.requireOnly(name)) == nil
+        }
         if flags & SQLITE_OPEN_SUPER_JOURNAL != 0 { return !JournalName.isOfSuperJournal(name) }
         guard flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL) != 0 else { return false }
         return JournalName.isOfStranger(name)

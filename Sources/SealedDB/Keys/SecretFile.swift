@@ -222,9 +222,7 @@ enum SecretFile {
             try requireName(copy, of: descriptor, what: what)
             try write(contents, to: descriptor, copy, what: what)
             try requireName(copy, of: descriptor, what: what)
-            guard rename(copy, path) == 0 else {
-                throw .system("The new \(what) could not take the place of \(path)", reason: .ioError)
-            }
+            try swap(copy, descriptor, for: path, what: what)
         } catch {
             // One that stays is removed by the next run.
             unlink(copy)
@@ -235,6 +233,35 @@ enum SecretFile {
         } catch {
             throw error.adding(context: "The \(what) \(path) is changed, but after a power failure may be as before")
         }
+    }
+
+    /// Renames, and keeps the old file by a second name until the new one is seen in its place: who may rename files there can
+    /// put another one in the new one's place at the last moment.
+    private static func swap(
+        _ copy: String,
+        _ descriptor: Int32,
+        for path: String,
+        what: String
+    ) throws(DatabaseError) {
+        let old = try TemporaryFile.path(beside: path)
+        // Where there are no hard links, there are no other users either who could rename.
+        let isKept = link(path, old) == 0
+        guard rename(copy, path) == 0 else {
+            let number = errno
+            // One that stays is removed by the next run, here and below.
+            unlink(old)
+            throw .system("The new \(what) could not take the place of \(path)", reason: .ioError, number: number)
+        }
+        // What cannot be looked at is not it.
+        if (try? isCurrent(descriptor, path: path)) == true {
+            unlink(old)
+            return
+        }
+        let error = exchanged(path, what: what)
+        guard isKept, rename(old, path) == 0 else {
+            throw error.adding(context: "Somebody else's file is \(path) now; look for the \(what) as \(old)")
+        }
+        throw error
     }
 
     private static func write(

@@ -126,7 +126,10 @@ struct ForgedJournalTests {
     }
 
     /// Where everybody may make files.
-    @Test(.enabled(if: geteuid() == 0, "only root can give a file away"), arguments: ["db-journal", "db-wal", "db-shm"])
+    @Test(
+        .enabled(if: geteuid() == 0, "only root can give a file away"),
+        arguments: ["db-journal", "db-wal", "db-shm"]
+    )
     func aJournalOfAnotherUser(name: String) throws {
         try makeStore(name == "db-journal" ? .delete : .wal)
         try directory.write(name, journal(naming: directory.file("gone")))

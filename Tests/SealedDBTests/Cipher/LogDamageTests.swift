@@ -49,6 +49,8 @@ struct LogDamageTests {
                 try StoreDecryption(path: directory.file("db"), key: .testing(1), plaintextPath: directory.file("p"))
                     .run()
             },
+            { try StoreRestore(backupPath: directory.file("db"), key: .testing(1), to: directory.file("r")).run() },
+            { try Database.testing(nil).load(fromFile: directory.file("db")) },
         ] {
             let error = #expect(throws: DatabaseError.self, comment, sourceLocation: sourceLocation) { try call() }
             #expect(error?.reason == .damaged, comment, sourceLocation: sourceLocation)

@@ -37,6 +37,21 @@ struct SecondNameTests {
         expectRefusal("db.old")
     }
 
+    /// By whatever way it is opened.
+    @Test func hardLinksOfAttachedStores() throws {
+        try Database.testing(directory.file("db"), journalMode: .wal).fill(rows: 5)
+        #expect(link(directory.file("db"), directory.file("other")) == 0)
+        let database = try Database.testing(nil)
+        defer { database.close() }
+        let error = #expect(throws: DatabaseError.self) {
+            try database.attach(directory.file("db"), as: "db", key: isEncrypting ? .testing(1) : nil)
+        }
+        #expect(error?.reason == .hardLinked)
+        #expect(!database.executeStatements("ATTACH '\(directory.file("db"))' AS db"))
+        unlink(directory.file("other"))
+        try database.attach(directory.file("db"), as: "db", key: isEncrypting ? .testing(1) : nil)
+    }
+
     /// A symbolic link is no second name: SQLite follows it before it names the log.
     @Test func symbolicLinks() throws {
         try Database.testing(directory.file("db"), journalMode: .wal).fill(rows: 5)
