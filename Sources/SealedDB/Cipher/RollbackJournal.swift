@@ -10,6 +10,7 @@ struct RollbackJournal {
     var pageSize: Int { header.pageSize }
     /// Pages that the store had before the transaction.
     var originalPageCount: Int64 { header.originalPageCount }
+    var sectorSize: Int64 { header.sectorSize }
 
     private static let magic: [UInt8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]
 
@@ -86,11 +87,29 @@ struct RollbackJournal {
         }
     }
 
-    /// Over each 200th byte of the page, from its end.
     private func checksum(of record: [UInt8], _ nonce: UInt32) -> Bool {
-        var sum = nonce
-        for position in stride(from: pageSize - 200, to: 0, by: -200) { sum &+= UInt32(record[4 + position]) }
+        let sum = nonce &+ RollbackJournal.checksum(ofPage: record[4..<(4 + pageSize)])
         return Int64(sum) == RollbackJournal.number(record[(4 + pageSize)...])
+    }
+
+    /// The parts of the journal that were synced, with the number of records in each.
+    func forEachSyncedPart(
+        _ body: (_ firstRecord: Int64, _ count: Int64, _ nonce: UInt32) throws(DatabaseError) -> Void
+    ) throws(DatabaseError) {
+        var start: Int64 = 0
+        while let bytes = try contents.bytes(at: start, count: 28), let part = Header(bytes),
+            let count = part.recordCount, count > 0
+        {
+            let offset = start + header.sectorSize
+            try body(offset, count, part.nonce)
+            let end = offset + count * Int64(pageSize + 8)
+            start = (end + header.sectorSize - 1) / header.sectorSize * header.sectorSize
+        }
+    }
+
+    /// Over each 200th byte of the page, from its end; the header's number is added to it.
+    static func checksum(ofPage page: ArraySlice<UInt8>) -> UInt32 {
+        stride(from: page.count - 200, to: 0, by: -200).reduce(0) { $0 &+ UInt32(page[page.startIndex + $1]) }
     }
 
     /// Whether it is part of a transaction over several files that was committed: its name for the journal of them all is

@@ -62,15 +62,18 @@ struct StoreOpening {
     private var name: String { path ?? "The database in memory" }
 
     /// A journal beside the file would be written back into it before the key is proved right. So a page must be this
-    /// key's first.
+    /// key's first, and all of the journal must be as it was written.
     func refuseForeignJournal(_ key: Key) throws(DatabaseError) {
-        guard isFile, let path, flags & SQLITE_OPEN_READONLY == 0 else { return }
-        try JournalName.requireNoneOfStrangers(FileSystem.resolve(path) ?? path)
-        guard let journal = try RollbackJournal(ofStore: path) else { return }
-        try journal.requireSafeSuperJournal()
-        let connection = try Connection(path: path, flags: SQLITE_OPEN_READONLY, vfs: vfs)
+        guard isFile, let path, let file = FileSystem.resolve(path) else { return }
+        let mayWrite = !looks && flags & SQLITE_OPEN_READONLY == 0
+        if mayWrite { try JournalName.requireNoneOfStrangers(file) }
+        guard FileSystem.mayExist(file + "-journal") else { return }
+        let connection = try Connection(path: file, flags: SQLITE_OPEN_READONLY, vfs: vfs)
         defer { connection.close() }
         let recognition = StoreRecognition(connection: connection, key: key, settings: settings)
+        try JournalDamage.requireNone(ofStore: file, cipher: try recognition.pageCipher(), store: connection)
+        guard mayWrite, let journal = try RollbackJournal(ofStore: file) else { return }
+        try journal.requireSafeSuperJournal()
         guard try connection.mainFileSize() > 0, try !recognition.hasOwnPage(in: journal) else { return }
         throw try diagnosis(of: connection, key: key, .quick).error(code: SQLITE_NOTADB)
     }

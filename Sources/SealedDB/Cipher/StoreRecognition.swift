@@ -60,13 +60,20 @@ struct StoreRecognition {
         guard parameters.usesHMAC else { return true }
         let size = try connection.mainFileSize()
         let firstPage = try connection.fileBytes(count: parameters.pageSize)
-        let salt = try salt(firstPage)
-        guard salt.count == Key.saltByteCount else { return false }
-        let secret = try key.encryptionKey(salt: salt, by: parameters.keyDerivation)
-        let cipher = try PageCipher(key: secret, salt: salt, parameters: parameters)
+        guard let cipher = try pageCipher() else { return false }
         if cipher.authenticates(firstPage, number: 1) { return true }
         if try hasLaterPage(cipher, fileSize: size) { return true }
         return journal.pages(atMost: 8).contains { cipher.authenticates($0.bytes, number: $0.number) }
+    }
+
+    /// The pages' cipher under the settings as given; `nil` where pages have no authentication code, or there are none.
+    func pageCipher() throws(DatabaseError) -> PageCipher? {
+        let parameters = settings.parameters
+        guard parameters.usesHMAC else { return nil }
+        let salt = try salt(connection.fileBytes(count: parameters.pageSize))
+        guard salt.count == Key.saltByteCount else { return nil }
+        let secret = try key.encryptionKey(salt: salt, by: parameters.keyDerivation)
+        return try PageCipher(key: secret, salt: salt, parameters: parameters)
     }
 
     private func salt(_ start: [UInt8]) throws(DatabaseError) -> [UInt8] {

@@ -109,7 +109,7 @@ final class StoreView {
         private let seconds: Int
         private let nanoseconds: Int
 
-        fileprivate init(_ path: String) {
+        init(_ path: String) {
             var status = stat()
             // One that is not there has all zeros.
             if stat(path, &status) != 0 { status = stat() }

@@ -1,0 +1,144 @@
+/// A rollback journal of a transaction that was cut off, of which SQLite would put back only a part, because bytes of it were
+/// changed: its header has no checksum.
+///
+/// What was written by whoever has the key is known by the pages' codes, wherever they stand in the file. A page whose original
+/// stands in the journal, is another one in the store, and would not be put back, is lost. Pages of a journal that was not
+/// synced yet are in the store as they were: SQLite writes to the store after that.
+/// <https://www.sqlite.org/fileformat.html#the_rollback_journal>
+struct JournalDamage {
+    private let path: String
+    private let contents: FileReader
+    private let cipher: PageCipher
+    /// Opened without a key.
+    private let store: Connection
+
+    private var pageSize: Int { cipher.parameters.pageSize }
+    private var recordSize: Int64 { Int64(pageSize) + 8 }
+
+    /// Before SQLite may read the journal.
+    /// - Throws: ``DatabaseError/Reason/damaged``.
+    static func requireNone(
+        ofStore path: String,
+        cipher: @autoclosure () throws(DatabaseError) -> PageCipher?,
+        store: Connection
+    ) throws(DatabaseError) {
+        // A journal of somebody who is at work is not to be put back. It begins with a zero where it has ended.
+        guard let contents = try FileReader(path + "-journal"), let start = try contents.bytes(at: 0, count: 28),
+            start[0] != 0, !LockHolders.hasLocks(on: path), let cipher = try cipher()
+        else { return }
+        let marks = [StoreView.Mark(path), StoreView.Mark(path + "-journal")]
+        let damage = JournalDamage(path: path, contents: contents, cipher: cipher, store: store)
+        guard let problem = try damage.problem(), marks == [StoreView.Mark(path), StoreView.Mark(path + "-journal")]
+        else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_CORRUPT,
+            reason: .damaged,
+            message: """
+                The journal \(path)-journal of a transaction that was cut off is damaged: \(problem). SQLite would undo only a \
+                part of that transaction. Nothing was read or written. Keep a copy of the store with its journal, and \
+                restore a backup. To have what SQLite makes of it, open it once with SQLCipher's own shell.
+                """
+        )
+    }
+
+    private func problem() throws(DatabaseError) -> String? {
+        let journal = try RollbackJournal(ofStore: path)
+        // Of a transaction over several files that was committed nothing is put back.
+        guard try journal?.hasLostSuperJournal() != true else { return nil }
+        let originals = try originals(sectorSize: journal?.sectorSize)
+        // With another key, everything would look changed.
+        let hasOwnFirstPage = try cipher.authenticates(store.fileBytes(count: pageSize), number: 1)
+        guard hasOwnFirstPage || !originals.isEmpty else { return nil }
+        var restored: [Int64: Int64] = [:]
+        if let journal, journal.pageSize == pageSize {
+            try journal.forEachRecord { number, offset in
+                if restored[number] == nil { restored[number] = offset }
+            }
+        }
+        for (number, offset) in restored {
+            guard try page(at: offset).map({ cipher.authenticates($0, number: number) }) == true else {
+                return "page \(number) in it is not as it was written"
+            }
+        }
+        var broken: Int64?
+        if let journal, journal.pageSize == pageSize {
+            try journal.forEachSyncedPart { offset, count, nonce throws(DatabaseError) in
+                // More than the file holds are not looked for one by one.
+                for index in 0..<count where broken == nil {
+                    let place = offset + index * recordSize
+                    if try record(at: place)?.nonce != nonce { broken = place }
+                }
+            }
+        }
+        if let broken { return "the record at byte \(broken) is not as it was written" }
+        let pageCount = try originalPageCount(originals)
+        if let journal, let pageCount, journal.originalPageCount < pageCount {
+            return "it says that the store had \(journal.originalPageCount) pages, which had \(pageCount)"
+        }
+        for (number, offset) in originals where restored[number] == nil && number <= pageCount ?? .max {
+            let stored = try store.fileBytes(at: (number - 1) * Int64(pageSize), count: pageSize)
+            guard let original = try page(at: offset), isSame(original, stored, number) else {
+                return "page \(number) in it would not be put back"
+            }
+        }
+        return nil
+    }
+
+    /// Each time that it is written, a page is encrypted in another way.
+    private func isSame(_ original: [UInt8], _ stored: [UInt8], _ number: Int64) -> Bool {
+        let clear = cipher.clearBytes(ofPage: number)
+        guard cipher.authenticates(stored, number: number), original[..<clear] == stored[..<clear],
+            let contents = cipher.contents(original[...], number: number)
+        else { return false }
+        return contents == cipher.contents(stored[...], number: number)
+    }
+
+    private func page(at offset: Int64) throws(DatabaseError) -> [UInt8]? {
+        try contents.bytes(at: offset, count: pageSize)
+    }
+
+    /// By its first page, as it was before the transaction; `nil` where that does not tell.
+    private func originalPageCount(_ originals: [Int64: Int64]) throws(DatabaseError) -> Int64? {
+        let first =
+            if let offset = originals[1] { try page(at: offset) } else { try store.fileBytes(count: pageSize) }
+        guard let first, cipher.authenticates(first, number: 1) else { return nil }
+        return cipher.declaredPageCount(first)
+    }
+
+    // MARK: Records, whatever the headers say
+
+    /// Where the first record of each page is that belongs to the transaction: its code is right, and its checksum begins with
+    /// the same number as that of the others of its part. Behind them may be those of an earlier transaction.
+    private func originals(sectorSize: Int64?) throws(DatabaseError) -> [Int64: Int64] {
+        let sizes = ([sectorSize].compactMap { $0 } + (5...16).map { 1 << $0 })
+        for sectorSize in sizes {
+            guard try record(at: sectorSize) != nil else { continue }
+            return try originals(inPartsOf: sectorSize)
+        }
+        return [:]
+    }
+
+    private func originals(inPartsOf sectorSize: Int64) throws(DatabaseError) -> [Int64: Int64] {
+        var result: [Int64: Int64] = [:]
+        var start: Int64 = 0
+        while let header = try contents.bytes(at: start, count: 28), header[0] != 0 {
+            var offset = start + sectorSize
+            guard let first = try record(at: offset) else { break }
+            while let record = try record(at: offset), record.nonce == first.nonce {
+                if result[record.number] == nil { result[record.number] = offset + 4 }
+                offset += recordSize
+            }
+            start = (offset + sectorSize - 1) / sectorSize * sectorSize
+        }
+        return result
+    }
+
+    /// `nil` where there is none that was written with the key.
+    private func record(at offset: Int64) throws(DatabaseError) -> (number: Int64, nonce: UInt32)? {
+        guard let bytes = try contents.bytes(at: offset, count: Int(recordSize)) else { return nil }
+        let number = LogOverlay.number(bytes[..<4])
+        guard number > 0, cipher.authenticates(bytes[4..<(4 + pageSize)], number: number) else { return nil }
+        let sum = UInt32(truncatingIfNeeded: LogOverlay.number(bytes[(4 + pageSize)...]))
+        return (number, sum &- RollbackJournal.checksum(ofPage: bytes[4..<(4 + pageSize)]))
+    }
+}

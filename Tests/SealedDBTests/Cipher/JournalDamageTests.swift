@@ -1,0 +1,116 @@
+import Foundation
+import Testing
+
+@testable import SealedDB
+
+/// Bytes of a journal that were changed make SQLite undo a part of a transaction, or cut the store off.
+@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
+struct JournalDamageTests {
+    private let directory: TemporaryDirectory
+
+    private static let recordSize = 4 + 4096 + 4
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    /// A store and its journal as a kill leaves them, in the middle of a transaction.
+    private func makeStore(_ mode: Configuration.JournalMode = .delete, _ change: (inout Data) -> Void) throws {
+        let database = try Database.testing(directory.file("service"), journalMode: mode)
+        defer {
+            database.close()
+            unlink(directory.file("service"))
+        }
+        #expect(
+            database.executeStatements(
+                """
+                CREATE TABLE t (id INTEGER PRIMARY KEY, v, pad);
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)
+                INSERT INTO t SELECT i, 100, hex(zeroblob(150)) FROM n;
+                UPDATE t SET v = 100;
+                """
+            )
+        )
+        try database.spillChanges()
+        #expect(database.executeStatements("PRAGMA cache_size = 10; BEGIN; UPDATE t SET v = 200"))
+        var journal = try directory.bytes("service-journal")
+        change(&journal)
+        try directory.bytes("service").write(to: URL(fileURLWithPath: directory.file("db")))
+        try journal.write(to: URL(fileURLWithPath: directory.file("db-journal")))
+    }
+
+    private func expectDamage(_ comment: Comment, sourceLocation: SourceLocation = #_sourceLocation) throws {
+        let files = (try directory.bytes("db"), try directory.bytes("db-journal"))
+        let key = try Key.testing(2)
+        let path = directory.file("db")
+        for call: () throws -> Void in [
+            { try Database.testing(path).close() },
+            {
+                let database = try Database.testing(nil)
+                defer { database.close() }
+                try database.attach(path, as: "db", key: .testing(1))
+            },
+            { _ = try IntegrityReport.verify(path: path, key: .testing(1), isDeep: true) },
+            { try KeyRotation(path: path, from: .testing(1), to: key).run() },
+            { try StoreBackup(path: path, key: .testing(1), to: directory.file("b"), backupKey: key).run() },
+            { try StoreDecryption(path: path, key: .testing(1), plaintextPath: directory.file("p")).run() },
+            { try StoreRestore(backupPath: path, key: .testing(1), to: directory.file("r")).run() },
+        ] {
+            let error = #expect(throws: DatabaseError.self, comment, sourceLocation: sourceLocation) { try call() }
+            #expect(error?.reason == .damaged, "\(comment): \(String(describing: error))", sourceLocation: sourceLocation)
+        }
+        #expect(try directory.bytes("db") == files.0 && directory.bytes("db-journal") == files.1, comment)
+    }
+
+    private func expectAllIsUndone(_ comment: Comment, sourceLocation: SourceLocation = #_sourceLocation) throws {
+        #expect(try IntegrityReport.verify(path: directory.file("db"), key: .testing(1)).isSound, comment)
+        let error = #expect(throws: DatabaseError.self) { try Database.testing(directory.file("db"), key: 9).close() }
+        #expect(error?.reason == .wrongKey, sourceLocation: sourceLocation)
+        let database = try Database.testing(directory.file("db"))
+        defer { database.close() }
+        #expect(try database.integers("SELECT DISTINCT v FROM t") == [100], comment, sourceLocation: sourceLocation)
+    }
+
+    @Test(arguments: [Configuration.JournalMode.delete, .persist, .truncate])
+    func oneThatIsWhole(mode: Configuration.JournalMode) throws {
+        try makeStore(mode) { _ in }
+        try expectAllIsUndone("\(mode)")
+    }
+
+    /// Magic, count of records, number that checksums begin with, pages of the store, sizes of sector and page.
+    @Test(arguments: [0, 7, 10, 11, 12, 15, 19, 22, 23, 26]) func theHeader(offset: Int) throws {
+        try makeStore { journal in journal[offset] ^= 1 }
+        try expectDamage("byte \(offset)")
+        // What an earlier transaction has left stands behind this one's records.
+        try makeStore(.persist) { journal in journal[offset] ^= 1 }
+        try expectDamage("byte \(offset) of one that is kept")
+    }
+
+    /// Its number, a byte that is summed and one that is not, and the sum.
+    @Test(arguments: [3, 4 + 96, 4 + 1000, 4 + 4096 + 3]) func aRecord(offset: Int) throws {
+        try makeStore { journal in journal[512 + 4 * Self.recordSize + offset] ^= 1 }
+        try expectDamage("byte \(offset)")
+    }
+
+    /// As a power failure leaves one that was not synced: nothing was written to the store then.
+    @Test func oneThatWasNotSynced() throws {
+        try makeStore { _ in }
+        let database = try Database.testing(directory.file("service"))
+        #expect(database.executeStatements("CREATE TABLE u (a); INSERT INTO u VALUES (1)"))
+        #expect(database.executeStatements("BEGIN; UPDATE u SET a = 2"))
+        let journal = try directory.bytes("service-journal")
+        try directory.bytes("service").write(to: URL(fileURLWithPath: directory.file("db")))
+        #expect(database.executeStatements("ROLLBACK"))
+        database.close()
+        for length in [journal.count, journal.count - 1000, 600, 512, 28, 5] {
+            for damage in [nil, 0, 11, 12] as [Int?] where damage ?? 0 < length {
+                var bytes = Data(journal.prefix(length))
+                if let damage { bytes[damage] ^= 1 }
+                try bytes.write(to: URL(fileURLWithPath: directory.file("db-journal")))
+                let copy = try Database.testing(directory.file("db"))
+                #expect(try copy.integers("SELECT a FROM u") == [1], "\(length) \(String(describing: damage))")
+                copy.close()
+            }
+        }
+    }
+}
