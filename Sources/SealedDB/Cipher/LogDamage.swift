@@ -44,6 +44,37 @@ struct LogDamage {
         }
     }
 
+    /// Before SQLite may write the log into the store: it does so with whatever pages have right checksums, also with those of
+    /// another store or state, as when a backup was copied over a store without its log being removed.
+    /// - Parameter store: opened without a key.
+    static func requireOwnPages(
+        ofStore path: String,
+        cipher: @autoclosure () throws(DatabaseError) -> PageCipher?,
+        store: Connection
+    ) throws(DatabaseError) {
+        guard !LockHolders.hasLocks(on: path + "-shm"), let log = try LogOverlay(logOf: path),
+            let cipher = try cipher(),
+            // With another key, no page would be one's own.
+            try cipher.authenticates(store.fileBytes(count: cipher.parameters.pageSize), number: 1)
+        else { return }
+        var count = 0
+        for number in log.pageNumbers {
+            let page = try log.bytes(ofPage: number, from: 0, count: log.pageSize)
+            if page.map({ cipher.authenticates($0, number: number) }) != true { count += 1 }
+        }
+        guard count > 0 else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_CORRUPT,
+            reason: .damaged,
+            message: """
+                \(count) of the \(log.ownPageCount) pages in the log \(path)-wal are not as this store's key and salt make them: \
+                they were changed, or the log belongs to another store or to another state of this one. SQLite would write \
+                them into the store. Nothing was read or written. Keep a copy of both. If the store is a backup that was \
+                put there, it is whole without that log: move the log away.
+                """
+        )
+    }
+
     // MARK: Header
 
     private static func isMagic(_ number: Int64) -> Bool { number == 0x377f_0682 || number == 0x377f_0683 }

@@ -21,6 +21,8 @@ struct LogOverlay: PageOverlay {
         return bytes
     }
 
+    var pageNumbers: some Sequence<Int64> { offsets.keys }
+
     static func number(_ bytes: ArraySlice<UInt8>) -> Int64 { bytes.reduce(0) { $0 << 8 | Int64($1) } }
 }
 

@@ -61,17 +61,21 @@ struct StoreOpening {
     var isFile: Bool { path.map { !$0.isEmpty && $0 != ":memory:" } ?? false }
     private var name: String { path ?? "The database in memory" }
 
-    /// A journal beside the file would be written back into it before the key is proved right. So a page must be this
-    /// key's first, and all of the journal must be as it was written.
+    /// A journal or log beside the file would be written into it before the key is proved right. So a page must be this
+    /// key's first, and all of them must be as they were written.
     func refuseForeignJournal(_ key: Key) throws(DatabaseError) {
         guard isFile, let path, let file = FileSystem.resolve(path) else { return }
         let mayWrite = !looks && flags & SQLITE_OPEN_READONLY == 0
         if mayWrite { try JournalName.requireNoneOfStrangers(file) }
-        guard FileSystem.mayExist(file + "-journal") else { return }
+        let hasLog = mayWrite && FileSystem.mayExist(file + "-wal")
+        guard hasLog || FileSystem.mayExist(file + "-journal") else { return }
         let connection = try Connection(path: file, flags: SQLITE_OPEN_READONLY, vfs: vfs)
         defer { connection.close() }
         let recognition = StoreRecognition(connection: connection, key: key, settings: settings)
         try JournalDamage.requireNone(ofStore: file, cipher: try recognition.pageCipher(), store: connection)
+        if hasLog {
+            try LogDamage.requireOwnPages(ofStore: file, cipher: try recognition.pageCipher(), store: connection)
+        }
         guard mayWrite, let journal = try RollbackJournal(ofStore: file) else { return }
         try journal.requireSafeSuperJournal()
         guard try connection.mainFileSize() > 0, try !recognition.hasOwnPage(in: journal) else { return }

@@ -306,13 +306,14 @@ final class Writer: @unchecked Sendable {
         var members = batch?.members ?? []
         if members.last !== last { members.append(last) }
         let end = batch?.end
+        let state = database.connection?.stateAfterFailedCommit(error.extendedCode)
         undo()
         let isLost = error == .transactionLost
         let cause = isLost ? last.failure as? DatabaseError ?? error : error
         let shared = cause.adding(
             context: isLost
                 ? "A block that shared the transaction made SQLite roll it back, and nothing of it is kept"
-                : "The transaction could not be committed, and nothing of it is kept"
+                : state ?? "The transaction could not be committed, and nothing of it is kept"
         )
         complete(place, ended: members, end) { member in
             member.failure ?? (isLost && member === last ? error : shared)

@@ -2,6 +2,9 @@
 extension Database {
     /// Attaches a file under a name, so that its tables are `name.table`. https://www.sqlite.org/lang_attach.html
     ///
+    /// A transaction over several files is atomic in rollback-journal modes alone. In WAL mode each file is committed by itself:
+    /// if the second one fails, or the process ends in between, the first one's part is stored.
+    ///
     /// The key is bound, never part of the SQL, and proved right. A store must have SQLCipher 4's settings; another one
     /// is migrated first (``StoreMigration``). Attached files are gone after ``close()``, and so after a rotation of the
     /// key.

@@ -165,7 +165,9 @@ extension Database {
             }
         }
         do throws(DatabaseError) {
-            try connection.run("PRAGMA synchronous = \((configuration.synchronous ?? .extra).rawValue)")
+            let synchronous = (configuration.synchronous ?? .extra).rawValue
+            connection.synchronous = synchronous
+            try connection.run("PRAGMA synchronous = \(synchronous)")
         } catch {
             // As in FMDB, what is no database is met by its first use, and nothing is ever written to it.
             guard error.code == SQLITE_NOTADB, configuration.synchronous == nil else { throw error }

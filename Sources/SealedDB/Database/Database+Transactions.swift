@@ -21,7 +21,19 @@ extension Database {
     /// Makes the transaction's changes permanent. False on failure; the transaction may then still be open.
     @discardableResult
     public func commit() -> Bool {
-        succeeds { () throws(DatabaseError) in try openConnection().run("COMMIT") }
+        succeeds { () throws(DatabaseError) in try commit(openConnection()) }
+    }
+
+    private func commit(_ connection: Connection) throws(DatabaseError) {
+        do throws(DatabaseError) {
+            try connection.run("COMMIT")
+        } catch {
+            // It is still open, and can be committed again.
+            guard connection.isAutocommit, let state = connection.stateAfterFailedCommit(error.extendedCode) else {
+                throw error
+            }
+            throw error.adding(context: state)
+        }
     }
 
     /// Takes the transaction's changes back.
@@ -65,7 +77,7 @@ extension Database {
             let result = try supervision.keepingTransaction(block)
             // Its caller does not want it any more, and is told that nothing of it is kept.
             if supervision.isStopped { throw DatabaseError.stopped }
-            try recording { () throws(DatabaseError) in try openConnection().run("COMMIT") }
+            try recording { () throws(DatabaseError) in try commit(openConnection()) }
             return result
         } catch {
             takeBack { connection throws(DatabaseError) in try connection.run("ROLLBACK") }

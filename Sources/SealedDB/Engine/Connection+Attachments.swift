@@ -74,7 +74,7 @@ extension Connection {
     }
 
     /// Schemas and the paths of their files, without those that are in memory or temporary.
-    private func attachedFiles() throws(DatabaseError) -> [(schema: String, path: String)] {
+    func attachedFiles() throws(DatabaseError) -> [(schema: String, path: String)] {
         let statement = try trusted { () throws(DatabaseError) in try prepare("PRAGMA database_list") }
         defer { statement.close() }
         var files: [(String, String)] = []

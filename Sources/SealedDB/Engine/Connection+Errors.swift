@@ -51,6 +51,30 @@ extension Connection {
 
     var lastCode: Int32 { handle.map { sqlite3_extended_errcode($0) } ?? SQLITE_MISUSE }
 
+    /// What became of a transaction whose COMMIT failed, in words; `nil` if nothing of it is kept.
+    ///
+    /// That is so but for two cases: a directory is synced after the journal is gone, which is the moment
+    /// of the commit; and in WAL mode each file is committed by itself. <https://www.sqlite.org/lang_attach.html>
+    func stateAfterFailedCommit(_ code: Int32) -> String? {
+        if code == Connection.directoryNotSynced {
+            return """
+                The transaction is stored, but the directory could not be synced: after a power failure it may be undone. Do \
+                not repeat it before you have looked
+                """
+        }
+        // Where that cannot be asked, there may be several.
+        if (try? attachedFiles().isEmpty) != true {
+            return """
+                The transaction could not be committed. In WAL mode SQLite commits each file by itself, so what was written to \
+                one of them may be stored: look before you repeat it
+                """
+        }
+        return nil
+    }
+
+    /// `SQLITE_IOERR_DIR_FSYNC`. <https://www.sqlite.org/rescode.html#ioerr_dir_fsync>
+    private static let directoryNotSynced = SQLITE_IOERR | 5 << 8
+
     /// Why an execution could not be completed that ended without a step to its end. Outside a transaction SQLite commits
     /// then, and rolls back what it cannot commit.
     func endFailure(_ code: Int32, of statement: PreparedStatement?) -> DatabaseError {
@@ -61,7 +85,10 @@ extension Connection {
             lastCode == code
             ? error(sql: sql, of: statement) : DatabaseError(extendedCode: code, message: text, sql: sql)
         guard isAutocommit else { return error }
-        return error.adding(context: "What the statement wrote could not be committed, and was rolled back")
+        return error.adding(
+            context: stateAfterFailedCommit(code)
+                ?? "What the statement wrote could not be committed, and was rolled back"
+        )
     }
 
     /// Tells a lock that others have from one that the connection has itself, for which SQLite has the same code.

@@ -1,3 +1,4 @@
+import Foundation
 internal import SQLiteEngine
 
 /// The files beneath the codec. https://www.sqlite.org/c3ref/c_fcntl_begin_atomic_write.html#sqlitefcntlfilepointer
@@ -42,7 +43,12 @@ extension Connection {
     /// Before a commit: what is committed to a file without its name, or to the log beside that name, is lost, or spoils the
     /// file that has the name now. In WAL mode SQLite does not ask. https://www.sqlite.org/howtocorrupt.html#_unlinking_or_renaming_a_database_file_while_in_use
     func requireNamedFiles() throws(DatabaseError) {
-        guard let handle, let schema = sealeddb_moved_schema(handle) else { return }
+        guard let handle else { return }
+        let schema =
+            if let moved = sealeddb_moved_schema(handle) { String(cString: moved) } else {
+                hasOtherDevice ? "main" : nil as String?
+            }
+        guard let schema else { return }
         let path = sqlite3_db_filename(handle, schema).map { String(cString: $0) } ?? ""
         throw DatabaseError(
             extendedCode: SQLITE_READONLY_DBMOVED,
@@ -52,6 +58,14 @@ extension Connection {
                 is stored. Close the database, see which file is to have the name, and open it again.
                 """
         )
+    }
+
+    /// Whether another volume has come in the place of that which the file is on. SQLite compares the inodes' numbers alone.
+    var hasOtherDevice: Bool {
+        guard let mainDevice, let mainFilePath else { return false }
+        var status = stat()
+        // A file that is gone is told by SQLite.
+        return stat(mainFilePath, &status) == 0 && status.st_dev != mainDevice
     }
 
     /// Whether all of the log is in the file too, or was when this connection's read transaction began: what is in the log

@@ -55,6 +55,10 @@ extension Connection {
             try unguarded { () throws(DatabaseError) in
                 for schema in try texts("SELECT name FROM pragma_database_list WHERE file <> ''") {
                     try holdChanges(of: schema)
+                    // Within a transaction SQLite refuses it, and syncs as it does by default.
+                    if schema != "main", let synchronous, isAutocommit {
+                        try run("PRAGMA \(schema.quotedIdentifier).synchronous = \(synchronous)")
+                    }
                 }
             }
         }

@@ -144,6 +144,6 @@ extension Connection {
         let code = sealeddb_main_file_has_moved(handle, &moved)
         if code == SQLITE_NOTFOUND { return false }
         try check(code)
-        return moved != 0
+        return moved != 0 || hasOtherDevice
     }
 }

@@ -19,6 +19,10 @@ final class Connection {
     var compiledByteCount = 0
     /// Frames in the log at the last commit, once they are counted.
     var walFrameCount: Int32 = 0
+    /// What `PRAGMA synchronous` was set to for "main", which attached files get too.
+    var synchronous: String?
+    /// Where the file of "main" was when it was opened; `nil` without a file.
+    private(set) var mainDevice: dev_t?
     /// By the name of the attached file, in small letters; `main` for the file that is open. Given back at closing.
     var usageLocks: [String: UsageLock] = [:]
     /// What it reads the file through, if it only looks at it.
@@ -98,6 +102,8 @@ final class Connection {
         // It only sets a flag, and cannot fail.
         sqlite3_extended_result_codes(handle, 1)
         installAuthorizer()
+        // What cannot be examined has a number that no file has.
+        mainDevice = mainFilePath.map { (try? FileSystem.status($0))?.st_dev ?? .max }
     }
 
     deinit {

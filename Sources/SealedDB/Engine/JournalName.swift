@@ -32,11 +32,18 @@ enum JournalName {
 
     private static let suffixes = ["-journal", "-wal", "-shm"]
 
+    /// Strangers are those who may make files beside the store, and not write to it.
     private static func mayStrangersMakeFiles(beside name: String) -> Bool {
         var directory = stat()
         // What cannot be looked at, nobody can reach.
-        return stat(FileSystem.directory(of: name), &directory) == 0 && directory.st_mode & S_ISVTX != 0
-            && directory.st_mode & (S_IWGRP | S_IWOTH) != 0
+        guard stat(FileSystem.directory(of: name), &directory) == 0, directory.st_mode & S_ISVTX != 0 else {
+            return false
+        }
+        if directory.st_mode & S_IWOTH != 0 { return true }
+        guard directory.st_mode & S_IWGRP != 0 else { return false }
+        let store = suffixes.first(where: name.hasSuffix).map { String(name.dropLast($0.count)) } ?? name
+        var status = stat()
+        return stat(store, &status) != 0 || status.st_gid != directory.st_gid || status.st_mode & S_IWGRP == 0
     }
 
     /// Makes sure that the index of a log is not a stranger's, who could show SQLite another log in it. One that is not there is
@@ -64,7 +71,9 @@ enum JournalName {
                 reason: .unsafeJournal,
                 message: """
                     \(name) belongs to another user than \(store), or others may write to it, or it is no regular file, and \
-                    SQLite would believe it. Nothing was read or written. See who made it, and move it away.
+                    SQLite would believe it. Nothing was read or written. See who made it. If that is a user of the store, it \
+                    may hold transactions that are acknowledged: let them open the store, and keep it until then. If it is \
+                    a stranger, move it away.
                     """
             )
         }

@@ -57,7 +57,11 @@ struct JournalDamageTests {
             { try StoreRestore(backupPath: path, key: .testing(1), to: directory.file("r")).run() },
         ] {
             let error = #expect(throws: DatabaseError.self, comment, sourceLocation: sourceLocation) { try call() }
-            #expect(error?.reason == .damaged, "\(comment): \(String(describing: error))", sourceLocation: sourceLocation)
+            #expect(
+                error?.reason == .damaged,
+                "\(comment): \(String(describing: error))",
+                sourceLocation: sourceLocation
+            )
         }
         #expect(try directory.bytes("db") == files.0 && directory.bytes("db-journal") == files.1, comment)
     }

@@ -103,4 +103,38 @@ struct LogDamageTests {
         defer { rotated.close() }
         #expect(try rotated.integers("SELECT count(*) FROM t") == [11])
     }
+
+    /// A backup that was copied over a store, whose log stayed. SQLite would write the log into it.
+    @Test(arguments: ["db-wal", "db-journal"]) func aLogOfAnotherStore(name: String) throws {
+        let isLog = name == "db-wal"
+        let service = try Database.testing(directory.file("service"), journalMode: isLog ? .wal : .delete)
+        try service.fill(rows: 200)
+        if isLog { _ = try service.integers("PRAGMA wal_checkpoint(TRUNCATE)") } else { try service.spillChanges() }
+        let change = "UPDATE t SET body = body || 'x' WHERE id > 50"
+        #expect(service.executeStatements((isLog ? "" : "BEGIN; ") + change))
+        let log = try directory.bytes(isLog ? "service-wal" : "service-journal")
+        try Database.testing(directory.file("backup"), journalMode: isLog ? .wal : .delete).fill(rows: 200)
+        let backup = try directory.bytes("backup")
+        try backup.write(to: URL(fileURLWithPath: directory.file("db")))
+        try log.write(to: URL(fileURLWithPath: directory.file(name)))
+        service.close()
+        let key = try Key.testing(2)
+        for call: () throws -> Void in [
+            { try Database.testing(directory.file("db")).close() },
+            {
+                let database = try Database.testing(nil)
+                defer { database.close() }
+                try database.attach(directory.file("db"), as: "db", key: .testing(1))
+            },
+            { try KeyRotation(path: directory.file("db"), from: .testing(1), to: key).run() },
+        ] {
+            let error = #expect(throws: DatabaseError.self) { try call() }
+            #expect(error?.reason == .damaged, "\(String(describing: error))")
+            #expect(try directory.bytes("db") == backup && directory.bytes(name) == log)
+        }
+        let error = #expect(throws: DatabaseError.self) { try Database.testing(directory.file("db"), key: 9).close() }
+        #expect(error?.reason == .wrongKey, "\(String(describing: error))")
+        unlink(directory.file(name))
+        #expect(try Database.testing(directory.file("db")).integers("SELECT count(*) FROM t") == [200])
+    }
 }

@@ -1,6 +1,7 @@
 import Foundation
-import SealedDB
 import Testing
+
+@testable import SealedDB
 
 @Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
 struct AttachingTests {
@@ -144,5 +145,33 @@ struct AttachingTests {
         #expect(main.executeStatements("PRAGMA temp_store = MEMORY"))
         try main.attach(directory.file("new"), as: "n", key: .testing(1))
         #expect(!main.executeStatements("PRAGMA temp_store = FILE"))
+    }
+
+    /// SQLite's pragma without a schema is for main alone.
+    @Test func attachedFilesAreSyncedAsMainIs() throws {
+        try Database.testing(directory.file("other")).close()
+        var configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
+        for (mode, number) in [(nil, 3), (.normal, 1), (.off, 0)] as [(Configuration.Synchronous?, Int)] {
+            configuration.synchronous = mode
+            let database = Database(path: directory.file("main"), configuration: configuration)
+            try database.openVerified()
+            try database.attach(directory.file("other"), as: "o", key: configuration.key)
+            #expect(try database.integers("PRAGMA o.synchronous") == [number])
+            #expect(database.executeStatements("DETACH o; ATTACH '\(directory.file("new"))' AS p"))
+            #expect(try database.integers("PRAGMA p.synchronous") == [number])
+            database.close()
+        }
+    }
+
+    /// What a failed COMMIT leaves is not always nothing.
+    @Test func whatAFailedCommitLeaves() throws {
+        let database = try Database.testing(directory.file("main"))
+        defer { database.close() }
+        let connection = try #require(database.connection)
+        #expect(connection.stateAfterFailedCommit(SQLITE_FULL) == nil)
+        #expect(connection.stateAfterFailedCommit(1290)?.contains("The transaction is stored") == true)
+        try Database.testing(directory.file("other")).close()
+        try database.attach(directory.file("other"), as: "o", key: isEncrypting ? .testing(1) : nil)
+        #expect(connection.stateAfterFailedCommit(SQLITE_FULL)?.contains("one of them may be stored") == true)
     }
 }

@@ -48,6 +48,8 @@ struct RowWriter {
     private mutating func remove(_ table: Table, _ keys: Range<Int>) throws {
         let name = table.name(for: owner)
         if table == .own, !(try hasOwnTable()) { return }
+        // A row that the same step has made.
+        if table == .entry { ids = ids.filter { !keys.contains($0.key) } }
         let rows: (Int, Int) =
             table == .words
             ? (Table.rowID(owner: owner, key: keys.lowerBound), Table.rowID(owner: owner, key: keys.upperBound))
