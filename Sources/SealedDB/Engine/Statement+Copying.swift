@@ -7,14 +7,14 @@ extension Statement {
     /// - Parameter isUTF16: whether the source has texts in UTF-16.
     func bind(column: Int32, of source: Statement, at index: Int32, isUTF16: Bool) throws(DatabaseError) {
         guard let pointer, let row = source.pointer else { throw .statementClosed }
-        let code =
-            if isUTF16, let text = source.textThatBeginsLikeAMark(at: column) {
-                text.withUnsafeBytes {
-                    sealeddb_bind_text16(pointer, index, $0.baseAddress, sqlite3_uint64($0.count))
-                }
-            } else {
-                sqlite3_bind_value(pointer, index, sqlite3_column_value(row, column))
+        let code: Int32
+        if isUTF16, let text = source.textThatBeginsLikeAMark(at: column) {
+            code = text.withUnsafeBytes { bytes in
+                return sealeddb_bind_text16(pointer, index, bytes.baseAddress, sqlite3_uint64(bytes.count))
             }
+        } else {
+            code = sqlite3_bind_value(pointer, index, sqlite3_column_value(row, column))
+        }
         guard code == SQLITE_OK else { throw connection.error(sql: sql) }
     }
 
