@@ -20,6 +20,7 @@ struct InPlaceRekey {
         defer { lock.release() }
         var opening = opening
         opening.takesLock = false
+        try LogDamage.requireNone(ofStore: opening.path ?? "")
         let connection = try opening.open()
         do throws(DatabaseError) {
             // A journal whose deletion is not synced could bring the old key back.

@@ -390,6 +390,8 @@ struct StoreCopy {
             try requireInPlace()
             try FileSystem.synchronizeDirectory(of: target)
         } catch {
+            // It says by itself what state it is in.
+            guard error.reason != .unverified else { throw error }
             throw error.adding(
                 context: """
                     The store now has the new contents and key, but the directory could not be synced: after a power \
@@ -451,6 +453,8 @@ struct StoreCopy {
             try requireInPlace()
             try FileSystem.synchronizeDirectory(of: target)
         } catch {
+            // It says by itself what state it is in.
+            guard error.reason != .unverified else { throw error }
             throw error.adding(
                 context: """
                     \(target) is complete, but the directory could not be synced: after a power failure it may be missing

@@ -75,24 +75,26 @@ struct SecondOpinion: Sendable {
     func onSmallDisk(room: Int, isReadOnly: Bool, on worker: Worker) throws -> TrialResult? {
         let kibibytes = operation.files.values.reduce(8 + room) { $0 + ($1.count + 4095) / 4096 * 4 }
         try worker.reset(to: operation.files)
-        let disk = worker.file("disk")
+        let saved = worker.file("saved")
         let left = worker.file("left")
-        for directory in [disk, left] {
+        for directory in [saved, left] {
             try? FileManager.default.removeItem(atPath: directory)
             try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
         }
+        // In the place of the worker's directory: a journal names its stores by their paths.
         let script = """
-            mount -t tmpfs -o size=\(kibibytes)k,mode=700 tmpfs "$1" || exit 123
             cp -a "$2/." "$1/" || exit 124
-            if [ "$4" = ro ]; then mount -o remount,ro "$1" || exit 123; fi
+            mount -t tmpfs -o size=\(kibibytes)k,mode=700 tmpfs "$2" || exit 123
+            cp -a "$1/." "$2/" || exit 124
+            if [ "$4" = ro ]; then mount -o remount,ro "$2" || exit 123; fi
             left=$3
-            cd "$1" && shift 4 && "$@"
+            cd "$2" && shift 4 && "$@"
             status=$?
             cp -a . "$left/" || exit 124
             exit $status
             """
         let result = try Command.run(
-            ["unshare", "-rm", "sh", "-c", script, "sh", disk, worker.directory, left, isReadOnly ? "ro" : "rw"]
+            ["unshare", "-rm", "sh", "-c", script, "sh", saved, worker.directory, left, isReadOnly ? "ro" : "rw"]
                 + operation.arguments
         )
         if result.status == 123 || result.error.contains("unshare failed") { return nil }

@@ -1,5 +1,5 @@
 extension NamedMutant {
-    static let all: [NamedMutant] = copies + keys + statements + locks + guards + batches + rest
+    static let all: [NamedMutant] = copies + keys + statements + locks + guards + siblings + batches + rest
 
     /// What is put in a store's place is what the store holds.
     private static let copies: [NamedMutant] = [
@@ -275,6 +275,101 @@ extension NamedMutant {
             "SealedDB/Cipher/StoreRecognition.swift",
             .expression,
             "$0.usesHMAC || triesUnauthenticated || !settings.parameters.usesHMAC",
+            "true"
+        ),
+    ]
+
+    /// What stands beside a store, and what its names are.
+    private static let siblings: [NamedMutant] = [
+        .init(
+            "a log's header is not looked at",
+            "SealedDB/Cipher/LogDamage.swift",
+            .expression,
+            "headerSum(isBigEndian: magic & 1 == 1)[...] == header[24..<32]",
+            "true"
+        ),
+        .init(
+            "the end of the second last transaction may be damaged",
+            "SealedDB/Cipher/LogDamage.swift",
+            .expression,
+            "count > 1 || isBehindCommit",
+            "count > 1"
+        ),
+        .init(
+            "a log of another store is written into it",
+            "SealedDB/Cipher/StoreOpening.swift",
+            .statement,
+            "try LogDamage.requireOwnPages(ofStore: file, cipher: try recognition.pageCipher(), store: connection)",
+            ""
+        ),
+        .init(
+            "a damaged journal is put back",
+            "SealedDB/Cipher/StoreOpening.swift",
+            .statement,
+            "try JournalDamage.requireNone(ofStore: file, cipher: try recognition.pageCipher(), store: connection)",
+            ""
+        ),
+        .init(
+            "records that would not be put back are not compared",
+            "SealedDB/Cipher/JournalDamage.swift",
+            .expression,
+            "contents == cipher.contents(stored[...], number: number)",
+            "true"
+        ),
+        .init(
+            "a journal may cut the store off",
+            "SealedDB/Cipher/JournalDamage.swift",
+            .expression,
+            "journal.originalPageCount < pageCount",
+            "false"
+        ),
+        .init(
+            "an old file with another name is spoilt",
+            "SealedDB/Cipher/RotationSource.swift",
+            .expression,
+            "status.st_nlink == 0",
+            "true"
+        ),
+        .init(
+            "a second name is not looked for before the swap",
+            "SealedDB/Cipher/RotationSource.swift",
+            .statement,
+            "try place.requireOneName()",
+            ""
+        ),
+        .init(
+            "attached files may have two names",
+            "SealedDB/Cipher/StoreAttachment.swift",
+            .statement,
+            "try StoreName.requireOnly(path)",
+            ""
+        ),
+        .init(
+            "commits go to a file without its name",
+            "SealedDB/Engine/Hooks.swift",
+            .statement,
+            "try hooks.connection?.requireNamedFiles()",
+            ""
+        ),
+        .init(
+            "the index of a stranger is believed",
+            "SealedDB/Engine/JournalName.swift",
+            .statement,
+            "return !isOfStranger(name)",
+            "return true"
+        ),
+        .init(
+            "a key in a misspelt statement is shown",
+            "SealedDB/Engine/Connection+Compiling.swift",
+            .expression,
+            "SQLStatementText.mayHoldKey(piece)",
+            "false"
+        ),
+        .init(
+            "a cancelled rotation hides every error",
+            "SealedDB/Concurrency/DatabaseAccess+Rotation.swift",
+            .expression,
+            "(error as? DatabaseError)?.underlyingError is CancellationError",
             "true"
         ),
     ]
