@@ -63,10 +63,11 @@ struct JournalDamage {
         var broken: Int64?
         if let journal, journal.pageSize == pageSize {
             try journal.forEachSyncedPart { offset, count, nonce throws(DatabaseError) in
-                // More than the file holds are not looked for one by one.
-                for index in 0..<count where broken == nil {
+                var index: Int64 = 0
+                while index < count, broken == nil {
                     let place = offset + index * recordSize
                     if try record(at: place)?.nonce != nonce { broken = place }
+                    index += 1
                 }
             }
         }

@@ -177,7 +177,7 @@ struct LogDamage {
                     committed.merge(pending) { $1 }
                     pending = [:]
                 }
-                let lasting = committed.filter { $0.key <= pageCount }
+                let lasting = committed.filter { $0.key > 0 && $0.key <= pageCount }
                 if count > 0, try !areInFile(lasting, pageSize: pageSize) { return count }
             }
         }

@@ -306,7 +306,8 @@ final class Writer: @unchecked Sendable {
         var members = batch?.members ?? []
         if members.last !== last { members.append(last) }
         let end = batch?.end
-        let state = database.connection?.stateAfterFailedCommit(error.extendedCode)
+        // While it is open, nothing is committed.
+        let state = database.isInTransaction ? nil : database.connection?.stateAfterFailedCommit(error.extendedCode)
         undo()
         let isLost = error == .transactionLost
         let cause = isLost ? last.failure as? DatabaseError ?? error : error

@@ -56,12 +56,7 @@ extension Connection {
     /// That is so but for two cases: a directory is synced after the journal is gone, which is the moment
     /// of the commit; and in WAL mode each file is committed by itself. <https://www.sqlite.org/lang_attach.html>
     func stateAfterFailedCommit(_ code: Int32) -> String? {
-        if code == Connection.directoryNotSynced {
-            return """
-                The transaction is stored, but the directory could not be synced: after a power failure it may be undone. Do \
-                not repeat it before you have looked
-                """
-        }
+        if code == Connection.directoryNotSynced { return Connection.isStored }
         // Where that cannot be asked, there may be several.
         if (try? attachedFiles().isEmpty) != true {
             return """
@@ -74,6 +69,10 @@ extension Connection {
 
     /// `SQLITE_IOERR_DIR_FSYNC`. <https://www.sqlite.org/rescode.html#ioerr_dir_fsync>
     private static let directoryNotSynced = SQLITE_IOERR | 5 << 8
+    private static let isStored = """
+        The transaction is stored, but the directory could not be synced: after a power failure it may be undone. Do not \
+        repeat it before you have looked
+        """
 
     /// Why an execution could not be completed that ended without a step to its end. Outside a transaction SQLite commits
     /// then, and rolls back what it cannot commit.
@@ -86,8 +85,8 @@ extension Connection {
             ? error(sql: sql, of: statement) : DatabaseError(extendedCode: code, message: text, sql: sql)
         guard isAutocommit else { return error }
         return error.adding(
-            context: stateAfterFailedCommit(code)
-                ?? "What the statement wrote could not be committed, and was rolled back"
+            context: code == Connection.directoryNotSynced
+                ? Connection.isStored : "What the statement wrote could not be committed, and was rolled back"
         )
     }
 

@@ -85,6 +85,8 @@ struct JournalDamageTests {
     @Test(arguments: [0, 7, 10, 11, 12, 15, 19, 22, 23, 26]) func theHeader(offset: Int) throws {
         try makeStore { journal in journal[offset] ^= 1 }
         try expectDamage("byte \(offset)")
+        try makeStore { journal in journal.replaceSubrange(8..<12, with: [0xff, 0xff, 0xff, 0xfe]) }
+        try expectDamage("a count without end")
         // What an earlier transaction has left stands behind this one's records.
         try makeStore(.persist) { journal in journal[offset] ^= 1 }
         try expectDamage("byte \(offset) of one that is kept")

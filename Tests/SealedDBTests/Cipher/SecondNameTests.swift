@@ -102,21 +102,15 @@ struct SecondNameTests {
     }
 
     /// SQLite goes on writing to a log that was removed, and a crash loses all of it.
-    @Test func aLogThatWasRemoved() throws {
+    @Test func aLogThatWasRemoved() async throws {
         var configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
         configuration.journalMode = .wal
-        let queue = try DatabaseQueue(path: directory.file("db"), configuration: configuration)
-        try queue.inDatabase { db in try db.fill(rows: 5) }
+        let pool = DatabasePool(path: directory.file("db"), configuration: configuration)
+        try await pool.write { db in try db.fill(rows: 5) }
         #expect(unlink(directory.file("db-wal")) == 0)
-        let error = #expect(throws: DatabaseError.self) { try queue.inDatabase { db in try db.fill(rows: 5) } }
+        let error = await #expect(throws: DatabaseError.self) { try await pool.write { db in try db.fill(rows: 5) } }
         #expect(error?.extendedCode == SQLITE_READONLY_DBMOVED, "\(String(describing: error))")
-        queue.close()
+        await pool.shutDown()
         #expect(try Database.testing(directory.file("db")).integers("SELECT count(*) FROM t") == [5])
-        // In another mode there is none.
-        try queue.inDatabase { db in
-            #expect(db.executeStatements("PRAGMA journal_mode = DELETE"))
-            try db.fill(rows: 5)
-        }
-        queue.close()
     }
 }
