@@ -97,6 +97,23 @@ static inline int sealeddb_file_size(sqlite3 *db, const char *schema, sqlite3_in
     return file->pMethods->xFileSize(file, size);
 }
 
+// Takes SQLite's shared lock on the file of "main", of a connection that does not read, and asks as SQLite does before it puts a
+// journal back whether somebody is at work. If so, there may be no lock. To be given back in any case.
+static inline int sealeddb_lock_to_look(sqlite3 *db, int *has_writer) {
+    sqlite3_file *file;
+    *has_writer = 1;
+    int rc = sealeddb_open_file(db, "main", &file);
+    if (rc == SQLITE_OK) rc = file->pMethods->xLock(file, SQLITE_LOCK_SHARED);
+    if (rc == SQLITE_OK) rc = file->pMethods->xCheckReservedLock(file, has_writer);
+    return rc;
+}
+
+static inline int sealeddb_unlock_after_look(sqlite3 *db) {
+    sqlite3_file *file;
+    int rc = sealeddb_open_file(db, "main", &file);
+    return rc == SQLITE_OK ? file->pMethods->xUnlock(file, SQLITE_LOCK_NONE) : rc;
+}
+
 // Whether the index of the log of "main", which this connection has open, says that all frames are in the file.
 // https://www.sqlite.org/walformat.html#the_wal_index_header
 static inline int sealeddb_whole_log_is_in_file(sqlite3 *db, int *is_in_file) {

@@ -22,15 +22,23 @@ struct JournalDamage {
         cipher: @autoclosure () throws(DatabaseError) -> PageCipher?,
         store: Connection
     ) throws(DatabaseError) {
-        // A journal of somebody who is at work is not to be put back. It begins with a zero where it has ended.
-        guard let contents = try FileReader(path + "-journal"), let start = try contents.bytes(at: 0, count: 28),
-            start[0] != 0, !LockHolders.hasLocks(on: path), let cipher = try cipher()
-        else { return }
-        let marks = [StoreView.Mark(path), StoreView.Mark(path + "-journal")]
-        let damage = JournalDamage(path: path, contents: contents, cipher: cipher, store: store)
-        guard let problem = try damage.problem(), marks == [StoreView.Mark(path), StoreView.Mark(path + "-journal")]
-        else { return }
-        throw DatabaseError(
+        // Derived before others are kept waiting.
+        guard FileSystem.mayExist(path + "-journal"), let cipher = try cipher() else { return }
+        // A journal of somebody who is at work is not to be put back.
+        let error = try store.whileNobodyWrites { () throws(DatabaseError) -> DatabaseError? in
+            // It begins with a zero where it has ended.
+            guard let contents = try FileReader(path + "-journal"), let start = try contents.bytes(at: 0, count: 28),
+                start[0] != 0
+            else { return nil }
+            return try JournalDamage(path: path, contents: contents, cipher: cipher, store: store).error()
+        }
+        if let error { throw error }
+    }
+
+    private func error() throws(DatabaseError) -> DatabaseError? {
+        guard let problem = try problem() else { return nil }
+        guard !problem.isEmpty else { return foreign }
+        return DatabaseError(
             extendedCode: SQLITE_CORRUPT,
             reason: .damaged,
             message: """
@@ -41,6 +49,20 @@ struct JournalDamage {
         )
     }
 
+    private var foreign: DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_NOTADB,
+            reason: .wrongKey,
+            message: """
+                No page in the journal \(path)-journal was written under this key, and the store's first page was: the key was \
+                being changed in place when that was cut off, and the journal brings the old one back; or the journal belongs \
+                to another store. Nothing was read or written. Open it with the old key; or, if the store is a backup that \
+                was put there, move the journal away.
+                """
+        )
+    }
+
+    /// What is wrong, in words; empty if the journal has another key.
     private func problem() throws(DatabaseError) -> String? {
         let journal = try RollbackJournal(ofStore: path)
         // Of a transaction over several files that was committed nothing is put back.
@@ -55,40 +77,59 @@ struct JournalDamage {
                 if restored[number] == nil { restored[number] = offset }
             }
         }
+        if originals.isEmpty, !restored.isEmpty { return "" }
         for (number, offset) in restored {
             guard try page(at: offset).map({ cipher.authenticates($0, number: number) }) == true else {
                 return "page \(number) in it is not as it was written"
             }
         }
-        var broken: Int64?
-        if let journal, journal.pageSize == pageSize {
-            try journal.forEachSyncedPart { offset, count, nonce throws(DatabaseError) in
-                var index: Int64 = 0
-                while index < count, broken == nil {
-                    let place = offset + index * recordSize
-                    if try record(at: place)?.nonce != nonce { broken = place }
-                    index += 1
-                }
-            }
+        if let journal, journal.pageSize == pageSize, let broken = try brokenRecord(journal, originals) {
+            return "the record at byte \(broken) is not as it was written"
         }
-        if let broken { return "the record at byte \(broken) is not as it was written" }
         let pageCount = try originalPageCount(originals)
-        if let journal, let pageCount, journal.originalPageCount < pageCount {
+        // A store of no pages has no original ones.
+        if let journal, journal.originalPageCount > 0 || !originals.isEmpty, let pageCount,
+            journal.originalPageCount < pageCount
+        {
             return "it says that the store had \(journal.originalPageCount) pages, which had \(pageCount)"
         }
         for (number, offset) in originals where restored[number] == nil && number <= pageCount ?? .max {
-            let stored = try store.fileBytes(at: (number - 1) * Int64(pageSize), count: pageSize)
-            guard let original = try page(at: offset), isSame(original, stored, number) else {
-                return "page \(number) in it would not be put back"
-            }
+            guard try isInStore(number, offset) else { return "page \(number) in it would not be put back" }
         }
         return nil
     }
 
-    /// Each time that it is written, a page is encrypted in another way.
-    private func isSame(_ original: [UInt8], _ stored: [UInt8], _ number: Int64) -> Bool {
+    /// Where a record of a part that was synced is not whole. Nothing is wrong with that where the power failed during the sync,
+    /// and the store was not written to.
+    private func brokenRecord(_ journal: RollbackJournal, _ originals: [Int64: Int64]) throws(DatabaseError) -> Int64? {
+        var broken: Int64?
+        var others = originals
+        try journal.forEachSyncedPart { offset, count, nonce throws(DatabaseError) in
+            var place = offset
+            while place < offset + count * recordSize {
+                guard try contents.bytes(at: place, count: Int(recordSize)) != nil else {
+                    broken = broken ?? place
+                    return
+                }
+                if let record = try record(at: place), record.nonce == nonce {
+                    if others[record.number] == nil { others[record.number] = place + 4 }
+                } else {
+                    broken = broken ?? place
+                }
+                place += recordSize
+            }
+        }
+        guard broken != nil else { return nil }
+        for (number, place) in others where try !isInStore(number, place) { return broken }
+        return nil
+    }
+
+    /// Whether the store's page is the one in the journal. Each time that it is written, a page is encrypted in another way.
+    private func isInStore(_ number: Int64, _ offset: Int64) throws(DatabaseError) -> Bool {
+        let stored = try store.fileBytes(at: (number - 1) * Int64(pageSize), count: pageSize)
         let clear = cipher.clearBytes(ofPage: number)
-        guard cipher.authenticates(stored, number: number), original[..<clear] == stored[..<clear],
+        guard let original = try page(at: offset), cipher.authenticates(stored, number: number),
+            original[..<clear] == stored[..<clear],
             let contents = cipher.contents(original[...], number: number)
         else { return false }
         return contents == cipher.contents(stored[...], number: number)
@@ -122,7 +163,8 @@ struct JournalDamage {
     private func originals(inPartsOf sectorSize: Int64) throws(DatabaseError) -> [Int64: Int64] {
         var result: [Int64: Int64] = [:]
         var start: Int64 = 0
-        while let header = try contents.bytes(at: start, count: 28), header[0] != 0 {
+        // Behind the last part may be what an earlier transaction has left.
+        while let header = try contents.bytes(at: start, count: 28), RollbackJournal.mayBeHeader(header) {
             var offset = start + sectorSize
             guard let first = try record(at: offset) else { break }
             while let record = try record(at: offset), record.nonce == first.nonce {

@@ -19,7 +19,8 @@ struct LogDamage {
             let header = try contents.bytes(at: 0, count: 32)
         else { return 0 }
         let damage = LogDamage(path: path, contents: contents, header: header, connection: connection)
-        return damage.isHeaderWhole ? try damage.transactionsBehindFrames() : try damage.transactionsBehindHeader()
+        let count = damage.isHeaderWhole ? try damage.transactionsBehindFrames() : try damage.transactionsBehindHeader()
+        return try currentHeader(path) == header ? count : 0
     }
 
     /// For a report.
@@ -52,17 +53,23 @@ struct LogDamage {
         cipher: @autoclosure () throws(DatabaseError) -> PageCipher?,
         store: Connection
     ) throws(DatabaseError) {
-        guard !LockHolders.hasLocks(on: path + "-shm"), let log = try LogOverlay(logOf: path),
-            let cipher = try cipher(),
+        guard !LockHolders.hasLocks(on: path + "-shm"), let header = try currentHeader(path),
+            let log = try LogOverlay(logOf: path), let cipher = try cipher(),
             // With another key, no page would be one's own.
             try cipher.authenticates(store.fileBytes(count: cipher.parameters.pageSize), number: 1)
         else { return }
         var count = 0
-        for number in log.pageNumbers {
-            let page = try log.bytes(ofPage: number, from: 0, count: log.pageSize)
-            if page.map({ cipher.authenticates($0, number: number) }) != true { count += 1 }
+        do throws(DatabaseError) {
+            // SQLite does not write those that the store has no longer.
+            for number in log.pageNumbers where number <= log.pageCount {
+                let page = try log.bytes(ofPage: number, from: 0, count: log.pageSize)
+                if page.map({ cipher.authenticates($0, number: number) }) != true { count += 1 }
+            }
+        } catch {
+            guard try currentHeader(path) == header else { return }
+            throw error
         }
-        guard count > 0 else { return }
+        guard count > 0, try currentHeader(path) == header else { return }
         throw DatabaseError(
             extendedCode: SQLITE_CORRUPT,
             reason: .damaged,
@@ -76,6 +83,12 @@ struct LogDamage {
     }
 
     // MARK: Header
+
+    /// Who is not seen, such as a process of another container, may begin the log anew while it is read. Then it has another
+    /// header, with other salts.
+    private static func currentHeader(_ path: String) throws(DatabaseError) -> [UInt8]? {
+        try FileReader(path + "-wal")?.bytes(at: 0, count: 32)
+    }
 
     private static func isMagic(_ number: Int64) -> Bool { number == 0x377f_0682 || number == 0x377f_0683 }
     private static let pageSizes = (9...16).map { 1 << $0 }

@@ -12,6 +12,9 @@ struct RollbackJournal {
     var originalPageCount: Int64 { header.originalPageCount }
     var sectorSize: Int64 { header.sectorSize }
 
+    /// Whether it begins as a header does, but for a byte or two.
+    static func mayBeHeader(_ bytes: [UInt8]) -> Bool { zip(bytes, magic).filter { $0 == $1 }.count >= 6 }
+
     private static let magic: [UInt8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]
 
     /// What is before the records of the journal, and of each part that was synced by itself.

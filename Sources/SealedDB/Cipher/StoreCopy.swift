@@ -333,6 +333,7 @@ struct StoreCopy {
     /// gone from its own name before its log is: for that moment there is no store, rather than one that has lost rows.
     func swapIn(keepingOldUnder name: String) throws(DatabaseError) {
         let logs = ["-wal", "-journal"].filter { FileSystem.mayExist(target + $0) }
+        var isMoved = false
         do throws(DatabaseError) {
             for suffix in logs + [""] {
                 guard link(target + suffix, name + suffix) == 0 else {
@@ -341,6 +342,7 @@ struct StoreCopy {
             }
             try FileSystem.synchronizeDirectory(of: target)
             if !logs.isEmpty {
+                isMoved = true
                 for suffix in [""] + logs {
                     guard unlink(target + suffix) == 0 else {
                         throw .system("Cannot move \(target + suffix) out of the way", reason: .ioError)
@@ -355,6 +357,11 @@ struct StoreCopy {
             guard result == 0 else { throw .system("The copy could not take the store's place", reason: .ioError) }
         } catch {
             discard()
+            guard isMoved else {
+                // Second names, if they were made, and if they stay.
+                for suffix in logs + [""] { unlink(name + suffix) }
+                throw error.adding(context: "Nothing was restored, and \(target) is unchanged")
+            }
             throw error.adding(context: putBack(from: name, logs: logs))
         }
     }

@@ -50,7 +50,6 @@ extension Connection {
         }
         // Pragmas act when they are prepared.
         if text.pragma == "defer_foreign_keys" { mayDeferForeignKeys = true }
-        if text.pragma == "journal_mode" { usesLog = false }
         if text.pragma == "cache_size" { statementGuard.heldChanges.cacheSize = nil }
         let prepared = PreparedStatement(pointer, text: text, facts: facts)
         prepared.targets = targets

@@ -57,6 +57,9 @@ extension Connection {
     /// of the commit; and in WAL mode each file is committed by itself. <https://www.sqlite.org/lang_attach.html>
     func stateAfterFailedCommit(_ code: Int32) -> String? {
         if code == Connection.directoryNotSynced { return Connection.isStored }
+        // Then nothing was written yet.
+        guard ![Connection.refusedByHook, SQLITE_READONLY_DBMOVED].contains(code), lastCode != Connection.refusedByHook
+        else { return nil }
         // Where that cannot be asked, there may be several.
         if (try? attachedFiles().isEmpty) != true {
             return """
@@ -69,6 +72,8 @@ extension Connection {
 
     /// `SQLITE_IOERR_DIR_FSYNC`. <https://www.sqlite.org/rescode.html#ioerr_dir_fsync>
     private static let directoryNotSynced = SQLITE_IOERR | 5 << 8
+    /// `SQLITE_CONSTRAINT_COMMITHOOK`.
+    private static let refusedByHook = SQLITE_CONSTRAINT | 2 << 8
     private static let isStored = """
         The transaction is stored, but the directory could not be synced: after a power failure it may be undone. Do not \
         repeat it before you have looked

@@ -26,6 +26,17 @@ extension Connection {
         return bytes
     }
 
+    /// Calls `body` while nobody can write to the file of "main", for a connection that is not read by SQL meanwhile.
+    /// - Returns: `nil` if somebody is at work, or that cannot be asked.
+    func whileNobodyWrites<T>(_ body: () throws(DatabaseError) -> T?) throws(DatabaseError) -> T? {
+        guard let handle else { throw .notOpen }
+        var hasWriter: Int32 = 1
+        let code = sealeddb_lock_to_look(handle, &hasWriter)
+        // The file is closed soon, which gives it back too.
+        defer { _ = sealeddb_unlock_after_look(handle) }
+        return code == SQLITE_OK && hasWriter == 0 ? try body() : nil
+    }
+
     /// Makes the start of the file of "main" what no database begins with, around codec and journal.
     func overwriteMainFile(byteCount: Int) throws(DatabaseError) {
         guard let handle else { throw .notOpen }
@@ -48,18 +59,16 @@ extension Connection {
             if let moved = sealeddb_moved_schema(handle) { String(cString: moved) } else {
                 hasOtherDevice ? "main" : nil as String?
             }
-        if let schema {
-            let path = sqlite3_db_filename(handle, schema).map { String(cString: $0) } ?? ""
-            throw .lostName(path, "Close the database, see which file is to have the name, and open it again.")
-        }
-        // Nobody deletes it while somebody has it open. What is in it is saved when the last connection closes.
-        guard usesLog, let log = mainFilePath.map({ $0 + "-wal" }), !FileSystem.mayExist(log) else { return }
-        throw .lostName(log, "Close the database, which saves what was committed before, and open it again.")
-    }
-
-    func noteCommitToLog(_ frames: Int32) {
-        walFrameCount = frames
-        usesLog = true
+        guard let schema else { return }
+        let path = sqlite3_db_filename(handle, schema).map { String(cString: $0) } ?? ""
+        throw DatabaseError(
+            extendedCode: SQLITE_READONLY_DBMOVED,
+            reason: FileSystem.mayExist(path) ? .sqlite : .noSuchFile,
+            message: """
+                \(path) was moved, removed or replaced while it was open. The transaction was rolled back, and nothing of it \
+                is stored. Close the database, see which file is to have the name, and open it again.
+                """
+        )
     }
 
     /// Whether another volume has come in the place of that which the file is on. SQLite compares the inodes' numbers alone.
@@ -91,18 +100,5 @@ extension Connection {
     func setCheckpointsOnClose(_ isOn: Bool) throws(DatabaseError) {
         guard let handle else { return }
         try check(sealeddb_set_checkpoint_on_close(handle, isOn ? 1 : 0))
-    }
-}
-
-extension DatabaseError {
-    fileprivate static func lostName(_ path: String, _ remedy: String) -> DatabaseError {
-        DatabaseError(
-            extendedCode: SQLITE_READONLY_DBMOVED,
-            reason: FileSystem.mayExist(path) ? .sqlite : .noSuchFile,
-            message: """
-                \(path) was moved, removed or replaced while it was open. The transaction was rolled back, and nothing of it \
-                is stored. \(remedy)
-                """
-        )
     }
 }

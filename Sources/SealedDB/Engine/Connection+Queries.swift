@@ -110,7 +110,7 @@ extension Connection {
         sqlite3_wal_hook(
             handle,
             { connection, _, _, frames in
-                Unmanaged<Connection>.fromOpaque(connection!).takeUnretainedValue().noteCommitToLog(frames)
+                Unmanaged<Connection>.fromOpaque(connection!).takeUnretainedValue().walFrameCount = frames
                 return SQLITE_OK
             },
             Unmanaged.passUnretained(self).toOpaque()

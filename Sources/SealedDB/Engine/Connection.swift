@@ -19,8 +19,6 @@ final class Connection {
     var compiledByteCount = 0
     /// Frames in the log at the last commit, once they are counted.
     var walFrameCount: Int32 = 0
-    /// Whether the last commit went to the log, as far as the hook for it is installed.
-    var usesLog = false
     /// What `PRAGMA synchronous` was set to for "main", which attached files get too.
     var synchronous: String?
     /// Where the file of "main" was when it was opened; `nil` without a file.

@@ -243,6 +243,10 @@ enum SecretFile {
         for path: String,
         what: String
     ) throws(DatabaseError) {
+        // Who waits to change it too gets the new file when it is seen in its place.
+        while flock(descriptor, LOCK_EX) != 0 {
+            guard errno == EINTR else { throw .system("Cannot lock the \(what) \(copy)", reason: .ioError) }
+        }
         let old = try TemporaryFile.path(beside: path)
         // Where there are no hard links, there are no other users either who could rename.
         let isKept = link(path, old) == 0

@@ -119,4 +119,17 @@ struct JournalDamageTests {
             }
         }
     }
+
+    /// A creation that was killed: the store had no pages before, and the page that it has is the new one.
+    @Test func oneOfAStoreWithoutPages() throws {
+        try Database.testing(directory.file("db")).close()
+        func word(_ value: UInt32) -> [UInt8] { withUnsafeBytes(of: value.bigEndian) { Array($0) } }
+        var bytes: [UInt8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]
+        bytes += [0, 0x1234, 0, 512, 4096].flatMap(word)
+        bytes += [UInt8](repeating: 0, count: 512 - bytes.count)
+        try directory.write("db-journal", bytes)
+        let database = try Database.testing(directory.file("db"))
+        defer { database.close() }
+        #expect(try database.integers("SELECT count(*) FROM sqlite_schema") == [0])
+    }
 }

@@ -129,7 +129,7 @@ struct LogDamageTests {
             { try KeyRotation(path: directory.file("db"), from: .testing(1), to: key).run() },
         ] {
             let error = #expect(throws: DatabaseError.self) { try call() }
-            #expect(error?.reason == .damaged, "\(String(describing: error))")
+            #expect(error?.reason == (isLog ? .damaged : .wrongKey), "\(String(describing: error))")
             #expect(try directory.bytes("db") == backup && directory.bytes(name) == log)
         }
         let error = #expect(throws: DatabaseError.self) { try Database.testing(directory.file("db"), key: 9).close() }

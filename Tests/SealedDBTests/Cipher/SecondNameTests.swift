@@ -100,17 +100,4 @@ struct SecondNameTests {
         guard loss == .replaced, !isWAL else { return }
         #expect(try Database.testing(directory.file("db")).integers("SELECT count(*) FROM t") == [7])
     }
-
-    /// SQLite goes on writing to a log that was removed, and a crash loses all of it.
-    @Test func aLogThatWasRemoved() async throws {
-        var configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
-        configuration.journalMode = .wal
-        let pool = DatabasePool(path: directory.file("db"), configuration: configuration)
-        try await pool.write { db in try db.fill(rows: 5) }
-        #expect(unlink(directory.file("db-wal")) == 0)
-        let error = await #expect(throws: DatabaseError.self) { try await pool.write { db in try db.fill(rows: 5) } }
-        #expect(error?.extendedCode == SQLITE_READONLY_DBMOVED, "\(String(describing: error))")
-        await pool.shutDown()
-        #expect(try Database.testing(directory.file("db")).integers("SELECT count(*) FROM t") == [5])
-    }
 }

@@ -47,7 +47,10 @@ struct MisspeltKeyTests {
     @Test(arguments: [
         "SELECT nosuch FROM sqlite_schema WHERE name = 'a'",
         "CREATE TABLE a(id INTEGER PRIMARY KEY, name TEXT DEFAULT 'x', FOREIGN KEY (id) REFERENCES b) nosuch",
-        "SELECT value FROM nosuch WHERE key = ?", "SELCT 'a'", "CREATE TABLE kv(key TEXT, value TEXT) nosuch",
+        "SELECT value FROM nosuch WHERE key = ?", "SELCT 'a'", "SELECT valu FROM nosuch WHERE key = 'theme'",
+        "SELECT value FROM nosuch WHERE key='a' ORDR BY 1", "SELECT keyword FROM nosuch WHERE a = 1",
+        "INSERT INTO nosuch VALUES ('a monkey ate it'", "SELECT attach FROM nosuch",
+        "CREATE TABLE kv(key TEXT, value TEXT) nosuch",
         "PRAGMA foreign_keys = ON nosuch",
         "SELECT 'x' AS key nosuch",
         "ATTACH 'x' AS",

@@ -10,28 +10,36 @@ extension SQLStatementText {
         var previous: SQLToken?
         var verb = ""
         var isBehindKey = false
+        var isBehindAttach = false
         while let token = tokens.next() {
             let gap = bytes[(previous?.range.upperBound ?? 0)..<token.range.lowerBound]
             if gap.contains(UInt8(ascii: "'")) || gap.contains(UInt8(ascii: "\"")), isAboutKeys(gap) { return true }
             let name = tokens.name(token)
+            let isLiteral = [.string, .blob, .quotedName, .illegal, .number].contains(token.kind)
+            if isBehindKey, isLiteral || (token.kind == .word && !hasColumns(verb)) { return true }
+            if isBehindAttach, isLiteral || token.kind == .variable || name == "database" { return true }
+            isBehindAttach = false
+            // The name of a column has something between it and a value.
+            if hasColumns(verb) { isBehindKey = false }
             switch token.kind {
             case .string, .blob, .quotedName, .illegal:
                 // A name in quotes may be meant as a value.
-                if isBehindKey || mayBeMisspelt(verb) { return true }
+                if mayBeMisspelt(verb) { return true }
                 if isName(name) {
-                    isBehindKey = isNameOfKey(name)
+                    isBehindKey = isBehindKey || isNameOfKey(name)
                 } else if isAboutKeys(bytes[token.range]) {
                     return true
                 }
-            case .number:
-                if isBehindKey { return true }
             case .word:
-                if isBehindKey, !hasColumns(verb) { return true }
                 if previous == nil {
                     verb = name
-                } else if ["pragma", "attach", "vacuum"].contains(name) {
+                } else if name == "attach" {
+                    isBehindAttach = true
+                } else if name == "pragma" || name == "vacuum" {
                     return true
                 }
+                // https://www.sqlite.org/pragma.html#pragfunc
+                if name.hasPrefix("pragma_"), isNameOfKey(name) { return true }
                 let isConstraint =
                     previous.map { tokens.isWord($0, "primary") || tokens.isWord($0, "foreign") } ?? false
                 if isNameOfKey(name), !isConstraint { isBehindKey = true }
@@ -42,7 +50,7 @@ extension SQLStatementText {
         return isAboutKeys(bytes[(previous?.range.upperBound ?? 0)...])
     }
 
-    /// Whether a word behind the name of a key is no key in such a statement, because the name is one of a column.
+    /// Whether the name of a key may be one of a column in such a statement.
     private static func hasColumns(_ verb: String) -> Bool {
         ["select", "insert", "update", "delete", "replace", "with", "values", "create", "alter", "drop"].contains(verb)
     }
@@ -52,10 +60,13 @@ extension SQLStatementText {
         verb == "pragma" || (!verbs.contains(verb) && ["a", "p"].contains(verb.prefix(1)))
     }
 
-    private static let words = ["key", "passphrase", "password"]
+    private static let words: Set = [
+        "key", "hexkey", "textkey", "rekey", "hexrekey", "textrekey", "passphrase", "password", "pragma", "attach",
+    ]
 
     private static func isNameOfKey(_ name: String) -> Bool {
-        words.contains(where: name.contains) && !name.hasPrefix("foreign_key")
+        guard !name.hasPrefix("foreign_key"), name != "pragma", name != "attach" else { return false }
+        return name.split(separator: "_").contains { words.contains(String($0)) }
     }
 
     private static func isName(_ text: String) -> Bool {
@@ -65,6 +76,6 @@ extension SQLStatementText {
     /// Whether a text that is not read as SQL has one of the words in it.
     private static func isAboutKeys(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
         let text = String(decoding: text, as: UTF8.self).lowercased()
-        return (words + ["pragma", "attach"]).contains(where: text.contains)
+        return text.split { !$0.isLetter }.contains { words.contains(String($0)) }
     }
 }
