@@ -358,8 +358,8 @@ struct StoreCopy {
         } catch {
             discard()
             guard isMoved else {
-                // Second names, if they were made, and if they stay.
-                for suffix in logs + [""] { unlink(name + suffix) }
+                // Only second names: the store may have lost its own meanwhile. One that stays does no harm.
+                for suffix in logs + [""] where isSameFile(target + suffix, name + suffix) { unlink(name + suffix) }
                 throw error.adding(context: "Nothing was restored, and \(target) is unchanged")
             }
             throw error.adding(context: putBack(from: name, logs: logs))

@@ -64,7 +64,7 @@ struct Child {
             }
         }
         if end == nil {
-            // It may close its output before it ends.
+            // It may close its output before it ends. Foundation's own waiting has no limit, so it is asked time and again.
             while process.isRunning, deadline.timeIntervalSinceNow > 0 { usleep(2000) }
             if process.isRunning { end = .timeLimit }
         }

@@ -4,7 +4,7 @@ extension SQLStatementText {
     ///
     /// SQLite's message quotes the text, so then neither is shown. What holds a key is found by the words for it, wherever
     /// they stand: a quote that is left out turns what is in quotes inside out. A name such as `key` alone is no reason,
-    /// many tables have such a column. With a literal behind it, it is one.
+    /// many tables have such a column. With a literal right behind it, it is one.
     static func mayHoldKey(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
         var tokens = SQLTokenizer(bytes)
         var previous: SQLToken?
