@@ -47,8 +47,12 @@ struct QueueTurnTests {
         let told = StopFlag()
         let early = Log<String>()
         let lane = Lane(places: 1, name: "queue", instruments: Instruments(path: nil))
+        var limits = Configuration.WriteBatching()
+        // A slow machine must not end a transaction.
+        limits.maximumDuration = 3600
         let writer = Writer(
             database: database,
+            limits: limits,
             lane: lane,
             ready: { db throws(DatabaseError) in try db.openVerified() },
             afterCommit: { _ in
