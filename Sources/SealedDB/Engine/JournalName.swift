@@ -50,7 +50,12 @@ enum JournalName {
     /// made, before a stranger can.
     static func isIndexSafe(ofStore store: String) -> Bool {
         let name = store + "-shm"
-        guard mayStrangersMakeFiles(beside: name) else { return !isOfStranger(name) }
+        if mayStrangersMakeFiles(beside: name), !makeIndex(name, ofStore: store) { return false }
+        return !isOfStranger(name)
+    }
+
+    /// - Returns: false if it cannot be told whose the index should be.
+    private static func makeIndex(_ name: String, ofStore store: String) -> Bool {
         var status = stat()
         guard stat(store, &status) == 0 else { return false }
         let descriptor = open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, status.st_mode & 0o777)
@@ -60,7 +65,7 @@ enum JournalName {
             // It is empty, and nobody has locks on it.
             close(descriptor)
         }
-        return !isOfStranger(name)
+        return true
     }
 
     /// The journals and logs beside a store that are not opened.
