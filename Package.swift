@@ -81,7 +81,8 @@ let package = Package(
         .executableTarget(
             name: "Stress",
             dependencies: ["SealedDB", "RawStore", .product(name: "ArgumentParser", package: "swift-argument-parser")],
-            path: "Tests/Stress"
+            path: "Tests/Stress",
+            exclude: ["Faults"]
         ),
         .testTarget(name: "StressTests", dependencies: ["SealedDB", "Stress", "sealdb"]),
         // The fault harness, the program that it runs beside sealdb, and its short form as tests.

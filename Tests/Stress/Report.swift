@@ -33,18 +33,21 @@ struct Report: Sendable {
         }
     }
 
+    private var doubts: Int { operations.values.reduce(0) { $0 + ($1[.doubt] ?? 0) } }
+
     var summary: String {
         let count = operations.values.reduce(0) { $0 + $1.values.reduce(0, +) }
         return """
             \(programs) programs, \(rounds) rounds, \(count) operations, \(acknowledgedWrites) acknowledged writes, \
-            \(rotations) rotations, \(kills) kills, \(missing.count) kinds never ran, \(lost) lost
+            \(rotations) rotations, \(kills) kills, \(doubts) steps that a fault left in doubt, \(missing.count) kinds never ran, \(lost) lost
             """
     }
 
     var table: String {
         operations.sorted { $0.key < $1.key }.map { name, outcomes in
             let padded = name + String(repeating: " ", count: max(1, 32 - name.count))
-            return padded + "\(outcomes[.done] ?? 0) done, \(outcomes[.nothing] ?? 0) undone"
+            return padded
+                + "\(outcomes[.done] ?? 0) done, \(outcomes[.nothing] ?? 0) undone, \(outcomes[.doubt] ?? 0) in doubt"
         }.joined(separator: "\n")
     }
 }

@@ -15,6 +15,7 @@ struct StressCommand: AsyncParsableCommand {
 
 extension Scale: ExpressibleByArgument {}
 extension Composition: ExpressibleByArgument {}
+extension LoopDisk.Kind: ExpressibleByArgument {}
 
 /// Makes a program's store.
 struct PrepareCommand: ParsableCommand {
@@ -57,6 +58,8 @@ struct RunCommand: AsyncParsableCommand {
     var quick = false
     @Option(help: "Only rounds of this composition. Default: all of them.")
     var composition: Composition?
+    @Option(help: "A file system of this kind for the stores, whose power is cut; for root. Default: none.")
+    var fileSystem: LoopDisk.Kind?
     @Option(help: "Directory for the stores. What failed stays there.")
     var directory: String?
     @Flag(help: "With --seed: the tour with which each run begins.")
@@ -70,6 +73,7 @@ struct RunCommand: AsyncParsableCommand {
             scale: scale,
             isQuick: quick,
             composition: composition,
+            fileSystem: fileSystem,
             steps: steps,
             rounds: rounds,
             root: directory ?? NSTemporaryDirectory() + "/sealeddb-stress-\(getpid())",

@@ -9,6 +9,7 @@ struct DirectoryCheck {
         for number in 0..<Place.keyCount {
             let digits = try Data(contentsOf: URL(fileURLWithPath: place.keyFile(number)))
             secrets.append(digits)
+            guard number != Place.passphrase else { continue }
             let text = Array(String(decoding: digits, as: UTF8.self))
             secrets.append(
                 Data(stride(from: 0, to: text.count, by: 2).map { UInt8(String(text[$0...$0 + 1]), radix: 16)! })

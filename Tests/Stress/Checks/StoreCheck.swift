@@ -4,13 +4,13 @@ import RawStore
 /// Looks at a store that nobody uses, through SQLite's C interface and the stock shell.
 struct StoreCheck {
     let place: Place
-    /// Then an unfinished copy may lie beside the store.
-    let isAfterKill: Bool
+    /// By a kill, a power cut or a fault. Then an unfinished copy may lie beside the store.
+    let isInterrupted: Bool
 
     /// - Parameter model: in which doubts are settled by what is found.
     /// - Throws: ``Violation``.
     func run(_ model: inout StoreModel) throws {
-        try DirectoryCheck(place: place).run(mayHaveLeftovers: isAfterKill)
+        try DirectoryCheck(place: place).run(mayHaveLeftovers: isInterrupted)
         let key = try onlyKey(of: model.keys)
         let connection = try open(key)
         _ = try connection.rows("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -17,7 +17,8 @@ struct StoreModel: Codable, Sendable {
     }
 
     mutating func apply(_ outcome: Outcome, of step: Step, by client: Int, ids: [Int: Int] = [:]) {
-        guard outcome != .nothing else { return }
+        // Of a block that throws nothing is kept, however it is ended.
+        guard outcome != .nothing, step.ending == .commit else { return }
         var state = clients[client] ?? ClientState()
         state.apply(step, ids: ids)
         if outcome == .done {

@@ -6,29 +6,29 @@ import SealedDB
 enum Custody {
     static let all: [Operation] = [
         rotation("sealdb rotate") { client, number in
-            try client.sealdb(["rotate", client.place.store, "--new-key-file", client.place.keyFile(number)])
+            try client.sealdb(["rotate", client.place.store] + client.place.option(number, isNew: true))
         },
         rotation("sealdb rotate by a command") { client, number in
             let command = "/bin/cat \(client.place.keyFile(number))"
-            try client.sealdb(["rotate", client.place.store, "--new-key-command", command])
+            let option = client.place.option(number, "command", isNew: true, value: command)
+            try client.sealdb(["rotate", client.place.store] + option)
         },
         rotation("sealdb rotate by a ring") { client, number in
-            let ring = "\(client.place.root)/keys/ring"
+            let place = client.place
+            let ring = "\(place.keyDirectory)/ring"
             // From an earlier round that was cut off.
             _ = unlink(ring)
             defer { _ = unlink(ring) }
-            let (old, new) = (client.place.keyFile(client.place.currentKey), client.place.keyFile(number))
-            try Command.run([Command.sealdb, "keyring", "create", ring, "old", "--key-file", old])
-            try Command.run([Command.sealdb, "keyring", "add", ring, "new", "--activate", "--key-file", new])
+            try Command.run([Command.sealdb, "keyring", "create", ring, "old"] + place.option(place.currentKey))
+            try Command.run([Command.sealdb, "keyring", "add", ring, "new", "--activate"] + place.option(number))
             try Command.run([Command.sealdb, "rotate", client.place.store, "--key-ring", ring])
         },
         rotation("batch with a journal") { client, number in
             let journal = "\(client.place.otherDirectory)/journal"
             _ = unlink(journal)
             defer { _ = unlink(journal) }
-            try client.sealdb([
-                "rotate", client.place.store, "--new-key-file", client.place.keyFile(number), "--journal", journal,
-            ])
+            let option = client.place.option(number, isNew: true)
+            try client.sealdb(["rotate", client.place.store, "--journal", journal] + option)
         },
         rotation("decrypt and encrypt") { client, number in
             let place = client.place
@@ -36,7 +36,7 @@ enum Custody {
             for path in [plain, sealed] { _ = unlink(path) }
             defer { _ = unlink(plain) }
             try client.sealdb(["decrypt", place.store, plain, "--allow-plaintext"])
-            try Command.run([Command.sealdb, "encrypt", plain, sealed, "--key-file", place.keyFile(number)])
+            try Command.run([Command.sealdb, "encrypt", plain, sealed] + place.option(number))
             try replaceStore(place, by: sealed)
         },
         Operation(name: "sealdb backup and restore", weights: [.custodian: 1]) { client, _ in
@@ -57,7 +57,7 @@ enum Custody {
             let empty = "\(client.place.otherDirectory)/empty.db"
             defer { for ending in ["", "-wal", "-shm", "-journal"] { _ = unlink(empty + ending) } }
             for arguments in [
-                ["verify"], ["rotate", "--new-key-file", client.place.keyFile(1)], ["exec"], ["rotate", "--dry-run"],
+                ["verify"], ["rotate"] + client.place.option(1, isNew: true), ["exec"], ["rotate", "--dry-run"],
             ] {
                 try Data().write(to: URL(fileURLWithPath: empty))
                 var words = [Command.sealdb] + arguments + [empty, "--key-file", client.place.keyFile(0)]
@@ -88,5 +88,6 @@ enum Custody {
             throw Violation("store.db\(ending) is there although nobody has the store open.")
         }
         guard rename(path, place.store) == 0 else { throw Violation("The store cannot be renamed.") }
+        try place.syncStoreDirectory()
     }
 }

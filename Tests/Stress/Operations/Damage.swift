@@ -23,10 +23,7 @@ enum Damage {
                 let backup = path + ".backup"
                 defer { _ = unlink(backup) }
                 let outcome = try Command.outcome(
-                    of: [
-                        Command.sealdb, "backup", path, backup, "--key-file",
-                        client.place.keyFile(client.place.currentKey),
-                    ]
+                    of: [Command.sealdb, "backup", path, backup] + client.place.option(client.place.currentKey)
                 )
                 if outcome.status == 0 { try requireSame(client, backup, client.place.currentKey) }
             }
@@ -35,10 +32,8 @@ enum Damage {
             try onDamagedCopy(client, step) { path in
                 let new = (client.place.currentKey + 1) % Place.keyCount
                 let outcome = try Command.outcome(
-                    of: [
-                        Command.sealdb, "rotate", path, "--key-file", client.place.keyFile(client.place.currentKey),
-                        "--new-key-file", client.place.keyFile(new),
-                    ]
+                    of: [Command.sealdb, "rotate", path] + client.place.option(client.place.currentKey)
+                        + client.place.option(new, isNew: true)
                 )
                 if outcome.status == 0 { try requireSame(client, path, new) }
             }

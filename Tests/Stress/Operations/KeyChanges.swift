@@ -20,6 +20,12 @@ enum KeyChanges {
                 throw Violation("The rotation has lost a temporary table.")
             }
         },
+        Operation(name: "rekey in place", weights: [.soloist: 1], changesKey: true) { client, step in
+            guard let number = step.newKey, number != client.place.currentKey else { return }
+            let db = try client.database()
+            guard try db.rekey(client.place.keyLiteral(number)) else { throw db.lastError() }
+            client.place.currentKey = number
+        },
         change("rotation of an unused store", [.custodian: 1]) { client, key in
             _ = try KeyRotation(path: client.place.store, from: client.currentKey, to: key).run()
         },

@@ -23,8 +23,10 @@ struct Operation: Sendable {
 }
 
 /// How large values and stores become.
-enum Scale: String, Codable, CaseIterable, Sendable {
+enum Scale: String, Codable, CaseIterable, Comparable, Sendable {
     case small, medium, large
+
+    static func < (left: Scale, right: Scale) -> Bool { left.keyCount < right.keyCount }
 
     var keyCount: Int {
         switch self {

@@ -5,7 +5,9 @@ import SealedDB
 enum Visits {
     static let all: [Operation] = [
         Operation(name: "sealdb exec", weights: [.visitor: 2, .custodian: 1], isLedgered: true) { random, scale in
-            [Plans.put(random.pick([.note, .pair]), &random, scale)]
+            // The kernel takes arguments of 128 KiB.
+            let value = Plans.value(&random, min(scale, .medium))
+            return [.put(random.pick([.note, .pair]), key: random.int(0..<scale.keyCount), value)]
         } run: { client, step in
             try client.sealdb(["exec", client.place.store, sql(of: step, client), "--lock-wait", "10"])
         },
@@ -37,7 +39,7 @@ enum Visits {
             let harmless = "UPDATE note SET value = value WHERE 0"
             for arguments in [["exec", client.place.store, harmless], ["verify", client.place.store]] {
                 let outcome = try Command.outcome(
-                    of: [Command.sealdb] + arguments + ["--key-file", client.place.keyFile(wrong)]
+                    of: [Command.sealdb] + arguments + client.place.option(wrong)
                 )
                 if outcome.status == 0, !client.station.plan.rotates { throw Violation("Another key opens the store.") }
                 if outcome.status == 0 { throw CommandFailure(status: CommandFailure.wrongKey, text: outcome.text) }
@@ -45,9 +47,8 @@ enum Visits {
         },
         Operation(name: "rotation from outside", weights: [.visitor: 1], changesKey: true) { client, step in
             guard let number = step.newKey, number != client.place.currentKey else { return }
-            try client.sealdb([
-                "rotate", client.place.store, "--new-key-file", client.place.keyFile(number), "--lock-wait", "0.1",
-            ])
+            let option = client.place.option(number, isNew: true)
+            try client.sealdb(["rotate", client.place.store, "--lock-wait", "0.1"] + option)
             // A service that was killed, or that has ended its work, has the store no more.
             guard client.station.plan.killsAfter != nil || access(client.place.serviceFile, F_OK) != 0 else {
                 throw Violation("sealdb rotate took the store from under a service.")
@@ -57,9 +58,35 @@ enum Visits {
         Operation(name: "stock shell", weights: [.visitor: 3, .custodian: 1], isLedgered: true) { random, scale in
             [Plans.put(random.pick([.note, .pair]), &random, scale)]
         } run: { client, step in
-            try client.shell("BEGIN IMMEDIATE; \(sql(of: step, client)); COMMIT; SELECT 'done';") { text in
+            // With FULL a power failure could undo the last commit of a rollback journal.
+            let sql = "PRAGMA synchronous = EXTRA; BEGIN IMMEDIATE; \(sql(of: step, client)); COMMIT; SELECT 'done';"
+            try client.shell(sql) { text in
                 guard text.hasSuffix("done\n") else { throw Violation("The stock shell says \(text).") }
             }
+        },
+        Operation(name: "sealdb import", weights: [.visitor: 1, .custodian: 1]) { random, scale in
+            // Keys that nobody else uses: rows that are there already are an error.
+            (0..<random.int(1..<20)).map { _ in
+                let value = Plans.value(&random, scale, isBlob: false)
+                return .put(.attachment, key: random.int(importedKeys), value)
+            }
+        } run: { client, step in
+            let file = "\(client.place.openDirectory)/import-\(client.id).csv"
+            let rows = step.changes.map { change -> String in
+                guard case .put(_, let key, let value) = change else { return "" }
+                return "\(client.id),\(key),\"\(value.text)\"\n"
+            }
+            try Data(("owner,key,value\n" + rows.joined()).utf8).write(to: URL(fileURLWithPath: file))
+            try client.sealdb(["import", client.place.store, "attachment", file, "--append", "--lock-wait", "10"])
+        },
+        Operation(name: "remove what was imported", weights: [.visitor: 1, .custodian: 1]) { _, _ in
+            [.removeRange(.attachment, importedKeys)]
+        } run: { client, _ in
+            let sql = """
+                DELETE FROM attachment WHERE owner = \(client.id)
+                    AND key >= \(importedKeys.lowerBound) AND key < \(importedKeys.upperBound)
+                """
+            try client.sealdb(["exec", client.place.store, sql, "--lock-wait", "10"])
         },
         Operation(name: "stock shell reads", weights: [.visitor: 1, .custodian: 1]) { client, _ in
             try client.shell("SELECT count(*) FROM pair WHERE owner = \(client.id);") { text in
@@ -69,6 +96,8 @@ enum Visits {
             }
         },
     ]
+
+    private static let importedKeys = 1_000_000..<1_000_000_000
 
     /// The step's changes and its line in the ledger.
     private static func sql(of step: Step, _ client: Client) -> String {
@@ -90,7 +119,7 @@ extension Client {
     /// With the key that the store has.
     @discardableResult
     func sealdb(_ arguments: [String]) throws -> String {
-        try Command.run([Command.sealdb] + arguments + ["--key-file", place.keyFile(place.currentKey)])
+        try Command.run([Command.sealdb] + arguments + place.option(place.currentKey))
     }
 
     /// With the key that the store has. SQLCipher's word for a wrong key, or a lock that others have, becomes that of

@@ -7,13 +7,23 @@ struct Planner {
     private let isTour: Bool
 
     private let compositions: [Composition]
+    /// On which the stores lie; its power is cut in every round.
+    let fileSystem: LoopDisk.Kind?
 
     /// - Parameters:
     ///   - scale: `nil` draws one.
     ///   - isQuick: whether it draws no large ones.
     ///   - composition: the only one; `nil` for all.
-    init(seed: UInt64, scale: Scale?, isQuick: Bool, steps: Int, composition: Composition?) {
+    init(
+        seed: UInt64,
+        scale: Scale?,
+        isQuick: Bool,
+        steps: Int,
+        composition: Composition?,
+        fileSystem: LoopDisk.Kind?
+    ) {
         self.seed = seed
+        self.fileSystem = fileSystem
         // The most are those in which most happens.
         compositions = composition.map { [$0] } ?? Composition.allCases + [.queue, .pool, .queue, .pool]
         var random = Random(seed: seed, 3)
@@ -26,6 +36,7 @@ struct Planner {
     init(tour seed: UInt64, composition: Composition?) {
         self.seed = seed
         compositions = composition.map { [$0] } ?? Composition.allCases
+        fileSystem = nil
         scale = .small
         steps = 0
         isTour = true
@@ -41,7 +52,9 @@ struct Planner {
         let composition = isTour ? compositions[number % compositions.count] : random.pick(compositions)
         let processes = composition.processes(steps: steps, isTour: isTour, &random)
         let total = processes[0].clients.reduce(0) { $0 + $1.steps }
-        let kills = random.oneIn(3) && !isTour
+        // A failed write is told as nothing done where the disk is full; after a cut it may be done.
+        let cutsPower = fileSystem != nil && composition != .fullDisk
+        let kills = (random.oneIn(3) || cutsPower) && !isTour && (fileSystem == nil || cutsPower)
         return RoundPlan(
             seed: seed,
             number: number,

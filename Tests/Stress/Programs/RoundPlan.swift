@@ -5,7 +5,7 @@ struct RoundPlan: Codable, Sendable {
     let scale: Scale
     let composition: Composition
     let processes: [ProcessPlan]
-    /// After so many acknowledgements the first process is killed.
+    /// After so many acknowledgements the first process is killed, or all and the power is cut.
     var killsAfter: Int?
     /// Seconds since 1970, when the clients stop before they have made all steps.
     let deadline: Double
@@ -20,6 +20,7 @@ struct ProcessPlan: Codable, Sendable {
     let clients: [ClientPlan]
     /// Bytes by which the files may grow: then the disk is full.
     var room: Int?
+    var faults: FaultyCalls?
 }
 
 struct ClientPlan: Codable, Sendable {

@@ -6,8 +6,10 @@ final class ChildProcess {
     private let output = Pipe()
     private var rest: [UInt8] = []
 
-    /// - Parameter arguments: of each process.
-    init(_ arguments: [[String]]) throws {
+    /// - Parameters:
+    ///   - arguments: of each process.
+    ///   - environment: added for the first one.
+    init(_ arguments: [[String]], environment: [String: String] = [:]) throws {
         processes = arguments.map { arguments in
             let process = Process()
             process.executableURL = URL(fileURLWithPath: "/proc/\(getpid())/exe").resolvingSymlinksInPath()
@@ -15,6 +17,7 @@ final class ChildProcess {
             process.standardInput = FileHandle.nullDevice
             return process
         }
+        processes[0].environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         for process in processes {
             process.standardOutput = output.fileHandleForWriting
             try process.run()
@@ -44,8 +47,13 @@ final class ChildProcess {
         }
     }
 
-    /// Kills the first process.
-    func kill() { Foundation.kill(processes[0].processIdentifier, SIGKILL) }
+    /// Kills the first process, with the commands that it runs.
+    func kill() { ProcessTree(of: processes[0].processIdentifier).kill() }
+
+    /// Kills all.
+    func killAll() {
+        for process in processes { ProcessTree(of: process.processIdentifier).kill() }
+    }
 
     /// - Returns: of each 0, an exit status, or the negative number of a signal.
     func wait() -> [Int32] {

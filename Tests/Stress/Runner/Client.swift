@@ -1,4 +1,5 @@
 import Foundation
+import RawStore
 import SealedDB
 import Synchronization
 
@@ -33,12 +34,13 @@ final class Client: @unchecked Sendable {
         )
         for _ in 0..<plan.steps where !station.isOver {
             guard let step = generator.next() else { break }
-            perform(step)
+            guard perform(step) != .doubt else { break }
         }
         closeDatabase()
     }
 
-    private func perform(_ step: Step) {
+    /// Nothing can be built on a step in doubt: it is the last one of its client in the round.
+    private func perform(_ step: Step) -> StoreModel.Outcome {
         ids = [:]
         var outcome = StoreModel.Outcome.done
         do {
@@ -52,11 +54,14 @@ final class Client: @unchecked Sendable {
             outcome = .nothing
         } catch let error as CommandFailure where isExpected(error) {
             outcome = .nothing
+        } catch  where station.process.faults != nil && (error is DatabaseError || error is RawConnection.Failure) {
+            outcome = .doubt
         } catch {
             Acknowledgements.fail(client: id, step: step, error)
         }
         if outcome == .done { state.apply(step, ids: ids) }
         Acknowledgements.say(client: id, step: step, outcome, ids: ids)
+        return outcome
     }
 
     // MARK: What may fail
@@ -110,7 +115,7 @@ final class Client: @unchecked Sendable {
     }
 
     func closeDatabase() {
-        if let ownDatabase, !ownDatabase.close() {
+        if let ownDatabase, !ownDatabase.close(), station.process.faults == nil {
             Acknowledgements.fail(client: id, "close: \(ownDatabase.lastError())")
         }
         ownDatabase = nil

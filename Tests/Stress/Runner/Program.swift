@@ -5,6 +5,7 @@ struct Program {
     private var seed: UInt64 { planner.seed }
     let planner: Planner
     let place: Place
+    private let disk: LoopDisk?
     let deadline: Double
     private var model = StoreModel(keys: [0])
     /// What is known of the last round, for the report of a failure.
@@ -14,7 +15,9 @@ struct Program {
     init(_ planner: Planner, root: String, deadline: Double) {
         self.planner = planner
         self.deadline = deadline
-        place = Place(root: root)
+        let place = Place(root: root)
+        self.place = place
+        disk = planner.fileSystem.map { LoopDisk(kind: $0, path: place.disk) }
     }
 
     /// - Throws: ``Violation``.
@@ -22,12 +25,16 @@ struct Program {
         report.programs = 1
         // What an earlier run of this seed has left.
         if FileManager.default.fileExists(atPath: place.root) { try FileManager.default.removeItem(atPath: place.root) }
+        try disk?.make()
         try place.make(seed: seed)
+        try FaultyCalls.build(in: place.root)
         let preparation = try ChildProcess([["prepare", place.root]])
         guard preparation.wait() == [0] else { throw Violation("The store could not be made.") }
+        try disk?.sync()
         for number in 0..<rounds where Date().timeIntervalSince1970 < deadline {
             try round(planner.round(number, deadline: deadline))
         }
+        try disk?.remove()
     }
 
     private mutating func round(_ plan: RoundPlan) throws {
@@ -35,7 +42,10 @@ struct Program {
         place.currentKey = model.keys[0]
         try JSONEncoder().encode(plan).write(to: URL(fileURLWithPath: place.planFile))
         try JSONEncoder().encode(model).write(to: URL(fileURLWithPath: place.modelFile))
-        let child = try ChildProcess(plan.processes.indices.map { ["work", place.root, "\($0)"] })
+        let child = try ChildProcess(
+            plan.processes.indices.map { ["work", place.root, "\($0)"] },
+            environment: plan.processes[0].faults?.environment(place) ?? [:]
+        )
         var programs = Dictionary(
             uniqueKeysWithValues: plan.clients.map { client in
                 (
@@ -51,13 +61,26 @@ struct Program {
             }
         )
         var heard = 0
+        var isOver = false
+        // Nothing is known of their next steps.
+        var doubtful: Set<Int> = []
         while let line = try child.nextLine() {
             heard += 1
-            if heard == plan.killsAfter { child.kill() }
+            if heard == plan.killsAfter {
+                isOver = true
+                if let disk {
+                    try disk.cut()
+                    child.killAll()
+                } else {
+                    child.kill()
+                }
+            }
             guard let parsed = Acknowledgements.parse(line[...]) else {
                 throw Violation("A line that nobody wrote: \(line)")
             }
             switch parsed {
+            // Without power everything fails.
+            case .failure where isOver && disk != nil: continue
             case .failure(let client, _, let text):
                 throw Violation("Client \(client) failed in \(text)")
             case .step(let client, let number, let outcome, let ids):
@@ -67,23 +90,28 @@ struct Program {
                 recent.append("client \(client): \(step) -> \(outcome)")
                 model.apply(outcome, of: step, by: client, ids: ids)
                 report.count(step, outcome)
+                if outcome == .doubt { doubtful.insert(client) }
             }
         }
         let statuses = child.wait()
-        let isKilled = statuses[0] == -SIGKILL
-        guard statuses.allSatisfy({ $0 == 0 }) || isKilled && plan.killsAfter != nil else {
+        let isCut = isOver && disk != nil
+        let isKilled = isCut || isOver && statuses[0] == -SIGKILL
+        guard isCut || statuses.dropFirst().allSatisfy({ $0 == 0 }) && (statuses[0] == 0 || isKilled) else {
             throw Violation("The processes ended with \(statuses).")
         }
         if isKilled {
             report.kills += 1
-            for client in plan.processes[0].clients {
+            let stopped = isCut ? plan.clients : plan.processes[0].clients
+            for client in stopped where !doubtful.contains(client.id) {
                 guard let step = programs[client.id]?.next(), step.number < client.steps else { continue }
                 recent.append("client \(client.id): \(step) -> cut off")
                 model.apply(.doubt, of: step, by: client.id)
             }
         }
         report.rounds += 1
-        if isKilled { try place.keepState() }
-        try StoreCheck(place: place, isAfterKill: isKilled).run(&model)
+        if isCut { try disk?.restart() }
+        let isInterrupted = isKilled || !doubtful.isEmpty
+        if isInterrupted { try place.keepState() }
+        try StoreCheck(place: place, isInterrupted: isInterrupted).run(&model)
     }
 }

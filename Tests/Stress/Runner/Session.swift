@@ -5,6 +5,7 @@ import Synchronization
 final class Session: Sendable {
     private let scale: Scale?
     private let composition: Composition?
+    private let fileSystem: LoopDisk.Kind?
     private let isQuick: Bool
     private let steps: Int
     private let rounds: Int
@@ -16,6 +17,7 @@ final class Session: Sendable {
         scale: Scale?,
         isQuick: Bool,
         composition: Composition?,
+        fileSystem: LoopDisk.Kind?,
         steps: Int,
         rounds: Int,
         root: String,
@@ -24,6 +26,7 @@ final class Session: Sendable {
         self.scale = scale
         self.isQuick = isQuick
         self.composition = composition
+        self.fileSystem = fileSystem
         self.steps = steps
         self.rounds = rounds
         self.root = root
@@ -58,7 +61,14 @@ final class Session: Sendable {
 
     func runProgram(seed: UInt64) {
         runProgram(
-            Planner(seed: seed, scale: scale, isQuick: isQuick, steps: steps, composition: composition),
+            Planner(
+                seed: seed,
+                scale: scale,
+                isQuick: isQuick,
+                steps: steps,
+                composition: composition,
+                fileSystem: fileSystem
+            ),
             rounds: rounds,
             deadline: deadline
         )
@@ -68,6 +78,7 @@ final class Session: Sendable {
     private var choices: String {
         (scale.map { " --scale \($0.rawValue)" } ?? "") + (isQuick ? " --quick" : "")
             + (composition.map { " --composition \($0.rawValue)" } ?? "")
+            + (fileSystem.map { " --file-system \($0.rawValue)" } ?? "")
     }
 
     func runTour(seed: UInt64) {

@@ -25,6 +25,8 @@ enum Worker {
             station = try Station(place: place, plan: plan, process: processPlan)
         } catch let error as DatabaseError where processPlan.room != nil && Client.isFullDisk(error) {
             return
+        } catch is DatabaseError where processPlan.faults != nil {
+            return
         }
         if station.service != nil { try Data().write(to: URL(fileURLWithPath: place.serviceFile)) }
         await withTaskGroup(of: Void.self) { group in

@@ -1,0 +1,130 @@
+// Fails some of the calls by which a program uses the files below a directory. Goes in front of libc.
+//
+// STRESS_FAULTS is "SEED RATE DIRECTORY": of RATE calls one fails, on average, once the first STRESS_FAULTS_ALLOWED calls
+// are over. What fails has done nothing, but for a write, of which half may be done.
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char directory[4096];
+static size_t directory_length;
+static uint64_t rate;
+static _Atomic uint64_t state;
+static _Atomic int64_t allowed;
+
+enum { descriptors = 1 << 16 };
+static _Atomic char is_ours[descriptors];
+
+__attribute__((constructor)) static void begin(void) {
+    const char *text = getenv("STRESS_FAULTS");
+    unsigned long long seed, calls;
+    if (!text || sscanf(text, "%llu %llu %4095s", &seed, &calls, directory) != 3) return;
+    const char *first = getenv("STRESS_FAULTS_ALLOWED");
+    allowed = first ? atoll(first) : 0;
+    state = seed;
+    rate = calls;
+    directory_length = strlen(directory);
+}
+
+static uint64_t draw(void) {
+    uint64_t mixed = atomic_fetch_add(&state, 0x9e3779b97f4a7c15) + 0x9e3779b97f4a7c15;
+    mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
+    return mixed ^ (mixed >> 31);
+}
+
+static int fails(int is_in_directory) {
+    if (!rate || !is_in_directory || atomic_fetch_sub(&allowed, 1) > 0 || draw() % rate) return 0;
+    static const int codes[] = {EIO, EIO, ENOSPC, ENOMEM};
+    errno = codes[draw() % 4];
+    return 1;
+}
+
+static int is_below(const char *path) {
+    return directory_length && !strncmp(path, directory, directory_length);
+}
+
+static int uses(int descriptor) { return descriptor >= 0 && descriptor < descriptors && is_ours[descriptor]; }
+
+static int opened(int descriptor, const char *path) {
+    if (descriptor >= 0 && descriptor < descriptors) is_ours[descriptor] = (char)is_below(path);
+    return descriptor;
+}
+
+#define NEXT(name) \
+    static __typeof__(name) *next; \
+    if (!next) next = (__typeof__(name) *)dlsym(RTLD_NEXT, #name)
+
+#define OPEN(name) \
+    int name(const char *path, int flags, ...) { \
+        NEXT(name); \
+        va_list list; \
+        va_start(list, flags); \
+        mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(list, mode_t) : 0; \
+        va_end(list); \
+        if (fails(is_below(path))) return -1; \
+        return opened(next(path, flags, mode), path); \
+    }
+OPEN(open)
+OPEN(open64)
+
+int close(int descriptor) {
+    NEXT(close);
+    if (descriptor >= 0 && descriptor < descriptors) is_ours[descriptor] = 0;
+    return next(descriptor);
+}
+
+#define READ(name, offset_t) \
+    ssize_t name(int descriptor, void *bytes, size_t count, offset_t offset) { \
+        NEXT(name); \
+        return fails(uses(descriptor)) ? -1 : next(descriptor, bytes, count, offset); \
+    }
+READ(pread, off_t)
+READ(pread64, off64_t)
+
+#define WRITE(name, offset_t) \
+    ssize_t name(int descriptor, const void *bytes, size_t count, offset_t offset) { \
+        NEXT(name); \
+        if (!fails(uses(descriptor))) return next(descriptor, bytes, count, offset); \
+        int code = errno; \
+        if (draw() % 2 && next(descriptor, bytes, count / 2, offset) < 0) return -1; \
+        errno = code; \
+        return -1; \
+    }
+WRITE(pwrite, off_t)
+WRITE(pwrite64, off64_t)
+
+#define ON_DESCRIPTOR(name) \
+    int name(int descriptor) { \
+        NEXT(name); \
+        return fails(uses(descriptor)) ? -1 : next(descriptor); \
+    }
+ON_DESCRIPTOR(fsync)
+ON_DESCRIPTOR(fdatasync)
+
+#define TRUNCATE(name, offset_t) \
+    int name(int descriptor, offset_t length) { \
+        NEXT(name); \
+        return fails(uses(descriptor)) ? -1 : next(descriptor, length); \
+    }
+TRUNCATE(ftruncate, off_t)
+TRUNCATE(ftruncate64, off64_t)
+
+int unlink(const char *path) {
+    NEXT(unlink);
+    return fails(is_below(path)) ? -1 : next(path);
+}
+
+int rename(const char *old, const char *new) {
+    NEXT(rename);
+    return fails(is_below(old)) ? -1 : next(old, new);
+}
