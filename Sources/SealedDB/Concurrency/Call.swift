@@ -36,14 +36,14 @@ final class Call<Value: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Resumes the task with ``value`` or the error. Of errors, a cancellation explains only that a statement was
-    /// interrupted: another one may say that data is damaged, or that it is not known what was stored.
+    /// Resumes the task with ``value`` or the error. Of errors, a cancellation explains only that a statement, or its wait
+    /// for a lock, was cut short: another one may say that data is damaged, or that it is not known what was stored.
     func end(_ error: (any Error)?) {
         guard let continuation else { return }
         self.continuation = nil
         if let error {
-            let isInterrupted = (error as? DatabaseError)?.code == SQLITE_INTERRUPT
-            continuation.resume(throwing: stop.isSet && isInterrupted ? CancellationError() : error)
+            let isCutShort = [SQLITE_INTERRUPT, SQLITE_BUSY].contains((error as? DatabaseError)?.code)
+            continuation.resume(throwing: stop.isSet && isCutShort ? CancellationError() : error)
         } else {
             continuation.resume(returning: value!)
         }

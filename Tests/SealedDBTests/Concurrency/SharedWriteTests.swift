@@ -385,6 +385,31 @@ struct SharedWriteTests {
         #expect(try await access.read { db in try db.integers("SELECT n FROM t") } == [2])
     }
 
+    /// "Cancelled" would say that nothing is stored, which is not known of every commit that fails.
+    @Test func aCancelledCallIsToldWhyTheCommitFailed() async throws {
+        let access = try access(.queue)
+        let path = directory.file("db")
+        let (inSecond, cancelled) = (Gate(), Gate())
+        let calls: [@Sendable () async throws -> Void] = [
+            { try await access.write { db in try db.executeUpdate("INSERT INTO t VALUES (1)", values: nil) } },
+            {
+                try await access.write { _ in
+                    inSecond.open()
+                    cancelled.waitBlocking()
+                    try FileManager.default.moveItem(atPath: path, toPath: path + ".moved")
+                }
+            },
+        ]
+        let tasks = try await behindABarrier(access, calls)
+        await inSecond.wait()
+        tasks[0].cancel()
+        cancelled.open()
+        for task in tasks {
+            let error = await #expect(throws: DatabaseError.self) { try await task.value }
+            #expect(error?.message.contains("could not be committed") == true)
+        }
+    }
+
     @Test(arguments: Caller.allCases)
     func anErrorOfABlockIsItsOwnWhenTheCommitFails(caller: Caller) async throws {
         struct Failure: Error {}
