@@ -73,9 +73,50 @@ void sealeddb_secret_free(void *pages, size_t count) {
 
 void sealeddb_wipe(void *bytes, size_t count) { explicit_bzero(bytes, count); }
 
+// Moves it, if it is 0, 1 or 2. Closed if that fails.
+static int above_standard(int descriptor) {
+    if (descriptor < 0 || descriptor > 2) return descriptor;
+    int moved = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
+    int error = errno;
+    // Nothing was written by it.
+    close(descriptor);
+    errno = error;
+    return moved;
+}
+
+int sealeddb_open(const char *path, int flags, mode_t mode) {
+    return above_standard(open(path, flags | O_CLOEXEC, mode));
+}
+
+static int open_pipe(int ends[2], int flags) {
+    int opened[2];
+    if (pipe2(opened, flags | O_CLOEXEC) != 0) return -1;
+    int first = above_standard(opened[0]), second = above_standard(opened[1]);
+    if (first < 0 || second < 0) {
+        int error = errno;
+        // Nothing was written to it.
+        if (first >= 0) close(first);
+        if (second >= 0) close(second);  // As above.
+        errno = error;
+        return -1;
+    }
+    ends[0] = first;
+    ends[1] = second;
+    return 0;
+}
+
+int sealeddb_take_standard_descriptors(void) {
+    for (int descriptor = 0; descriptor <= 2; descriptor++) {
+        if (fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
+        // The lowest that is free. What it is not open for fails.
+        if (open("/dev/null", descriptor == 0 ? O_WRONLY : O_RDONLY) != descriptor) return -1;
+    }
+    return 0;
+}
+
 int sealeddb_spawn(char *const arguments[], char *const environment[], pid_t *process, int *output) {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return errno;
+    if (open_pipe(ends, 0) != 0) return errno;
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     int error = posix_spawn_file_actions_init(&actions);
@@ -245,7 +286,7 @@ static void note_signal(int number) {
 
 int sealeddb_catch_signals(void) {
     // Never closed: a handler that still runs on another thread must not write to a file of the same number.
-    if (signal_pipe[0] < 0 && pipe2(signal_pipe, O_CLOEXEC | O_NONBLOCK) != 0) return -1;
+    if (signal_pipe[0] < 0 && open_pipe(signal_pipe, O_NONBLOCK) != 0) return -1;
     unsigned char byte;
     while (read(signal_pipe[0], &byte, 1) == 1) {}
     struct sigaction action = { .sa_handler = note_signal };

@@ -38,6 +38,11 @@ case "log":
     tell(database.disableCipherLogging(), database.cipherLogLevel.map { "\($0)" } ?? "nil")
     mark("disabled")
     _ = try? open(path, key: 2)
+case "descriptors":
+    let database = try open(path, key: 1)
+    let names = (0...9).map { try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)") }
+    mark("\(names.indices.filter { names[$0]?.contains("/db") ?? false }.allSatisfy { $0 > 2 })")
+    database.close()
 case "memory":
     tell(EngineInfo.hasMemorySecurity)
     try EngineInfo.enableMemorySecurity()

@@ -1,5 +1,8 @@
 import Foundation
+import SealedDB
 import Testing
+
+@testable import sealdb
 
 @Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
 struct ImportFailureTests {
@@ -27,6 +30,32 @@ struct ImportFailureTests {
                 .last
                 == "1"
         )
+    }
+
+    /// By somebody who writes to it, or empties it, while it is read.
+    @Test(arguments: ["a\n1\n2\n3\n", "a\n1\n", "a\n1\n7\n"])
+    func aFileThatChanges(text: String) throws {
+        let sandbox = try Sandbox()
+        let path = sandbox.path("rows.csv")
+        try sandbox.write("rows.csv", "a\n1\n2\n")
+        let input = try InputFile(path: path)
+        let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+        try file.write(contentsOf: Data(text.utf8))
+        try file.truncate(atOffset: UInt64(text.utf8.count))
+        try file.close()
+        let database = Database(path: nil)
+        database.open()
+        let importer = Importer(
+            input: input,
+            format: .csv,
+            table: "t",
+            appends: false,
+            guessesTypes: true,
+            progress: ProgressReporter(mode: .never)
+        )
+        let failure = #expect(throws: Failure.self) { try importer.run(on: database) }
+        #expect(failure?.message.contains("changed while it was read") == true, "\(failure?.message ?? "")")
+        #expect(!database.tableExists("t"))
     }
 
     @Test func badTextStopsWithLineAndReason() throws {

@@ -124,6 +124,27 @@ struct ImportTests {
         try sandbox.succeed("import", "db", "fresh", "rows.csv", "--append", "--key-file", "key")
     }
 
+    /// Where a column makes a number of the text, it is the same number.
+    @Test func appendsNoOtherNumbers() throws {
+        let sandbox = try makeEmptyStore()
+        let schema = "CREATE TABLE t (i INTEGER, r REAL, n NUMERIC, b)"
+        try sandbox.succeed("exec", "db", schema, "--key-file", "key")
+        for (name, value) in [
+            ("i", "9223372036854775808"), ("i", "1e400"), ("r", "9007199254740993"), ("n", "0.1234567890123456789"),
+        ] {
+            try sandbox.write("rows.csv", "\(name)\n1\n\(value)\n")
+            let outcome = try sandbox.fail(65, "import", "db", "t", "rows.csv", "--append", "--key-file", "key")
+            #expect(outcome.error.contains("line 3"), "\(outcome.error)")
+            #expect(!outcome.error.contains(value), "\(outcome.error)")
+        }
+        try sandbox.write("rows.csv", "i,r,n,b\n007,1.10,9007199254740993,9223372036854775808\nx,y,z,1e400\n")
+        try sandbox.succeed("import", "db", "t", "rows.csv", "--append", "--key-file", "key")
+        #expect(
+            try query(sandbox, "SELECT * FROM t")
+                == "i,r,n,b\n7,1.1,9007199254740993,9223372036854775808\nx,y,z,1e400\n"
+        )
+    }
+
     @Test func progressOnRequest() throws {
         let sandbox = try makeEmptyStore()
         try sandbox.write("rows.csv", "a\n" + String(repeating: "x\n", count: 1000))

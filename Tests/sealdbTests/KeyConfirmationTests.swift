@@ -27,6 +27,25 @@ struct KeyConfirmationTests {
         try expectUnchanged(more)
     }
 
+    /// The swap removes it, or the next who opens the store.
+    @Test(arguments: ["-shm", "-wal", "-journal"])
+    func aKeyWithTheNameOfWhatBelongsToTheStore(ending: String) throws {
+        let name = "db" + ending
+        try sandbox.fail(73, "keygen", name)
+        try sandbox.fail(73, "keyring", "create", name, "first")
+        try sandbox.fail(73, "backup", "db", name, "--key-file", "key")
+        try sandbox.fail(73, "create", name, "--key-file", "key")
+        try sandbox.fail(73, "decrypt", "db", name, "--key-file", "key", "--allow-plaintext")
+        try expectUnchanged()
+        try sandbox.makeKey("new-key")
+        try FileManager.default.moveItem(atPath: sandbox.path("new-key"), toPath: sandbox.path(name))
+        let outcome = try sandbox.sealdb("rotate", "db", "--key-file", "key", "--new-key-file", name)
+        #expect(outcome.status != 0)
+        #expect(try sandbox.contents(name).count >= 64)
+        try FileManager.default.moveItem(atPath: sandbox.path(name), toPath: sandbox.path("new-key"))
+        try expectUnchanged(["new-key"])
+    }
+
     @Test func aCommandThatPrintsAnotherKeyEachTime() throws {
         let fresh = sandbox.path("fresh-key")
         #expect(try sandbox.run(["sqlite3", "plain"], input: "CREATE TABLE t (a);").status == 0)
@@ -37,6 +56,21 @@ struct KeyConfirmationTests {
         try expectRefused(69, "create", "new", "--key-command", fresh, leaving: more)
         try expectRefused(69, "encrypt", "plain", "new", "--key-command", fresh, leaving: more)
         try expectRefused(69, "backup", "db", "new", "--key-file", "key", "--new-key-command", fresh, leaving: more)
+    }
+
+    /// Its name is in the directory; a power failure could take it away.
+    @Test func theDirectoryOfAKeyFileIsSynced() throws {
+        try FileManager.default.createDirectory(atPath: sandbox.path("keys"), withIntermediateDirectories: false)
+        try sandbox.makeKey("keys/new")
+        let strace = ["strace", "-f", "-qq", "-y", "-o", "trace", "-e", "trace=fsync,rename"]
+        let keys = ["--key-file", "key", "--new-key-file", "keys/new"]
+        #expect(try sandbox.run(strace + [Tool.sealdb, "rotate", "db"] + keys).status == 0)
+        let calls = String(decoding: try sandbox.contents("trace"), as: UTF8.self).split(separator: "\n")
+        let swap = try #require(calls.lastIndex { $0.contains("rename(") })
+        for name in ["keys", "keys/new"] {
+            let synced = calls.firstIndex { $0.contains(" fsync(") && $0.contains("/\(name)>") }
+            #expect(try #require(synced, "\(name)") < swap)
+        }
     }
 
     @Test func aCommandThatPrintsTheSameKey() throws {

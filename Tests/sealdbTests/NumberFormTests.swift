@@ -24,6 +24,32 @@ struct NumberFormTests {
     }
 
     @Test(arguments: [
+        "", "-", "+", ".", "abc", "1x", "1 2", "1e", "1e+", "0x10", "--1", "1.2.3", "inf", "nan", "007", "-007", "1.10",
+        " 5\t",
+        "+5", ".5", "5.", "0", "-0.000", "0e999", "1e3", "1E+3", "123456789012345", "0.000123456789012345",
+        "1234567890.12345000", "100000000000000000000", "9007199254740993000000e-24x",
+    ])
+    func kept(_ text: String) {
+        #expect(NumberForm.isKept(Array(text.utf8)[...], asReal: false))
+        #expect(NumberForm.isKept(Array(text.utf8)[...], asReal: true))
+    }
+
+    @Test(arguments: [
+        "1e400", "-1e400", "1e-400", "9223372036854775808", " 9223372036854775808 ", "1234567890123456789.0",
+        "0.1234567890123456", "-9223372036854775809", "12345678901234567890", "1234567890123456e1",
+    ])
+    func notKept(_ text: String) {
+        #expect(!NumberForm.isKept(Array(text.utf8)[...], asReal: false))
+        #expect(!NumberForm.isKept(Array(text.utf8)[...], asReal: true))
+    }
+
+    @Test(arguments: ["9007199254740993", "9223372036854775807", "-9223372036854775808", "+1234567890123456"])
+    func longIntegersAreKeptAsSuch(_ text: String) {
+        #expect(NumberForm.isKept(Array(text.utf8)[...], asReal: false))
+        #expect(!NumberForm.isKept(Array(text.utf8)[...], asReal: true))
+    }
+
+    @Test(arguments: [
         "", "-", "+5", "007", "-0", "1.", ".5", "1.10", "00.5", "-0.0", "0.00001", "1e3", "inf", "nan", "0x10", " 1",
         "1 ",
         "9223372036854775808", "1.2.3", "NULL", "0.1234567890123456", "--1", "1-", "١",

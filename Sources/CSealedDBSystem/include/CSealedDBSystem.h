@@ -11,6 +11,14 @@
 // Base address of the shared object that holds the address, or NULL; the object's path is copied to `path`.
 const void *sealeddb_object_of(const void *address, char *path, size_t capacity);
 
+// As open(2), with O_CLOEXEC, but never 0, 1 or 2: what is printed, by whomever, must not go into a file of a store because
+// the process was started with these closed. A descriptor, or -1 with errno set.
+int sealeddb_open(const char *path, int flags, mode_t mode);
+
+// Takes those of the descriptors 0, 1 and 2 that are closed, so that nothing else gets them; to read from 0 and to write
+// to 1 and 2 fail then. 0, or -1 with errno set.
+int sealeddb_take_standard_descriptors(void);
+
 // Fills the buffer from the kernel's random generator. 0, or -1 with errno set.
 int sealeddb_random(void *buffer, size_t count);
 

@@ -109,7 +109,9 @@ struct CopyCheck {
             defer { connection.close() }
             let copy = PageScan(connection: connection, key: key, settings: sealing.settings)
             guard let source else {
-                return try copy.damagedPages { try progress($0.completedPages) }.map { "page \($0)" }
+                return try copy.damagedPages(ofFirst: pageCount) { try progress($0.completedPages) }.map {
+                    "page \($0)"
+                }
             }
             do {
                 let comparison = PageComparison(source: source, copy: copy, pageCount: pageCount)

@@ -80,7 +80,7 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
         let isAuthenticated = sealing.key != nil && sealing.settings.parameters.usesHMAC
         if let key = sealing.key, isAuthenticated {
             let scan = PageScan(connection: connection, key: key, settings: sealing.settings)
-            damagedPages = try scan.damagedPages(progress: progress)
+            damagedPages = try scan.damagedPages(ofFirst: totals.count, progress: progress)
         }
         var problems = knownProblems
         do throws(DatabaseError) {

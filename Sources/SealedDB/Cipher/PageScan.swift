@@ -11,10 +11,15 @@ struct PageScan {
     /// The numbers of the pages that this key did not write as they are, or that cannot be read.
     ///
     /// Of the file alone: the log must be in it. Bytes after the last whole page are no page.
-    func damagedPages(progress: ((KeyRotation.Progress) throws -> Void)? = nil) throws(DatabaseError) -> [Int64] {
+    /// - Parameter count: how many pages the database has. What lies behind them may be what a transaction left that had
+    ///   committed, and was cut off before it shortened the file; some of it was perhaps never written.
+    func damagedPages(
+        ofFirst count: Int64,
+        progress: ((KeyRotation.Progress) throws -> Void)? = nil
+    ) throws(DatabaseError) -> [Int64] {
         let cipher = try pageCipher()
         let size = cipher.parameters.pageSize
-        let count = try connection.mainFileSize() / Int64(size)
+        let count = min(count, try connection.mainFileSize() / Int64(size))
         var result: [Int64] = []
         for first in stride(from: 1 as Int64, through: count, by: 64) {
             let numbers = first...min(first + 63, count)

@@ -1,3 +1,5 @@
+import Foundation
+
 /// Makes a new encrypted store from a plaintext SQLite database, which stays as it is.
 ///
 /// Schema, rows, row ids, counters, `user_version` and `application_id` are kept, row by row; a hash of them all is
@@ -31,6 +33,14 @@ public struct StoreEncryption: Sendable {
         try store.requireAbsent()
         guard let resolved = FileSystem.resolve(plaintextPath) else {
             throw .system("Cannot open \(plaintextPath)", reason: .noSuchFile)
+        }
+        guard try FileSystem.status(resolved).st_mode & S_IFMT == S_IFREG else {
+            // SQLite would wait for whoever writes to a pipe.
+            throw DatabaseError(
+                extendedCode: SQLITE_CANTOPEN,
+                reason: .notRegularFile,
+                message: "\(plaintextPath) is not a regular file. Nothing was changed."
+            )
         }
         try LogDamage.requireNone(ofStore: resolved)
         let source = try Connection(path: plaintextPath, flags: SQLITE_OPEN_READONLY)

@@ -12,7 +12,7 @@ final class StoreLock {
     ///   everyone who has it open.
     init(_ path: String) throws(DatabaseError) {
         guard try !FileSystem.isOpenInThisProcess(path) else { throw StoreLock.isInUse(path) }
-        descriptor = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC)
+        descriptor = sealeddb_open(path, O_RDWR | O_NOFOLLOW, 0)
         guard descriptor >= 0 else { throw .system("Cannot open \(path) to lock it", reason: .notPermitted) }
         guard sealeddb_lock_store(descriptor) == 0 else {
             let number = errno

@@ -53,10 +53,11 @@ extension Connection {
 
     /// What became of a transaction whose COMMIT failed, in words; `nil` if nothing of it is kept.
     ///
-    /// That is so but for two cases: a directory is synced after the journal is gone, which is the moment
-    /// of the commit; and in WAL mode each file is committed by itself. <https://www.sqlite.org/lang_attach.html>
+    /// That is so but for three cases: a directory is synced after the journal is gone, which is the moment of the commit;
+    /// a journal that is cut off or overwritten instead is synced after that; and in WAL mode each file is committed by
+    /// itself. <https://www.sqlite.org/atomiccommit.html> <https://www.sqlite.org/lang_attach.html>
     func stateAfterFailedCommit(_ code: Int32) -> String? {
-        if code == Connection.directoryNotSynced { return Connection.isStored }
+        if let state = stateAfterMoment(code) { return state }
         // Then nothing was written yet.
         guard ![Connection.refusedByHook, SQLITE_READONLY_DBMOVED].contains(code), lastCode != Connection.refusedByHook
         else { return nil }
@@ -68,6 +69,20 @@ extension Connection {
                 """
         }
         return nil
+    }
+
+    /// What may have failed after the moment of the commit; `nil` if it was before.
+    private func stateAfterMoment(_ code: Int32) -> String? {
+        if code == Connection.directoryNotSynced { return Connection.isStored }
+        guard code & 0xff == SQLITE_IOERR else { return nil }
+        // The journal is synced before that moment, too: the code does not tell which it was. If the mode cannot be asked, it
+        // may be one of the two.
+        let mode = try? text("PRAGMA main.journal_mode")
+        guard mode.map({ ["truncate", "persist"].contains($0) }) ?? true else { return nil }
+        return """
+            The transaction may be stored: the journal, whose end is the moment of the commit, could not be written or \
+            synced. Look before you repeat it
+            """
     }
 
     /// `SQLITE_IOERR_DIR_FSYNC`. <https://www.sqlite.org/rescode.html#ioerr_dir_fsync>
@@ -90,8 +105,7 @@ extension Connection {
             ? error(sql: sql, of: statement) : DatabaseError(extendedCode: code, message: text, sql: sql)
         guard isAutocommit else { return error }
         return error.adding(
-            context: code == Connection.directoryNotSynced
-                ? Connection.isStored : "What the statement wrote could not be committed, and was rolled back"
+            context: stateAfterMoment(code) ?? "What the statement wrote could not be committed, and was rolled back"
         )
     }
 

@@ -1,3 +1,4 @@
+internal import CSealedDBSystem
 import Foundation
 
 /// Reads a regular file, whatever stands in its place: a pipe does not make it wait, and a link is not followed.
@@ -12,7 +13,7 @@ final class FileReader {
     /// - Throws: ``DatabaseError/Reason/notRegularFile``, or that it cannot be opened.
     init?(_ path: String) throws(DatabaseError) {
         self.path = path
-        descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+        descriptor = sealeddb_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0)
         guard descriptor >= 0 else {
             let number = errno
             if number == ENOENT || number == ENOTDIR { return nil }

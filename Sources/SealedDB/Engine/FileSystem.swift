@@ -21,7 +21,7 @@ enum FileSystem {
 
     /// A failed fsync is never repeated: the kernel may have dropped the pages.
     static func synchronize(_ path: String, flags: Int32 = O_RDONLY) throws(DatabaseError) {
-        let descriptor = open(path, flags | O_CLOEXEC)
+        let descriptor = sealeddb_open(path, flags, 0)
         guard descriptor >= 0 else { throw .system("Cannot open \(path) to sync it", reason: .ioError) }
         // Nothing is written by it.
         defer { close(descriptor) }
@@ -46,7 +46,7 @@ enum FileSystem {
 
     /// As above, open to be read and written.
     static func openExclusively(_ path: String) throws(DatabaseError) -> Int32 {
-        let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        let descriptor = sealeddb_open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else {
             let number = errno
             throw .system(
@@ -60,7 +60,7 @@ enum FileSystem {
 
     /// Gives `copy` the owner, mode and extended attributes of `original`.
     static func copyAttributes(from original: String, to copy: String) throws(DatabaseError) {
-        let descriptor = open(copy, O_RDWR | O_NOFOLLOW | O_CLOEXEC)
+        let descriptor = sealeddb_open(copy, O_RDWR | O_NOFOLLOW, 0)
         guard descriptor >= 0 else { throw .system("Cannot open \(copy)", reason: .ioError) }
         // Attributes do not wait to be written, and are synced with the copy.
         defer { close(descriptor) }
@@ -169,7 +169,7 @@ enum FileSystem {
     ///
     /// Such files have no size, and Foundation takes the first read for all there is, which of `/proc/locks` is one page.
     static func kernelText(_ path: String) -> String? {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        let descriptor = sealeddb_open(path, O_RDONLY, 0)
         guard descriptor >= 0 else { return nil }
         // Nothing is written by it.
         defer { close(descriptor) }

@@ -1,3 +1,4 @@
+internal import CSealedDBSystem
 import Foundation
 internal import SQLiteEngine
 
@@ -58,7 +59,7 @@ enum JournalName {
     private static func makeIndex(_ name: String, ofStore store: String) -> Bool {
         var status = stat()
         guard stat(store, &status) == 0 else { return false }
-        let descriptor = open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, status.st_mode & 0o777)
+        let descriptor = sealeddb_open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, status.st_mode & 0o777)
         if descriptor >= 0 {
             // As SQLite does, so that the store's owner can use it. If it fails, so does SQLite's own.
             if geteuid() == 0 { _ = fchown(descriptor, status.st_uid, status.st_gid) }

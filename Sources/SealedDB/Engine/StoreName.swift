@@ -5,9 +5,32 @@ import Foundation
 ///
 /// SQLite keeps the log and the journal beside the name by which a file was opened. Who opens it by another name does not find
 /// them, and makes their own. <https://www.sqlite.org/howtocorrupt.html#_multiple_links_to_the_same_file>
-enum StoreName {
-    /// Refuses to write to a file that others may have open by another name. One that is not there has none.
+package enum StoreName {
+    /// How the names of what SQLite and this library put beside a store end: <https://www.sqlite.org/tempfiles.html>
+    package static let siblingEndings = ["-journal", "-wal", "-shm", "-sealdb-lock"]
+
+    /// Refuses the name of something that belongs to another store: whoever uses that store removes or overwrites the file.
+    package static func requireOwn(_ path: String) throws(DatabaseError) {
+        for path in Set([path, FileSystem.resolve(path) ?? path]) {
+            let ending =
+                JournalName.isOfSuperJournal(path)
+                ? String(path.suffix(12)) : siblingEndings.first(where: path.hasSuffix)
+            guard let ending, FileSystem.mayExist(String(path.dropLast(ending.count))) else { continue }
+            throw DatabaseError(
+                extendedCode: SQLITE_CANTOPEN,
+                reason: .cannotCreate,
+                message: """
+                    \(path) is the name that SQLite gives a file which belongs to \(path.dropLast(ending.count)): whoever uses \
+                    that as a store removes or overwrites it. Nothing was changed. Choose another name.
+                    """
+            )
+        }
+    }
+
+    /// Refuses to write to a file that others may have open by another name, or take for a part of their store. One that is
+    /// not there has no other name.
     static func requireOnly(_ path: String) throws(DatabaseError) {
+        try requireOwn(path)
         guard let file = FileSystem.resolve(path) else { return }
         guard sealeddb_is_mounted(file) == 0 else {
             throw DatabaseError(

@@ -113,7 +113,7 @@ final class Supervision {
         isWriting = writes || (isNested && isWriting)
         try check(statement.connection, writes: writes)
         if let timeLimit, !isNested {
-            statement.deadline = DispatchTime.now().uptimeNanoseconds + UInt64(max(0, min(timeLimit, 1e9)) * 1e9)
+            statement.deadline = DispatchTime.now().uptimeNanoseconds + UInt64(nanosecondsOf: timeLimit)
         }
     }
 

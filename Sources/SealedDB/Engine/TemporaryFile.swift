@@ -7,12 +7,11 @@ import Foundation
 package enum TemporaryFile {
     private static let randomDigits = 10
     private static let checkDigits = 6
-    /// What SQLite and this library put beside a database.
-    private static let siblings = ["-journal", "-wal", "-shm", "-sealdb-lock"]
-
     /// A path for a new one; nothing is created.
+    /// - Throws: if the target has the name of what belongs to another store.
     /// - Parameter mark: what is to be known of it when this process has been killed: lower-case letters, or nothing.
     package static func path(beside target: String, mark: String = "") throws(DatabaseError) -> String {
+        try StoreName.requireOwn(target)
         let random = try FileSystem.randomName().prefix(randomDigits)
         let start = beginning(target) + (mark.isEmpty ? "" : mark + "-") + random
         return "\(FileSystem.directory(of: target))/\(start)\(checksum(start.utf8))"
@@ -58,7 +57,7 @@ package enum TemporaryFile {
 
     /// Byte by byte: to Swift's strings names in different Unicode forms are the same.
     private static func isName(_ name: String, beside target: String) -> Bool {
-        let sibling = siblings.first { name.hasSuffix($0) } ?? ""
+        let sibling = StoreName.siblingEndings.first { name.hasSuffix($0) } ?? ""
         let whole = name.dropLast(sibling.count).utf8
         let beginning = beginning(target).utf8
         guard whole.starts(with: beginning) else { return false }

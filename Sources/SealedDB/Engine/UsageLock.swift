@@ -151,12 +151,12 @@ final class UsageLock {
 
     /// Opens the lock file, or makes it with the owner and mode of the store.
     private static func open(_ path: String, _ store: String, _ mode: Mode) throws(Unavailable) -> Int32 {
-        let flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+        let flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
         while true {
-            var descriptor = Glibc.open(path, O_RDWR | flags)
+            var descriptor = sealeddb_open(path, O_RDWR | flags, 0)
             // A shared lock needs no more than the right to read.
             if descriptor < 0, mode == .shared, [EACCES, EROFS].contains(errno) {
-                descriptor = Glibc.open(path, O_RDONLY | flags)
+                descriptor = sealeddb_open(path, O_RDONLY | flags, 0)
             }
             if descriptor >= 0 {
                 do throws(Unavailable) {
@@ -173,7 +173,7 @@ final class UsageLock {
             guard stat(store, &status) == 0 else { throw .failed(errno) }
             // The owner must be able to lock it exclusively, whatever may be done to the store.
             let permissions = status.st_mode & 0o666 | 0o600
-            descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | flags, permissions)
+            descriptor = sealeddb_open(path, O_RDWR | O_CREAT | O_EXCL | flags, permissions)
             if descriptor >= 0 {
                 // As SQLite does with its log. The umask may have taken something away.
                 fchmod(descriptor, permissions)
@@ -234,8 +234,7 @@ struct Patience {
     private var pause: UInt64 = 1_000_000
 
     init(seconds: Double) {
-        let nanoseconds = UInt64(min(max(seconds, 0), 1e9) * 1e9)
-        deadline = DispatchTime.now().uptimeNanoseconds + nanoseconds
+        deadline = DispatchTime.now().uptimeNanoseconds + UInt64(nanosecondsOf: seconds)
     }
 
     /// False when the time is over.
@@ -247,5 +246,12 @@ struct Patience {
         _ = nanosleep(&duration, nil)
         pause = min(pause * 2, 100_000_000)
         return true
+    }
+}
+
+extension UInt64 {
+    /// A limit of time that a caller has set: at most some thirty years, and no time for what is negative or no number.
+    init(nanosecondsOf seconds: Double) {
+        self = seconds > 0 ? UInt64(Swift.min(seconds, 1e9) * 1e9) : 0
     }
 }

@@ -33,8 +33,10 @@ enum SecretFile {
         guard !path.utf8.contains(0) else {
             throw .malformedKey("The path of the \(what) holds a NUL byte, at which the system would cut it off.")
         }
+        // Whoever uses that store might remove it, be it by opening the store with this very key.
+        try StoreName.requireOwn(path)
         // O_NONBLOCK: a pipe in place of the file must not make the program wait.
-        let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
+        let descriptor = sealeddb_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0)
         guard descriptor >= 0 else {
             let number = errno
             // A socket cannot be opened at all.
@@ -119,7 +121,7 @@ enum SecretFile {
 
     private static func synchronizeName(of descriptor: Int32, _ path: String) throws(DatabaseError) {
         let name = FileSystem.directory(of: path)
-        let directory = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let directory = sealeddb_open(name, O_RDONLY | O_DIRECTORY, 0)
         guard directory < 0 else {
             // Nothing is written by it.
             defer { close(directory) }

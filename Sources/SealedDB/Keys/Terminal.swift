@@ -7,7 +7,7 @@ enum Terminal {
     private static let turn = NSLock()
 
     static func passphrase(prompt: String, confirm: Bool) throws(DatabaseError) -> Key {
-        let terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)
+        let terminal = sealeddb_open("/dev/tty", O_RDWR | O_NOCTTY, 0)
         guard terminal >= 0 else {
             throw .system("There is no terminal to ask for the passphrase", reason: .noSuchFile)
         }

@@ -75,8 +75,8 @@ final class BatchJournal: Sendable {
         // Of one that was killed. If another run is at it, only one of the two can put its file in place.
         TemporaryFile.removeLeftovers(of: path)
         let temporary = try TemporaryFile.path(beside: path)
-        let flags = O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
-        let descriptor = open(temporary, flags, 0o600)
+        let flags = O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW
+        let descriptor = sealeddb_open(temporary, flags, 0o600)
         guard descriptor >= 0 else {
             throw Failure(.cannotCreate, "Cannot create the journal \(path): \(String(cString: strerror(errno))).")
         }
@@ -183,7 +183,7 @@ final class BatchJournal: Sendable {
 
     private static func synchronizeDirectory(of path: String) throws(Failure) {
         let directory = URL(fileURLWithPath: path).deletingLastPathComponent().path
-        let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let descriptor = sealeddb_open(directory, O_RDONLY | O_DIRECTORY, 0)
         // Nothing is written by it.
         defer { if descriptor >= 0 { close(descriptor) } }
         guard descriptor >= 0, fsync(descriptor) == 0 else {

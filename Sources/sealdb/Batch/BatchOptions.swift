@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import SealedDB
 
 /// How many stores are worked on.
 struct BatchOptions: ParsableArguments {
@@ -61,7 +62,7 @@ struct RotationOptions: ParsableArguments {
             guard !keepOldSuffix.isEmpty, !keepOldSuffix.contains("/") else {
                 throw ValidationError("--keep-old= takes the ending of a file name.")
             }
-            guard !["-wal", "-shm", "-journal", "-sealdb-lock"].contains(keepOldSuffix) else {
+            guard !StoreName.siblingEndings.contains(keepOldSuffix) else {
                 throw ValidationError("\(keepOldSuffix) is the ending of a file that belongs to the store.")
             }
         }

@@ -9,8 +9,7 @@ enum JournalFile {
 
     /// - Returns: `nil` if there is none.
     static func open(_ path: String, _ access: Int32) throws(Failure) -> Int32? {
-        let flags = access | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK
-        let descriptor = Foundation.open(path, flags)
+        let descriptor = sealeddb_open(path, access | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0)
         guard descriptor >= 0 else {
             let number = errno
             if number == ENOENT { return nil }
@@ -73,7 +72,7 @@ enum JournalFile {
 
     /// What a journal says, for whoever only looks.
     static func state(_ path: String) throws(Failure) -> JournalState? {
-        guard let descriptor = try open(path, O_RDONLY) else {
+        guard let descriptor = try Self.open(path, O_RDONLY) else {
             throw Failure(.noInput, "Cannot read \(path): \(String(cString: strerror(ENOENT))).")
         }
         // Nothing is written by it.
@@ -83,7 +82,7 @@ enum JournalFile {
 
     /// Whether a run has the journal open.
     static func isInUse(_ path: String) throws(Failure) -> Bool {
-        guard let descriptor = try open(path, O_RDONLY) else { return false }
+        guard let descriptor = try Self.open(path, O_RDONLY) else { return false }
         // Nothing is written by it.
         defer { close(descriptor) }
         var type = Int32(F_RDLCK)

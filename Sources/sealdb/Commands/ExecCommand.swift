@@ -55,24 +55,36 @@ struct ExecCommand: ParsableCommand {
             guard !database.isInTransaction else {
                 // If it fails, closing does it.
                 _ = database.rollback()
-                throw Failure(.data, "The SQL leaves a transaction open. It was rolled back.")
+                throw Failure(
+                    .data,
+                    "The SQL leaves a transaction open. That was rolled back; what stands before it is stored."
+                )
             }
         } else {
-            count = try database.inTransaction { try execute(script, on: database) }
+            count = try database.inTransaction {
+                let count = try execute(script, on: database)
+                // Until now a signal ends the process, and nothing is stored. From now on it is, and the exit code says so.
+                SignalWatch.start()
+                return count
+            }
         }
         let output = StandardOutput()
         try output.write("\(count)\n")
         try output.flush()
     }
 
-    /// - Returns: the number of changed rows. Not SQLite's total, which would count those behind a virtual table.
+    /// - Returns: the number of changed rows. Not SQLite's total, which would count those behind a virtual table, and those of
+    ///   transactions that the script rolls back.
     private func execute(_ script: SQLScript, on database: Database) throws -> Int {
         var count = 0
+        var countBefore = 0
         for statement in script.statements {
+            if !database.isInTransaction { countBefore = count }
             let rows = try BoundStatement.start(statement.text, parameters: parameters, on: database)
             defer { rows.close() }
             while try rows.nextWithError() {}
             if statement.countsChanges && !rows.isReadOnlyStatement { count += Int(database.changes) }
+            if statement.verb == "ROLLBACK", !database.isInTransaction { count = countBefore }
         }
         return count
     }

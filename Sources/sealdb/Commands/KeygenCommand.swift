@@ -21,6 +21,7 @@ struct KeygenCommand: ParsableCommand {
     }
 
     func run() throws {
+        SignalWatch.start()
         try KeyFile.create(atPath: file)
         let output = StandardOutput()
         try output.write("\(TerminalText.escaped(file)): new key, mode 0600\n")

@@ -98,6 +98,7 @@ struct KeyringCommand: ParsableCommand {
                 case .key(let key): try KeyRing(activeID: id, key: key)
                 case .source(let source): try KeyRing(activeID: id, source: source)
                 }
+            SignalWatch.start()
             try ring.write(toNewFile: file)
             try say("\(TerminalText.escaped(file)): new key ring, mode 0600")
         }
@@ -127,6 +128,7 @@ struct KeyringCommand: ParsableCommand {
 
         func run() throws {
             let content = try entryOptions.content()
+            SignalWatch.start()
             try KeyRing.update(file: file) { ring throws(DatabaseError) in
                 switch content {
                 case .key(let key): try ring.add(key, id: id)
@@ -151,6 +153,7 @@ struct KeyringCommand: ParsableCommand {
         var id: String
 
         func run() throws {
+            SignalWatch.start()
             try KeyRing.update(file: file) { ring throws(DatabaseError) in try ring.activate(id) }
             try say("\(TerminalText.escaped(file)): \(id) active")
         }
@@ -174,6 +177,7 @@ struct KeyringCommand: ParsableCommand {
         var id: String
 
         func run() throws {
+            SignalWatch.start()
             try KeyRing.update(file: file) { ring throws(DatabaseError) in try ring.remove(id) }
             try say("\(TerminalText.escaped(file)): \(id) removed")
         }

@@ -1,7 +1,8 @@
-/// The declared types that an import gives to columns.
+/// The declared types that an import gives to columns, and one more that it finds.
 enum ColumnType: String {
     case integer = "INTEGER"
     case real = "REAL"
+    case numeric = "NUMERIC"
     case text = "TEXT"
 }
 

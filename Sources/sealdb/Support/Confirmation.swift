@@ -1,9 +1,10 @@
+import CSealedDBSystem
 import Foundation
 
 enum Confirmation {
     /// Asks on the terminal, whatever standard input is; false without one, and for anything but "yes".
     static func ask(_ question: String) throws -> Bool {
-        let terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)
+        let terminal = sealeddb_open("/dev/tty", O_RDWR | O_NOCTTY, 0)
         guard terminal >= 0 else { return false }
         // A terminal keeps nothing back.
         defer { close(terminal) }

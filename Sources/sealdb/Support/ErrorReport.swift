@@ -13,6 +13,8 @@ enum ErrorReport {
 
     static func statusAndMessage(of error: any Error) -> (status: Int32, message: String) {
         switch error {
+        case let failure as Failure where failure.status == .interrupted:
+            (SignalWatch.exitStatus ?? ExitStatus.interrupted.rawValue, failure.message)
         case let failure as Failure: (failure.status.rawValue, failure.message)
         case let error as DatabaseError: (status(of: error), error.message)
         default: (ExitStatus.software.rawValue, "\(error)")

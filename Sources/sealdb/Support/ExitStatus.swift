@@ -12,6 +12,8 @@ enum ExitStatus: Int32 {
     case busy = 75
     case wrongKey = 77
     case configuration = 78
+    /// By a signal, whose number is in the code: 129, 130 or 143.
+    case interrupted = 130
 }
 
 /// An error of this tool, with the sentence for people and the code for scripts.

@@ -40,15 +40,21 @@ struct Importer {
         if header.isEmpty {
             guesses = names.map { _ in ColumnGuess() }
         } else if names != header {
-            throw Failure(.inputOutput, "\(input.name) changed while it was read. Nothing was imported.")
+            throw changed
         }
         return try database.inTransaction {
             let columns =
                 try exists(in: database)
                 ? try existingColumns(names, in: database)
                 : try createTable(zip(names, guesses).map { Column(name: $0, type: $1.type) }, in: database)
-            return try insert(&reader, columns: columns, into: database)
+            let count = try insert(&reader, columns: columns, into: database)
+            guard try input.isUnchanged() else { throw changed }
+            return count
         }
+    }
+
+    private var changed: Failure {
+        Failure(.inputOutput, "\(input.name) changed while it was read. Nothing was imported.")
     }
 
     // MARK: Reading
@@ -205,6 +211,15 @@ struct Importer {
         if record.isNull(at: index) { return NSNull() }
         let text = try record.text(at: index)
         if type == .text { return text }
+        guard NumberForm.isKept(record.bytes(at: index), asReal: type == .real) else {
+            throw DelimitedError(
+                line: record.line,
+                reason: """
+                    the table \(table) declares column \(index + 1) as \(type.rawValue), in which SQLite cannot store this \
+                    number as it is; only a TEXT column could
+                    """
+            )
+        }
         return text.isEmpty ? NSNull() : NumberForm(record.bytes(at: index)).bindable(text: text)
     }
 }
@@ -218,8 +233,10 @@ extension ColumnType {
                 .integer
             } else if type.isEmpty || ["CHAR", "CLOB", "TEXT", "BLOB"].contains(where: { type.contains($0) }) {
                 .text
-            } else {
+            } else if ["REAL", "FLOA", "DOUB"].contains(where: { type.contains($0) }) {
                 .real
+            } else {
+                .numeric
             }
     }
 }

@@ -1,3 +1,4 @@
+import CSealedDBSystem
 import Foundation
 
 /// A file or standard input, read once from the start to the end, or again if it is a regular file.
@@ -11,12 +12,13 @@ final class InputFile {
     /// Whoever started the program has opened it.
     let isStandardInput: Bool
     private let descriptor: Int32
+    private let lastChange: timespec
 
     /// - Parameter path: "-" for standard input.
     convenience init(path: String) throws(Failure) {
         let isInput = path == "-"
         try self.init(
-            opened: isInput ? dup(STDIN_FILENO) : Foundation.open(path, O_RDONLY | O_CLOEXEC),
+            opened: isInput ? dup(STDIN_FILENO) : sealeddb_open(path, O_RDONLY, 0),
             name: isInput ? "standard input" : path,
             isInput: isInput
         )
@@ -44,6 +46,7 @@ final class InputFile {
         // Of standard input somebody may have read a part.
         isRegular = status.st_mode & S_IFMT == S_IFREG && !isInput
         size = isRegular ? Int64(status.st_size) : 0
+        lastChange = status.st_mtim
     }
 
     deinit {
@@ -55,6 +58,7 @@ final class InputFile {
     /// - Returns: the number of bytes, 0 at the end.
     func read(into buffer: inout [UInt8]) throws(Failure) -> Int {
         while true {
+            try waitForInput()
             let count = buffer.withUnsafeMutableBytes { Foundation.read(descriptor, $0.baseAddress, $0.count) }
             if count >= 0 {
                 position += Int64(count)
@@ -64,6 +68,26 @@ final class InputFile {
                 throw Failure(.inputOutput, "Cannot read \(name): \(String(cString: strerror(errno))).")
             }
         }
+    }
+
+    /// A read goes on after a signal that is only noted.
+    private func waitForInput() throws(Failure) {
+        guard !isRegular else { return }
+        var state = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        // It may have come right before the wait. A wait that fails is told by the read.
+        while poll(&state, 1, 1000) == 0 || SignalWatch.wasInterrupted {
+            if SignalWatch.wasInterrupted {
+                throw Failure(.interrupted, "Interrupted while \(name) was read. Nothing was changed.")
+            }
+        }
+    }
+
+    /// Whether a regular file is what it was when it was opened. Of others nothing can be asked.
+    func isUnchanged() throws(Failure) -> Bool {
+        guard isRegular else { return true }
+        let status = try status()
+        return Int64(status.st_size) == size && status.st_mtim.tv_sec == lastChange.tv_sec
+            && status.st_mtim.tv_nsec == lastChange.tv_nsec
     }
 
     func rewind() throws(Failure) {

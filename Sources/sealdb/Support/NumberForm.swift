@@ -35,6 +35,44 @@ enum NumberForm {
         if let value = Double(String(decoding: bytes, as: UTF8.self)) { self = .real(value) }
     }
 
+    /// Whether a column that is declared as numbers keeps the value: as the same number, or as text if it is none.
+    ///
+    /// SQLite makes a number of each text that spells one, such as 007, 1.10 and 1e400, even if that changes it.
+    /// https://www.sqlite.org/datatype3.html#type_affinity
+    static func isKept(_ bytes: ArraySlice<UInt8>, asReal: Bool) -> Bool {
+        let isBlank = { (byte: UInt8) in byte == UInt8(ascii: " ") || (9...13).contains(byte) }
+        let start = bytes.drop(while: isBlank)
+        let spelled = start.prefix(start.lastIndex { !isBlank($0) }.map { $0 - start.startIndex + 1 } ?? 0)
+        let isSigned = spelled.first == UInt8(ascii: "-") || spelled.first == UInt8(ascii: "+")
+        let unsigned = isSigned ? spelled.dropFirst() : spelled
+        let whole = unsigned.prefix { $0.isDigit }
+        var rest = unsigned.dropFirst(whole.count)
+        var digits = Array(whole)
+        let isWhole = rest.isEmpty
+        if rest.first == UInt8(ascii: ".") {
+            let fraction = rest.dropFirst().prefix { $0.isDigit }
+            digits += fraction
+            rest = rest.dropFirst(fraction.count + 1)
+        }
+        guard !digits.isEmpty else { return true }
+        if rest.first.map({ $0 | 0x20 }) == UInt8(ascii: "e") {
+            rest = rest.dropFirst()
+            if rest.first == UInt8(ascii: "-") || rest.first == UInt8(ascii: "+") { rest = rest.dropFirst() }
+            let exponent = rest.prefix { $0.isDigit }
+            guard !exponent.isEmpty else { return true }
+            rest = rest.dropFirst(exponent.count)
+        }
+        guard rest.isEmpty else { return true }
+        let isZero = { (digit: UInt8) in digit == UInt8(ascii: "0") }
+        let significant = digits.drop(while: isZero)
+        guard let last = significant.lastIndex(where: { !isZero($0) }) else { return true }
+        let text = String(decoding: spelled, as: UTF8.self)
+        if isWhole, !asReal, Int64(text) != nil { return true }
+        // What every double keeps, unless it is too large or too small for one.
+        guard let value = Double(text), value.isFinite, value != 0 else { return false }
+        return last - significant.startIndex < 15
+    }
+
     /// As a value to bind; `text` is what the bytes spell.
     func bindable(text: String) -> Any {
         switch self {

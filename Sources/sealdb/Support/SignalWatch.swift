@@ -1,7 +1,8 @@
 import Foundation
 import Synchronization
 
-/// Notes SIGINT, SIGTERM and SIGHUP, so that long work stops at a safe point and cleans up. A second one ends at once.
+/// Notes SIGINT, SIGTERM and SIGHUP, so that long work stops at a safe point and cleans up, and short work ends with the exit
+/// code of what it has done. A second one ends at once.
 enum SignalWatch {
     private static let received = Atomic<Int32>(0)
 

@@ -81,7 +81,7 @@ enum Store {
         // Of one that was killed.
         TemporaryFile.removeLeftovers(of: store)
         let path = try TemporaryFile.path(beside: store)
-        let descriptor = Foundation.open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        let descriptor = sealeddb_open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { throw failure("Cannot create \(store)") }
         // Nothing is written yet.
         close(descriptor)
@@ -97,6 +97,7 @@ enum Store {
                 throw Failure(.software, "The new file is not encrypted. It was removed.")
             }
             try key.confirm()
+            SignalWatch.start()
             // So that a file made meanwhile by somebody else is never taken for ours.
             guard sealeddb_rename_exclusively(path, store) == 0 else { throw failure("Cannot create \(store)") }
         } catch {
@@ -104,7 +105,7 @@ enum Store {
             for suffix in ["", "-journal", "-wal", "-shm"] { unlink(path + suffix) }
             throw error
         }
-        let parent = Foundation.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let parent = sealeddb_open(directory, O_RDONLY | O_DIRECTORY, 0)
         // Nothing is written by it.
         defer { if parent >= 0 { close(parent) } }
         guard parent >= 0, fsync(parent) == 0 else {

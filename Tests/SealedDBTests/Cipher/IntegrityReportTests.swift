@@ -116,6 +116,21 @@ struct IntegrityReportTests {
         #expect(PageScan.lockPage(pageSize: 65536) == 16385)
     }
 
+    /// A transaction that was cut off after its commit leaves them, before the file is shortened: some were never written.
+    @Test(arguments: [Data(count: 8192), Data(repeating: 1, count: 4096)])
+    func pagesBehindTheEnd(left: Data) throws {
+        let database = try Database.testing(directory.file("db"))
+        try database.fill(rows: 50)
+        database.close()
+        let file = directory.file("db")
+        try (directory.bytes("db") + left).write(to: URL(fileURLWithPath: file))
+        let report = try verify(deep: true)
+        #expect(report.isSound, "\(report)")
+        _ = try StoreRestore(backupPath: file, key: .testing(1), to: directory.file("restored")).run()
+        let restored = try Database.testing(directory.file("restored"))
+        #expect(try restored.integers("SELECT count(*) FROM t") == [50])
+    }
+
     @Test func bytesAfterTheLastPage() throws {
         let database = try Database.testing(directory.file("db"))
         try database.fill(rows: 100)

@@ -59,6 +59,37 @@ struct SecondNameTests {
         #expect(try Database.testing(directory.file("link")).integers("SELECT count(*) FROM t") == [5])
     }
 
+    // MARK: Names of what belongs to another store
+
+    /// Whoever uses that store would remove or overwrite the file.
+    @Test(arguments: ["-journal", "-wal", "-shm", "-sealdb-lock", "-mj0A1B2C9D3"])
+    func namesOfSiblings(ending: String) throws {
+        let store = try Database.testing(directory.file("db"), journalMode: .delete)
+        try store.fill(rows: 5)
+        let name = directory.file("db" + ending)
+        unlink(name)
+        func expectRefusal(_ body: () throws -> Void, sourceLocation: SourceLocation = #_sourceLocation) {
+            let error = #expect(throws: DatabaseError.self, sourceLocation: sourceLocation, performing: body)
+            #expect(error?.reason == .cannotCreate, "\(String(describing: error))", sourceLocation: sourceLocation)
+            #expect(error?.message.contains("belongs to") == true, sourceLocation: sourceLocation)
+            #expect(!FileManager.default.fileExists(atPath: name), sourceLocation: sourceLocation)
+        }
+        expectRefusal { _ = try Database.testing(name) }
+        expectRefusal {
+            try Database.testing(nil).attach(name, as: "other", key: isEncrypting ? .testing(1) : nil)
+        }
+        #expect(!store.executeStatements("ATTACH '\(name)' AS other"))
+        expectRefusal { try Database.testing(nil).save(toFile: name) }
+        guard isEncrypting else { return }
+        expectRefusal {
+            _ = try StoreBackup(path: directory.file("db"), key: .testing(1), to: name).run()
+        }
+        // A file with such a name is anybody's as long as there is no such store.
+        #expect(store.close())
+        try FileManager.default.moveItem(atPath: directory.file("db"), toPath: directory.file("moved"))
+        try Database.testing(name).fill(rows: 1)
+    }
+
     // MARK: Names that are lost while the store is open
 
     enum Loss: CaseIterable {

@@ -170,6 +170,15 @@ struct AttachingTests {
         let connection = try #require(database.connection)
         #expect(connection.stateAfterFailedCommit(SQLITE_FULL) == nil)
         #expect(connection.stateAfterFailedCommit(1290)?.contains("The transaction is stored") == true)
+        // SQLITE_IOERR_FSYNC
+        for (mode, isInDoubt) in [("delete", false), ("truncate", true), ("persist", true), ("wal", false)] {
+            #expect(try database.scalar(String.self, SQL(raw: "PRAGMA journal_mode = \(mode)")) == mode)
+            let state = connection.stateAfterFailedCommit(1034)
+            #expect(
+                state?.contains("may be stored: the journal") ?? false == isInDoubt,
+                "\(mode): \(state ?? "nothing")"
+            )
+        }
         try Database.testing(directory.file("other")).close()
         try database.attach(directory.file("other"), as: "o", key: isEncrypting ? .testing(1) : nil)
         #expect(connection.stateAfterFailedCommit(SQLITE_FULL)?.contains("one of them may be stored") == true)

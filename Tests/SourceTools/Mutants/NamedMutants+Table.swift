@@ -366,6 +366,69 @@ extension NamedMutant {
             "false"
         ),
         .init(
+            "a file may have the name of what belongs to another store",
+            "SealedDB/Engine/TemporaryFile.swift",
+            .statement,
+            "try StoreName.requireOwn(target)",
+            ""
+        ),
+        .init(
+            "a key may have the name of what belongs to a store",
+            "SealedDB/Keys/SecretFile.swift",
+            .statement,
+            "try StoreName.requireOwn(path)",
+            ""
+        ),
+        .init(
+            "closed standard streams are left closed",
+            "sealdb/SealdbCommand.swift",
+            .expression,
+            "sealeddb_take_standard_descriptors() == 0",
+            "true"
+        ),
+        .init(
+            "a signal hides that a script was committed",
+            "sealdb/Commands/ExecCommand.swift",
+            .statement,
+            "SignalWatch.start()",
+            ""
+        ),
+        .init(
+            "numbers are imported as others",
+            "sealdb/Support/Importer.swift",
+            .expression,
+            "NumberForm.isKept(record.bytes(at: index), asReal: type == .real)",
+            "true"
+        ),
+        .init(
+            "a file that changes is imported",
+            "sealdb/Support/Importer.swift",
+            .expression,
+            "try input.isUnchanged()",
+            "true"
+        ),
+        .init(
+            "a commit whose end is unknown is told as undone",
+            "SealedDB/Engine/Connection+Errors.swift",
+            .expression,
+            "[\"truncate\", \"persist\"].contains($0)",
+            "false"
+        ),
+        .init(
+            "pages behind the end of the database count",
+            "SealedDB/Cipher/IntegrityReport.swift",
+            .expression,
+            "scan.damagedPages(ofFirst: totals.count, progress: progress)",
+            "scan.damagedPages(ofFirst: .max, progress: progress)"
+        ),
+        .init(
+            "a cancellation hides every error",
+            "SealedDB/Concurrency/Call.swift",
+            .expression,
+            "stop.isSet && isCutShort",
+            "stop.isSet"
+        ),
+        .init(
             "a cancelled rotation hides every error",
             "SealedDB/Concurrency/DatabaseAccess+Rotation.swift",
             .expression,

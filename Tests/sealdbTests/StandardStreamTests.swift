@@ -1,0 +1,127 @@
+import Foundation
+import SealedDB
+import Testing
+
+/// Commands whose output is read late, or that have none.
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
+struct StandardStreamTests {
+    private let sandbox: Sandbox
+
+    init() throws {
+        sandbox = try Sandbox()
+        try sandbox.makeStore()
+    }
+
+    private func shell(_ script: String) throws -> Outcome {
+        try sandbox.run(["sh", "-c", script.replacingOccurrences(of: "sealdb", with: "'\(Tool.sealdb)'")])
+    }
+
+    // MARK: Closed
+
+    /// As by a daemon that has closed them: what is printed must not go into the file that is opened next.
+    @Test(arguments: [">&-", "2>&-", "<&-", ">&- 2>&-", "<&- >&- 2>&-"])
+    func closed(_ redirection: String) throws {
+        // The lock file is there as long as somebody uses the store.
+        var configuration = Configuration(keySource: .keyFile(sandbox.path("key")))
+        configuration.createsFile = false
+        let user = try DatabaseQueue(path: sandbox.path("db"), configuration: configuration)
+        let select = "sealdb query db 'SELECT bio FROM people' --key-file key --format csv"
+        let isToFail = redirection.split(separator: " ").contains(">&-")
+        for (command, status) in [
+            (select, isToFail ? 74 : 0),
+            ("sealdb query db 'SELECT nothing' --key-file key", 65),
+            ("sealdb exec db 'UPDATE people SET name = name' --key-file key", isToFail ? 74 : 0),
+            ("sealdb import db t - --key-file key", redirection.contains("<&-") ? 74 : 65),
+        ] as [(String, Int32)] {
+            #expect(try shell("\(command) \(redirection)").status == status, "\(command) \(redirection)")
+            #expect(try sandbox.contents("db-sealdb-lock").isEmpty)
+        }
+        user.close()
+        try sandbox.makeKey("new-key")
+        let rotation = "sealdb rotate db --key-file key --new-key-command '/bin/cat new-key' --journal journal"
+        #expect(try shell("\(rotation) \(redirection)").status == (isToFail ? 74 : 0), "\(redirection)")
+        for line in try sandbox.contents("journal").split(separator: UInt8(ascii: "\n")) {
+            _ = try JSONSerialization.jsonObject(with: line)
+        }
+    }
+
+    /// In a program of somebody else, too.
+    @Test func aServiceWithClosedStreamsKeepsItsFilesAboveThem() throws {
+        let probe = Tool.path("CipherProbe")
+        let outcome = try sandbox.run(["sh", "-c", "mkdir made && '\(probe)' descriptors made 2>report <&- >&-"])
+        #expect(outcome.status == 0)
+        #expect(try String(decoding: sandbox.contents("report"), as: UTF8.self) == "true\n")
+    }
+
+    // MARK: Read late
+
+    /// What is done is told as done, although a signal came before it could be told.
+    @Test(arguments: [
+        "exec db 'UPDATE people SET id = -id' --key-file key", "keygen new", "keyring create ring a",
+        "create other --key-file key",
+    ])
+    func aSignalAfterTheCommit(_ arguments: String) throws {
+        let path = sandbox.path("fifo")
+        #expect(mkfifo(path, 0o600) == 0)
+        let fifo = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
+        defer { close(fifo) }
+        var filling = [UInt8](repeating: UInt8(ascii: "x"), count: 4096)
+        while write(fifo, &filling, filling.count) > 0 {}
+        let child = try ChildProcess(
+            ["sh", "-c", "exec '\(Tool.sealdb)' \(arguments)"],
+            directory: sandbox.directory,
+            streams: .files(input: "/dev/null", output: path, error: sandbox.path("errors"))
+        )
+        if arguments.hasPrefix("exec") {
+            let reader = Database(
+                path: sandbox.path("db"),
+                configuration: Configuration(keySource: .keyFile(sandbox.path("key")))
+            )
+            try reader.openVerified()
+            while try reader.scalar(Int.self, "SELECT count(*) FROM people WHERE id < 0") == 0 { sched_yield() }
+        } else {
+            let made = arguments.hasPrefix("create") ? "other" : arguments.hasPrefix("keygen") ? "new" : "ring"
+            while !sandbox.exists(made) { sched_yield() }
+        }
+        kill(child.identifier, SIGTERM)
+        // Now it can be told.
+        while read(fifo, &filling, filling.count) > 0 {}
+        let status = child.wait()
+        #expect(status == 0, "\(status)")
+    }
+
+    /// By a signal that comes while others keep it waiting; the store is not locked by it any more.
+    @Test func aStalledInput() throws {
+        let path = sandbox.path("fifo")
+        #expect(mkfifo(path, 0o600) == 0)
+        let fifo = open(path, O_RDWR | O_CLOEXEC)
+        defer { close(fifo) }
+        let child = try ChildProcess(
+            [Tool.sealdb, "import", "db", "t", "fifo", "--key-file", "key"],
+            directory: sandbox.directory,
+            streams: .files(input: "/dev/null", output: sandbox.path("output"), error: sandbox.path("errors"))
+        )
+        var text = Array("a\n1\n".utf8)
+        #expect(write(fifo, &text, text.count) == text.count)
+        // It has read what there is, and waits for more.
+        var left: Int32 = 1
+        while left > 0 { #expect(ioctl(fifo, UInt(FIONREAD), &left) == 0) }
+        kill(child.identifier, SIGTERM)
+        #expect(child.wait() == 143)
+        #expect(try String(decoding: sandbox.contents("errors"), as: UTF8.self).contains("Interrupted"))
+        #expect(try sandbox.succeed("exec", "db", "CREATE TABLE t (a)", "--key-file", "key").status == 0)
+    }
+
+    @Test func aPipeIsNoDatabase() throws {
+        #expect(mkfifo(sandbox.path("fifo"), 0o600) == 0)
+        try sandbox.fail(65, "encrypt", "fifo", "new", "--key-file", "key")
+        #expect(!sandbox.exists("new"))
+    }
+
+    /// Of a script that ends its transactions itself.
+    @Test func rowsThatWereRolledBackAreNotCounted() throws {
+        let update = "UPDATE people SET name = name WHERE id <= 7"
+        let script = "\(update); BEGIN; \(update); ROLLBACK; BEGIN; \(update); COMMIT"
+        #expect(try sandbox.succeed("exec", "db", script, "--key-file", "key").output == "14\n")
+    }
+}
