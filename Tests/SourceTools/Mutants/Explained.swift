@@ -25,7 +25,7 @@ struct Explained: Sendable {
     private static let all: [Explained] = [
         .init(
             "SealedDB/Cipher/LiveCopy.swift",
-            "isCurrent",
+            "",
             .named,
             "== completedState",
             "the contents are compared all the same; this saves it for a copy that is known to be old"
