@@ -116,6 +116,34 @@ struct IntegrityReportTests {
         #expect(PageScan.lockPage(pageSize: 65536) == 16385)
     }
 
+    /// A look that took no lock begins again when somebody came meanwhile.
+    @Test(arguments: [1, 5])
+    func aStoreThatIsWrittenToWhileItIsLookedAt(times: Int) throws {
+        let path = directory.file("db")
+        try Database.testing(path, journalMode: .wal).fill(rows: 50)
+        let key = try Key.testing(1)
+        let opening = try StoreOpening.existing(path, key: key, settings: .init())
+        var looks = 0
+        let result = Result { () throws(DatabaseError) in
+            try opening.look { connection throws(DatabaseError) in
+                looks += 1
+                guard looks <= times else { return try connection.integer("SELECT count(*) FROM t") }
+                let writer = Database(path: path, configuration: Configuration(key: key))
+                try writer.openVerified()
+                try writer.executeUpdate("DELETE FROM t WHERE rowid = ?", values: [looks])
+                writer.close()
+                return nil
+            }
+        }
+        if times < 5 {
+            #expect(looks == times + 1)
+            #expect(try result.get() == Int64(50 - times))
+        } else {
+            #expect(looks == 5)
+            #expect(throws: DatabaseError.self) { try result.get() }
+        }
+    }
+
     /// A transaction that was cut off after its commit leaves them, before the file is shortened: some were never written.
     @Test(arguments: [Data(count: 8192), Data(repeating: 1, count: 4096)])
     func pagesBehindTheEnd(left: Data) throws {

@@ -24,6 +24,34 @@ struct Explained: Sendable {
 
     private static let all: [Explained] = [
         .init(
+            "SealedDB/Engine/ConnectionAdditions.swift",
+            "install",
+            .alwaysFalse,
+            "!mayBeKeyedLater",
+            "only a library without FTS5 refuses a tokenizer, and then no connection has taken it"
+        ),
+        .init(
+            "SealedDB/Engine/Connection+Compiling.swift",
+            "compile",
+            .bounds,
+            "piece.count <= Int32.max",
+            "a text of exactly 2 GiB; SQLite refuses all that are longer than 1,000,000,000 bytes"
+        ),
+        .init(
+            "sealdb/Commands/RestoreCommand.swift",
+            "run",
+            .errorSwallowed,
+            "The store that was there is now",
+            "what cannot be written is told by the flush that follows"
+        ),
+        .init(
+            "SealedDB/Engine/Connection.swift",
+            "init",
+            .callDropped,
+            "sqlite3_close_v2(handle)",
+            "nothing is lost but memory, which the leak sanitizer finds"
+        ),
+        .init(
             "SealedDB/Cipher/LiveCopy.swift",
             "",
             .named,
