@@ -13,7 +13,7 @@ struct StressTests {
         let process = Process()
         let pipe = Pipe()
         process.executableURL = stress
-        process.arguments = ["--seconds", "60", "--steps", "40", "--rounds", "6", "--quick", "--directory", directory]
+        process.arguments = ["--seconds", "120", "--steps", "40", "--rounds", "6", "--quick", "--directory", directory]
         process.standardOutput = pipe
         process.standardError = pipe
         try process.run()

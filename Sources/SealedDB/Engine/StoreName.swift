@@ -15,7 +15,11 @@ package enum StoreName {
             let ending =
                 JournalName.isOfSuperJournal(path)
                 ? String(path.suffix(12)) : siblingEndings.first(where: path.hasSuffix)
-            guard let ending, FileSystem.mayExist(String(path.dropLast(ending.count))) else { continue }
+            guard let ending else { continue }
+            var status = stat()
+            // What cannot be looked at may be a store.
+            let isThere = lstat(String(path.dropLast(ending.count)), &status) == 0
+            guard isThere ? status.st_mode & S_IFMT == S_IFREG : ![ENOENT, ENOTDIR].contains(errno) else { continue }
             throw DatabaseError(
                 extendedCode: SQLITE_CANTOPEN,
                 reason: .cannotCreate,

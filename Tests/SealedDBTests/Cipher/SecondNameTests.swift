@@ -88,6 +88,9 @@ struct SecondNameTests {
         #expect(store.close())
         try FileManager.default.moveItem(atPath: directory.file("db"), toPath: directory.file("moved"))
         try Database.testing(name).fill(rows: 1)
+        // Nor does a directory have a log.
+        try FileManager.default.createDirectory(atPath: directory.file("box"), withIntermediateDirectories: false)
+        try Database.testing(directory.file("box" + ending)).fill(rows: 1)
     }
 
     // MARK: Names that are lost while the store is open

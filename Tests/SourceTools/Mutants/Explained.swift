@@ -24,6 +24,27 @@ struct Explained: Sendable {
 
     private static let all: [Explained] = [
         .init(
+            "SealedDB/Keys/SourcedKey.swift",
+            "newKey",
+            .alwaysFalse,
+            "key == stale",
+            "the key that does not fit is tried once more"
+        ),
+        .init(
+            "SealedDB/Cipher/StoreCopy.swift",
+            "finish",
+            .alwaysTrue,
+            "connection.close()",
+            "the copy is opened again, compared and synced by those who call it"
+        ),
+        .init(
+            "SealedDB/Cipher/StoreCopy.swift",
+            "finish",
+            .alwaysTrue,
+            "PRAGMA journal_mode = WAL",
+            "the copy is then in another journal mode, which the next queue or pool changes"
+        ),
+        .init(
             "SealedDB/Engine/ConnectionAdditions.swift",
             "install",
             .alwaysFalse,
