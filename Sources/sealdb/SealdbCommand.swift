@@ -59,7 +59,10 @@ struct SealdbCommand: ParsableCommand {
 
     static func main() {
         // Else a file would be opened under their numbers, and results printed into it.
-        guard sealeddb_take_standard_descriptors() == 0 else { Foundation.exit(ExitStatus.inputOutput.rawValue) }
+        guard sealeddb_take_standard_descriptors() == 0 else {
+            StandardError.message("A standard stream is closed, and /dev/null cannot be opened in its place.")
+            Foundation.exit(ExitStatus.inputOutput.rawValue)
+        }
         // Keys must not reach a core dump, nor another process of the same user.
         _ = sealeddb_forbid_dumps()
         // No file made here, or by SQLite for us, is for others.

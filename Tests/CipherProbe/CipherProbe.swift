@@ -41,7 +41,8 @@ case "log":
 case "descriptors":
     let database = try open(path, key: 1)
     let names = (0...9).map { try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)") }
-    mark("\(names.indices.filter { names[$0]?.contains("/db") ?? false }.allSatisfy { $0 > 2 })")
+    let ofStore = names.indices.filter { names[$0]?.contains("/db") ?? false }
+    mark("\(!ofStore.isEmpty && ofStore.allSatisfy { $0 > 2 })")
     database.close()
 case "memory":
     tell(EngineInfo.hasMemorySecurity)

@@ -38,6 +38,9 @@ struct ImportFailureTests {
         let sandbox = try Sandbox()
         let path = sandbox.path("rows.csv")
         try sandbox.write("rows.csv", "a\n1\n2\n")
+        // The kernel's clock for files may tick in milliseconds.
+        let attributes = [FileAttributeKey.modificationDate: Date(timeIntervalSinceNow: -60)]
+        try FileManager.default.setAttributes(attributes, ofItemAtPath: path)
         let input = try InputFile(path: path)
         let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
         try file.write(contentsOf: Data(text.utf8))

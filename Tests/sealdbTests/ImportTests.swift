@@ -130,18 +130,18 @@ struct ImportTests {
         let schema = "CREATE TABLE t (i INTEGER, r REAL, n NUMERIC, b)"
         try sandbox.succeed("exec", "db", schema, "--key-file", "key")
         for (name, value) in [
-            ("i", "9223372036854775808"), ("i", "1e400"), ("r", "9007199254740993"), ("n", "0.1234567890123456789"),
+            ("i", "9223372036854775809"), ("i", "1e400"), ("r", "9007199254740993"), ("n", "0.1234567890123456789"),
         ] {
             try sandbox.write("rows.csv", "\(name)\n1\n\(value)\n")
             let outcome = try sandbox.fail(65, "import", "db", "t", "rows.csv", "--append", "--key-file", "key")
             #expect(outcome.error.contains("line 3"), "\(outcome.error)")
             #expect(!outcome.error.contains(value), "\(outcome.error)")
         }
-        try sandbox.write("rows.csv", "i,r,n,b\n007,1.10,9007199254740993,9223372036854775808\nx,y,z,1e400\n")
+        try sandbox.write("rows.csv", "i,r,n,b\n007,1.10,9007199254740993,9223372036854775809\nx,y,z,1e400\n")
         try sandbox.succeed("import", "db", "t", "rows.csv", "--append", "--key-file", "key")
         #expect(
             try query(sandbox, "SELECT * FROM t")
-                == "i,r,n,b\n7,1.1,9007199254740993,9223372036854775808\nx,y,z,1e400\n"
+                == "i,r,n,b\n7,1.1,9007199254740993,9223372036854775809\nx,y,z,1e400\n"
         )
     }
 

@@ -62,14 +62,23 @@ struct KeyConfirmationTests {
     @Test func theDirectoryOfAKeyFileIsSynced() throws {
         try FileManager.default.createDirectory(atPath: sandbox.path("keys"), withIntermediateDirectories: false)
         try sandbox.makeKey("keys/new")
-        let strace = ["strace", "-f", "-qq", "-y", "-o", "trace", "-e", "trace=fsync,rename"]
+        let strace = ["strace", "-f", "-qq", "-o", "trace", "-e", "trace=openat,fsync,rename"]
         let keys = ["--key-file", "key", "--new-key-file", "keys/new"]
         #expect(try sandbox.run(strace + [Tool.sealdb, "rotate", "db"] + keys).status == 0)
         let calls = String(decoding: try sandbox.contents("trace"), as: UTF8.self).split(separator: "\n")
         let swap = try #require(calls.lastIndex { $0.contains("rename(") })
         for name in ["keys", "keys/new"] {
-            let synced = calls.firstIndex { $0.contains(" fsync(") && $0.contains("/\(name)>") }
-            #expect(try #require(synced, "\(name)") < swap)
+            // What is done next with the descriptor of the file that was opened.
+            let isSynced = calls[..<swap].indices.contains { index in
+                guard calls[index].contains("\(name)\", "), let number = calls[index].split(separator: " ").last else {
+                    return false
+                }
+                let next = calls[(index + 1)..<swap].first {
+                    $0.contains("sync(\(number))") || $0.hasSuffix(" = \(number)")
+                }
+                return next?.contains("sync(") ?? false
+            }
+            #expect(isSynced, "\(name)")
         }
     }
 

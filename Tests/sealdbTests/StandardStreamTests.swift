@@ -16,6 +16,11 @@ struct StandardStreamTests {
         try sandbox.run(["sh", "-c", script.replacingOccurrences(of: "sealdb", with: "'\(Tool.sealdb)'")])
     }
 
+    private func hasFailed() throws -> Bool {
+        guard sandbox.exists("errors") else { return false }
+        return try !sandbox.contents("errors").isEmpty
+    }
+
     // MARK: Closed
 
     /// As by a daemon that has closed them: what is printed must not go into the file that is opened next.
@@ -73,15 +78,16 @@ struct StandardStreamTests {
             streams: .files(input: "/dev/null", output: path, error: sandbox.path("errors"))
         )
         if arguments.hasPrefix("exec") {
-            let reader = Database(
-                path: sandbox.path("db"),
-                configuration: Configuration(keySource: .keyFile(sandbox.path("key")))
-            )
+            var configuration = Configuration(keySource: .keyFile(sandbox.path("key")))
+            configuration.busyTimeout = 60
+            let reader = Database(path: sandbox.path("db"), configuration: configuration)
             try reader.openVerified()
-            while try reader.scalar(Int.self, "SELECT count(*) FROM people WHERE id < 0") == 0 { sched_yield() }
+            while try reader.scalar(Int.self, "SELECT count(*) FROM people WHERE id < 0") == 0, try !hasFailed() {
+                sched_yield()
+            }
         } else {
             let made = arguments.hasPrefix("create") ? "other" : arguments.hasPrefix("keygen") ? "new" : "ring"
-            while !sandbox.exists(made) { sched_yield() }
+            while !sandbox.exists(made), try !hasFailed() { sched_yield() }
         }
         kill(child.identifier, SIGTERM)
         // Now it can be told.

@@ -25,10 +25,21 @@ struct InPlaceRekey {
         do throws(DatabaseError) {
             // A journal whose deletion is not synced could bring the old key back.
             try connection.run("PRAGMA synchronous = EXTRA")
+            // What stands in a log must be in the file, to be looked at there.
+            let isWAL = try connection.text("PRAGMA journal_mode") == "wal"
+            if isWAL { _ = try connection.checkpoint(.truncate, schema: "main") }
             // Whoever is in the way is found out here; sqlite3_rekey would not tell.
             try connection.run("BEGIN EXCLUSIVE")
             // Who is not told of by the kernel meets pages under another key, and cannot write.
             try FileUsers.requireNobodyElse(connection.mainFilePath ?? "", ignoresUnseen: true)
+            if isWAL, try !connection.hasWholeLogInFile() {
+                throw DatabaseError(
+                    extendedCode: SQLITE_BUSY,
+                    reason: .busy,
+                    message: "Somebody wrote to the store meanwhile. Try again."
+                )
+            }
+            try requireAuthenticPages(connection)
             // From here on it may be the only one.
             try newKey.confirm()
         } catch {
@@ -58,6 +69,22 @@ struct InPlaceRekey {
         } catch {
             throw error.adding(context: "The store has the new key, but its log could not be written back")
         }
+    }
+
+    /// SQLCipher reads a page with a wrong code as zeros, and gives these the code of the new key.
+    private func requireAuthenticPages(_ connection: Connection) throws(DatabaseError) {
+        guard let key = opening.key, opening.settings.parameters.usesHMAC else { return }
+        let scan = PageScan(connection: connection, key: key, settings: opening.settings)
+        let damaged = try scan.damagedPages(ofFirst: connection.integer("PRAGMA page_count") ?? .max)
+        guard let first = damaged.first else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_CORRUPT,
+            reason: .damaged,
+            message: """
+                \(damaged.count) pages of the store are damaged, the first is page \(first). Restore it from a backup, or read \
+                what can be read.
+                """
+        )
     }
 
     /// What became of the store, which did not open with the new key.

@@ -76,7 +76,10 @@ struct StoreExamination {
         // What is newer stands in the log, and a page may be half written.
         guard cipher.parameters.usesHMAC, !hasLog else { return [] }
         var result: [Int64] = []
-        for number in 1...max(1, min(fileSize / Int64(size), 1024)) {
+        // What lies behind the last page is not the database's.
+        let firstPage = try connection.fileBytes(count: size)
+        let count = min(fileSize / Int64(size), cipher.declaredPageCount(firstPage) ?? .max)
+        for number in 1...max(1, min(count, 1024)) {
             let page = try connection.fileBytes(at: (number - 1) * Int64(size), count: size)
             // SQLite may leave out a page that nothing refers to.
             if !cipher.authenticates(page, number: number), page.contains(where: { $0 != 0 }) {

@@ -42,7 +42,9 @@ final class Call<Value: Sendable>: @unchecked Sendable {
         guard let continuation else { return }
         self.continuation = nil
         if let error {
-            let isCutShort = [SQLITE_INTERRUPT, SQLITE_BUSY].contains((error as? DatabaseError)?.code)
+            let known = error as? DatabaseError
+            // A block that goes on after its statement was cut short finds its transaction gone.
+            let isCutShort = [SQLITE_INTERRUPT, SQLITE_BUSY].contains(known?.code) || known == .transactionLost
             continuation.resume(throwing: stop.isSet && isCutShort ? CancellationError() : error)
         } else {
             continuation.resume(returning: value!)

@@ -24,9 +24,9 @@ extension Database {
         succeeds { () throws(DatabaseError) in try commit(openConnection()) }
     }
 
-    private func commit(_ connection: Connection) throws(DatabaseError) {
+    private func commit(_ connection: Connection, _ sql: String = "COMMIT") throws(DatabaseError) {
         do throws(DatabaseError) {
-            try connection.run("COMMIT")
+            try connection.run(sql)
         } catch {
             // It is still open, and can be committed again.
             guard connection.isAutocommit, let state = connection.stateAfterFailedCommit(error.extendedCode) else {
@@ -124,7 +124,10 @@ extension Database {
 
     /// Ends a savepoint, keeping its changes.
     public func releaseSavePoint(withName name: String) throws(DatabaseError) {
-        try recording { () throws(DatabaseError) in try openConnection().run("RELEASE SAVEPOINT \(quoted(name))") }
+        try recording { () throws(DatabaseError) in
+            // The outermost one commits.
+            try commit(openConnection(), "RELEASE SAVEPOINT \(quoted(name))")
+        }
     }
 
     /// Takes the changes since the savepoint back; the savepoint stays.

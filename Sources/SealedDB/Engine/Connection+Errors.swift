@@ -53,9 +53,9 @@ extension Connection {
 
     /// What became of a transaction whose COMMIT failed, in words; `nil` if nothing of it is kept.
     ///
-    /// That is so but for three cases: a directory is synced after the journal is gone, which is the moment of the commit;
-    /// a journal that is cut off or overwritten instead is synced after that; and in WAL mode each file is committed by
-    /// itself. <https://www.sqlite.org/atomiccommit.html> <https://www.sqlite.org/lang_attach.html>
+    /// That is so but for these cases: after the journal is gone, which is the moment of the commit, its directory is synced
+    /// and the file shortened; a journal that is cut off or overwritten instead is synced after that; and in WAL mode each file
+    /// is committed by itself. <https://www.sqlite.org/atomiccommit.html> <https://www.sqlite.org/lang_attach.html>
     func stateAfterFailedCommit(_ code: Int32) -> String? {
         if let state = stateAfterMoment(code) { return state }
         // Then nothing was written yet.
@@ -72,21 +72,28 @@ extension Connection {
     }
 
     /// What may have failed after the moment of the commit; `nil` if it was before.
-    private func stateAfterMoment(_ code: Int32) -> String? {
+    func stateAfterMoment(_ code: Int32) -> String? {
         if code == Connection.directoryNotSynced { return Connection.isStored }
-        guard code & 0xff == SQLITE_IOERR else { return nil }
-        // The journal is synced before that moment, too: the code does not tell which it was. If the mode cannot be asked, it
-        // may be one of the two.
-        let mode = try? text("PRAGMA main.journal_mode")
-        guard mode.map({ ["truncate", "persist"].contains($0) }) ?? true else { return nil }
+        guard code & 0xff == SQLITE_IOERR, mayFailAfterMoment(code) else { return nil }
         return """
-            The transaction may be stored: the journal, whose end is the moment of the commit, could not be written or \
-            synced. Look before you repeat it
+            The transaction may be stored: what SQLite does after the moment of the commit, which is the end of the journal, \
+            may have failed. Look before you repeat it
             """
+    }
+
+    /// What cannot be asked may be so. The same calls come before that moment, too, and the code does not tell which it was.
+    private func mayFailAfterMoment(_ code: Int32) -> Bool {
+        guard let mode = try? text("PRAGMA main.journal_mode") else { return true }
+        if mode == "wal" { return false }
+        // The file is shortened at the end, and a journal that stays is overwritten and synced.
+        return code == Connection.notTruncated || ["truncate", "persist"].contains(mode)
+            || (try? text("PRAGMA main.locking_mode")) != "normal"
     }
 
     /// `SQLITE_IOERR_DIR_FSYNC`. <https://www.sqlite.org/rescode.html#ioerr_dir_fsync>
     private static let directoryNotSynced = SQLITE_IOERR | 5 << 8
+    /// `SQLITE_IOERR_TRUNCATE`.
+    private static let notTruncated = SQLITE_IOERR | 6 << 8
     /// `SQLITE_CONSTRAINT_COMMITHOOK`.
     private static let refusedByHook = SQLITE_CONSTRAINT | 2 << 8
     private static let isStored = """

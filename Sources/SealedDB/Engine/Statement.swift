@@ -174,7 +174,14 @@ public final class Statement {
     @inline(never)
     private func ended(_ code: Int32) throws(DatabaseError) -> Bool {
         rowWidth = code == SQLITE_ROW ? sqlite3_data_count(pointer) : 0
-        let error = code == SQLITE_ROW || code == SQLITE_DONE ? nil : connection.error(sql: sql, of: prepared)
+        var error = code == SQLITE_ROW || code == SQLITE_DONE ? nil : connection.error(sql: sql, of: prepared)
+        // Its own commit, or that which it asks for.
+        if error?.code == SQLITE_IOERR, connection.isAutocommit,
+            !isReadOnly || prepared.controlsTransaction || prepared.controlsSavepoint,
+            let state = error.flatMap({ connection.stateAfterMoment($0.extendedCode) })
+        {
+            error = error?.adding(context: state)
+        }
         hasStepFailed = error != nil
         hasFailed = hasFailed || hasStepFailed
         if isClosing, let failure = connection.release(self) { throw failure }

@@ -10,25 +10,32 @@ package enum StoreName {
     package static let siblingEndings = ["-journal", "-wal", "-shm", "-sealdb-lock"]
 
     /// Refuses the name of something that belongs to another store: whoever uses that store removes or overwrites the file.
-    package static func requireOwn(_ path: String) throws(DatabaseError) {
+    package static func requireOwn(
+        _ path: String,
+        reason: DatabaseError.Reason = .cannotCreate
+    ) throws(DatabaseError) {
         for path in Set([path, FileSystem.resolve(path) ?? path]) {
             let ending =
                 JournalName.isOfSuperJournal(path)
                 ? String(path.suffix(12)) : siblingEndings.first(where: path.hasSuffix)
             guard let ending else { continue }
-            var status = stat()
-            // What cannot be looked at may be a store.
-            let isThere = lstat(String(path.dropLast(ending.count)), &status) == 0
-            guard isThere ? status.st_mode & S_IFMT == S_IFREG : ![ENOENT, ENOTDIR].contains(errno) else { continue }
+            guard mayBeStore(String(path.dropLast(ending.count))) else { continue }
             throw DatabaseError(
                 extendedCode: SQLITE_CANTOPEN,
-                reason: .cannotCreate,
+                reason: reason,
                 message: """
-                    \(path) is the name that SQLite gives a file which belongs to \(path.dropLast(ending.count)): whoever uses \
-                    that as a store removes or overwrites it. Nothing was changed. Choose another name.
+                    \(path) is the name of a file that belongs to \(path.dropLast(ending.count)): whoever uses that as a store \
+                    removes or overwrites it. Nothing was changed. Choose another name.
                     """
             )
         }
+    }
+
+    /// A database has whole pages, of 512 bytes at least. What cannot be looked at may be one.
+    private static func mayBeStore(_ path: String) -> Bool {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return ![ENOENT, ENOTDIR].contains(errno) }
+        return status.st_mode & S_IFMT == S_IFREG && status.st_size % 512 == 0
     }
 
     /// Refuses to write to a file that others may have open by another name, or take for a part of their store. One that is

@@ -7,6 +7,7 @@ import Foundation
 package enum TemporaryFile {
     private static let randomDigits = 10
     private static let checkDigits = 6
+
     /// A path for a new one; nothing is created.
     /// - Throws: if the target has the name of what belongs to another store.
     /// - Parameter mark: what is to be known of it when this process has been killed: lower-case letters, or nothing.

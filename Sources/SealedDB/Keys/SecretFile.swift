@@ -34,7 +34,7 @@ enum SecretFile {
             throw .malformedKey("The path of the \(what) holds a NUL byte, at which the system would cut it off.")
         }
         // Whoever uses that store might remove it, be it by opening the store with this very key.
-        try StoreName.requireOwn(path)
+        try StoreName.requireOwn(path, reason: .unsafeKeyFile)
         // O_NONBLOCK: a pipe in place of the file must not make the program wait.
         let descriptor = sealeddb_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0)
         guard descriptor >= 0 else {

@@ -119,6 +119,9 @@ final class BatchJournal: Sendable {
         isResumeOnly: Bool
     ) throws(Failure) {
         let directory = URL(fileURLWithPath: path).deletingLastPathComponent().path
+        do throws(DatabaseError) { try StoreName.requireOwn(path) } catch {
+            throw Failure(.cannotCreate, error.message)
+        }
         var state: JournalState?
         if let descriptor = try JournalFile.open(path, O_RDWR) {
             // Nothing is written by it.

@@ -74,7 +74,7 @@ struct ExecCommand: ParsableCommand {
     }
 
     /// - Returns: the number of changed rows. Not SQLite's total, which would count those behind a virtual table, and those of
-    ///   transactions that the script rolls back.
+    ///   transactions that the script rolls back. What `ROLLBACK TO` takes back is counted, as SQLite counts it.
     private func execute(_ script: SQLScript, on database: Database) throws -> Int {
         var count = 0
         var countBefore = 0

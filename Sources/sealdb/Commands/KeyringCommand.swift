@@ -128,8 +128,8 @@ struct KeyringCommand: ParsableCommand {
 
         func run() throws {
             let content = try entryOptions.content()
-            SignalWatch.start()
             try KeyRing.update(file: file) { ring throws(DatabaseError) in
+                SignalWatch.start()
                 switch content {
                 case .key(let key): try ring.add(key, id: id)
                 case .source(let source): try ring.add(source, id: id)
@@ -153,8 +153,10 @@ struct KeyringCommand: ParsableCommand {
         var id: String
 
         func run() throws {
-            SignalWatch.start()
-            try KeyRing.update(file: file) { ring throws(DatabaseError) in try ring.activate(id) }
+            try KeyRing.update(file: file) { ring throws(DatabaseError) in
+                SignalWatch.start()
+                try ring.activate(id)
+            }
             try say("\(TerminalText.escaped(file)): \(id) active")
         }
     }
@@ -177,8 +179,10 @@ struct KeyringCommand: ParsableCommand {
         var id: String
 
         func run() throws {
-            SignalWatch.start()
-            try KeyRing.update(file: file) { ring throws(DatabaseError) in try ring.remove(id) }
+            try KeyRing.update(file: file) { ring throws(DatabaseError) in
+                SignalWatch.start()
+                try ring.remove(id)
+            }
             try say("\(TerminalText.escaped(file)): \(id) removed")
         }
     }

@@ -54,7 +54,7 @@ struct Importer {
     }
 
     private var changed: Failure {
-        Failure(.inputOutput, "\(input.name) changed while it was read. Nothing was imported.")
+        Failure(.inputOutput, "\(input.name) changed while it was read. Nothing was imported. Give a copy of it.")
     }
 
     // MARK: Reading

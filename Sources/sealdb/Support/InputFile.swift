@@ -74,11 +74,15 @@ final class InputFile {
     private func waitForInput() throws(Failure) {
         guard !isRegular else { return }
         var state = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        // It may have come right before the wait. A wait that fails is told by the read.
-        while poll(&state, 1, 1000) == 0 || SignalWatch.wasInterrupted {
+        while true {
+            // The signal may have come right before the wait, which is short for that.
+            let count = poll(&state, 1, 1000)
+            // A wait that fails is told by the read.
+            let isOver = count > 0 || count < 0 && errno != EINTR
             if SignalWatch.wasInterrupted {
                 throw Failure(.interrupted, "Interrupted while \(name) was read. Nothing was changed.")
             }
+            if isOver { return }
         }
     }
 

@@ -1,3 +1,5 @@
+import Foundation
+
 /// Recognises numbers in their canonical spelling: those that come out of SQLite as they went in. "007", "1.10" and
 /// "+5" are not, because as numbers they would lose something.
 enum NumberForm {
@@ -68,9 +70,11 @@ enum NumberForm {
         guard let last = significant.lastIndex(where: { !isZero($0) }) else { return true }
         let text = String(decoding: spelled, as: UTF8.self)
         if isWhole, !asReal, Int64(text) != nil { return true }
-        // What every double keeps, unless it is too large or too small for one.
-        guard let value = Double(text), value.isFinite, value != 0 else { return false }
-        return last - significant.startIndex < 15
+        let kept = significant[...last]
+        // No double has more digits that say something of it.
+        guard let value = Double(text), value.isFinite, value != 0, kept.count <= 40 else { return false }
+        let printed = String(format: "%.*e", kept.count - 1, value.magnitude)
+        return printed.utf8.prefix { $0 != UInt8(ascii: "e") }.filter(\.isDigit).elementsEqual(kept)
     }
 
     /// As a value to bind; `text` is what the bytes spell.

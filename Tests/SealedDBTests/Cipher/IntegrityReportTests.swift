@@ -154,6 +154,7 @@ struct IntegrityReportTests {
         try (directory.bytes("db") + left).write(to: URL(fileURLWithPath: file))
         let report = try verify(deep: true)
         #expect(report.isSound, "\(report)")
+        #expect(try StoreDiagnosis.examine(path: file, key: .testing(1)).finding == .opens)
         _ = try StoreRestore(backupPath: file, key: .testing(1), to: directory.file("restored")).run()
         let restored = try Database.testing(directory.file("restored"))
         #expect(try restored.integers("SELECT count(*) FROM t") == [50])

@@ -88,7 +88,9 @@ struct SecondNameTests {
         #expect(store.close())
         try FileManager.default.moveItem(atPath: directory.file("db"), toPath: directory.file("moved"))
         try Database.testing(name).fill(rows: 1)
-        // Nor does a directory have a log.
+        // Nor does what is no database have a log.
+        try Data("#!/bin/sh\n".utf8).write(to: URL(fileURLWithPath: directory.file("script")))
+        try Database.testing(directory.file("script" + ending)).fill(rows: 1)
         try FileManager.default.createDirectory(atPath: directory.file("box"), withIntermediateDirectories: false)
         try Database.testing(directory.file("box" + ending)).fill(rows: 1)
     }

@@ -175,10 +175,15 @@ struct AttachingTests {
             #expect(try database.scalar(String.self, SQL(raw: "PRAGMA journal_mode = \(mode)")) == mode)
             let state = connection.stateAfterFailedCommit(1034)
             #expect(
-                state?.contains("may be stored: the journal") ?? false == isInDoubt,
+                state?.contains("may be stored: what") ?? false == isInDoubt,
                 "\(mode): \(state ?? "nothing")"
             )
+            // SQLITE_IOERR_TRUNCATE
+            #expect((connection.stateAfterFailedCommit(1546) != nil) == (mode != "wal"))
         }
+        #expect(database.executeStatements("PRAGMA journal_mode = delete; PRAGMA locking_mode = exclusive"))
+        #expect(connection.stateAfterFailedCommit(1034) != nil)
+        #expect(database.executeStatements("PRAGMA locking_mode = normal; SELECT count(*) FROM sqlite_schema"))
         try Database.testing(directory.file("other")).close()
         try database.attach(directory.file("other"), as: "o", key: isEncrypting ? .testing(1) : nil)
         #expect(connection.stateAfterFailedCommit(SQLITE_FULL)?.contains("one of them may be stored") == true)

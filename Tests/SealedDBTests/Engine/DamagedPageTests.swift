@@ -137,6 +137,21 @@ struct DamagedPageTests {
         #expect(try database.scalar(Int.self, "SELECT count(*) FROM t") == 1)
     }
 
+    /// SQLCipher would write zeros under the new key.
+    @Test(arguments: Damage.allCases, [0, 1])
+    func rekeyedInPlace(damage: Damage, vacuum: Int) throws {
+        try makeStore(damage, vacuum: vacuum)
+        let before = try directory.bytes("db")
+        let database = try open()
+        #expect(!database.rekey("x'" + String(repeating: "03", count: 32) + "'"))
+        let error = database.lastError() as? DatabaseError
+        #expect(error?.reason == .damaged && error?.message.contains("unchanged under the old key") == true)
+        database.close()
+        #expect(try directory.bytes("db") == before)
+        let again = try open()
+        expectDamage { _ = try again.scalar(Data.self, "SELECT body FROM t") }
+    }
+
     @Test(arguments: Damage.allCases, [0, 1])
     func withinATransaction(damage: Damage, vacuum: Int) throws {
         try makeStore(damage, vacuum: vacuum)

@@ -376,7 +376,7 @@ extension NamedMutant {
             "a key may have the name of what belongs to a store",
             "SealedDB/Keys/SecretFile.swift",
             .statement,
-            "try StoreName.requireOwn(path)",
+            "try StoreName.requireOwn(path, reason: .unsafeKeyFile)",
             ""
         ),
         .init(
@@ -399,6 +399,13 @@ extension NamedMutant {
             .expression,
             "NumberForm.isKept(record.bytes(at: index), asReal: type == .real)",
             "true"
+        ),
+        .init(
+            "damaged pages are rekeyed in place",
+            "SealedDB/Cipher/InPlaceRekey.swift",
+            .statement,
+            "try requireAuthenticPages(connection)",
+            ""
         ),
         .init(
             "a file that changes is imported",

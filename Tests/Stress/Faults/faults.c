@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static char directory[4096];
@@ -27,7 +28,7 @@ static _Atomic char is_ours[descriptors];
 __attribute__((constructor)) static void begin(void) {
     const char *text = getenv("STRESS_FAULTS");
     unsigned long long seed, calls;
-    if (!text || sscanf(text, "%llu %llu %4095s", &seed, &calls, directory) != 3) return;
+    if (!text || sscanf(text, "%llu %llu %4095[^\n]", &seed, &calls, directory) != 3) return;
     const char *first = getenv("STRESS_FAULTS_ALLOWED");
     allowed = first ? atoll(first) : 0;
     state = seed;
@@ -45,7 +46,10 @@ static uint64_t draw(void) {
 static int fails(int is_in_directory) {
     if (!rate || !is_in_directory || atomic_fetch_sub(&allowed, 1) > 0 || draw() % rate) return 0;
     static const int codes[] = {EIO, EIO, ENOSPC, ENOMEM};
-    errno = codes[draw() % 4];
+    int code = codes[draw() % 4];
+    const char *mark = getenv("STRESS_FAULTS_SEEN");
+    if (mark) syscall(SYS_close, (int)syscall(SYS_openat, AT_FDCWD, mark, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    errno = code;
     return 1;
 }
 

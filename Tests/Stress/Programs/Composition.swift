@@ -42,8 +42,8 @@ enum Composition: String, Codable, CaseIterable, Sendable {
                     random.pick(ServiceKind.allCases),
                     faults: FaultyCalls(
                         seed: random.next(),
-                        rate: random.pick([50, 500, 5000]),
-                        allowed: random.int(0..<2000)
+                        rate: isTour ? 1 : random.pick([50, 500, 5000]),
+                        allowed: random.int(isTour ? 100..<400 : 0..<2000)
                     )
                 )
             ]

@@ -7,7 +7,7 @@ struct Planner {
     private let isTour: Bool
 
     private let compositions: [Composition]
-    /// On which the stores lie; its power is cut in every round.
+    /// On which the stores lie; its power is cut in each round that lasts long enough, but for those of a full disk.
     let fileSystem: LoopDisk.Kind?
 
     /// - Parameters:

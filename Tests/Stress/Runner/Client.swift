@@ -54,7 +54,7 @@ final class Client: @unchecked Sendable {
             outcome = .nothing
         } catch let error as CommandFailure where isExpected(error) {
             outcome = .nothing
-        } catch  where station.process.faults != nil && (error is DatabaseError || error is RawConnection.Failure) {
+        } catch  where station.process.faults != nil && mayComeFromFault(error) {
             outcome = .doubt
         } catch {
             Acknowledgements.fail(client: id, step: step, error)
@@ -77,6 +77,18 @@ final class Client: @unchecked Sendable {
 
     private func isExpected(_ error: CommandFailure) -> Bool {
         error.status == CommandFailure.busy || error.status == CommandFailure.wrongKey && station.plan.rotates
+    }
+
+    /// No call that fails makes SQLite take a sound file for damaged, or one key for another.
+    private func mayComeFromFault(_ error: any Error) -> Bool {
+        // CORRUPT, CONSTRAINT, MISMATCH, MISUSE, NOTADB.
+        let ofOtherCauses: Set<Int32> = [11, 19, 20, 21, 26]
+        return switch error {
+        case let error as DatabaseError:
+            ![.damaged, .wrongKey, .truncated, .plaintext].contains(error.reason) && !ofOtherCauses.contains(error.code)
+        case let failure as RawConnection.Failure: !ofOtherCauses.contains(failure.code & 0xff)
+        default: false
+        }
     }
 
     static func isFullDisk(_ error: DatabaseError) -> Bool {

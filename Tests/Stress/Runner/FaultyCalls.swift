@@ -8,21 +8,33 @@ struct FaultyCalls: Codable, Sendable {
     /// So many calls come first, with which the service begins.
     let allowed: Int
 
+    /// Whether at least one fails in a round, be it short.
+    var areCertain: Bool { rate == 1 }
+
     /// For the process that is to have them.
     func environment(_ place: Place) -> [String: String] {
         [
             "LD_PRELOAD": FaultyCalls.object(in: place.root),
             "STRESS_FAULTS": "\(seed) \(rate) \(place.storeDirectory)",
             "STRESS_FAULTS_ALLOWED": "\(allowed)",
+            "STRESS_FAULTS_SEEN": FaultyCalls.mark(in: place.root),
         ]
     }
 
+    func haveFailed(_ place: Place) -> Bool { access(FaultyCalls.mark(in: place.root), F_OK) == 0 }
+
+    /// Is made when the first call fails.
+    private static func mark(in root: String) -> String { root + "/faults-seen" }
+
     static func object(in root: String) -> String { root + "/faults.so" }
 
-    /// Compiles it, once for each program.
+    /// Compiles it, and forgets what failed before.
     static func build(in root: String) throws {
         let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .appendingPathComponent("Faults/faults.c").path
+        // It may not be there.
+        _ = unlink(mark(in: root))
+        guard access(object(in: root), F_OK) != 0 else { return }
         let options = ["-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
         try Command.run(["clang"] + options + ["-o", object(in: root), source])
     }

@@ -38,6 +38,11 @@ struct LoopDisk {
         try mount()
     }
 
+    var isMounted: Bool {
+        var (inside, outside) = (stat(), stat())
+        return stat(path, &inside) == 0 && stat(path + "/..", &outside) == 0 && inside.st_dev != outside.st_dev
+    }
+
     func remove() throws { try Command.run(["umount", path]) }
 
     private func mount() throws { try Command.run(["mount", "-o", "loop,discard", image, path]) }

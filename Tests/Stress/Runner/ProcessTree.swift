@@ -8,18 +8,20 @@ struct ProcessTree {
 
     /// Returns when the others are gone; the first one is waited for by its parent.
     func kill() {
-        // Stopped, it starts nothing more.
+        // All are stopped before any is killed: what one starts after a look, and before its own end, would be nobody's.
+        var stopped: Set<pid_t> = [root]
         Foundation.kill(root, SIGSTOP)
-        var killed: Set<pid_t> = []
-        // What a descendant starts before its own end is found in the next look.
         while true {
             let found = descendants()
-            if found.isEmpty { break }
-            for process in found where killed.insert(process).inserted { Foundation.kill(process, SIGKILL) }
-            // The stopped parent does not collect them.
-            if found.allSatisfy({ ProcessTree.state(of: $0)?.isDead ?? true }) { break }
+            let new = found.filter { stopped.insert($0).inserted }
+            for process in new { Foundation.kill(process, SIGSTOP) }
+            let areStill = stopped.allSatisfy { ProcessTree.state(of: $0)?.isStill ?? true }
+            if new.isEmpty, areStill { break }
             sched_yield()
         }
+        for process in stopped where process != root { Foundation.kill(process, SIGKILL) }
+        // Their parents, which are stopped, do not collect them.
+        while !stopped.allSatisfy({ $0 == root || ProcessTree.state(of: $0)?.isDead ?? true }) { sched_yield() }
         Foundation.kill(root, SIGKILL)
     }
 
@@ -39,13 +41,21 @@ struct ProcessTree {
         return found
     }
 
+    private struct State {
+        let parent: pid_t
+        let letter: Substring
+
+        var isDead: Bool { letter == "Z" || letter == "X" }
+        var isStill: Bool { isDead || letter == "T" || letter == "t" }
+    }
+
     /// `nil` if it is gone.
-    private static func state(of process: pid_t) -> (parent: pid_t, isDead: Bool)? {
+    private static func state(of process: pid_t) -> State? {
         guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8),
             let name = text.lastIndex(of: ")")
         else { return nil }
         let words = text[text.index(after: name)...].split(separator: " ")
         guard words.count > 1, let parent = pid_t(words[1]) else { return nil }
-        return (parent, words[0] == "Z" || words[0] == "X")
+        return State(parent: parent, letter: words[0])
     }
 }

@@ -24,10 +24,12 @@ struct Program {
     mutating func run(rounds: Int) throws {
         report.programs = 1
         // What an earlier run of this seed has left.
-        if FileManager.default.fileExists(atPath: place.root) { try FileManager.default.removeItem(atPath: place.root) }
+        if FileManager.default.fileExists(atPath: place.root) {
+            if disk?.isMounted == true { try disk?.remove() }
+            try FileManager.default.removeItem(atPath: place.root)
+        }
         try disk?.make()
         try place.make(seed: seed)
-        try FaultyCalls.build(in: place.root)
         let preparation = try ChildProcess([["prepare", place.root]])
         guard preparation.wait() == [0] else { throw Violation("The store could not be made.") }
         try disk?.sync()
@@ -42,6 +44,7 @@ struct Program {
         place.currentKey = model.keys[0]
         try JSONEncoder().encode(plan).write(to: URL(fileURLWithPath: place.planFile))
         try JSONEncoder().encode(model).write(to: URL(fileURLWithPath: place.modelFile))
+        if plan.processes[0].faults != nil { try FaultyCalls.build(in: place.root) }
         let child = try ChildProcess(
             plan.processes.indices.map { ["work", place.root, "\($0)"] },
             environment: plan.processes[0].faults?.environment(place) ?? [:]
@@ -94,6 +97,9 @@ struct Program {
             }
         }
         let statuses = child.wait()
+        if let faults = plan.processes[0].faults, faults.areCertain, !faults.haveFailed(place) {
+            throw Violation("No call failed where one should.")
+        }
         let isCut = isOver && disk != nil
         let isKilled = isCut || isOver && statuses[0] == -SIGKILL
         guard isCut || statuses.dropFirst().allSatisfy({ $0 == 0 }) && (statuses[0] == 0 || isKilled) else {
@@ -110,7 +116,8 @@ struct Program {
         }
         report.rounds += 1
         if isCut { try disk?.restart() }
-        let isInterrupted = isKilled || !doubtful.isEmpty
+        // What cannot be removed is left for the next one, and nobody is told.
+        let isInterrupted = isKilled || plan.processes[0].faults != nil
         if isInterrupted { try place.keepState() }
         try StoreCheck(place: place, isInterrupted: isInterrupted).run(&model)
     }
