@@ -39,10 +39,10 @@ static struct provider stock;
 static sealeddb_zeros_are_stored are_zeros_stored;
 static int is_neutral;
 
-static void note(unsigned int page, int is_system_failure) {
+static void note(unsigned int page, enum sealeddb_page_cause cause) {
     sealeddb_page_failures.count++;
     sealeddb_page_failures.page = page;
-    sealeddb_page_failures.is_system_failure = is_system_failure;
+    sealeddb_page_failures.cause = cause;
 }
 
 static int is_zero(const unsigned char *bytes, size_t count) {
@@ -63,7 +63,7 @@ static int hmac(
     if (is_neutral || in2_size != 4 || is_written) return result;
     unsigned int page = in2[0] | in2[1] << 8 | in2[2] << 16 | (unsigned int)in2[3] << 24;
     if (result != 0) {
-        note(page, 1);
+        note(page, sealeddb_page_not_decrypted);
         return result;
     }
     int size = stock.hmac_size(context, algorithm);
@@ -78,7 +78,7 @@ static int hmac(
         // SQLCipher would have nothing against it if the store has auto_vacuum.
         result = failure;
     }
-    note(page, 0);
+    note(page, failures->has_read_failed ? sealeddb_page_not_read : sealeddb_page_is_damaged);
     return result;
 }
 
@@ -87,7 +87,7 @@ static int cipher(
     int in_size, unsigned char *out
 ) {
     int result = stock.cipher(context, mode, key, key_size, iv, in, in_size, out);
-    if (!is_neutral && result != 0 && mode == decrypting) note(0, 1);
+    if (!is_neutral && result != 0 && mode == decrypting) note(0, sealeddb_page_not_decrypted);
     return result;
 }
 

@@ -6,14 +6,25 @@
 #ifndef SEALEDDB_PROVIDER_H
 #define SEALEDDB_PROVIDER_H
 
+enum sealeddb_page_cause {
+    // It is not what was written.
+    sealeddb_page_is_damaged,
+    // There was no answer from OpenSSL.
+    sealeddb_page_not_decrypted,
+    // The system did not read it.
+    sealeddb_page_not_read,
+};
+
 // What went wrong with pages that this thread has read.
 struct sealeddb_page_failures {
     // How many pages could not be read as they were written. Never goes down: compare it before and after a call.
     unsigned long long count;
     // The number of the last of them.
     unsigned int page;
-    // Whether there was no answer from OpenSSL for that one, which is no fault of the page.
-    int is_system_failure;
+    // What was wrong with that one.
+    enum sealeddb_page_cause cause;
+    // Whether the last read of a file failed. SQLCipher has what is in the memory then looked at as if it were the page.
+    int has_read_failed;
     // The connection that works on this thread, NULL for none.
     void *connection;
     // Whether no page is written any more once `count` is another one than this.
@@ -44,6 +55,8 @@ struct sealeddb_page_watch {
 static inline struct sealeddb_page_watch sealeddb_begin_page_watch(void *connection) {
     struct sealeddb_page_watch watch = {sealeddb_page_failures.count, sealeddb_page_failures.connection};
     sealeddb_page_failures.connection = connection;
+    // Of whatever this thread did before.
+    sealeddb_page_failures.has_read_failed = 0;
     return watch;
 }
 
@@ -60,6 +73,9 @@ static inline void sealeddb_stop_writing_after_failure(int on) {
 }
 
 static inline unsigned int sealeddb_last_failed_page(void) { return sealeddb_page_failures.page; }
-static inline int sealeddb_last_failure_is_of_system(void) { return sealeddb_page_failures.is_system_failure; }
+static inline enum sealeddb_page_cause sealeddb_last_page_cause(void) { return sealeddb_page_failures.cause; }
+
+// To be called after each read of a file of pages.
+static inline void sealeddb_note_read(int has_failed) { sealeddb_page_failures.has_read_failed = has_failed; }
 
 #endif

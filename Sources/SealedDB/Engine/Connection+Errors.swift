@@ -83,11 +83,12 @@ extension Connection {
 
     /// What cannot be asked may be so. The same calls come before that moment, too, and the code does not tell which it was.
     private func mayFailAfterMoment(_ code: Int32) -> Bool {
+        // See above.
         guard let mode = try? text("PRAGMA main.journal_mode") else { return true }
         if mode == "wal" { return false }
         // The file is shortened at the end, and a journal that stays is overwritten and synced.
         return code == Connection.notTruncated || ["truncate", "persist"].contains(mode)
-            || (try? text("PRAGMA main.locking_mode")) != "normal"
+            || (try? text("PRAGMA main.locking_mode")) != "normal"  // As above.
     }
 
     /// `SQLITE_IOERR_DIR_FSYNC`. <https://www.sqlite.org/rescode.html#ioerr_dir_fsync>

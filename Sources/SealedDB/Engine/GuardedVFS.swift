@@ -1,3 +1,4 @@
+internal import CSealedDBSystem
 import Foundation
 internal import SQLiteEngine
 
@@ -47,7 +48,9 @@ enum GuardedVFS {
                 file.pointee.pMethods = nil
                 return SQLITE_CANTOPEN
             }
-            if flags & SQLITE_OPEN_MAIN_DB != 0 { GuardedVFS.guardIndex(of: file, String(cString: name)) }
+            if flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL) != 0 {
+                GuardedVFS.guardPages(of: file, String(cString: name))
+            }
             return SQLITE_OK
         }
         // For as long as the process lives.
@@ -74,29 +77,35 @@ enum GuardedVFS {
         return !FileSystem.exists(name) || JournalName.isOfStranger(name)
     }
 
-    // MARK: The index of the log, which SQLite opens by itself
+    // MARK: Files of pages, and the index of the log, which SQLite opens by itself
 
-    private struct MainFile {
-        let name: String
-        /// SQLite's own.
-        let methods: UnsafePointer<sqlite3_io_methods>
-    }
-
-    private struct MainFiles {
-        var open: [UnsafeMutablePointer<sqlite3_file>: MainFile] = [:]
+    private struct Files {
+        var names: [UnsafeMutablePointer<sqlite3_file>: String] = [:]
         /// By SQLite's own, of which there are a few; for as long as the process lives.
         var guarded: [UnsafePointer<sqlite3_io_methods>: UnsafePointer<sqlite3_io_methods>] = [:]
     }
 
-    private static let mainFiles = Guarded(MainFiles())
+    private static let files = Guarded(Files())
 
-    /// Has a file use methods that differ in two from SQLite's own.
-    private static func guardIndex(of file: UnsafeMutablePointer<sqlite3_file>, _ name: String) {
+    /// What a file points to: found without a lock, because pages are read by it.
+    private struct GuardedMethods {
+        var methods: sqlite3_io_methods
+        /// SQLite's own.
+        let own: UnsafePointer<sqlite3_io_methods>
+    }
+
+    /// SQLite's own methods of a guarded file.
+    private static func own(_ file: UnsafeMutablePointer<sqlite3_file>) -> UnsafePointer<sqlite3_io_methods> {
+        UnsafeRawPointer(file.pointee.pMethods!).assumingMemoryBound(to: GuardedMethods.self).pointee.own
+    }
+
+    /// Has a file use methods that differ in three from SQLite's own.
+    private static func guardPages(of file: UnsafeMutablePointer<sqlite3_file>, _ name: String) {
         guard let methods = file.pointee.pMethods, methods.pointee.iVersion >= 2, methods.pointee.xShmMap != nil else {
             return
         }
-        file.pointee.pMethods = mainFiles.withLock { files in
-            files.open[file] = MainFile(name: name, methods: methods)
+        file.pointee.pMethods = files.withLock { files in
+            files.names[file] = name
             if let guarded = files.guarded[methods] { return guarded }
             let guarded = guardedMethods(methods)
             files.guarded[methods] = guarded
@@ -107,19 +116,26 @@ enum GuardedVFS {
     private static func guardedMethods(
         _ methods: UnsafePointer<sqlite3_io_methods>
     ) -> UnsafePointer<sqlite3_io_methods> {
-        let guarded = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
-        guarded.initialize(to: methods.pointee)
-        guarded.pointee.xClose = { file in
-            guard let file, let known = GuardedVFS.mainFiles.withLock({ $0.open.removeValue(forKey: file) }) else {
-                return SQLITE_IOERR
-            }
-            return known.methods.pointee.xClose(file)
+        precondition(MemoryLayout<GuardedMethods>.offset(of: \.methods) == 0, "The methods come first.")
+        let guarded = UnsafeMutablePointer<GuardedMethods>.allocate(capacity: 1)
+        guarded.initialize(to: GuardedMethods(methods: methods.pointee, own: methods))
+        guarded.pointee.methods.xClose = { file in
+            guard let file else { return SQLITE_IOERR }
+            let own = GuardedVFS.own(file)
+            _ = GuardedVFS.files.withLock { $0.names.removeValue(forKey: file) }
+            return own.pointee.xClose(file)
         }
-        guarded.pointee.xShmMap = { file, region, size, extends, page in
-            guard let file, let known = GuardedVFS.mainFiles.withLock({ $0.open[file] }) else { return SQLITE_IOERR }
-            guard region > 0 || JournalName.isIndexSafe(ofStore: known.name) else { return SQLITE_CANTOPEN }
-            return known.methods.pointee.xShmMap(file, region, size, extends, page)
+        guarded.pointee.methods.xRead = { file, bytes, count, offset in
+            guard let file else { return SQLITE_IOERR }
+            let code = GuardedVFS.own(file).pointee.xRead(file, bytes, count, offset)
+            sealeddb_note_read(code == SQLITE_OK || code == SQLITE_IOERR_SHORT_READ ? 0 : 1)
+            return code
         }
-        return UnsafePointer(guarded)
+        guarded.pointee.methods.xShmMap = { file, region, size, extends, page in
+            guard let file, let name = GuardedVFS.files.withLock({ $0.names[file] }) else { return SQLITE_IOERR }
+            guard region > 0 || JournalName.isIndexSafe(ofStore: name) else { return SQLITE_CANTOPEN }
+            return GuardedVFS.own(file).pointee.xShmMap(file, region, size, extends, page)
+        }
+        return UnsafeRawPointer(guarded).assumingMemoryBound(to: sqlite3_io_methods.self)
     }
 }

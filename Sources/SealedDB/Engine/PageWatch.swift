@@ -35,17 +35,35 @@ enum PageWatch {
     /// What was wrong with a page that was read.
     struct Failure {
         let page: UInt32
-        let isOfSystem: Bool
+        private let cause: sealeddb_page_cause
+
+        /// Whether it is no fault of the page.
+        var isOfSystem: Bool { cause != sealeddb_page_is_damaged }
+
+        /// The primary one.
+        var code: Int32 {
+            switch cause {
+            case sealeddb_page_not_decrypted: SQLITE_NOMEM
+            case sealeddb_page_not_read: SQLITE_IOERR
+            default: SQLITE_CORRUPT
+            }
+        }
 
         /// The last one of this thread.
         static var last: Failure {
-            Failure(
-                page: sealeddb_last_failed_page(),
-                isOfSystem: sealeddb_last_failure_is_of_system() != 0
-            )
+            Failure(page: sealeddb_last_failed_page(), cause: sealeddb_last_page_cause())
         }
 
         var error: DatabaseError {
+            if code == SQLITE_IOERR {
+                return DatabaseError(
+                    extendedCode: SQLITE_IOERR_READ,
+                    message: """
+                        The system could not read page \(page). What was read is not given out; what would have been written \
+                        is not kept. Look at the disk, and try again.
+                        """
+                )
+            }
             if isOfSystem {
                 return DatabaseError(
                     extendedCode: SQLITE_NOMEM,
@@ -146,7 +164,7 @@ extension PageWatch {
     @inline(never)
     private static func whereDamaged(_ code: Int32) -> Int32 {
         switch code & 0xff {
-        case SQLITE_OK, SQLITE_ERROR, SQLITE_ABORT, SQLITE_NOMEM: SQLITE_CORRUPT
+        case SQLITE_OK, SQLITE_ERROR, SQLITE_ABORT, SQLITE_NOMEM: Failure.last.code
         default: code
         }
     }
@@ -176,7 +194,7 @@ extension Connection {
         default: return code
         }
         readFailure = failure
-        return failure.isOfSystem ? SQLITE_NOMEM : SQLITE_CORRUPT
+        return failure.code
     }
 
     /// The error of a call that ``watchingPages(_:)`` ended.

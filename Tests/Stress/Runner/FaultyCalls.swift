@@ -13,9 +13,11 @@ struct FaultyCalls: Codable, Sendable {
 
     /// For the process that is to have them.
     func environment(_ place: Place) -> [String: String] {
-        [
+        // As SQLite names the files.
+        let directory = URL(fileURLWithPath: place.storeDirectory).resolvingSymlinksInPath().path
+        return [
             "LD_PRELOAD": FaultyCalls.object(in: place.root),
-            "STRESS_FAULTS": "\(seed) \(rate) \(place.storeDirectory)",
+            "STRESS_FAULTS": "\(seed) \(rate) \(directory)",
             "STRESS_FAULTS_ALLOWED": "\(allowed)",
             "STRESS_FAULTS_SEEN": FaultyCalls.mark(in: place.root),
         ]
