@@ -185,6 +185,11 @@ extension Connection {
     @inline(never)
     private func readFailed(_ code: Int32) -> Int32 {
         let failure = PageWatch.Failure.last
+        if failure.code == SQLITE_IOERR, code & 0xff != SQLITE_IOERR {
+            // Whatever SQLite made of what was in the memory.
+            readFailure = failure
+            return SQLITE_IOERR
+        }
         switch code & 0xff {
         case SQLITE_OK, SQLITE_ROW, SQLITE_DONE: break
         // With a wrong key the first page looks damaged, and SQLite's answer leads to the diagnosis.

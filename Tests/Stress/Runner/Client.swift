@@ -79,13 +79,14 @@ final class Client: @unchecked Sendable {
         error.status == CommandFailure.busy || error.status == CommandFailure.wrongKey && station.plan.rotates
     }
 
-    /// No call that fails makes SQLite take a sound file for damaged, or one key for another.
+    /// No call that fails makes SQLite break a constraint, or take one key for another. That a store is damaged, SQLite itself
+    /// says now and then of a read that failed, as in VACUUM; whether it is so is looked at when the round is over.
     private func mayComeFromFault(_ error: any Error) -> Bool {
-        // CORRUPT, CONSTRAINT, MISMATCH, MISUSE, NOTADB.
-        let ofOtherCauses: Set<Int32> = [11, 19, 20, 21, 26]
+        // CONSTRAINT, MISMATCH, MISUSE, NOTADB.
+        let ofOtherCauses: Set<Int32> = [19, 20, 21, 26]
         return switch error {
         case let error as DatabaseError:
-            ![.damaged, .wrongKey, .truncated, .plaintext].contains(error.reason) && !ofOtherCauses.contains(error.code)
+            ![.wrongKey, .truncated, .plaintext].contains(error.reason) && !ofOtherCauses.contains(error.code)
         case let failure as RawConnection.Failure: !ofOtherCauses.contains(failure.code & 0xff)
         default: false
         }
