@@ -130,7 +130,7 @@ struct ImportTests {
         let schema = "CREATE TABLE t (i INTEGER, r REAL, n NUMERIC, b)"
         try sandbox.succeed("exec", "db", schema, "--key-file", "key")
         for (name, value) in [
-            ("i", "9223372036854775809"), ("i", "1e400"), ("r", "9007199254740993"), ("n", "0.1234567890123456789"),
+            ("i", "9223372036854775809"), ("i", "1e400"), ("r", "9007199254740993"), ("n", "12345678901234567.89"),
         ] {
             try sandbox.write("rows.csv", "\(name)\n1\n\(value)\n")
             let outcome = try sandbox.fail(65, "import", "db", "t", "rows.csv", "--append", "--key-file", "key")

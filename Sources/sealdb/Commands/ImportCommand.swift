@@ -13,8 +13,8 @@ struct ImportCommand: ParsableCommand {
             fields as NULL. All others become TEXT, with empty fields as empty texts; so do those whose values would \
             not survive being numbers, such as 007 or 1.10. Types are found by reading the file twice, so standard \
             input and pipes give TEXT. With --append the types are those of the table: 007 becomes 7 in a column of \
-            numbers, and a number of which such a column would keep other digits, such as most of 19 digits in a REAL one, is \
-            an error.
+            numbers. It is an error if such a column would change digits before the point, as a REAL one does to most \
+            numbers of 19 digits.
 
             CSV follows RFC 4180. TSV has no quotes but the escapes \\t \\n \\r \\\\, and \\N for NULL. "sealdb query" \
             writes both in the form that is read here.

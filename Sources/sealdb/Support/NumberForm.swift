@@ -73,6 +73,8 @@ enum NumberForm {
         let kept = significant[...last]
         // No double has more digits that say something of it.
         guard let value = Double(text), value.isFinite, value != 0, kept.count <= 40 else { return false }
+        // A fraction is near enough; digits before the point are not to become others.
+        if !isWhole, whole.drop(while: isZero).count <= 15 { return true }
         let printed = String(format: "%.*e", kept.count - 1, value.magnitude)
         return printed.utf8.prefix { $0 != UInt8(ascii: "e") }.filter(\.isDigit).elementsEqual(kept)
     }
