@@ -41,6 +41,7 @@ struct NewStore {
                 progress: progress
             )
             if confirmsKey { try sealing.confirm(for: copy.path) }
+            try source.requireStill()
         } catch {
             copy.discard()
             throw error.adding(context: context)

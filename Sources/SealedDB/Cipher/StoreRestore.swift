@@ -133,6 +133,7 @@ public struct StoreRestore: Sendable {
                 progress: progress
             )
             try Sealing(key: key, settings: settings).confirm(for: copy.path)
+            try source.requireStill()
             return (copy, totals)
         } catch {
             copy.discard()

@@ -127,3 +127,16 @@ final class StoreView {
     /// Whether the store is as it was when the look began. Where it could not have been written to that is not asked.
     func isStill() -> Bool { reader != nil || isOnReadOnlyMedium || marks == StoreView.marks(of: path) }
 }
+
+extension Connection {
+    /// For what was read through a ``StoreView``, once, before it is put in place.
+    /// - Throws: ``DatabaseError/Reason/busy`` if somebody wrote to the file meanwhile.
+    func requireStill() throws(DatabaseError) {
+        guard let view = view as? StoreView, !view.isStill() else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_BUSY,
+            reason: .busy,
+            message: "Somebody wrote to the file that is copied while it was read. Try again."
+        )
+    }
+}

@@ -225,7 +225,7 @@ final class Connection {
 
     /// Ends what was claimed, and notes what could not be completed.
     private func end(_ claim: HandleRegistry.Claim) {
-        claim.end { code, statement in noteUnnoticed(endFailure(code, of: statement)) }
+        claim.end(on: handle) { code, statement in noteUnnoticed(endFailure(code, of: statement)) }
     }
 
     /// Has the handle's pointer ended outside the lock, because SQLite may call something that takes it. Nothing is claimed

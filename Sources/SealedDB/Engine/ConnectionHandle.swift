@@ -26,10 +26,15 @@ struct HandleRegistry: @unchecked Sendable {
         var first: OpaquePointer? { pointers.first?.pointer }
         var isEmpty: Bool { pointers.isEmpty && statements.isEmpty && users.isEmpty }
 
-        /// - Parameter failed: called for each end that went wrong, with the statement, if it is one's.
-        func end(_ failed: (_ code: Int32, _ statement: PreparedStatement?) -> Void) {
+        /// - Parameters:
+        ///   - connection: what they belong to. The end of a blob commits what it was part of, and may read pages for that.
+        ///   - failed: called for each end that went wrong, with the statement, if it is one's.
+        func end(
+            on connection: OpaquePointer?,
+            _ failed: (_ code: Int32, _ statement: PreparedStatement?) -> Void
+        ) {
             for (pointer, kind) in pointers {
-                let code = kind.end(pointer)
+                let code = PageWatch.during(connection) { kind.end(pointer) }
                 if code != SQLITE_OK { failed(code, nil) }
             }
             for statement in statements { statement.end(failed) }

@@ -144,6 +144,30 @@ struct IntegrityReportTests {
         }
     }
 
+    /// A backup that nobody has open, and somebody writes to while it is restored.
+    @Test(arguments: [false, true])
+    func aBackupThatIsWrittenToWhileItIsRestored(replaces: Bool) throws {
+        let (backup, target) = (directory.file("backup"), directory.file("db"))
+        try Database.testing(backup, journalMode: .wal).fill(rows: 50)
+        if replaces { try Database.testing(target).fill(rows: 7) }
+        var hasCome = false
+        let error = #expect(throws: DatabaseError.self) {
+            try StoreRestore(backupPath: backup, key: .testing(1), to: target).run { _ in
+                guard !hasCome else { return }
+                hasCome = true
+                let writer = try Database.testing(backup)
+                try writer.executeUpdate("DELETE FROM t WHERE rowid > 20", values: nil)
+                writer.close()
+            }
+        }
+        #expect(error?.reason == .busy, "\(String(describing: error))")
+        if replaces {
+            #expect(try Database.testing(target).integers("SELECT count(*) FROM t") == [7])
+        } else {
+            #expect(!FileManager.default.fileExists(atPath: target))
+        }
+    }
+
     /// A transaction that was cut off after its commit leaves them, before the file is shortened: some were never written.
     @Test(arguments: [Data(count: 8192), Data(repeating: 1, count: 4096)])
     func pagesBehindTheEnd(left: Data) throws {

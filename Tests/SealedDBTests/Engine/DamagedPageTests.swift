@@ -185,6 +185,24 @@ struct DamagedPageTests {
         expectDamage { _ = try database.scalar(Data.self, "SELECT body FROM t") }
     }
 
+    /// So does a blob that was open to be written, when it is dropped.
+    @Test(arguments: Damage.allCases)
+    func movedByTheEndOfABlob(damage: Damage) throws {
+        try makeStore(damage, vacuum: 1) { database in
+            try database.executeUpdate("INSERT INTO u VALUES (zeroblob(20000)), (zeroblob(10))", values: nil)
+        }
+        let database = try open()
+        var blob: Blob? = try database.openBlob(table: "u", column: "body", rowID: 2, isWritable: true)
+        #expect(blob != nil)
+        try database.executeUpdate("DELETE FROM u WHERE rowid = 1", values: nil)
+        blob = nil
+        expectDamage {
+            if let error = database.lastError() as? DatabaseError, error.code != SQLITE_OK { throw error }
+        }
+        #expect(try database.integers("SELECT count(*) FROM u") == [2])
+        expectDamage { _ = try database.scalar(Data.self, "SELECT body FROM t") }
+    }
+
     @Test(arguments: Damage.allCases, [0, 1])
     func inTheLog(damage: Damage, vacuum: Int) throws {
         let writer = try open()
