@@ -219,17 +219,19 @@ enum SecretFile {
         let (copy, descriptor) = try temporary(for: path)
         // As in `create`.
         defer { close(descriptor) }
+        let old: String?
         do throws(DatabaseError) {
             try FileSystem.copyAttributes(from: path, to: copy)
             try requireName(copy, of: descriptor, what: what)
             try write(contents, to: descriptor, copy, what: what)
             try requireName(copy, of: descriptor, what: what)
-            try swap(copy, descriptor, for: path, what: what)
+            old = try swap(copy, descriptor, for: path, what: what)
         } catch {
             // One that stays is removed by the next run.
             unlink(copy)
             throw error.adding(context: "The \(what) \(path) is unchanged")
         }
+        try requireSwapped(descriptor, for: path, old, what: what)
         do throws(DatabaseError) {
             try FileSystem.synchronizeDirectory(of: path)
         } catch {
@@ -239,35 +241,51 @@ enum SecretFile {
 
     /// Renames, and keeps the old file by a second name until the new one is seen in its place: who may rename files there can
     /// put another one in the new one's place at the last moment.
+    /// - Returns: that name; `nil` where there are no hard links, and so no other users either who could rename.
     private static func swap(
         _ copy: String,
         _ descriptor: Int32,
         for path: String,
         what: String
-    ) throws(DatabaseError) {
+    ) throws(DatabaseError) -> String? {
         // Who waits to change it too gets the new file when it is seen in its place.
         while flock(descriptor, LOCK_EX) != 0 {
             guard errno == EINTR else { throw .system("Cannot lock the \(what) \(copy)", reason: .ioError) }
         }
         let old = try TemporaryFile.path(beside: path)
-        // Where there are no hard links, there are no other users either who could rename.
         let isKept = link(path, old) == 0
         guard rename(copy, path) == 0 else {
             let number = errno
-            // One that stays is removed by the next run, here and below.
+            // As below.
             unlink(old)
             throw .system("The new \(what) could not take the place of \(path)", reason: .ioError, number: number)
         }
-        // What cannot be looked at is not it.
-        if (try? isCurrent(descriptor, path: path)) == true {
-            unlink(old)
-            return
+        return isKept ? old : nil
+    }
+
+    /// Puts the old file back unless the new one is seen in its place.
+    private static func requireSwapped(
+        _ descriptor: Int32,
+        for path: String,
+        _ old: String?,
+        what: String
+    ) throws(DatabaseError) {
+        let failure: DatabaseError
+        var mayBeOurs = false
+        do throws(DatabaseError) {
+            if try isCurrent(descriptor, path: path) {
+                // One that stays is removed by the next run.
+                if let old { unlink(old) }
+                return
+            }
+            failure = exchanged(path, what: what)
+        } catch {
+            failure = error
+            mayBeOurs = true
         }
-        let error = exchanged(path, what: what)
-        guard isKept, rename(old, path) == 0 else {
-            throw error.adding(context: "Somebody else's file is \(path) now; look for the \(what) as \(old)")
-        }
-        throw error
+        if let old, rename(old, path) == 0 { throw failure.adding(context: "The \(what) \(path) is unchanged") }
+        let whose = mayBeOurs ? "The \(what) \(path) is probably changed" : "Somebody else's file is \(path) now"
+        throw failure.adding(context: old.map { "\(whose); the old \(what) is \($0)" } ?? whose)
     }
 
     private static func write(

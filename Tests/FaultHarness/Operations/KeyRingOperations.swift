@@ -26,6 +26,7 @@ enum KeyRingOperations {
             files: [name: contents(active: .old)],
             targets: [.init(file: name, before: .ring(active: "old", ids: ["old", "new"]), after: after)],
             saysAfter: ["is changed, but after a power failure may be as before"],
+            saysUnknown: ["is probably changed"],
             openFiles: [name],
             temporaries: [".\(name).sealdb-"],
             leavesStore: false
