@@ -73,10 +73,11 @@ extension Connection {
 
     /// Whether another volume has come in the place of that which the file is on. SQLite compares the inodes' numbers alone.
     var hasOtherDevice: Bool {
-        guard let mainDevice, let mainFilePath else { return false }
+        // Not as a text, because each turn of a queue asks.
+        guard let mainDevice, let handle, let path = sqlite3_db_filename(handle, "main") else { return false }
         var status = stat()
         // A file that is gone is told by SQLite.
-        return stat(mainFilePath, &status) == 0 && status.st_dev != mainDevice
+        return stat(path, &status) == 0 && status.st_dev != mainDevice
     }
 
     /// Whether all of the log is in the file too, or was when this connection's read transaction began: what is in the log
