@@ -83,6 +83,8 @@ extension Connection {
 
     /// What cannot be asked may be so. The same calls come before that moment, too, and the code does not tell which it was.
     private func mayFailAfterMoment(_ code: Int32) -> Bool {
+        // Nothing is read after it.
+        guard ![SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ].contains(code) else { return false }
         // See above.
         guard let mode = try? text("PRAGMA main.journal_mode") else { return true }
         if mode == "wal" { return false }

@@ -48,9 +48,7 @@ enum GuardedVFS {
                 file.pointee.pMethods = nil
                 return SQLITE_CANTOPEN
             }
-            if flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL) != 0 {
-                GuardedVFS.guardPages(of: file, String(cString: name))
-            }
+            GuardedVFS.guardMethods(of: file, String(cString: name))
             return SQLITE_OK
         }
         // For as long as the process lives.
@@ -77,7 +75,7 @@ enum GuardedVFS {
         return !FileSystem.exists(name) || JournalName.isOfStranger(name)
     }
 
-    // MARK: Files of pages, and the index of the log, which SQLite opens by itself
+    // MARK: Reads, and the index of the log, which SQLite opens by itself
 
     private struct Files {
         var names: [UnsafeMutablePointer<sqlite3_file>: String] = [:]
@@ -87,7 +85,7 @@ enum GuardedVFS {
 
     private static let files = Guarded(Files())
 
-    /// What a file points to: found without a lock, because pages are read by it.
+    /// What an open file points to. Each read finds SQLite's own in it, without a lock.
     private struct GuardedMethods {
         var methods: sqlite3_io_methods
         /// SQLite's own.
@@ -100,7 +98,7 @@ enum GuardedVFS {
     }
 
     /// Has a file use methods that differ in three from SQLite's own.
-    private static func guardPages(of file: UnsafeMutablePointer<sqlite3_file>, _ name: String) {
+    private static func guardMethods(of file: UnsafeMutablePointer<sqlite3_file>, _ name: String) {
         guard let methods = file.pointee.pMethods, methods.pointee.iVersion >= 2, methods.pointee.xShmMap != nil else {
             return
         }
@@ -129,7 +127,8 @@ enum GuardedVFS {
             guard let file else { return SQLITE_IOERR }
             let code = GuardedVFS.own(file).pointee.xRead(file, bytes, count, offset)
             sealeddb_note_read(code == SQLITE_OK || code == SQLITE_IOERR_SHORT_READ ? 0 : 1)
-            return code
+            // SQLite would call the store damaged for EIO. https://www.sqlite.org/rescode.html#ioerr_corruptfs
+            return code == SQLITE_IOERR_CORRUPTFS ? SQLITE_IOERR_READ : code
         }
         guarded.pointee.methods.xShmMap = { file, region, size, extends, page in
             guard let file, let name = GuardedVFS.files.withLock({ $0.names[file] }) else { return SQLITE_IOERR }

@@ -14,7 +14,15 @@ package enum StoreName {
         _ path: String,
         reason: DatabaseError.Reason = .cannotCreate
     ) throws(DatabaseError) {
-        for path in Set([path, FileSystem.resolve(path) ?? path]) {
+        try requireOwn(path, resolved: FileSystem.resolve(path), reason)
+    }
+
+    private static func requireOwn(
+        _ path: String,
+        resolved: String?,
+        _ reason: DatabaseError.Reason
+    ) throws(DatabaseError) {
+        for path in [path, resolved ?? path] {
             let ending =
                 JournalName.isOfSuperJournal(path)
                 ? String(path.suffix(12)) : siblingEndings.first(where: path.hasSuffix)
@@ -41,8 +49,9 @@ package enum StoreName {
     /// Refuses to write to a file that others may have open by another name, or take for a part of their store. One that is
     /// not there has no other name.
     static func requireOnly(_ path: String) throws(DatabaseError) {
-        try requireOwn(path)
-        guard let file = FileSystem.resolve(path) else { return }
+        let resolved = FileSystem.resolve(path)
+        try requireOwn(path, resolved: resolved, .cannotCreate)
+        guard let file = resolved else { return }
         guard sealeddb_is_mounted(file) == 0 else {
             throw DatabaseError(
                 extendedCode: SQLITE_CANTOPEN,

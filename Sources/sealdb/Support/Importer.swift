@@ -211,7 +211,9 @@ struct Importer {
         if record.isNull(at: index) { return NSNull() }
         let text = try record.text(at: index)
         if type == .text { return text }
-        guard NumberForm.isKept(record.bytes(at: index), asReal: type == .real) else {
+        let bytes = record.bytes(at: index)
+        let form = NumberForm(bytes)
+        guard form.isKept(in: type) || NumberForm.isKept(bytes, asReal: type == .real) else {
             throw DelimitedError(
                 line: record.line,
                 reason: """
@@ -220,7 +222,7 @@ struct Importer {
                     """
             )
         }
-        return text.isEmpty ? NSNull() : NumberForm(record.bytes(at: index)).bindable(text: text)
+        return text.isEmpty ? NSNull() : form.bindable(text: text)
     }
 }
 

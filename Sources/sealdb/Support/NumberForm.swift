@@ -37,6 +37,15 @@ enum NumberForm {
         if let value = Double(String(decoding: bytes, as: UTF8.self)) { self = .real(value) }
     }
 
+    /// Whether a column that is declared as numbers keeps it for sure, as nearly all are.
+    func isKept(in type: ColumnType) -> Bool {
+        switch self {
+        case .integer: type != .real
+        case .real: true
+        case .text: false
+        }
+    }
+
     /// Whether a column that is declared as numbers keeps the value: as the same number, or as text if it is none.
     ///
     /// SQLite makes a number of each text that spells one, such as 007, 1.10 and 1e400, even if that changes it.

@@ -397,7 +397,7 @@ extension NamedMutant {
             "numbers are imported as others",
             "sealdb/Support/Importer.swift",
             .expression,
-            "NumberForm.isKept(record.bytes(at: index), asReal: type == .real)",
+            "NumberForm.isKept(bytes, asReal: type == .real)",
             "true"
         ),
         .init(

@@ -213,6 +213,20 @@ struct BatchRotationTests {
         #expect(try stores.map { try sandbox.keys(opening: $0 + ".old") } == [["key"], ["key"]])
     }
 
+    /// Whoever uses the store whose log that would be removes it.
+    @Test func whatIsKeptHasNoNameOfAnotherStore() throws {
+        let stores = try sandbox.makeFleet(1)
+        try FileManager.default.copyItem(atPath: sandbox.path("s01"), toPath: sandbox.path("s01.a"))
+        for more in [["--keep-old=.a-wal"], ["--journal", "s01.a-journal"]] {
+            for dry in [["-n"], []] {
+                let outcome = try rotate(stores + more + dry)
+                #expect(outcome.status == 73 && outcome.error.contains("belongs to"), "\(more + dry): \(outcome.error)")
+            }
+        }
+        #expect(try sandbox.keys(opening: "s01") == ["key"])
+        #expect(try sandbox.names() == ["key", "new", "s01", "s01.a"])
+    }
+
     @Test func oldFilesAreNotOverwritten() throws {
         let stores = try sandbox.makeFleet(1)
         try sandbox.write("s01.old", "precious")

@@ -1,0 +1,72 @@
+import Foundation
+import Testing
+
+/// Calls of the system that fail, one after the other: what is told of the store is what is so.
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
+struct FailedCallTests {
+    private let sandbox: Sandbox
+
+    init() throws {
+        sandbox = try Sandbox()
+        try sandbox.makeStore()
+    }
+
+    /// Runs the command with the call failing from the given time on, or only then.
+    private func run(_ arguments: [String], failing call: String, when: String) throws -> Outcome {
+        let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(call)"]
+        return try sandbox.run(strace + ["-e", "inject=\(call):error=EIO:when=\(when)", Tool.sealdb] + arguments)
+    }
+
+    /// The script commits by itself, outside of a transaction of the command's own.
+    @Test(arguments: ["delete", "truncate", "persist", "wal"], ["fdatasync", "ftruncate"])
+    func whatIsStoredIsToldSo(mode: String, call: String) throws {
+        try sandbox.succeed("exec", "db", "PRAGMA auto_vacuum = 1; VACUUM", "--key-file", "key")
+        try sandbox.succeed("exec", "db", "PRAGMA journal_mode = \(mode)", "--key-file", "key")
+        let whole = try sandbox.contents("db")
+        let script = "PRAGMA journal_mode = \(mode); DELETE FROM people WHERE id > 10"
+        var failures = 0
+        for when in 1...12 {
+            try sandbox.removeAll(but: ["key", "db"])
+            try sandbox.write("db", whole)
+            let outcome = try run(["exec", "db", script, "--key-file", "key"], failing: call, when: "\(when)")
+            let count = try sandbox.succeed(
+                "query",
+                "db",
+                "SELECT count(*) FROM people",
+                "--key-file",
+                "key",
+                "--format",
+                "csv"
+            ).lines.last
+            if outcome.status == 0 {
+                #expect(count == "10")
+                continue
+            }
+            failures += 1
+            #expect(outcome.status == 74, "\(when): \(outcome.error)")
+            #expect(["10", "50"].contains(count), "\(when): \(count ?? "")")
+            // Which the exit code alone denies.
+            let isTold = outcome.error.contains("may be stored") || outcome.error.contains("is stored")
+            if count == "10" { #expect(isTold, "\(when): \(outcome.error)") }
+        }
+        if call != "ftruncate" || mode == "truncate" { #expect(failures > 0) }
+    }
+
+    /// What the disk does not give is not what somebody changed.
+    @Test(arguments: ["delete", "wal"])
+    func aReadThatFailsIsNoDamage(mode: String) throws {
+        try sandbox.succeed("exec", "db", "PRAGMA journal_mode = \(mode)", "--key-file", "key")
+        let query = ["query", "db", "SELECT sum(length(bio)) FROM people", "--key-file", "key", "--format", "csv"]
+        var failures = 0
+        for when in 1...40 {
+            let outcome = try run(query, failing: "pread64", when: "\(when)")
+            // The loader reads, too.
+            if outcome.status == 0 || outcome.status == 127 { continue }
+            failures += 1
+            #expect(outcome.status == 74, "\(when): \(outcome.status) \(outcome.error)")
+            #expect(!outcome.error.contains("damaged"), "\(when): \(outcome.error)")
+        }
+        #expect(failures > 3)
+        #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)
+    }
+}
