@@ -79,14 +79,13 @@ final class Client: @unchecked Sendable {
         error.status == CommandFailure.busy || error.status == CommandFailure.wrongKey && station.plan.rotates
     }
 
-    /// No call that fails makes SQLite break a constraint, or take one key for another. That a store is damaged, SQLite itself
-    /// says now and then of a read that failed, as in VACUUM; whether it is so is looked at when the round is over.
+    /// No call that fails breaks a constraint, makes one key another, or a sound store a damaged one.
     private func mayComeFromFault(_ error: any Error) -> Bool {
-        // CONSTRAINT, MISMATCH, MISUSE, NOTADB.
-        let ofOtherCauses: Set<Int32> = [19, 20, 21, 26]
+        // CORRUPT, CONSTRAINT, MISMATCH, MISUSE, NOTADB.
+        let ofOtherCauses: Set<Int32> = [11, 19, 20, 21, 26]
         return switch error {
         case let error as DatabaseError:
-            ![.wrongKey, .truncated, .plaintext].contains(error.reason) && !ofOtherCauses.contains(error.code)
+            ![.damaged, .wrongKey, .truncated, .plaintext].contains(error.reason) && !ofOtherCauses.contains(error.code)
         case let failure as RawConnection.Failure: !ofOtherCauses.contains(failure.code & 0xff)
         default: false
         }
