@@ -180,54 +180,66 @@ static inline fts5_api *sealeddb_fts5_api(sqlite3 *db) {
     return api;
 }
 
+// Whether it is there, or could not be looked at.
+enum sealeddb_answer { sealeddb_no, sealeddb_yes, sealeddb_unknown };
+
+// Whether a file has zeros there, all of them.
+static inline enum sealeddb_answer sealeddb_holds_zeros(
+    sqlite3_file *file, sqlite3_int64 offset, unsigned char *buffer, int size
+) {
+    int code = file->pMethods->xRead(file, buffer, size, offset);
+    if (code == SQLITE_IOERR_SHORT_READ) return sealeddb_no;
+    if (code != SQLITE_OK) return sealeddb_unknown;
+    for (int i = 0; i < size; i++) if (buffer[i] != 0) return sealeddb_no;
+    return sealeddb_yes;
+}
+
 // Whether a write-ahead log has a frame of this page that is all zeros. https://www.sqlite.org/fileformat.html#walformat
-static inline int sealeddb_log_holds_zeros(sqlite3_file *log, unsigned int page, unsigned char *buffer, int page_size) {
+static inline enum sealeddb_answer sealeddb_log_holds_zeros(
+    sqlite3_file *log, unsigned int page, unsigned char *buffer, int page_size
+) {
     unsigned char header[32], frame[24];
     sqlite3_int64 size = 0;
-    if (log->pMethods->xFileSize(log, &size) != SQLITE_OK || size < 32) return 0;
-    if (log->pMethods->xRead(log, header, 32, 0) != SQLITE_OK) return 0;
-    if (header[0] != 0x37 || header[1] != 0x7f || header[2] != 0x06) return 0;
+    if (log->pMethods->xFileSize(log, &size) != SQLITE_OK) return sealeddb_unknown;
+    if (size < 32) return sealeddb_no;
+    if (log->pMethods->xRead(log, header, 32, 0) != SQLITE_OK) return sealeddb_unknown;
+    if (header[0] != 0x37 || header[1] != 0x7f || header[2] != 0x06) return sealeddb_no;
     for (sqlite3_int64 start = 32; start + 24 + page_size <= size; start += 24 + page_size) {
-        if (log->pMethods->xRead(log, frame, 24, start) != SQLITE_OK) return 0;
+        if (log->pMethods->xRead(log, frame, 24, start) != SQLITE_OK) return sealeddb_unknown;
         // From here on the frames are those of an earlier log.
-        for (int i = 0; i < 8; i++) if (frame[8 + i] != header[16 + i]) return 0;
+        for (int i = 0; i < 8; i++) if (frame[8 + i] != header[16 + i]) return sealeddb_no;
         unsigned int number = (unsigned int)frame[0] << 24 | frame[1] << 16 | frame[2] << 8 | frame[3];
         if (number != page) continue;
-        if (log->pMethods->xRead(log, buffer, page_size, start + 24) != SQLITE_OK) return 0;
-        int i = 0;
-        while (i < page_size && buffer[i] == 0) i++;
-        if (i == page_size) return 1;
+        enum sealeddb_answer answer = sealeddb_holds_zeros(log, start + 24, buffer, page_size);
+        if (answer != sealeddb_no) return answer;
     }
-    return 0;
+    return sealeddb_no;
 }
 
 // Whether a file of the connection, or its log, has this page, all of it zeros: no page that was written with a key is.
 // Before 3.39 SQLite does not tell the names of its databases, and this is not asked.
-static inline int sealeddb_stored_as_zeros(sqlite3 *db, unsigned int page, int page_size) {
+static inline enum sealeddb_answer sealeddb_stored_as_zeros(sqlite3 *db, unsigned int page, int page_size) {
 #if SQLITE_VERSION_NUMBER >= 3039000
     unsigned char *buffer = (unsigned char *)sqlite3_malloc(page_size);
-    // Then it is a failure too, which is what not knowing means.
-    if (buffer == 0) return 1;
-    int found = 0;
+    if (buffer == 0) return sealeddb_unknown;
+    enum sealeddb_answer answer = sealeddb_no;
     const char *schema;
-    for (int i = 0; !found && (schema = sqlite3_db_name(db, i)) != 0; i++) {
+    for (int i = 0; answer == sealeddb_no && (schema = sqlite3_db_name(db, i)) != 0; i++) {
         sqlite3_file *file, *log = 0;
         sqlite3_int64 size = 0, offset = (sqlite3_int64)(page - 1) * page_size;
+        // One in memory has none.
         if (sealeddb_open_file(db, schema, &file) != SQLITE_OK) continue;
-        if (file->pMethods->xFileSize(file, &size) == SQLITE_OK && offset + page_size <= size
-            && file->pMethods->xRead(file, buffer, page_size, offset) == SQLITE_OK) {
-            int j = 0;
-            while (j < page_size && buffer[j] == 0) j++;
-            found = j == page_size;
-        }
-        if (found || sqlite3_file_control(db, schema, SQLITE_FCNTL_JOURNAL_POINTER, &log) != SQLITE_OK) continue;
-        if (log != 0 && log->pMethods != 0) found = sealeddb_log_holds_zeros(log, page, buffer, page_size);
+        if (file->pMethods->xFileSize(file, &size) != SQLITE_OK) answer = sealeddb_unknown;
+        else if (offset + page_size <= size) answer = sealeddb_holds_zeros(file, offset, buffer, page_size);
+        if (answer != sealeddb_no
+            || sqlite3_file_control(db, schema, SQLITE_FCNTL_JOURNAL_POINTER, &log) != SQLITE_OK) continue;
+        if (log != 0 && log->pMethods != 0) answer = sealeddb_log_holds_zeros(log, page, buffer, page_size);
     }
     sqlite3_free(buffer);
-    return found;
+    return answer;
 #else
     (void)db; (void)page; (void)page_size;
-    return 0;
+    return sealeddb_no;
 #endif
 }
 

@@ -69,17 +69,24 @@ static int hmac(
     int size = stock.hmac_size(context, algorithm);
     const unsigned char *stored = in + in_size;
     if (size > 0 && memcmp(stored, out, (size_t)size) == 0) return result;
+    if (failures->has_read_failed) {
+        // Before the zeros are looked for, which reads too.
+        note(page, sealeddb_page_not_read);
+        return failure;
+    }
     // In whole blocks of the cipher.
     int reserved_size = (iv_size + size + 15) / 16 * 16;
     int page_size = in_size - iv_size + reserved_size;
-    if (page > 1 && is_zero(in, (size_t)page_size)) {
-        void *connection = failures->connection;
-        if (connection == NULL || !are_zeros_stored(connection, page, page_size)) return result;
-        // SQLCipher would have nothing against it if the store has auto_vacuum.
-        result = failure;
+    if (page == 1 || !is_zero(in, (size_t)page_size)) {
+        note(page, sealeddb_page_is_damaged);
+        return result;
     }
-    note(page, failures->has_read_failed ? sealeddb_page_not_read : sealeddb_page_is_damaged);
-    return result;
+    void *connection = failures->connection;
+    int answer = connection == NULL ? 0 : are_zeros_stored(connection, page, page_size);
+    if (answer == 0) return result;
+    // SQLCipher would have nothing against it if the store has auto_vacuum.
+    note(page, answer < 0 ? sealeddb_page_not_read : sealeddb_page_is_damaged);
+    return failure;
 }
 
 static int cipher(

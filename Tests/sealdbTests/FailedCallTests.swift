@@ -52,21 +52,38 @@ struct FailedCallTests {
         if call != "ftruncate" || mode == "truncate" { #expect(failures > 0) }
     }
 
-    /// What the disk does not give is not what somebody changed.
-    @Test(arguments: ["delete", "wal"])
-    func aReadThatFailsIsNoDamage(mode: String) throws {
+    private static let readers = [
+        ["query", "db", "SELECT sum(length(bio)) FROM people", "--key-file", "key", "--format", "csv"],
+        ["verify", "db", "--key-file", "key"],
+        ["backup", "db", "copy", "--key-file", "key"],
+        ["rotate", "db", "--key-file", "key", "--new-key-file", "new"],
+    ]
+
+    /// What the disk does not give is not what somebody changed, be it in the file, the log or the copy.
+    @Test(arguments: ["delete", "wal"], readers)
+    func aReadThatFailsIsNoDamage(mode: String, command: [String]) throws {
+        try sandbox.makeKey("new")
         try sandbox.succeed("exec", "db", "PRAGMA journal_mode = \(mode)", "--key-file", "key")
-        let query = ["query", "db", "SELECT sum(length(bio)) FROM people", "--key-file", "key", "--format", "csv"]
+        var store = [("db", try sandbox.contents("db"))]
+        if mode == "wal" {
+            let service = try sandbox.connection()
+            try service.executeUpdate("PRAGMA wal_autocheckpoint = 0", values: nil)
+            try service.executeUpdate("UPDATE people SET bio = bio || ''", values: nil)
+            store.append(("db-wal", try sandbox.contents("db-wal")))
+            service.close()
+        }
         var failures = 0
         for when in 1...40 {
-            let outcome = try run(query, failing: "pread64", when: "\(when)")
+            try sandbox.removeAll(but: ["key", "new"])
+            for (name, bytes) in store { try sandbox.write(name, bytes) }
+            let outcome = try run(command, failing: "pread64", when: "\(when)")
             // The loader reads, too.
             if outcome.status == 0 || outcome.status == 127 { continue }
             failures += 1
             #expect(outcome.status == 74, "\(when): \(outcome.status) \(outcome.error)")
             #expect(!outcome.error.contains("damaged"), "\(when): \(outcome.error)")
+            #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)
         }
         #expect(failures > 3)
-        #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)
     }
 }

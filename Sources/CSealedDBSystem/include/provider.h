@@ -35,7 +35,7 @@ struct sealeddb_page_failures {
 extern __thread struct sealeddb_page_failures sealeddb_page_failures;
 
 // Whether a file of the connection holds this page, all of it zeros. SQLCipher takes such a page for one beyond the end
-// of the file, which a store with auto_vacuum may read while it grows.
+// of the file, which a store with auto_vacuum may read while it grows. Below 0 if that could not be looked at.
 typedef int (*sealeddb_zeros_are_stored)(void *connection, unsigned int page, int page_size);
 
 // Puts the functions in front of those that SQLCipher uses for every key from now on. `object` is the path of the library.

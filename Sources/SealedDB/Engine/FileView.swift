@@ -225,7 +225,7 @@ private enum ViewedFile {
         }
         table.xRead = { file, buffer, count, offset in
             let buffer = UnsafeMutableRawBufferPointer(start: buffer, count: Int(count))
-            return view(file!).read(base(file!), into: buffer, at: offset)
+            return PageWatch.note(read: view(file!).read(base(file!), into: buffer, at: offset))
         }
         table.xWrite = { _, _, _, _ in SQLITE_READONLY }
         table.xTruncate = { _, _ in SQLITE_READONLY }

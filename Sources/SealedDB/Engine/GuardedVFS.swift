@@ -99,9 +99,8 @@ enum GuardedVFS {
 
     /// Has a file use methods that differ in three from SQLite's own.
     private static func guardMethods(of file: UnsafeMutablePointer<sqlite3_file>, _ name: String) {
-        guard let methods = file.pointee.pMethods, methods.pointee.iVersion >= 2, methods.pointee.xShmMap != nil else {
-            return
-        }
+        // All of SQLite's own are of version 3.
+        guard let methods = file.pointee.pMethods, methods.pointee.iVersion >= 2 else { return }
         file.pointee.pMethods = files.withLock { files in
             files.names[file] = name
             if let guarded = files.guarded[methods] { return guarded }
@@ -125,16 +124,19 @@ enum GuardedVFS {
         }
         guarded.pointee.methods.xRead = { file, bytes, count, offset in
             guard let file else { return SQLITE_IOERR }
-            let code = GuardedVFS.own(file).pointee.xRead(file, bytes, count, offset)
-            sealeddb_note_read(code == SQLITE_OK || code == SQLITE_IOERR_SHORT_READ ? 0 : 1)
-            // SQLite would call the store damaged for EIO. https://www.sqlite.org/rescode.html#ioerr_corruptfs
-            return code == SQLITE_IOERR_CORRUPTFS ? SQLITE_IOERR_READ : code
+            return PageWatch.note(read: GuardedVFS.own(file).pointee.xRead(file, bytes, count, offset))
         }
+        // Logs and journals have methods of their own, without it.
+        guard methods.pointee.xShmMap != nil else { return asMethods(guarded) }
         guarded.pointee.methods.xShmMap = { file, region, size, extends, page in
             guard let file, let name = GuardedVFS.files.withLock({ $0.names[file] }) else { return SQLITE_IOERR }
             guard region > 0 || JournalName.isIndexSafe(ofStore: name) else { return SQLITE_CANTOPEN }
             return GuardedVFS.own(file).pointee.xShmMap(file, region, size, extends, page)
         }
-        return UnsafeRawPointer(guarded).assumingMemoryBound(to: sqlite3_io_methods.self)
+        return asMethods(guarded)
+    }
+
+    private static func asMethods(_ guarded: UnsafePointer<GuardedMethods>) -> UnsafePointer<sqlite3_io_methods> {
+        UnsafeRawPointer(guarded).assumingMemoryBound(to: sqlite3_io_methods.self)
     }
 }

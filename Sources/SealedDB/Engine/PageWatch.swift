@@ -16,7 +16,11 @@ enum PageWatch {
         guard isKnown(cipherVersion) else { return "SQLCipher \(cipherVersion) is not known to have the provider" }
         guard sealeddb_knows_database_names() != 0 else { return "SQLite is older than 3.39" }
         let failure = sealeddb_install_provider(library) { connection, page, pageSize in
-            sealeddb_stored_as_zeros(connection.map { OpaquePointer($0) }, page, pageSize)
+            switch sealeddb_stored_as_zeros(connection.map { OpaquePointer($0) }, page, pageSize) {
+            case sealeddb_no: 0
+            case sealeddb_yes: 1
+            default: -1
+            }
         }
         if let failure { return String(cString: failure) }
         guard SelfTest.passes() else {
@@ -27,6 +31,16 @@ enum PageWatch {
     }
 
     /// The versions whose provider has its functions at the places that provider.h knows.
+    /// For each VFS of this module, with the result of each read of a file.
+    ///
+    /// SQLCipher has what is in the memory decrypted when the read failed, too. And SQLite would call the store damaged for
+    /// EIO. <https://www.sqlite.org/rescode.html#ioerr_corruptfs>
+    /// - Returns: what SQLite is to be told.
+    static func note(read code: Int32) -> Int32 {
+        sealeddb_note_read(code == SQLITE_OK || code == SQLITE_IOERR_SHORT_READ ? 0 : 1)
+        return code == SQLITE_IOERR_CORRUPTFS ? SQLITE_IOERR_READ : code
+    }
+
     private static func isKnown(_ version: String) -> Bool {
         let numbers = version.prefix { $0 != " " }.split(separator: ".").map { Int($0) ?? -1 }
         return numbers.count >= 2 && numbers[0] == 4 && (5...19).contains(numbers[1])

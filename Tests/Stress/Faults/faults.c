@@ -43,12 +43,23 @@ static uint64_t draw(void) {
     return mixed ^ (mixed >> 31);
 }
 
-static int fails(int is_in_directory) {
+// Says in STRESS_FAULTS_SEEN which call fails. With calls of the kernel: those of libc may lead here again.
+static void tell(const char *call, const char *file, int64_t offset, int code) {
+    const char *log = getenv("STRESS_FAULTS_SEEN");
+    if (!log) return;
+    char line[4400];
+    int size = snprintf(line, sizeof line, "%d %s %s %lld: %s\n", gettid(), call, file, (long long)offset, strerrorname_np(code));
+    int descriptor = (int)syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    // A line that is not told is missing in the log alone.
+    if (size > 0) syscall(SYS_write, descriptor, line, size < (int)sizeof line ? (size_t)size : sizeof line - 1);
+    syscall(SYS_close, descriptor);
+}
+
+static int fails(int is_in_directory, const char *call, const char *file, int64_t offset) {
     if (!rate || !is_in_directory || atomic_fetch_sub(&allowed, 1) > 0 || draw() % rate) return 0;
     static const int codes[] = {EIO, EIO, ENOSPC, ENOMEM};
     int code = codes[draw() % 4];
-    const char *mark = getenv("STRESS_FAULTS_SEEN");
-    if (mark) syscall(SYS_close, (int)syscall(SYS_openat, AT_FDCWD, mark, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    tell(call, file, offset, code);
     errno = code;
     return 1;
 }
@@ -57,7 +68,14 @@ static int is_below(const char *path) {
     return directory_length && !strncmp(path, directory, directory_length);
 }
 
-static int uses(int descriptor) { return descriptor >= 0 && descriptor < descriptors && is_ours[descriptor]; }
+static int fails_on(int descriptor, const char *call, int64_t offset) {
+    if (descriptor < 0 || descriptor >= descriptors || !is_ours[descriptor]) return 0;
+    char link[32], file[4096] = "?";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+    ssize_t size = syscall(SYS_readlinkat, AT_FDCWD, link, file, sizeof file - 1);
+    if (size > 0) file[size] = 0;
+    return fails(1, call, file, offset);
+}
 
 static int opened(int descriptor, const char *path) {
     if (descriptor >= 0 && descriptor < descriptors) is_ours[descriptor] = (char)is_below(path);
@@ -75,7 +93,7 @@ static int opened(int descriptor, const char *path) {
         va_start(list, flags); \
         mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(list, mode_t) : 0; \
         va_end(list); \
-        if (fails(is_below(path))) return -1; \
+        if (fails(is_below(path), #name, path, flags)) return -1; \
         return opened(next(path, flags, mode), path); \
     }
 OPEN(open)
@@ -90,7 +108,7 @@ int close(int descriptor) {
 #define READ(name, offset_t) \
     ssize_t name(int descriptor, void *bytes, size_t count, offset_t offset) { \
         NEXT(name); \
-        return fails(uses(descriptor)) ? -1 : next(descriptor, bytes, count, offset); \
+        return fails_on(descriptor, #name, offset) ? -1 : next(descriptor, bytes, count, offset); \
     }
 READ(pread, off_t)
 READ(pread64, off64_t)
@@ -98,7 +116,7 @@ READ(pread64, off64_t)
 #define WRITE(name, offset_t) \
     ssize_t name(int descriptor, const void *bytes, size_t count, offset_t offset) { \
         NEXT(name); \
-        if (!fails(uses(descriptor))) return next(descriptor, bytes, count, offset); \
+        if (!fails_on(descriptor, #name, offset)) return next(descriptor, bytes, count, offset); \
         int code = errno; \
         if (draw() % 2 && next(descriptor, bytes, count / 2, offset) < 0) return -1; \
         errno = code; \
@@ -110,7 +128,7 @@ WRITE(pwrite64, off64_t)
 #define ON_DESCRIPTOR(name) \
     int name(int descriptor) { \
         NEXT(name); \
-        return fails(uses(descriptor)) ? -1 : next(descriptor); \
+        return fails_on(descriptor, #name, 0) ? -1 : next(descriptor); \
     }
 ON_DESCRIPTOR(fsync)
 ON_DESCRIPTOR(fdatasync)
@@ -118,17 +136,17 @@ ON_DESCRIPTOR(fdatasync)
 #define TRUNCATE(name, offset_t) \
     int name(int descriptor, offset_t length) { \
         NEXT(name); \
-        return fails(uses(descriptor)) ? -1 : next(descriptor, length); \
+        return fails_on(descriptor, #name, length) ? -1 : next(descriptor, length); \
     }
 TRUNCATE(ftruncate, off_t)
 TRUNCATE(ftruncate64, off64_t)
 
 int unlink(const char *path) {
     NEXT(unlink);
-    return fails(is_below(path)) ? -1 : next(path);
+    return fails(is_below(path), "unlink", path, 0) ? -1 : next(path);
 }
 
 int rename(const char *old, const char *new) {
     NEXT(rename);
-    return fails(is_below(old)) ? -1 : next(old, new);
+    return fails(is_below(old), "rename", old, 0) ? -1 : next(old, new);
 }
