@@ -6,6 +6,9 @@ struct Report: Sendable {
     var operations: [String: [StoreModel.Outcome: Int]] = [:]
     var acknowledgedWrites = 0
     var rotations = 0
+    var failedCalls = 0
+    /// Of the store at the end of a round.
+    var largestSize: Int64 = 0
     /// Programs after which something was lost, or shown.
     var lost = 0
 
@@ -22,6 +25,8 @@ struct Report: Sendable {
         total.kills += other.kills
         total.acknowledgedWrites += other.acknowledgedWrites
         total.rotations += other.rotations
+        total.failedCalls += other.failedCalls
+        total.largestSize = max(total.largestSize, other.largestSize)
         total.lost += other.lost
         total.operations.merge(other.operations) { $0.merging($1, uniquingKeysWith: +) }
     }
@@ -39,7 +44,8 @@ struct Report: Sendable {
         let count = operations.values.reduce(0) { $0 + $1.values.reduce(0, +) }
         return """
             \(programs) programs, \(rounds) rounds, \(count) operations, \(acknowledgedWrites) acknowledged writes, \
-            \(rotations) rotations, \(kills) kills, \(doubts) steps that a fault left in doubt, \(missing.count) kinds never ran, \(lost) lost
+            \(rotations) rotations, \(kills) kills, \(failedCalls) failed calls, \(doubts) steps in doubt, stores of up to \
+            \(largestSize >> 20) MiB, \(missing.count) kinds never ran, \(lost) lost
             """
     }
 

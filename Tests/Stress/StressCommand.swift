@@ -52,9 +52,9 @@ struct RunCommand: AsyncParsableCommand {
     var steps = 60
     @Option(help: "Rounds of each program.")
     var rounds = 8
-    @Option(help: "Size of the store: small, medium or large. Default: drawn.")
+    @Option(help: "Size of the store: small, medium, large or huge (some hundred MB). Default: drawn.")
     var scale: Scale?
-    @Flag(help: "Draw no large ones.")
+    @Flag(help: "Draw no large and no huge ones.")
     var quick = false
     @Option(help: "Only rounds of this composition. Default: all of them.")
     var composition: Composition?

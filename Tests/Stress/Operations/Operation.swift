@@ -24,7 +24,7 @@ struct Operation: Sendable {
 
 /// How large values and stores become.
 enum Scale: String, Codable, CaseIterable, Comparable, Sendable {
-    case small, medium, large
+    case small, medium, large, huge
 
     static func < (left: Scale, right: Scale) -> Bool { left.keyCount < right.keyCount }
 
@@ -33,6 +33,7 @@ enum Scale: String, Codable, CaseIterable, Comparable, Sendable {
         case .small: 12
         case .medium: 80
         case .large: 400
+        case .huge: 800
         }
     }
 
@@ -41,7 +42,7 @@ enum Scale: String, Codable, CaseIterable, Comparable, Sendable {
         switch self {
         case .small: return common
         case .medium: return random.oneIn(6) ? random.int(4_000..<40_000) : common
-        case .large: return random.oneIn(3) ? random.int(20_000..<600_000) : common * 20
+        case .large, .huge: return random.oneIn(3) ? random.int(20_000..<600_000) : common * 20
         }
     }
 }

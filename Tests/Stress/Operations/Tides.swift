@@ -2,7 +2,7 @@
 enum Tides {
     static let all: [Operation] = [
         Operation(name: "flood", weights: [.tide: 2], isLedgered: true) { random, scale in
-            let count = scale == .small ? 60 : scale == .medium ? 250 : 1200
+            let count = [Scale.small: 60, .medium: 250, .large: 1200, .huge: 2500][scale]!
             return (0..<count).map { index in
                 let value = Value(tag: random.next(), length: random.int(10_000..<60_000), isBlob: random.oneIn(2))
                 return .put(.pair, key: firstKey + index, value)

@@ -27,8 +27,10 @@ struct Planner {
         // The most are those in which most happens.
         compositions = composition.map { [$0] } ?? Composition.allCases + [.queue, .pool, .queue, .pool]
         var random = Random(seed: seed, 3)
-        self.scale = scale ?? random.pick(isQuick ? [.small, .medium] : [.small, .small, .medium, .medium, .large])
-        self.steps = steps
+        let common: [Scale] = [.small, .medium]
+        self.scale = scale ?? random.pick(isQuick ? common : common + common + common + [.large, .large, .huge])
+        // Each costs as much as hundreds on a small store.
+        self.steps = self.scale == .huge ? steps / 4 : steps
         isTour = false
     }
 

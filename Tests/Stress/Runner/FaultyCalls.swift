@@ -19,14 +19,19 @@ struct FaultyCalls: Codable, Sendable {
             "LD_PRELOAD": FaultyCalls.object(in: place.root),
             "STRESS_FAULTS": "\(seed) \(rate) \(directory)",
             "STRESS_FAULTS_ALLOWED": "\(allowed)",
-            "STRESS_FAULTS_SEEN": FaultyCalls.mark(in: place.root),
+            "STRESS_FAULTS_SEEN": FaultyCalls.log(in: place.root),
         ]
     }
 
-    func haveFailed(_ place: Place) -> Bool { access(FaultyCalls.mark(in: place.root), F_OK) == 0 }
+    /// Those that have failed, each as a line.
+    func failed(_ place: Place) throws -> [Substring] {
+        let log = FaultyCalls.log(in: place.root)
+        guard access(log, F_OK) == 0 else { return [] }
+        return try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n")
+    }
 
     /// Is made when the first call fails.
-    private static func mark(in root: String) -> String { root + "/faults-seen" }
+    private static func log(in root: String) -> String { root + "/faults-seen" }
 
     static func object(in root: String) -> String { root + "/faults.so" }
 
@@ -35,7 +40,7 @@ struct FaultyCalls: Codable, Sendable {
         let source = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .appendingPathComponent("Faults/faults.c").path
         // It may not be there.
-        _ = unlink(mark(in: root))
+        _ = unlink(log(in: root))
         guard access(object(in: root), F_OK) != 0 else { return }
         let options = ["-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
         try Command.run(["clang"] + options + ["-o", object(in: root), source])

@@ -59,9 +59,12 @@ struct Place: Sendable {
     func keepState() throws {
         let copy = root + "/before-the-check"
         if FileManager.default.fileExists(atPath: copy) { try FileManager.default.removeItem(atPath: copy) }
-        let size = try FileManager.default.attributesOfItem(atPath: store)[.size] as? Int ?? 0
-        guard size < 1 << 26 else { return }
+        guard try storeSize() < 1 << 26 else { return }
         try FileManager.default.copyItem(atPath: storeDirectory, toPath: copy)
+    }
+
+    func storeSize() throws -> Int64 {
+        (try FileManager.default.attributesOfItem(atPath: store)[.size] as? NSNumber)?.int64Value ?? 0
     }
 
     /// The number of the key that the store has, as far as this program's processes know. One that reads it while another
