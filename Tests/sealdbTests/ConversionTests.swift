@@ -66,7 +66,22 @@ struct ConversionTests {
         #expect(plan.contains("from SQLCipher \(version) to SQLCipher 4"))
         #expect(try sandbox.contents("old") == before)
         #expect(try sandbox.names() == ["old", "pass"])
-        _ = try succeed("migrate", "old")
+        for command in ["backup", "rotate", "decrypt"] {
+            let more =
+                command == "backup"
+                ? ["copy"]
+                : command == "decrypt" ? ["plain", "--allow-plaintext"] : ["--new-passphrase-file", "pass2"]
+            let store = command == "rotate" ? "copy" : "old"
+            try sandbox.write("pass2", "Another secret")
+            let outcome = try sandbox.run(
+                [Tool.sealdb, command, store] + more + ["--passphrase-file", "pass", "--compatibility", version]
+            )
+            #expect(outcome.status == 0, "\(outcome.error)")
+            #expect(outcome.output.contains("not authenticated") != isAuthenticated, "\(outcome.output)")
+        }
+        try sandbox.removeAll(but: ["old", "pass"])
+        let migrated = try succeed("migrate", "old")
+        #expect(migrated.contains("not authenticated") != isAuthenticated, "\(migrated)")
         #expect(try census() == Sandbox.wholeStore)
         let again = try sandbox.succeed("migrate", "old", "--passphrase-file", "pass").output
         #expect(again.contains("nothing was changed"))

@@ -147,6 +147,10 @@ public struct CipherSettings: Sendable, Hashable, Codable {
             || zip(parameters.pragmas, defaults.pragmas).contains { $0.name == pragma && $0 != $1 }
     }
 
+    /// Whether each page has an authentication code, so that a change to it is found out. SQLCipher 1 has none.
+    /// https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_use_hmac
+    public var isAuthenticated: Bool { parameters.usesHMAC }
+
     /// Whether SQLCipher 4 opens such a store with the key alone.
     var isDefault: Bool { parameters == CipherSettings.sqlCipher4.parameters }
 }

@@ -18,19 +18,61 @@ struct ContentDigest {
         goesOn: () throws(DatabaseError) -> Void = {}
     ) throws(DatabaseError) -> [UInt8] {
         var digest = try ContentDigest()
-        var count = 0
         try digest.addSchema(of: connection)
         for table in try TableLayout.all(of: connection) {
             let rows = try connection.prepare(table.selection)
             defer { rows.close() }
-            digest.begin(table)
-            while try rows.step() {
-                digest.add(row: rows)
-                count += 1
-                if count.isMultiple(of: 1000) { try goesOn() }
-            }
+            try digest.add(table, rows, goesOn: goesOn)
         }
         return digest.value()
+    }
+
+    /// Of the tables one by one, for connections of a caller's, which may know other collations than the schema names.
+    struct Parts {
+        private let schema: [UInt8]
+        /// Without those whose rows cannot be had there: tables WITHOUT ROWID, in the order of such a collation.
+        private var tables: [String: [UInt8]] = [:]
+
+        /// In a transaction that is open already.
+        init(of connection: Connection) throws(DatabaseError) {
+            var digest = try ContentDigest()
+            try digest.addSchema(of: connection)
+            schema = digest.value()
+            for table in try TableLayout.all(of: connection) {
+                let rows: Statement
+                do throws(DatabaseError) {
+                    rows = try connection.prepare(table.selection)
+                } catch {
+                    guard error.extendedCode == SQLITE_ERROR else { throw error }
+                    continue
+                }
+                defer { rows.close() }
+                var digest = try ContentDigest()
+                try digest.add(table, rows)
+                tables[table.name] = digest.value()
+            }
+        }
+
+        /// What is not the same, with its verb; `nil` if all is that could be read on both sides.
+        func difference(from other: Parts) -> String? {
+            guard schema == other.schema else { return "its schema is" }
+            let common = tables.filter { other.tables[$0.key] != nil }
+            return common.keys.sorted().first { tables[$0] != other.tables[$0] }.map { "table \($0) is" }
+        }
+    }
+
+    private mutating func add(
+        _ table: TableLayout,
+        _ rows: Statement,
+        goesOn: () throws(DatabaseError) -> Void = {}
+    ) throws(DatabaseError) {
+        begin(table)
+        var count = 0
+        while try rows.step() {
+            add(row: rows)
+            count += 1
+            if count.isMultiple(of: 1000) { try goesOn() }
+        }
     }
 
     /// The objects by name, because the order in which they were made is lost in a copy.

@@ -29,8 +29,10 @@ struct MemoryImage {
             throw StoreHeader.diagnoseWithoutKey(error, header: try file.mainFileHeader())
         }
         do throws(DatabaseError) {
+            try opening.requireAuthenticPages()
             try PageCopy(source: file, target: memory).run()
         } catch {
+            guard error.reason != .unverified else { throw error }
             throw error.adding(context: "Nothing was loaded, and the database in memory is as it was")
         }
     }

@@ -4,20 +4,56 @@ struct PageCopy {
     let source: Connection
     let target: Connection
 
-    /// Copies; if that fails or `afterStep` throws, the target is as it was before.
-    func run(
-        pagesPerStep: Int32 = -1,
-        afterStep: (Backup) throws(DatabaseError) -> Void = { _ in }
-    ) throws(DatabaseError) {
+    typealias Step = (_ completedPages: Int64, _ totalPages: Int64) throws(DatabaseError) -> Void
+
+    /// Copies, and compares what the target then holds. If that fails or `afterStep` throws, the target is as it was before;
+    /// but for ``DatabaseError/Reason/unverified``, and for what is thrown after the last step.
+    func run(pagesPerStep: Int32 = -1, afterStep: Step = { _, _ in }) throws(DatabaseError) {
         try trusted(requireSameForm)
-        if let between = try intermediate() {
-            defer { between.close() }
-            try Backup.copy(from: source, to: between, pagesPerStep: pagesPerStep, afterStep: afterStep)
-            try Backup.copy(from: between, to: target, pagesPerStep: -1) { _ in }
-        } else {
-            try Backup.copy(from: source, to: target, pagesPerStep: pagesPerStep, afterStep: afterStep)
+        let copied = try copy(pagesPerStep) { (backup) throws(DatabaseError) in
+            try afterStep(backup.completedPages, backup.totalPages)
         }
-        try trusted(verify)
+        do throws(DatabaseError) {
+            try trusted { () throws(DatabaseError) in try verify(copied.contents.get()) }
+        } catch {
+            throw DatabaseError(
+                extendedCode: error.extendedCode,
+                reason: .unverified,
+                message: "The copy was written but cannot be relied on: \(error.message). Delete it."
+            )
+        }
+        try afterStep(copied.pages, copied.pages)
+    }
+
+    private typealias Copied = (pages: Int64, contents: Result<ContentDigest.Parts, DatabaseError>)
+
+    private func copy(
+        _ pagesPerStep: Int32,
+        _ betweenSteps: (Backup) throws(DatabaseError) -> Void
+    ) throws(DatabaseError) -> Copied {
+        let contents = { (backup: Backup) throws(DatabaseError) -> Copied in
+            // If it fails, the copy is there already.
+            (backup.totalPages, Result { () throws(DatabaseError) in try ContentDigest.Parts(of: source) })
+        }
+        guard let between = try intermediate() else {
+            return try Backup.copy(
+                from: source,
+                to: target,
+                pagesPerStep: pagesPerStep,
+                atEnd: contents,
+                betweenSteps: betweenSteps
+            )
+        }
+        defer { between.close() }
+        let result = try Backup.copy(
+            from: source,
+            to: between,
+            pagesPerStep: pagesPerStep,
+            atEnd: contents,
+            betweenSteps: betweenSteps
+        )
+        try Backup.copy(from: between, to: target, pagesPerStep: -1) { _ in }
+        return result
     }
 
     /// What is in memory cannot be rolled back when the last page of the source proves damaged. It is replaced by a copy
@@ -70,19 +106,16 @@ struct PageCopy {
         }
     }
 
-    private func verify() throws(DatabaseError) {
-        do throws(DatabaseError) {
-            _ = try target.integer("SELECT count(*) FROM sqlite_schema")
-            let start = try target.fileBytes(count: 100)
-            guard try !isKeyed(target) || start.isEmpty || !StoreHeader.isPlaintext(start) else {
-                throw DatabaseError(extendedCode: SQLITE_CORRUPT, message: "it is plaintext")
-            }
-        } catch {
-            throw DatabaseError(
-                extendedCode: error.extendedCode,
-                reason: .unverified,
-                message: "The copy was written but cannot be relied on: \(error.message). Delete it."
-            )
+    private func verify(_ contents: ContentDigest.Parts) throws(DatabaseError) {
+        let found = try target.snapshot { () throws(DatabaseError) in try ContentDigest.Parts(of: target) }
+        let start = try target.fileBytes(count: 100)
+        guard try !isKeyed(target) || start.isEmpty || !StoreHeader.isPlaintext(start) else {
+            throw DatabaseError(extendedCode: SQLITE_CORRUPT, message: "it is plaintext")
         }
+        guard let difference = found.difference(from: contents) else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_CORRUPT,
+            message: "\(difference) not what the source holds, unless somebody else has written to it meanwhile"
+        )
     }
 }

@@ -172,7 +172,8 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     private var isInsideBlock: Bool { lender.isInside || writer.lane.isInside || readers?.lane.isInside == true }
 
     /// Waits for all blocks, keeps others waiting, and runs the body with the only connection that may be open. For one
-    /// thread at a time.
+    /// thread at a time. The others are opened again when they are needed, with what was set on them.
+    /// - Throws: ``DatabaseError`` also if one of the others has what would be lost with it.
     func alone<T>(_ body: (Database) throws -> T) throws -> T {
         guard !isInsideBlock else { throw DatabaseError.nestedCall }
         lender.pause()
@@ -183,21 +184,40 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
             defer { readers?.lane.leaveAll() }
             // Blocks of read and write may have borrowed further ones.
             lender.waitUntilIdle()
-            for idle in lender.forgetAll() { close(idle) }
-            readers?.closeInPlace()
+            try closeForReopening(lender.idleDatabases + (readers?.databases ?? []))
             return try body(database)
         }
+    }
+
+    private func closeForReopening(_ databases: [Database]) throws(DatabaseError) {
+        func each(_ body: (Database) throws(DatabaseError) -> Void) throws(DatabaseError) {
+            for database in databases {
+                database.enter()
+                defer { database.leave() }
+                try body(database)
+            }
+        }
+        do throws(DatabaseError) {
+            try each { database throws(DatabaseError) in try database.connection?.requireNothingTemporary() }
+        } catch {
+            throw error.adding(
+                context:
+                    "An idle connection of the pool cannot be closed, as it would have to be (releaseAllDatabases() does)"
+            )
+        }
+        try each { database throws(DatabaseError) in try database.closeForReopening() }
+        readers?.areClosed()
     }
 
     /// Has all connections open with the key of this one from now on; for the body of ``alone(_:)``.
     func adoptKey(of database: Database) {
         let (origin, adopted) = (database.configuration.keyOrigin, database.adoptedKey)
         keys.withLock { $0 = Keys(origin: origin, adopted: adopted) }
-        for reader in readers?.databases ?? [] {
-            reader.enter()
-            defer { reader.leave() }
-            reader.configuration.keyOrigin = origin
-            reader.adoptedKey = adopted
+        for other in lender.idleDatabases + (readers?.databases ?? []) {
+            other.enter()
+            defer { other.leave() }
+            other.configuration.keyOrigin = origin
+            other.adoptedKey = adopted
         }
     }
 

@@ -205,6 +205,9 @@ final class Lender: Sendable {
         if isIdle { observer() }
     }
 
+    /// For whoever has paused it, and waited until nothing is lent.
+    var idleDatabases: [Database] { books.withLock { Handed(databases: $0.idle) }.databases }
+
     /// Begins anew; returns the idle connections.
     func forgetAll() -> [Database] {
         let (forgotten, served) = books.withLock { books -> (Handed, [Waiter]) in

@@ -92,13 +92,8 @@ final class Readers: @unchecked Sendable {
         }
     }
 
-    /// Closes all connections, for whoever has all places.
-    func closeInPlace() {
-        for place in databases.indices {
-            databases[place].enter()
-            databases[place].close()
-            databases[place].leave()
-        }
+    /// Remembers that whoever has all places has closed the connections.
+    func areClosed() {
         books.withLock { $0.isOpen = databases.map { _ in false } }
     }
 

@@ -45,11 +45,12 @@ public struct Configuration: Sendable {
     /// Whether a transaction of the library is rolled back, and its call throws, if a call in its block failed and nobody
     /// noticed. Default true: a script of which a half was executed is not committed.
     ///
-    /// It concerns the blocks of `write` and `read`, of ``Migrator``, and those of `inTransaction` and `savepoint` that can
+    /// It concerns the blocks of `write` and `read`, and those of `inTransaction` and `savepoint` that can
     /// throw; FMDB's own block calls, which give a flag to roll back, are as FMDB has them. Unnoticed is the failure of a
     /// call that returns false or `nil`, such as `executeUpdate(_:withArgumentsIn:)`, `executeStatements(_:)` and `next()`,
     /// unless ``Database/lastError()`` or one of its kin has shown an error since. What was thrown was noticed, whatever
-    /// the block did with it; what a savepoint has taken back does not count.
+    /// the block did with it; what a savepoint has taken back does not count. A migration fails whatever is set here: it
+    /// would be recorded as done.
     public var failsBlocksAfterIgnoredErrors = true
 
     /// How `write` of a queue or pool shares commits.

@@ -11,13 +11,15 @@ extension Database {
     ///
     /// The destination is replaced in one transaction: whatever happens, it has either all of the copy or what it had
     /// before. It keeps its own key and cipher settings. What this connection writes meanwhile, in `progress`, is copied
-    /// too. Waits for locks as long as the busy timeouts allow.
+    /// too. Waits for locks as long as the busy timeouts allow. In the end the rows of both are compared, which takes about
+    /// as long as the copy, and during which nobody can write to the source unless it is in WAL mode.
     /// - Parameters:
     ///   - destination: open, with the same page size if encrypted, and without an open transaction or result set. Both
     ///     are encrypted, or neither is.
     ///   - pagesPerStep: pages between two calls of `progress`, when locks are released; 0 or less for all in one step.
     ///   - progress: called after each step; throwing cancels.
-    /// - Throws: ``DatabaseError``, after which the destination is as it was before; ``DatabaseError/Reason/unsupported``
+    /// - Throws: ``DatabaseError``, after which the destination is as it was before, but for
+    ///   ``DatabaseError/Reason/unverified``: it has a copy that is not to be used. ``DatabaseError/Reason/unsupported``
     ///   between encrypted and plaintext, ``DatabaseError/Reason/unusableSettings`` for different page sizes, and
     ///   ``DatabaseError/Reason/busy``. What `progress` throws comes out as from a function.
     /// https://www.sqlite.org/backup.html
@@ -29,12 +31,12 @@ extension Database {
         try recording { () throws(DatabaseError) in
             let (source, target) = (try openConnection(), try destination.openConnection())
             var cancellation: DatabaseError?
-            let report: (Backup) throws(DatabaseError) -> Void = { (backup) throws(DatabaseError) in
-                let state = BackupProgress(completedPages: backup.completedPages, totalPages: backup.totalPages)
+            let report: PageCopy.Step = { (completedPages, totalPages) throws(DatabaseError) in
+                let state = BackupProgress(completedPages: completedPages, totalPages: totalPages)
                 do {
                     try progress?(state)
                 } catch {
-                    let isComplete = backup.remainingPages == 0
+                    let isComplete = completedPages == totalPages
                     let error = DatabaseError.thrown(
                         error,
                         message: isComplete
@@ -48,6 +50,7 @@ extension Database {
                 }
             }
             do throws(DatabaseError) {
+                try requireAuthenticPages()
                 let pages = pagesPerStep > 0 ? Int32(clamping: pagesPerStep) : -1
                 try PageCopy(source: source, target: target).run(pagesPerStep: pages, afterStep: report)
             } catch {

@@ -85,7 +85,8 @@ extension Database {
     }
 
     /// Runs a block that is kept or undone as a whole, and fails it if one of its calls failed unnoticed.
-    func noticingFailures<T>(_ block: () throws -> T) throws -> T {
+    /// - Parameter always: whatever the configuration says, because what is done is recorded as such.
+    func noticingFailures<T>(always: Bool = false, _ block: () throws -> T) throws -> T {
         let outer = takeUnnoticedFailure()
         defer {
             // What was undone, or thrown, is settled.
@@ -93,7 +94,9 @@ extension Database {
             if let outer { ignore(outer) }
         }
         let result = try block()
-        if let failure = takeUnnoticedFailure(), configuration.failsBlocksAfterIgnoredErrors { throw failure.ignored }
+        if let failure = takeUnnoticedFailure(), always || configuration.failsBlocksAfterIgnoredErrors {
+            throw failure.ignored
+        }
         return result
     }
 

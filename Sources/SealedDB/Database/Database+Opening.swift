@@ -78,7 +78,8 @@ extension Database {
 
     /// Closes, and remembers what was set on the connection for the one that follows.
     func closeForReopening() throws(DatabaseError) {
-        let settings = try connection.map { connection throws(DatabaseError) in try ConnectionSettings(of: connection) }
+        guard let connection else { return }
+        let settings = try ConnectionSettings(of: connection)
         close()
         keptSettings = settings
     }

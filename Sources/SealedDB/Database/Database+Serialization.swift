@@ -36,7 +36,7 @@ extension Database {
         }
     }
 
-    private func requireAuthenticPages() throws(DatabaseError) {
+    func requireAuthenticPages() throws(DatabaseError) {
         try opening(flags: SQLITE_OPEN_READONLY, vfs: openedVFS, key: fittingKey?.key).requireAuthenticPages()
     }
 

@@ -18,14 +18,19 @@ final class Backup: ConnectionHandle {
     private var running: Running?
     private var pointer: OpaquePointer? { running?.pointer }
 
-    /// Copies everything, in steps of so many pages or, for a negative number, in one. If that fails, or `afterStep`
-    /// throws, the target is as it was before.
-    static func copy(
+    /// Copies everything, in steps of so many pages or, for a negative number, in one. Until `atEnd` is called, the target
+    /// is as it was before, and so it is if this throws.
+    /// - Parameters:
+    ///   - atEnd: called when everything is copied, while the source still is what was copied.
+    ///   - betweenSteps: called after each step but the last.
+    /// - Returns: what `atEnd` returned.
+    static func copy<T>(
         from source: Connection,
         to target: Connection,
         pagesPerStep: Int32,
-        afterStep: (Backup) throws(DatabaseError) -> Void
-    ) throws(DatabaseError) {
+        atEnd: (Backup) throws(DatabaseError) -> T,
+        betweenSteps: (Backup) throws(DatabaseError) -> Void
+    ) throws(DatabaseError) -> T {
         let backup = try Backup(from: source, to: target)
         // Whichever is closed first ends it. Both are used by the thread that copies.
         target.register(backup)
@@ -33,11 +38,26 @@ final class Backup: ConnectionHandle {
             target.end(backup)
             source.end(backup)
         }
+        // Counts the pages.
         var isUnfinished = try backup.step(pages: 0)
-        while isUnfinished {
-            isUnfinished = try backup.step(pages: pagesPerStep)
-            try afterStep(backup)
+        while true {
+            let result: T? = try source.snapshot { () throws(DatabaseError) in
+                if isUnfinished { isUnfinished = try backup.step(pages: pagesPerStep) }
+                return isUnfinished ? nil : try atEnd(backup)
+            }
+            if let result { return result }
+            try betweenSteps(backup)
         }
+    }
+
+    /// The same for one that is compared later.
+    static func copy(
+        from source: Connection,
+        to target: Connection,
+        pagesPerStep: Int32,
+        afterStep: (Backup) throws(DatabaseError) -> Void
+    ) throws(DatabaseError) {
+        try copy(from: source, to: target, pagesPerStep: pagesPerStep, atEnd: afterStep, betweenSteps: afterStep)
     }
 
     /// Begins a copy that ends with the source at the latest. The target must not be closed before that.
@@ -97,7 +117,11 @@ final class Backup: ConnectionHandle {
         let code = source.watchingPages { sqlite3_backup_step(pointer, pages) }
         if let failure = source.takeReadFailure() { throw failure }
         guard code == SQLITE_OK || code == SQLITE_DONE else {
-            let text = String(cString: sqlite3_errstr(code))
+            var text = String(cString: sqlite3_errstr(code))
+            if code & 0xff == SQLITE_BUSY {
+                let waiter = source.busyWait?.hasGivenUp == true ? source : running?.target
+                text = waiter?.busyMessage(text) ?? text
+            }
             throw DatabaseError(extendedCode: code, message: "Copying stopped: \(text).")
         }
         return code == SQLITE_OK

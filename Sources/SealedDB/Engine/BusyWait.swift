@@ -44,6 +44,8 @@ final class BusyWait {
         return true
     }
 
+    var hasGivenUp: Bool { givenUp != nil }
+
     /// Seconds that were waited for the lock that SQLite has now failed to get; `nil` if it did not wait.
     func takeWait() -> Double? {
         defer { givenUp = nil }

@@ -52,7 +52,7 @@ public struct Migrator: Sendable {
     ///   - name: unique, and never changed.
     ///   - revision: stands for the block's text, which cannot be compared.
     ///   - body: runs in a transaction, which it cannot end; an error that it throws rolls back, and so does the failure of a
-    ///     call that nobody looked at (``Configuration/failsBlocksAfterIgnoredErrors``).
+    ///     call that nobody looked at (see ``Configuration/failsBlocksAfterIgnoredErrors``), whatever is configured.
     public mutating func register(
         _ name: String,
         revision: String = "",
@@ -249,7 +249,7 @@ extension Database {
 
     /// Runs the block of a migration in the transaction that is open, and notices if SQLite has rolled that back.
     fileprivate func withinTransaction(_ block: () throws -> Void) throws {
-        try noticingFailures {
+        try noticingFailures(always: true) {
             try block()
             closeOpenResultSets()
         }

@@ -92,7 +92,10 @@ struct RotationBatch: Sendable {
                 outcome = .unchanged
             }
             record.outcome = outcome.name
-            output.write(StoreRecord(store, outcome, content: result.content), result.line(store) + "\n")
+            output.write(
+                StoreRecord(store, outcome, content: result.content),
+                result.line(store, rotation.settings) + "\n"
+            )
             do {
                 try journal.append(record)
             } catch {
@@ -150,7 +153,7 @@ struct RotationBatch: Sendable {
                 let status = outcomes.last == .done ? "planned" : nil
                 output.write(
                     StoreRecord(store, outcomes.last!, status: status, content: result.content),
-                    result.line(store) + "\n"
+                    result.line(store, rotation.settings) + "\n"
                 )
             } catch {
                 let outcome = StoreOutcome(error, isStopped: false)

@@ -27,7 +27,7 @@ struct StoreRotation: Sendable {
         }
 
         /// As one line.
-        func line(_ store: StoreItem) -> String {
+        func line(_ store: StoreItem, _ settings: CipherSettings) -> String {
             let name = TerminalText.escaped(store.name)
             switch self {
             case .planned(let plan):
@@ -36,6 +36,7 @@ struct StoreRotation: Sendable {
                     + "about \(time)"
             case .changed(let report):
                 return "\(name): key changed, \(report.pageCount) pages in \(DurationText.seconds(report.seconds))"
+                    + settings.remarkOnAuthentication
             case .unchanged(let id):
                 let key = id.map { "the active key \($0)" } ?? "the new key"
                 return "\(name): has \(key) already; nothing was changed"

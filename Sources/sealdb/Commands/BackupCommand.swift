@@ -93,7 +93,8 @@ struct BackupCommand: ParsableCommand {
                 return try copy.run(progress: progress)
             }
             let name = TerminalText.escaped(path)
-            return StoreReport(text: .lines(["\(name): backup of \(report.pageCount) pages"]))
+            let remark = settings.remarkOnAuthentication
+            return StoreReport(text: .lines(["\(name): backup of \(report.pageCount) pages\(remark)"]))
         }
         try work.run(stores)
     }

@@ -47,7 +47,8 @@ struct DecryptCommand: ParsableCommand {
             return try progressOptions.watchingSignals { try decryption.run(progress: $0) }
         }
         let output = StandardOutput()
-        try output.write("\(TerminalText.escaped(self.plain)): \(report.pageCount) pages in plaintext\n")
+        let name = TerminalText.escaped(self.plain)
+        try output.write("\(name): \(report.pageCount) pages in plaintext\(settings.remarkOnAuthentication)\n")
         try output.flush()
     }
 

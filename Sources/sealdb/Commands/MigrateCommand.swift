@@ -120,7 +120,9 @@ struct MigrateCommand: ParsableCommand {
             }
             let report = try migration.run(progress: progress)
             return StoreReport(
-                text: .lines(["\(name): migrated from \(old) to \(new), \(report.pageCount) pages"])
+                text: .lines([
+                    "\(name): migrated from \(old) to \(new), \(report.pageCount) pages\(old.remarkOnAuthentication)"
+                ])
             )
         }
 

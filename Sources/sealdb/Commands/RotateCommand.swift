@@ -142,7 +142,7 @@ struct RotateCommand: ParsableCommand {
     // MARK: One store
 
     private func rotateOne(_ store: StoreItem, _ rotation: StoreRotation) throws {
-        guard !dryRun else { return try print(try rotation.plan(store), store) }
+        guard !dryRun else { return try print(try rotation.plan(store), store, rotation.settings) }
         let control = rotationOptions.control
         let rateLimit = rotationOptions.rateLimit
         var copied: Int64 = 0
@@ -154,13 +154,13 @@ struct RotateCommand: ParsableCommand {
                     try control.check()
                 }
             }
-            try print(result, store)
+            try print(result, store, rotation.settings)
         } catch let error as DatabaseError where error.reason == .interrupted && SignalWatch.exitStatus == nil {
             throw Failure(.busy, "The deadline came. \(error.message)")
         }
     }
 
-    private func print(_ result: StoreRotation.Result, _ store: StoreItem) throws {
+    private func print(_ result: StoreRotation.Result, _ store: StoreItem, _ settings: CipherSettings) throws {
         let output = StandardOutput()
         switch result {
         case .planned(let plan) where json:
@@ -181,7 +181,7 @@ struct RotateCommand: ParsableCommand {
         case .unchanged where json:
             try output.writeJSON(StatusAndContent(status: "current", content: ["path": store.path]))
         case .changed, .unchanged:
-            try output.write(result.line(store) + "\n")
+            try output.write(result.line(store, settings) + "\n")
         }
         try output.flush()
     }

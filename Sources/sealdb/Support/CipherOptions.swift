@@ -50,6 +50,13 @@ struct CipherOptions: ParsableArguments {
     }
 }
 
+extension CipherSettings {
+    /// For the line that tells what was done with a store of this format; empty if its pages have codes.
+    var remarkOnAuthentication: String {
+        isAuthenticated ? "" : "; its pages were not authenticated, so that changes to them could not be found out"
+    }
+}
+
 struct UnauthenticatedOptions: ParsableArguments {
     @Flag(
         help:

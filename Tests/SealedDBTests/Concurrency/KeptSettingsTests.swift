@@ -38,8 +38,12 @@ struct KeptSettingsTests {
         _ = db.limit(for: 0, value: 777_777)
     }
 
-    private func expectSet(_ db: Database, _ location: SourceLocation = #_sourceLocation) throws {
-        for (pragma, _, answer) in Self.settings {
+    private func expectSet(
+        _ db: Database,
+        but excepted: String? = nil,
+        _ location: SourceLocation = #_sourceLocation
+    ) throws {
+        for (pragma, _, answer) in Self.settings where pragma != excepted {
             let rows = try db.executeQuery("PRAGMA \(pragma)", values: nil)
             defer { rows.close() }
             let found = try rows.nextWithError() ? rows.string(forColumnIndex: 0) : nil
@@ -76,6 +80,51 @@ struct KeptSettingsTests {
         try other.inDatabase { (db) throws in
             #expect(try db.scalar(Int.self, "PRAGMA foreign_keys") == 0)
         }
+    }
+
+    private func pool() throws -> DatabasePool {
+        var configuration = Configuration(key: try .testing(1))
+        configuration.maximumReaderCount = 1
+        let pool = DatabasePool(path: directory.file("db"), configuration: configuration)
+        try pool.write { db in try db.fill(rows: 500) }
+        return pool
+    }
+
+    /// FMDB's connections, one that reads, and the one that writes.
+    @Test func everyConnectionOfAPoolKeepsItsSettings() throws {
+        let pool = try pool()
+        try pool.inDatabase { db in try set(db) }
+        try pool.read { db in #expect(db.executeStatements("PRAGMA cache_size = -778")) }
+        try pool.writeWithoutTransaction { db in #expect(db.executeStatements("PRAGMA cache_size = -779")) }
+        // Twice, without a use in between.
+        for number: UInt8 in [2, 3] { try pool.rotateKey(to: .testing(number)) }
+        // Checkpoints are the pool's, which turns them off.
+        try pool.inDatabase { db in try expectSet(db, but: "wal_autocheckpoint") }
+        #expect(try pool.read { db in try db.scalar(Int.self, "PRAGMA cache_size") } == -778)
+        #expect(try pool.read { db in try db.scalar(Int.self, "PRAGMA query_only") } == 1)
+        #expect(try pool.writeWithoutTransaction { db in try db.scalar(Int.self, "PRAGMA cache_size") } == -779)
+        #expect(pool.countOfOpenDatabases == 3)
+        pool.releaseAllDatabases()
+        #expect(try pool.inDatabase { db throws in try db.scalar(Int.self, "PRAGMA query_only") } == 0)
+    }
+
+    @Test(arguments: [
+        ("CREATE TEMP TABLE x (a)", false), ("ATTACH ':memory:' AS x", false), ("ATTACH ':memory:' AS x", true),
+    ])
+    func whatAnIdleConnectionWouldLoseRefusesTheRotation(sql: String, isReader: Bool) throws {
+        let pool = try pool()
+        if isReader {
+            try pool.read { db in #expect(db.executeStatements(sql)) }
+        } else {
+            pool.inDatabase { db in #expect(db.executeStatements(sql)) }
+        }
+        let error = #expect(throws: DatabaseError.self) { try pool.rotateKey(to: .testing(2)) }
+        #expect(error?.message.contains("releaseAllDatabases()") == true, "\(error?.message ?? "")")
+        #expect(try pool.read { db in try db.scalar(Int.self, "SELECT count(*) FROM t") } == 500)
+        pool.inDatabase { db in #expect(db.executeStatements("INSERT INTO t (body) VALUES ('x')")) }
+        pool.releaseAllDatabases()
+        try pool.rotateKey(to: .testing(2))
+        #expect(try pool.read { db in try db.scalar(Int.self, "SELECT count(*) FROM t") } == 501)
     }
 
     @Test func anOrphanIsRefusedAfterTheRotation() throws {

@@ -64,6 +64,64 @@ struct BackupTests {
         #expect(try target.value("SELECT count(*) FROM t WHERE body = 'meanwhile'") == 4)
     }
 
+    /// SQLite takes a source that has become shorter than what is copied for one that is copied.
+    @Test(arguments: [true, false])
+    func aSourceThatShrinksMeanwhile(isOwn: Bool) throws {
+        let source = try open("a")
+        try source.run("PRAGMA auto_vacuum = FULL")
+        try source.fill(rows: 3000)
+        let other = try open("a")
+        let target = try open("b", key: 2)
+        var steps = 0
+        try source.backup(to: target, pagesPerStep: 10) { _ in
+            steps += 1
+            if steps == 8 { try (isOwn ? source : other).run("DELETE FROM t WHERE id % 100 <> 0") }
+        }
+        #expect(try sum(target) == sum(source))
+        #expect(try target.value("SELECT count(*) FROM t") == 30)
+    }
+
+    /// What the destination holds afterwards is compared with the source, rows and schema.
+    @Test(arguments: [
+        "UPDATE t SET body = 'x' || substr(body, 2) WHERE id = 1000", "DELETE FROM t WHERE id = 7",
+        "CREATE TABLE more (x)", "PRAGMA user_version = 5",
+    ])
+    func theCopyIsCompared(change: String) throws {
+        let source = try open("a")
+        try source.fill(rows: 2000)
+        let target = try open("b", key: 2)
+        let other = try open("b", key: 2)
+        var isBegun = false
+        var isChanged = false
+        // Nobody else gets at it while it is written, and this is only called by statements.
+        target.setProgressHandler(interval: 1) {
+            if isBegun, !isChanged { isChanged = (try? other.run(change)) != nil }
+            return true
+        }
+        let error = #expect(throws: DatabaseError.self) {
+            try source.backup(to: target, pagesPerStep: 50) { _ in isBegun = true }
+        }
+        #expect(isChanged)
+        #expect(error?.reason == .unverified, "\(error?.message ?? "")")
+        #expect(error?.message.contains("not what the source holds") == true, "\(error?.message ?? "")")
+        try source.backup(to: target)
+        #expect(try sum(target) == sum(source))
+    }
+
+    /// Its rows cannot be read by who does not know the collation.
+    @Test func tablesInAnUnknownOrderAreCopied() throws {
+        let source = try open("a")
+        try source.addCollation("backwards") { $1.compare($0) }
+        try source.run("CREATE TABLE w (k TEXT COLLATE backwards PRIMARY KEY) WITHOUT ROWID")
+        try source.run("INSERT INTO w VALUES ('a'), ('b')")
+        let target = try open("b", key: 2)
+        try source.backup(to: target)
+        #expect(target.close())
+        let again = try open("b", key: 2)
+        try again.addCollation("backwards") { $1.compare($0) }
+        #expect(try again.value("SELECT group_concat(k) FROM w") == "b,a")
+    }
+
     @Test func inOneStep() throws {
         let source = try open("a")
         try source.fill(rows: 500)

@@ -38,6 +38,16 @@ enum Damage {
                 if outcome.status == 0 { try requireSame(client, path, new) }
             }
         },
+        Operation(name: "damage, and rekey", weights: [.custodian: 2]) { client, step in
+            try onDamagedCopy(client, step) { path in
+                let new = (client.place.currentKey + 1) % Place.keyCount
+                let db = Database(path: path, configuration: Configuration(key: try client.currentKey))
+                try db.openVerified()
+                defer { db.close() }
+                guard try db.rekey(client.place.keyLiteral(new)) else { throw db.lastError() }
+                try requireSame(client, path, new)
+            }
+        },
     ]
 
     private static func requireSame(_ client: Client, _ path: String, _ key: Int) throws {
@@ -55,7 +65,13 @@ enum Damage {
         var random = step.random
         let size = try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0
         let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
-        for _ in 0..<random.int(1..<4) {
+        // SQLCipher takes a page of zeros for a new one.
+        if random.oneIn(3), size > 4096 {
+            let page = random.int(1..<size / 4096)
+            try file.seek(toOffset: UInt64(page * 4096))
+            try file.write(contentsOf: Data(count: 4096))
+        }
+        for _ in 0..<random.int(random.oneIn(2) ? 0..<1 : 1..<4) {
             let position = random.int(0..<size)
             try file.seek(toOffset: UInt64(position))
             guard let byte = try file.read(upToCount: 1)?.first else { continue }

@@ -27,8 +27,9 @@ final class ChildProcess {
     }
 
     /// The next line; `nil` at the end.
-    /// - Throws: ``Violation`` if nothing happens for that long.
-    func nextLine(timeout: Int32 = 120) throws -> String? {
+    /// - Throws: ``Violation`` if nothing happens for two minutes, and nobody works, or for an hour. On a busy machine a
+    ///   large store takes its time.
+    func nextLine() throws -> String? {
         let descriptor = output.fileHandleForReading.fileDescriptor
         while true {
             if let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
@@ -36,15 +37,29 @@ final class ChildProcess {
                 return String(decoding: rest[..<end], as: UTF8.self)
             }
             var state = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-            guard poll(&state, 1, timeout * 1000) > 0 else {
+            var work = processorSeconds
+            var minutes = 0
+            while poll(&state, 1, 120_000) == 0 {
+                minutes += 2
+                let before = work
+                work = processorSeconds
+                guard work - before < 1 || minutes >= 60 else { continue }
+                // They say where they are, if they still can.
                 for process in processes { Foundation.kill(process.processIdentifier, SIGABRT) }
-                throw Violation("Nothing was acknowledged for \(timeout) s: something hangs.")
+                // Whether it is the end or not.
+                _ = poll(&state, 1, 30_000)
+                killAll()
+                throw Violation("Nothing was acknowledged for \(minutes) minutes: something hangs.")
             }
             var buffer = [UInt8](repeating: 0, count: 1 << 16)
             let count = read(descriptor, &buffer, buffer.count)
             guard count > 0 else { return nil }
             rest += buffer[..<count]
         }
+    }
+
+    private var processorSeconds: Double {
+        processes.reduce(0) { $0 + ProcessTree(of: $1.processIdentifier).processorSeconds }
     }
 
     /// Kills the first process, with the commands that it runs.

@@ -25,6 +25,11 @@ struct ProcessTree {
         Foundation.kill(root, SIGKILL)
     }
 
+    /// Of those that are there now.
+    var processorSeconds: Double {
+        ([root] + descendants()).reduce(0) { $0 + (ProcessTree.state(of: $1)?.processorSeconds ?? 0) }
+    }
+
     private func descendants() -> [pid_t] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         let parents = Dictionary(
@@ -44,6 +49,7 @@ struct ProcessTree {
     private struct State {
         let parent: pid_t
         let letter: Substring
+        let processorSeconds: Double
 
         var isDead: Bool { letter == "Z" || letter == "X" }
         var isStill: Bool { isDead || letter == "T" || letter == "t" }
@@ -55,7 +61,14 @@ struct ProcessTree {
             let name = text.lastIndex(of: ")")
         else { return nil }
         let words = text[text.index(after: name)...].split(separator: " ")
-        guard words.count > 1, let parent = pid_t(words[1]) else { return nil }
-        return State(parent: parent, letter: words[0])
+        // https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html: fields 14 and 15; the name is the second.
+        guard words.count > 12, let parent = pid_t(words[1]), let user = Double(words[11]),
+            let system = Double(words[12])
+        else { return nil }
+        return State(
+            parent: parent,
+            letter: words[0],
+            processorSeconds: (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
+        )
     }
 }
