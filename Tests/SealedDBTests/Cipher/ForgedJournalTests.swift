@@ -141,6 +141,15 @@ struct ForgedJournalTests {
         #expect(try Database.testing(directory.file("db")).integers("SELECT count(*) FROM t") == [30])
     }
 
+    /// A journal is believed where only the directory's owner makes files, whatever else its mode says.
+    @Test(.enabled(if: geteuid() == 0, "only root can give a file away"), arguments: [0o755, 0o1755] as [mode_t])
+    func aJournalWhereStrangersMakeNone(mode: mode_t) throws {
+        try makeStore(.delete)
+        try directory.write("db-journal", journal(naming: directory.file("gone")))
+        #expect(chmod(directory.path, mode) == 0 && chown(directory.file("db-journal"), 65534, 65534) == 0)
+        #expect(try Database.testing(directory.file("db")).integers("SELECT count(*) FROM t") == [30])
+    }
+
     /// SQLite opens the index of a log by itself, and as root gives it to the store's owner, whoever else has it open.
     @Test(.enabled(if: geteuid() == 0, "only root can give a file away")) func anIndexOfAnotherUser() throws {
         try makeStore(.delete)

@@ -51,4 +51,21 @@ struct FileUsersTests {
         holder.waitUntilExit()
         try requireNobodyElse()
     }
+
+    /// The kernel knows of users whom no process shows: here of a mapping that has outlived its descriptor.
+    @Test func whoCannotBeFoundCounts() throws {
+        let descriptor = open(store, O_RDWR | O_CLOEXEC)
+        defer { close(descriptor) }
+        let second = open(store, O_RDWR | O_CLOEXEC)
+        let mapping = try #require(mmap(nil, 1, PROT_READ, MAP_SHARED, second, 0))
+        close(second)
+        #expect(mapping != MAP_FAILED)
+        #expect(sealeddb_is_only_descriptor(descriptor) == 0)
+        let error = #expect(throws: DatabaseError.self) {
+            try FileUsers.requireNobodyElse(store, ignoresUnseen: true)
+        }
+        #expect(error?.reason == .busy)
+        munmap(mapping, 1)
+        try requireNobodyElse()
+    }
 }

@@ -52,7 +52,7 @@ struct MisspeltKeyTests {
         "INSERT INTO nosuch VALUES ('a monkey ate it'", "SELECT attach FROM nosuch",
         "CREATE TABLE kv(key TEXT, value TEXT) nosuch",
         "PRAGMA foreign_keys = ON nosuch",
-        "SELECT 'x' AS key nosuch",
+        "SELECT 'x' AS key nosuch", "SELECT \"passphrase\", [key] FROM nosuch",
         "ATTACH 'x' AS",
     ])
     func othersAreShown(text: String) throws {

@@ -94,11 +94,11 @@ struct Explained: Sendable {
             "nothing is lost but memory, which the leak sanitizer finds"
         ),
         .init(
-            "SealedDB/Cipher/LiveCopy.swift",
+            "SealedDB/Cipher/SerializedStore.swift",
             "",
             .named,
-            "== completedState",
-            "the contents are compared all the same; this saves it for a copy that is known to be old"
+            "a serialized copy is not compared",
+            "SQLite's backup ends at a damaged page by itself, and nothing else is known to make the copy differ"
         ),
         .init(
             "SealedDB/Cipher/StoreOpening+Emptiness.swift",
@@ -183,6 +183,62 @@ struct Explained: Sendable {
             .alwaysTrue,
             "fstat(descriptor, &status) == 0",
             "fails for no open file"
+        ),
+        .init(
+            "SealedDB/Engine/ThrownErrors.swift",
+            "keep",
+            .offByOne,
+            "count + 1",
+            "who meets the code takes the last error, and no other one is waited for by then"
+        ),
+        .init(
+            "SealedDB/Engine/Connection.swift",
+            "isTimed",
+            .partDropped,
+            "!isTimed",
+            "the hooks are attached afterwards, by which it is computed again"
+        ),
+        .init(
+            "SealedDB/Cipher/StoreView.swift",
+            "connection",
+            .assignmentDropped,
+            "view.file = file",
+            "the file that SQLite has open keeps it, too"
+        ),
+        .init(
+            "SealedDB/Engine/FileView.swift",
+            "closure",
+            .assignmentDropped,
+            "isReserved?.pointee = 0",
+            "SQLite does not ask for locks of a file that cannot change"
+        ),
+        .init(
+            "SealedDB/Engine/Hooks.swift",
+            "settleChanges",
+            .alwaysTrue,
+            "isObserved",
+            "where nobody observes, nothing was collected"
+        ),
+        .init(
+            "SealedDB/Concurrency/Writer.swift",
+            "fail",
+            .alwaysTrue,
+            "members.last !== last",
+            "who is told twice of the end hears it once"
+        ),
+        .init(
+            "sealdb/Batch/StoreWork.swift",
+            "encode",
+            .errorSwallowed,
+            "encode(exitCode",
+            "a number can be encoded always"
+        ),
+        .init(
+            "sealdb/Batch/BatchProgress.swift",
+            "redraw",
+            .bounds,
+            "$0.key < $1.key",
+            "no two stores are in work under one number"
         ),
     ]
 }

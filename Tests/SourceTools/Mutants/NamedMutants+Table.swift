@@ -1,5 +1,6 @@
 extension NamedMutant {
-    static let all: [NamedMutant] = copies + keys + statements + locks + guards + siblings + batches + rest
+    static let all: [NamedMutant] =
+        copies + keys + statements + locks + guards + siblings + batches + rest + looks + entrances + answers
 
     /// What is put in a store's place is what the store holds.
     private static let copies: [NamedMutant] = [
@@ -418,7 +419,7 @@ extension NamedMutant {
             "a commit whose end is unknown is told as undone",
             "SealedDB/Engine/Connection+Errors.swift",
             .expression,
-            "[\"truncate\", \"persist\"].contains($0)",
+            "[\"truncate\", \"persist\"].contains(mode)",
             "false"
         ),
         .init(

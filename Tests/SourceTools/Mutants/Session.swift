@@ -16,7 +16,7 @@ struct Session {
             return
         }
         var survey = Survey(workshop)
-        try survey.make(limit: 900)
+        try survey.make(limit: 900, jobs: options.jobs)
         say("\(survey.tests.count) tests, \(chosen.count) mutants, seed \(options.seed).")
         let (found, explained) = try attempt(chosen, survey)
         let count = chosen.count - options.skipped

@@ -11,7 +11,8 @@ struct Stamps {
         common = try Stamps.hash(
             package,
             Stamps.files(package, "Sources") + [
-                "Tests/SourceTools/Mutants/NamedMutants+Table.swift", "Tests/SourceTools/Mutants/Rewriter.swift",
+                "Tests/SourceTools/Mutants/NamedMutants+Table.swift",
+                "Tests/SourceTools/Mutants/NamedMutants+Answers.swift", "Tests/SourceTools/Mutants/Rewriter.swift",
             ]
                 + Stamps.files(package, "Tests").filter { $0.contains("/Support/") }
         )

@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 
 /// The tests of the copy, and which of them ask for which mutant.
 struct Survey {
@@ -38,7 +39,8 @@ struct Survey {
 
     /// Runs each test once, without a mutant, unless that was done before. Those that fail now tell nothing later, and are
     /// left out, and so is the fault harness, which takes minutes.
-    mutating func make(limit: Double) throws {
+    /// - Parameter jobs: so many at a time.
+    mutating func make(limit: Double, jobs: Int) throws {
         let record = workshop.folder + "/survey.plist"
         var known: [String: Test] = [:]
         if let data = try? Data(contentsOf: URL(fileURLWithPath: record)),
@@ -52,25 +54,52 @@ struct Survey {
             try encoder.encode(Array(known.values)).write(to: URL(fileURLWithPath: record), options: .atomic)
         }
         let stamps = try Stamps(package: workshop.package)
-        var lastSaved = Date()
+        var left: [(name: String, stamp: String)] = []
         for name in try names() where !name.hasPrefix("FaultTests.") {
             let stamp = stamps.stamp(of: String(name[..<name.firstIndex(of: "/")!]))
             if let test = known[name], test.stamp == stamp {
                 tests.append(test)
-            } else if let test = try examine(name, stamp, limit) {
-                tests.append(test)
-                known[name] = test
-            }
-            if lastSaved.timeIntervalSinceNow < -60 {
-                try save()
-                lastSaved = Date()
+            } else {
+                left.append((name, stamp))
             }
         }
-        try save()
+        let count = max(1, jobs)
+        // Some at a time, so that what is known by then is kept when somebody stops it.
+        while !left.isEmpty {
+            let some = left.prefix(50)
+            left.removeFirst(some.count)
+            for test in try examine(Array(some), limit, jobs: count) {
+                tests.append(test)
+                known[test.name] = test
+            }
+            try save()
+        }
     }
 
-    private func examine(_ name: String, _ stamp: String, _ limit: Double) throws -> Test? {
-        let asked = workshop.folder + "/asked"
+    private func examine(_ some: [(name: String, stamp: String)], _ limit: Double, jobs: Int) throws -> [Test] {
+        let results = Mutex<(next: Int, tests: [Test], failure: (any Error)?)>((0, [], nil))
+        DispatchQueue.concurrentPerform(iterations: jobs) { job in
+            while let index = results.withLock({ results -> Int? in
+                guard results.next < some.count, results.failure == nil else { return nil }
+                defer { results.next += 1 }
+                return results.next
+            }) {
+                do {
+                    let test = try examine(some[index].name, some[index].stamp, limit, job: job)
+                    if let test { results.withLock { $0.tests.append(test) } }
+                } catch {
+                    results.withLock { $0.failure = error }
+                }
+            }
+        }
+        return try results.withLock { results in
+            if let failure = results.failure { throw failure }
+            return results.tests
+        }
+    }
+
+    private func examine(_ name: String, _ stamp: String, _ limit: Double, job: Int) throws -> Test? {
+        let asked = workshop.folder + "/asked\(job)"
         try Data(count: workshop.count).write(to: URL(fileURLWithPath: asked))
         let began = Date()
         let child = try Child.run(

@@ -124,7 +124,9 @@ struct Workshop {
     }
 
     private func isMutated(_ path: String) -> Bool {
-        path.hasSuffix(".swift") && Scope.folders.contains { path.hasPrefix("Sources/\($0)/") }
+        path.hasSuffix(".swift")
+            && (Scope.folders.contains { path.hasPrefix("Sources/\($0)/") }
+                || NamedMutant.all.contains { path == "Sources/\($0.file)" })
     }
 
     /// What the package consists of, in a fixed order.

@@ -1,0 +1,195 @@
+extension NamedMutant {
+    /// What is read is what is there, and looking changes nothing.
+    static let looks: [NamedMutant] = [
+        .init(
+            "a database is serialized by SQLite alone",
+            "SealedDB/Cipher/SerializedStore.swift",
+            .statement,
+            "guard totals.count > 0 else { return Data() }",
+            "return try connection.plaintextImage()"
+        ),
+        .init(
+            "a serialized copy is not compared",
+            "SealedDB/Cipher/SerializedStore.swift",
+            .expression,
+            "try ContentDigest.of(copy) == ContentDigest.of(connection)",
+            "true"
+        ),
+        .init(
+            "a read that fails is not noted",
+            "SealedDB/Engine/PageWatch.swift",
+            .statement,
+            "sealeddb_note_read(code == SQLITE_OK || code == SQLITE_IOERR_SHORT_READ ? 0 : 1)",
+            ""
+        ),
+        .init(
+            "a failed read of a store, log or journal is not noted",
+            "SealedDB/Engine/GuardedVFS.swift",
+            .expression,
+            "PageWatch.note(read: GuardedVFS.own(file).pointee.xRead(file, bytes, count, offset))",
+            "GuardedVFS.own(file).pointee.xRead(file, bytes, count, offset)"
+        ),
+        .init(
+            "a failed read of a view is not noted",
+            "SealedDB/Engine/FileView.swift",
+            .expression,
+            "PageWatch.note(read: view(file!).read(base(file!), into: buffer, at: offset))",
+            "view(file!).read(base(file!), into: buffer, at: offset)"
+        ),
+        .init(
+            "a disk that does not give a page is called damage",
+            "SealedDB/Engine/PageWatch.swift",
+            .expression,
+            "code == SQLITE_IOERR_CORRUPTFS",
+            "false"
+        ),
+        .init(
+            "looking opens a store as others do",
+            "SealedDB/Cipher/StoreOpening.swift",
+            .expression,
+            "looks ? StoreView.connection(for: self) : lockedConnection()",
+            "lockedConnection()"
+        ),
+        .init(
+            "what changed under a look is given out",
+            "SealedDB/Cipher/StoreOpening+Looking.swift",
+            .expression,
+            "(connection.view as? StoreView)?.isStill() ?? true",
+            "true"
+        ),
+        .init(
+            "a file that changed while it was copied is put in place",
+            "SealedDB/Cipher/StoreView.swift",
+            .expression,
+            "!view.isStill()",
+            "false"
+        ),
+        .init(
+            "a medium that cannot be written to is opened as others are",
+            "SealedDB/Cipher/StoreOpening.swift",
+            .statement,
+            "if !looks, isOnReadOnlyMedium { return try forLooking.open() }",
+            ""
+        ),
+    ]
+
+    /// Who has the key gets in.
+    static let entrances: [NamedMutant] = [
+        .init(
+            "settings that lose the salt are taken for rekeying in place",
+            "SealedDB/Cipher/InPlaceRekey.swift",
+            .statement,
+            "try opening.settings.validate(for: newKey)",
+            ""
+        ),
+        .init(
+            "a lock that cannot be had is no error",
+            "SealedDB/Engine/UsageLock.swift",
+            .statement,
+            "if isForReadingAlone, [EACCES, EPERM, EROFS].contains(number) { return nil }",
+            "return nil"
+        ),
+        .init(
+            "a ring is not tried again after a rotation beside it",
+            "SealedDB/Keys/KeyRing+Opening.swift",
+            .expression,
+            "before != after",
+            "false"
+        ),
+        .init(
+            "a ring is tried again as it was",
+            "SealedDB/Keys/KeyRing+Opening.swift",
+            .statement,
+            "ring = (try? ring.readAgain()) ?? ring",
+            ""
+        ),
+        .init(
+            "a ring that cannot be read makes known keys useless",
+            "SealedDB/Keys/KeyOrigin.swift",
+            .statement,
+            "return (opened.result, FittingKey(key: opened.key, id: opened.id, needsRotation: !opened.isActive))",
+            """
+            if let problem { throw problem }
+            return (opened.result, FittingKey(key: opened.key, id: opened.id, needsRotation: !opened.isActive))
+            """
+        ),
+        .init(
+            "a prompt does not see signals",
+            "SealedDB/Keys/Terminal.swift",
+            .expression,
+            "descriptors[0].revents != 0",
+            "false"
+        ),
+        .init(
+            "a prompt keeps a signal to itself",
+            "SealedDB/Keys/Terminal.swift",
+            .statement,
+            "if let signal { try pass(on: signal) }",
+            ""
+        ),
+        .init(
+            "a library that was updated is refused",
+            "SealedDB/Engine/EngineChecks.swift",
+            .expression,
+            "versionNumber >= oldestVersionNumber",
+            "versionNumber >= oldestVersionNumber && sourceID == Engine.sourceID"
+        ),
+    ]
+
+    /// What is told is so.
+    static let answers: [NamedMutant] = [
+        .init(
+            "an error shows the statements that follow",
+            "SealedDB/Engine/Connection+Compiling.swift",
+            .expression,
+            "String(decoding: piece, as: UTF8.self)",
+            "String(decoding: sql, as: UTF8.self)"
+        ),
+        .init(
+            "SQLite gets all that follows with each statement",
+            "SealedDB/Engine/Connection+Compiling.swift",
+            .expression,
+            "sql[text.range]",
+            "sql[text.range.lowerBound...]"
+        ),
+        .init(
+            "an authorizer that was removed stays in statements",
+            "SealedDB/Engine/Hooks.swift",
+            .statement,
+            """
+            // Also where there is none any more: SQLite would go on with what the last one decided.
+                        install()
+            """,
+            "if authorizer != nil { install() }"
+        ),
+        .init(
+            "a wait is told of again with the next error",
+            "SealedDB/Engine/BusyWait.swift",
+            .statement,
+            // With its brace, because a question around the whole would be where it ends.
+            "givenUp = nil }",
+            ""
+        ),
+        .init(
+            "a lock of the connection's own is told as another's",
+            "SealedDB/Engine/Connection+Errors.swift",
+            .expression,
+            "message != String(cString: sqlite3_errstr(code))",
+            "false"
+        ),
+        .init(
+            "a comment at the end is a second statement",
+            "SealedDB/Engine/Connection.swift",
+            .expression,
+            "rest.hasStatement()",
+            "end < bytes.count"
+        ),
+        .init(
+            "a change to the schema behind a comment is not seen",
+            "SealedDB/Engine/SQL/StatementKind.swift",
+            .expression,
+            "facts.contains(.schema) || StatementKind.schemaVerbs.contains(text.verb ?? \"\")",
+            "false"
+        ),
+    ]
+}
