@@ -74,7 +74,10 @@ let package = Package(
                 ),
             ]
         ),
-        .testTarget(name: "sealdbTests", dependencies: ["SealedDB", "sealdb", "BookStore", "ObjectFetcher", "Soak"]),
+        .testTarget(
+            name: "sealdbTests",
+            dependencies: ["SealedDB", "sealdb", "BookStore", "ObjectFetcher", "Soak", "FaultSubject"]
+        ),
         // SQLite's C interface, for what checks stores without the library.
         .target(name: "RawStore", dependencies: ["SQLiteEngine"], path: "Tests/RawStore"),
         // Random programs with a model, and their short form as tests.

@@ -54,6 +54,22 @@ struct StoreInUseTests {
         for connection in connections { connection.close() }
     }
 
+    /// Stopped right behind the rename, when the last look for others is over. What they write goes to the old file.
+    @Test func whoOpensTheOldFileThenIsToldOf() throws {
+        let strace = "strace -f -qq -o trace -e trace=/rename -e inject=/rename:signal=STOP"
+        let script = """
+            \(strace) '\(Tool.sealdb)' \(rotate.joined(separator: " ")) --keep-old &
+            until test -s trace && grep -q 'stopped by SIGSTOP' trace; do sleep 0.05; done
+            exec 9<>db.old
+            kill -CONT $(sed -n 's/ .*stopped by SIGSTOP.*//p' trace | head -n 1)
+            wait $!
+            """
+        let outcome = try sandbox.run(["sh", "-c", script])
+        #expect(outcome.status == 75, "\(outcome.error)")
+        #expect(outcome.error.contains("may have opened the old file"), "\(outcome.error)")
+        #expect(try sandbox.census(keyFile: "new").output == Sandbox.wholeStore)
+    }
+
     /// The stock shell knows nothing of our lock, but SQLite's own ones have their owners too.
     @Test(arguments: ["delete", "wal"])
     func stockShellIsNamed(journalMode: String) throws {

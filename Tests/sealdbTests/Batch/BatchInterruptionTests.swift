@@ -193,6 +193,9 @@ struct BatchInterruptionTests {
         try sandbox.write(journal, contents)
         #expect(try sandbox.sealdb("status", journal).status == 2)
         try finish(stores)
+        // What comes after it is on lines of its own.
+        let lines = try sandbox.contents(journal).split(separator: UInt8(ascii: "\n"))
+        #expect(lines.count { (try? JSONSerialization.jsonObject(with: $0)) == nil } == 1)
     }
 
     @Test func foreignFilesAreNoJournals() throws {

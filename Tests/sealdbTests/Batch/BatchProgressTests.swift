@@ -21,8 +21,9 @@ struct BatchProgressTests {
         return terminal.transcript
     }
 
-    @Test func redrawnLinesOnATerminal() throws {
-        let text = try transcript(["TERM": "xterm", "NO_COLOR": "1"], ["--jobs", "2"])
+    @Test(arguments: ["auto", "always"])
+    func redrawnLinesOnATerminal(mode: String) throws {
+        let text = try transcript(["TERM": "xterm", "NO_COLOR": "1"], ["--jobs", "2", "--progress", mode])
         #expect(text.contains("copy ") && text.contains("0 of 3 stores") && text.contains("total "))
         #expect(text.contains("\u{1b}[") && text.firstMatch(of: /\u{1b}\[[0-9;]*m/) == nil)
         // Results stand on lines of their own.
