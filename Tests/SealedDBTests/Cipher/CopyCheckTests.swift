@@ -109,6 +109,23 @@ struct CopyCheckTests {
         #expect(directory.names == ["db"])
     }
 
+    /// What only its program knows of a schema does not hide what is wrong beside it.
+    @Test func anUnknownCollation() throws {
+        try makeStore(
+            """
+            CREATE TABLE n (a);
+            INSERT INTO n VALUES (NULL);
+            CREATE TABLE c (a UNIQUE);
+            PRAGMA writable_schema = ON;
+            UPDATE sqlite_schema SET sql = 'CREATE TABLE n (a NOT NULL)' WHERE name = 'n';
+            UPDATE sqlite_schema SET sql = 'CREATE TABLE c (a COLLATE strange UNIQUE)' WHERE name = 'c';
+            """
+        )
+        let connection = try StoreOpening(path: directory.file("db"), key: .testing(1)).open()
+        defer { connection.close() }
+        #expect(try StructureCheck(connection: connection).problems("quick_check") == ["NULL value in n.a"])
+    }
+
     /// A store whose rows break a constraint can be copied as well as any other.
     @Test(arguments: [20, 2000])
     func rowsAreNotCompared(rows: Int) throws {

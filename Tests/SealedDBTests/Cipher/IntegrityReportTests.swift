@@ -144,6 +144,22 @@ struct IntegrityReportTests {
         }
     }
 
+    /// Beside a user of the log it is a reader, which nobody disturbs.
+    @Test func aStoreThatItsUserWritesToWhileItIsLookedAt() throws {
+        let path = directory.file("db")
+        let service = try Database.testing(path, journalMode: .wal)
+        try service.fill(rows: 50)
+        let opening = try StoreOpening.existing(path, key: .testing(1), settings: .init())
+        var looks = 0
+        let count = try opening.look { connection throws(DatabaseError) in
+            looks += 1
+            try service.executeUpdate("DELETE FROM t WHERE rowid = ?", values: [looks])
+            return try connection.integer("SELECT count(*) FROM t")
+        }
+        #expect(looks == 1 && count == 50)
+        service.close()
+    }
+
     /// A backup that nobody has open, and somebody writes to while it is restored.
     @Test(arguments: [false, true])
     func aBackupThatIsWrittenToWhileItIsRestored(replaces: Bool) throws {

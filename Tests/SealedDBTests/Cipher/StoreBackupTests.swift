@@ -39,6 +39,19 @@ struct StoreBackupTests {
         }
     }
 
+    /// Somebody was faster. What they made stays.
+    @Test func aFileThatComesMeanwhile() throws {
+        try Database.testing(directory.file("db")).fill(rows: 10)
+        let found = reason {
+            try backup().run { progress in
+                if progress.phase == .verify { try directory.write("backup", [1, 2, 3]) }
+            }
+        }
+        #expect(found == .alreadyExists)
+        #expect(try directory.bytes("backup") == Data([1, 2, 3]))
+        #expect(directory.names == ["backup", "db"])
+    }
+
     @Test(arguments: [Configuration.JournalMode.delete, .wal], [1, 2] as [UInt8])
     func ofAStoreInUse(mode: Configuration.JournalMode, key: UInt8) throws {
         let store = try Database.testing(directory.file("db"), journalMode: mode)

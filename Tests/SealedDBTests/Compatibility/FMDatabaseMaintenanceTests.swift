@@ -171,8 +171,10 @@ struct FMDatabaseMaintenanceTests {
         for wrong in ["select", "select * from unknown", "select 1; select 2", ""] {
             #expect(throws: DatabaseError.self) { try db.validateSQL(wrong) }
         }
-        let error = #expect(throws: DatabaseError.self) { try FMDatabase().validateSQL("select 1") }
-        #expect(error?.reason == .misuse)
+        for sql in ["select 1", "pragma user_version"] {
+            let error = #expect(throws: DatabaseError.self) { try FMDatabase().validateSQL(sql) }
+            #expect(error?.reason == .misuse)
+        }
     }
 
     @Test func applicationIDAndUserVersion() throws {

@@ -82,6 +82,18 @@ struct RotationInServiceTests {
         #expect(try await self.pool(key: 1).read { db in try db.integers("SELECT count(*) FROM t") } == [500])
     }
 
+    @Test func aStoppedRotationOfAQueue() async throws {
+        struct Stop: Error {}
+        let queue = try DatabaseQueue(path: directory.file("db"), configuration: Configuration(key: try .testing(1)))
+        try await queue.write { db in try db.fill(rows: 10) }
+        let error = await #expect(throws: DatabaseError.self) {
+            try await queue.rotateKey(to: .testing(2)) { _ in throw Stop() }
+        }
+        #expect(error?.reason == .interrupted)
+        queue.close()
+        #expect(try await self.pool(key: 1).read { db in try db.integers("SELECT count(*) FROM t") } == [10])
+    }
+
     @Test(arguments: [true, false])
     func aCancelledRotationLeavesTheOldKey(isPool: Bool) async throws {
         let configuration = Configuration(key: try .testing(1))

@@ -50,6 +50,16 @@ struct AttachingTests {
         #expect(try directory.bytes("new").range(of: Data("secret row".utf8)) == nil)
     }
 
+    /// Nobody takes the file from under its user.
+    @Test func anAttachedStoreIsInUse() throws {
+        let main = try Database.testing(directory.file("main"))
+        let other = directory.file("other")
+        try main.attach(other, as: "Other", key: .testing(2))
+        #expect(reason { _ = try UsageLock.exclusive(other, timeout: 0) } == .busy)
+        try main.detach("other")
+        try UsageLock.exclusive(other, timeout: 0).release()
+    }
+
     @Test func transactionsAcrossStores() throws {
         let main = try Database.testing(directory.file("main"))
         try main.fill(rows: 5)

@@ -98,7 +98,7 @@ struct Explained: Sendable {
             "",
             .named,
             "a serialized copy is not compared",
-            "SQLite's backup ends at a damaged page by itself, and nothing else is known to make the copy differ"
+            "the reads of the backup and of the serialization are watched, each by itself"
         ),
         .init(
             "SealedDB/Cipher/StoreOpening+Emptiness.swift",
@@ -183,6 +183,76 @@ struct Explained: Sendable {
             .alwaysTrue,
             "fstat(descriptor, &status) == 0",
             "fails for no open file"
+        ),
+        .init(
+            "SealedDB/Cipher/ContentDigest.swift",
+            "add",
+            .negated,
+            "count.isMultiple(of: 1000)",
+            "it is asked more often whether to go on"
+        ),
+        .init(
+            "SealedDB/Engine/FileSystem.swift",
+            "openExclusively",
+            .bounds,
+            "descriptor >= 0",
+            "differs for descriptor 0 alone, which a process without standard input has"
+        ),
+        .init(
+            "SealedDB/Cipher/MemorySecurity.swift",
+            "enableMemorySecurity",
+            .callDropped,
+            "connection.close()",
+            "it closes when nobody has it any more"
+        ),
+        .init(
+            "SealedDB/Engine/MessageValues.swift",
+            "end",
+            .notAsked,
+            "text.starts(with: start)",
+            "differs only where SQLite finds parameters that the tokenizer does not, and random texts compare the two"
+        ),
+        .init(
+            "SealedDB/Engine/BlobHandle.swift",
+            "reopen",
+            .assignmentDropped,
+            "hasExpired = code != SQLITE_OK",
+            "SQLite refuses a blob that could not be moved by itself"
+        ),
+        .init(
+            "SealedDB/Cipher/StoreCopy.swift",
+            "copyPages",
+            .errorSwallowed,
+            "finish(connection",
+            "the copy is opened again, compared and synced by those who call it"
+        ),
+        .init(
+            "SealedDB/Database/Database+Errors.swift",
+            "clarified",
+            .alwaysTrue,
+            "error.code == SQLITE_NOTADB",
+            "it is asked again where the header is looked at"
+        ),
+        .init(
+            "SealedDB/Engine/Backup.swift",
+            "init",
+            .callDropped,
+            "source.requireNoHook()",
+            "who copies asks the source something before, which a hook may not either"
+        ),
+        .init(
+            "SealedDB/Cipher/StoreCopy.swift",
+            "openTarget",
+            .errorSwallowed,
+            "PRAGMA synchronous = OFF",
+            "the copy is synced more often than it need be"
+        ),
+        .init(
+            "SealedDB/Cipher/RollbackJournal.swift",
+            "forEachSyncedPart",
+            .bounds,
+            "count > 0",
+            "behind the header of a part without a count stand its records, and no other header"
         ),
         .init(
             "SealedDB/Engine/ThrownErrors.swift",

@@ -2,13 +2,6 @@ extension NamedMutant {
     /// What is read is what is there, and looking changes nothing.
     static let looks: [NamedMutant] = [
         .init(
-            "a database is serialized by SQLite alone",
-            "SealedDB/Cipher/SerializedStore.swift",
-            .statement,
-            "guard totals.count > 0 else { return Data() }",
-            "return try connection.plaintextImage()"
-        ),
-        .init(
             "a serialized copy is not compared",
             "SealedDB/Cipher/SerializedStore.swift",
             .expression,

@@ -35,6 +35,15 @@ struct StoreWorkTests {
         #expect(outcome.lines.last == "3 stores: 3 sound, 0 unchanged, 0 failed, 0 left")
     }
 
+    @Test func progressOfEach() throws {
+        let outcome = try run("verify", stores + ["--key-file", "key", "--progress", "json"])
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let records = try outcome.error.split(separator: "\n").map { line in
+            try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+        }
+        for store in stores { #expect(records.contains { $0["path"] as? String == sandbox.path(store) }) }
+    }
+
     @Test func damageIsTold() throws {
         try sandbox.overwrite("s02", at: 2 * 4096, with: [UInt8](repeating: 0xa5, count: 64))
         let first = try run("verify", stores + ["--key-file", "key"])

@@ -1,6 +1,7 @@
 import Foundation
-import SealedDB
 import Testing
+
+@testable import SealedDB
 
 @Suite(.hangLimit)
 struct ChangesTests {
@@ -327,6 +328,16 @@ struct ChangesTests {
     }
 
     // MARK: Life
+
+    @Test func endsWithItsSequence() throws {
+        let database = try database()
+        var changes: DatabaseChangeSequence? = database.changes(in: ["t"])
+        try database.run("INSERT INTO t VALUES (1, 'a')")
+        #expect(changes != nil && database.connection?.isObserved == true)
+        changes = nil
+        try database.run("INSERT INTO t VALUES (2, 'b')")
+        #expect(database.connection?.isObserved == false)
+    }
 
     @Test func endsWithTheDatabaseAndWithItsTask() async throws {
         var database: Database? = try database()
