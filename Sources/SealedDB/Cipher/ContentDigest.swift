@@ -1,3 +1,5 @@
+internal import SQLiteEngine
+
 /// A hash of all that a database holds, whatever its pages look like: two databases with the same digest answer every
 /// query alike.
 ///
@@ -17,47 +19,65 @@ struct ContentDigest {
         _ connection: Connection,
         goesOn: () throws(DatabaseError) -> Void = {}
     ) throws(DatabaseError) -> [UInt8] {
-        var digest = try ContentDigest()
-        try digest.addSchema(of: connection)
-        for table in try TableLayout.all(of: connection) {
-            let rows = try connection.prepare(table.selection)
-            defer { rows.close() }
-            try digest.add(table, rows, goesOn: goesOn)
+        try connection.inStoredOrder { () throws(DatabaseError) in
+            var digest = try ContentDigest()
+            try digest.addSchema(of: connection)
+            for table in try TableLayout.all(of: connection) {
+                let rows = try connection.prepare(table.selection)
+                defer { rows.close() }
+                try digest.add(table, rows, goesOn: goesOn)
+            }
+            return digest.value()
         }
-        return digest.value()
     }
 
     /// Of the tables one by one, for connections of a caller's, which may know other collations than the schema names.
     struct Parts {
+        /// Of an empty file, of which the copy may have a page.
+        private let isEmpty: Bool
         private let schema: [UInt8]
-        /// Without those whose rows cannot be had there: tables WITHOUT ROWID, in the order of such a collation.
-        private var tables: [String: [UInt8]] = [:]
+        /// By name. Without those whose rows cannot be had there: tables WITHOUT ROWID in the order of such a collation, and
+        /// those that have as many columns as a result may have, so that there is no room for the row id.
+        private var tables: [[UInt8]: [UInt8]] = [:]
 
         /// In a transaction that is open already.
         init(of connection: Connection) throws(DatabaseError) {
-            var digest = try ContentDigest()
-            try digest.addSchema(of: connection)
-            schema = digest.value()
+            isEmpty = try connection.integer("SELECT count(*) FROM main.sqlite_schema") == 0
+            (schema, tables) = try connection.inStoredOrder { () throws(DatabaseError) in
+                try connection.withoutTimeLimit { () throws(DatabaseError) in try Parts.digests(of: connection) }
+            }
+        }
+
+        private static func digests(
+            of connection: Connection
+        ) throws(DatabaseError) -> (schema: [UInt8], tables: [[UInt8]: [UInt8]]) {
+            var schema = try ContentDigest()
+            try schema.addSchema(of: connection)
+            var tables: [[UInt8]: [UInt8]] = [:]
             for table in try TableLayout.all(of: connection) {
                 let rows: Statement
                 do throws(DatabaseError) {
                     rows = try connection.prepare(table.selection)
                 } catch {
-                    guard error.extendedCode == SQLITE_ERROR else { throw error }
+                    let isKnown = table.rowID == nil || table.columns.count >= connection.maximumColumnCount
+                    guard error.extendedCode == SQLITE_ERROR, isKnown else { throw error }
                     continue
                 }
                 defer { rows.close() }
                 var digest = try ContentDigest()
                 try digest.add(table, rows)
-                tables[table.name] = digest.value()
+                tables[Array(table.name.utf8)] = digest.value()
             }
+            return (schema.value(), tables)
         }
 
         /// What is not the same, with its verb; `nil` if all is that could be read on both sides.
         func difference(from other: Parts) -> String? {
+            if isEmpty, other.isEmpty { return nil }
             guard schema == other.schema else { return "its schema is" }
             let common = tables.filter { other.tables[$0.key] != nil }
-            return common.keys.sorted().first { tables[$0] != other.tables[$0] }.map { "table \($0) is" }
+            return common.first { other.tables[$0.key] != $0.value }
+                .map { "table \(String(decoding: $0.key, as: UTF8.self)) is" }
         }
     }
 
@@ -78,10 +98,12 @@ struct ContentDigest {
     /// The objects by name, because the order in which they were made is lost in a copy.
     mutating func addSchema(of connection: Connection) throws(DatabaseError) {
         let objects = try connection.prepare(
-            "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name COLLATE BINARY"
+            "SELECT type, name, tbl_name, sql FROM main.sqlite_schema ORDER BY type, name COLLATE BINARY"
         )
         defer { objects.close() }
         while try objects.step() { add(row: objects) }
+        // Without a page, they are what the connection would give it.
+        guard try connection.integer("PRAGMA main.page_count") != 0 else { return }
         for pragma in ["user_version", "application_id", "encoding", "auto_vacuum"] {
             add(text: try connection.text("PRAGMA \(pragma)") ?? "")
         }
@@ -129,5 +151,27 @@ struct ContentDigest {
     mutating func value() -> [UInt8] {
         flush()
         return hash.value()
+    }
+}
+
+extension Connection {
+    /// Has rows come in the order of their tree, whatever the connection's user has set.
+    /// https://www.sqlite.org/pragma.html#pragma_reverse_unordered_selects
+    fileprivate func inStoredOrder<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
+        guard try integer("PRAGMA reverse_unordered_selects") == 1 else { return try body() }
+        try run("PRAGMA reverse_unordered_selects = OFF")
+        let result = Result { () throws(DatabaseError) in try body() }
+        try run("PRAGMA reverse_unordered_selects = ON")
+        return try result.get()
+    }
+
+    fileprivate func withoutTimeLimit<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
+        supervision?.hasTimeLimit = false
+        defer { supervision?.hasTimeLimit = true }
+        return try body()
+    }
+
+    fileprivate var maximumColumnCount: Int {
+        handle.map { Int(sqlite3_limit($0, SQLITE_LIMIT_COLUMN, -1)) } ?? 0
     }
 }

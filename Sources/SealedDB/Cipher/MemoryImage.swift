@@ -28,12 +28,18 @@ struct MemoryImage {
         } catch {
             throw StoreHeader.diagnoseWithoutKey(error, header: try file.mainFileHeader())
         }
+        let copy = PageCopy(source: file, target: memory)
+        let copied: PageCopy.Copied
         do throws(DatabaseError) {
             try opening.requireAuthenticPages()
-            try PageCopy(source: file, target: memory).run()
+            copied = try copy.run()
         } catch {
-            guard error.reason != .unverified else { throw error }
             throw error.adding(context: "Nothing was loaded, and the database in memory is as it was")
+        }
+        do throws(DatabaseError) {
+            try copy.verify(copied)
+        } catch {
+            throw error.adding(context: "\(path) was loaded into memory, and is not to be relied on. Load it again")
         }
     }
 
@@ -95,7 +101,8 @@ struct MemoryImage {
         try file.run("PRAGMA journal_mode = OFF")
         try file.run("PRAGMA synchronous = OFF")
         let digest = try memory.snapshot { () throws(DatabaseError) in
-            try PageCopy(source: memory, target: file).run()
+            // Compared when the file is opened anew.
+            _ = try PageCopy(source: memory, target: file).run()
             return try ContentDigest.of(memory)
         }
         if setsWAL {

@@ -4,56 +4,56 @@ struct PageCopy {
     let source: Connection
     let target: Connection
 
-    typealias Step = (_ completedPages: Int64, _ totalPages: Int64) throws(DatabaseError) -> Void
-
-    /// Copies, and compares what the target then holds. If that fails or `afterStep` throws, the target is as it was before;
-    /// but for ``DatabaseError/Reason/unverified``, and for what is thrown after the last step.
-    func run(pagesPerStep: Int32 = -1, afterStep: Step = { _, _ in }) throws(DatabaseError) {
-        try trusted(requireSameForm)
-        let copied = try copy(pagesPerStep) { (backup) throws(DatabaseError) in
-            try afterStep(backup.completedPages, backup.totalPages)
-        }
-        do throws(DatabaseError) {
-            try trusted { () throws(DatabaseError) in try verify(copied.contents.get()) }
-        } catch {
-            throw DatabaseError(
-                extendedCode: error.extendedCode,
-                reason: .unverified,
-                message: "The copy was written but cannot be relied on: \(error.message). Delete it."
-            )
-        }
-        try afterStep(copied.pages, copied.pages)
+    /// What was copied, to be compared with what the target then holds.
+    struct Copied {
+        let pages: Int64
+        fileprivate let contents: ContentDigest.Parts
     }
 
-    private typealias Copied = (pages: Int64, contents: Result<ContentDigest.Parts, DatabaseError>)
-
-    private func copy(
-        _ pagesPerStep: Int32,
-        _ betweenSteps: (Backup) throws(DatabaseError) -> Void
-    ) throws(DatabaseError) -> Copied {
-        let contents = { (backup: Backup) throws(DatabaseError) -> Copied in
-            // If it fails, the copy is there already.
-            (backup.totalPages, Result { () throws(DatabaseError) in try ContentDigest.Parts(of: source) })
-        }
-        guard let between = try intermediate() else {
-            return try Backup.copy(
-                from: source,
-                to: target,
-                pagesPerStep: pagesPerStep,
-                atEnd: contents,
-                betweenSteps: betweenSteps
-            )
-        }
-        defer { between.close() }
-        let result = try Backup.copy(
+    /// Copies. Whatever fails or is thrown by `betweenSteps`, the target is as it was before, but for
+    /// ``DatabaseError/Reason/unverified``.
+    func run(pagesPerStep: Int32 = -1, betweenSteps: Backup.Step = { _, _ in }) throws(DatabaseError) -> Copied {
+        try trusted(requireSameForm)
+        let between = try intermediate()
+        defer { between?.close() }
+        let copied = try Backup.copy(
             from: source,
-            to: between,
+            to: between ?? target,
             pagesPerStep: pagesPerStep,
-            atEnd: contents,
+            beforeEnd: { (backup) throws(DatabaseError) in
+                Copied(pages: backup.totalPages, contents: try ContentDigest.Parts(of: source))
+            },
             betweenSteps: betweenSteps
         )
-        try Backup.copy(from: between, to: target, pagesPerStep: -1) { _ in }
-        return result
+        if let between { try Backup.copy(from: between, to: target, pagesPerStep: -1) { _, _ in } }
+        return copied
+    }
+
+    /// Compares what the target holds with what was copied.
+    /// - Throws: ``DatabaseError/Reason/unverified``, or the error that kept it from being compared.
+    func verify(_ copied: Copied) throws(DatabaseError) {
+        try trusted { () throws(DatabaseError) in
+            // Otherwise what was written would be read from there.
+            target.forgetPages()
+            let found = try target.snapshot { () throws(DatabaseError) in try ContentDigest.Parts(of: target) }
+            let start = try target.fileBytes(count: 100)
+            guard try !isKeyed(target) || start.isEmpty || !StoreHeader.isPlaintext(start) else {
+                throw unverified("it is plaintext")
+            }
+            if let difference = found.difference(from: copied.contents) {
+                throw unverified(
+                    "\(difference) not what the source holds, unless somebody else has written to it meanwhile"
+                )
+            }
+        }
+    }
+
+    private func unverified(_ what: String) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_CORRUPT,
+            reason: .unverified,
+            message: "The copy is complete, but is not to be used: \(what). Copy again."
+        )
     }
 
     /// What is in memory cannot be rolled back when the last page of the source proves damaged. It is replaced by a copy
@@ -104,18 +104,5 @@ struct PageCopy {
                     """
             )
         }
-    }
-
-    private func verify(_ contents: ContentDigest.Parts) throws(DatabaseError) {
-        let found = try target.snapshot { () throws(DatabaseError) in try ContentDigest.Parts(of: target) }
-        let start = try target.fileBytes(count: 100)
-        guard try !isKeyed(target) || start.isEmpty || !StoreHeader.isPlaintext(start) else {
-            throw DatabaseError(extendedCode: SQLITE_CORRUPT, message: "it is plaintext")
-        }
-        guard let difference = found.difference(from: contents) else { return }
-        throw DatabaseError(
-            extendedCode: SQLITE_CORRUPT,
-            message: "\(difference) not what the source holds, unless somebody else has written to it meanwhile"
-        )
     }
 }

@@ -78,10 +78,12 @@ struct RotationSource {
         var seconds = 0.0
         let start = DispatchTime.now().uptimeNanoseconds
         do throws(DatabaseError) {
-            try Backup.copy(from: connection, to: memory, pagesPerStep: 1024) { backup throws(DatabaseError) in
-                guard backup.completedPages > 0 else { throw enough }
-                let perPage = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9 / Double(backup.completedPages)
-                seconds = perPage * Double(backup.totalPages) * 4
+            try Backup.copy(from: connection, to: memory, pagesPerStep: 1024) {
+                completed,
+                total throws(DatabaseError) in
+                guard completed > 0 else { throw enough }
+                let perPage = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9 / Double(completed)
+                seconds = perPage * Double(total) * 4
                 throw enough
             }
         } catch {

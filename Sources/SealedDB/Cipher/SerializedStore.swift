@@ -20,7 +20,7 @@ struct SerializedStore {
             let copy = try emptyCopy(of: connection, pageSize: totals.size)
             defer { copy.close() }
             copy.acceptUnknownCollations()
-            try Backup.copy(from: connection, to: copy, pagesPerStep: -1) { _ in }
+            try Backup.copy(from: connection, to: copy, pagesPerStep: -1) { _, _ in }
             guard try ContentDigest.of(copy) == ContentDigest.of(connection) else {
                 throw DatabaseError(
                     extendedCode: SQLITE_CORRUPT,

@@ -204,8 +204,8 @@ struct StoreCopy {
     ) throws(DatabaseError) {
         let connection = try openTarget(sealing, pageSize: totals.size)
         defer { connection.close() }
-        try Backup.copy(from: source, to: connection, pagesPerStep: 256) { backup throws(DatabaseError) in
-            try report(.copy, backup.completedPages)
+        try Backup.copy(from: source, to: connection, pagesPerStep: 256) { completed, _ throws(DatabaseError) in
+            try report(.copy, completed)
         }
         try finish(connection, setsWAL: setsWAL)
     }

@@ -9,7 +9,7 @@ struct TableLayout {
     /// All tables that have rows of their own: those behind virtual tables, but not these themselves. Sorted by name.
     static func all(of connection: Connection) throws(DatabaseError) -> [TableLayout] {
         let names = try connection.texts(
-            "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 ORDER BY name COLLATE BINARY"
+            "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND rootpage > 0 ORDER BY name COLLATE BINARY"
         )
         var result: [TableLayout] = []
         for name in names { result.append(try TableLayout(name, of: connection)) }
@@ -19,7 +19,7 @@ struct TableLayout {
     private init(_ name: String, of connection: Connection) throws(DatabaseError) {
         self.name = name
         // https://www.sqlite.org/pragma.html#pragma_table_xinfo
-        let information = try connection.prepare("PRAGMA table_xinfo(\(name.quotedIdentifier))")
+        let information = try connection.prepare("PRAGMA main.table_xinfo(\(name.quotedIdentifier))")
         defer { information.close() }
         var stored: [String] = []
         var all: Set<String> = []
@@ -32,7 +32,8 @@ struct TableLayout {
         let candidates = ["rowid", "_rowid_", "oid"].filter { !all.contains($0) }
         rowID = candidates.first { candidate in
             // Not prepared, not there.
-            guard let statement = try? connection.prepare("SELECT \(candidate) FROM \(name.quotedIdentifier)") else {
+            guard let statement = try? connection.prepare("SELECT \(candidate) FROM main.\(name.quotedIdentifier)")
+            else {
                 return false
             }
             statement.close()
@@ -47,12 +48,13 @@ struct TableLayout {
     /// Every row, in the order of the table's tree.
     var selection: String {
         let order = rowID.map { " ORDER BY \($0)" } ?? ""
-        return "SELECT \(stored.joined(separator: ", ")) FROM \(name.quotedIdentifier) NOT INDEXED\(order)"
+        return "SELECT \(stored.joined(separator: ", ")) FROM main.\(name.quotedIdentifier) NOT INDEXED\(order)"
     }
 
     /// One row, with the columns of ``selection``. A conflict clause of the schema must not drop or change a row.
     var insertion: String {
         let marks = [String](repeating: "?", count: stored.count).joined(separator: ", ")
-        return "INSERT OR ABORT INTO \(name.quotedIdentifier) (\(stored.joined(separator: ", "))) VALUES (\(marks))"
+        return
+            "INSERT OR ABORT INTO main.\(name.quotedIdentifier) (\(stored.joined(separator: ", "))) VALUES (\(marks))"
     }
 }

@@ -23,10 +23,7 @@ extension DatabasePool {
             try ServiceRotation(newKey: newKey, progress: progress) { [self] body in
                 try writeWithoutTransaction(body)
             } alone: { [self] body in
-                try alone { writer in
-                    defer { adoptKey(of: writer) }
-                    return try body(writer)
-                }
+                try alone(body)
             }
             .run()
         }

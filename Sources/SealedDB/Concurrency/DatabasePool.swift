@@ -171,8 +171,8 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
 
     private var isInsideBlock: Bool { lender.isInside || writer.lane.isInside || readers?.lane.isInside == true }
 
-    /// Waits for all blocks, keeps others waiting, and runs the body with the only connection that may be open. For one
-    /// thread at a time. The others are opened again when they are needed, with what was set on them.
+    /// Waits for all blocks, keeps others waiting, and runs the body with the only connection that may be open; its key is
+    /// afterwards that of all. For one thread at a time. The others are opened again when they are needed, with what was set on them.
     /// - Throws: ``DatabaseError`` also if one of the others has what would be lost with it.
     func alone<T>(_ body: (Database) throws -> T) throws -> T {
         guard !isInsideBlock else { throw DatabaseError.nestedCall }
@@ -184,7 +184,16 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
             defer { readers?.lane.leaveAll() }
             // Blocks of read and write may have borrowed further ones.
             lender.waitUntilIdle()
-            try closeForReopening(lender.idleDatabases + (readers?.databases ?? []))
+            // Somebody may release all databases meanwhile.
+            let aside = lender.setAside()
+            let others = aside.databases + (readers?.databases ?? [])
+            var areClosed = false
+            defer {
+                if !lender.takeBack(aside, areClosed: areClosed) { for idle in aside.databases { close(idle) } }
+            }
+            try closeForReopening(others)
+            areClosed = true
+            defer { adoptKey(of: database, others) }
             return try body(database)
         }
     }
@@ -209,11 +218,11 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         readers?.areClosed()
     }
 
-    /// Has all connections open with the key of this one from now on; for the body of ``alone(_:)``.
-    func adoptKey(of database: Database) {
+    /// Has all connections open with the key of this one from now on.
+    private func adoptKey(of database: Database, _ others: [Database]) {
         let (origin, adopted) = (database.configuration.keyOrigin, database.adoptedKey)
         keys.withLock { $0 = Keys(origin: origin, adopted: adopted) }
-        for other in lender.idleDatabases + (readers?.databases ?? []) {
+        for other in others {
             other.enter()
             defer { other.leave() }
             other.configuration.keyOrigin = origin

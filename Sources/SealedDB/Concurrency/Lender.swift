@@ -27,6 +27,8 @@ final class Lender: Sendable {
     // @unchecked: all of it is used under the lock, and idle connections by nobody.
     private struct Books: @unchecked Sendable {
         var idle: [Database] = []
+        /// How many of them are closed: those that were given back so come first, and are lent last.
+        var closedCount = 0
         /// Loans of this generation, by thread.
         var lent: [UInt: UInt] = [:]
         var waiters: [Waiter] = []
@@ -42,7 +44,9 @@ final class Lender: Sendable {
 
         var lentCount: UInt { lent.values.reduce(0, +) }
 
-        mutating func lend(_ database: Database?, to thread: UInt) -> Loan {
+        mutating func lend(to thread: UInt) -> Loan {
+            let database = idle.popLast()
+            closedCount = min(closedCount, idle.count)
             lent[thread, default: 0] += 1
             activeCount += 1
             return Loan(database: database, generation: generation, borrower: thread)
@@ -59,7 +63,7 @@ final class Lender: Sendable {
             var served: [Waiter] = []
             while let index = waiters.firstIndex(where: { hasRoom(for: $0.thread, isNested: $0.isNested) }) {
                 let waiter = waiters.remove(at: index)
-                waiter.loan = lend(idle.popLast(), to: waiter.thread)
+                waiter.loan = lend(to: waiter.thread)
                 served.append(waiter)
             }
             return served
@@ -91,7 +95,7 @@ final class Lender: Sendable {
     }
 
     var counts: (idle: UInt, lent: UInt) {
-        books.withLock { (UInt($0.idle.count), $0.lentCount) }
+        books.withLock { (UInt($0.idle.count - $0.closedCount), $0.lentCount) }
     }
 
     /// From now on nobody who is not waiting already gets a connection.
@@ -108,7 +112,7 @@ final class Lender: Sendable {
             if let refusal = books.refusal { return (.failure(refusal), nil) }
             let isFirst = books.waiters.isEmpty || books.isPaused
             if isFirst, books.hasRoom(for: thread, isNested: isNested) {
-                return (.success(books.lend(books.idle.popLast(), to: thread)), nil)
+                return (.success(books.lend(to: thread)), nil)
             }
             // Who waits for the end of a pause holds nothing that others wait for.
             if !books.isPaused || books.lent[thread] != nil, books.isDeadlock(with: thread) {
@@ -205,14 +209,37 @@ final class Lender: Sendable {
         if isIdle { observer() }
     }
 
-    /// For whoever has paused it, and waited until nothing is lent.
-    var idleDatabases: [Database] { books.withLock { Handed(databases: $0.idle) }.databases }
+    /// Connections that were taken out of the books.
+    struct SetAside {
+        let databases: [Database]
+        fileprivate let generation: Int
+    }
+
+    /// Takes the idle connections, for whoever has paused it and waited until nothing is lent.
+    func setAside() -> SetAside {
+        let (taken, generation) = books.withLock { books in
+            defer { (books.idle, books.closedCount) = ([], 0) }
+            return (Handed(databases: books.idle), books.generation)
+        }
+        return SetAside(databases: taken.databases, generation: generation)
+    }
+
+    /// False if all were to be closed for good meanwhile.
+    func takeBack(_ aside: SetAside, areClosed: Bool) -> Bool {
+        let handed = Handed(databases: aside.databases)
+        return books.withLock { books in
+            guard aside.generation == books.generation else { return false }
+            books.idle = handed.databases + books.idle
+            if areClosed { books.closedCount += handed.databases.count }
+            return true
+        }
+    }
 
     /// Begins anew; returns the idle connections.
     func forgetAll() -> [Database] {
         let (forgotten, served) = books.withLock { books -> (Handed, [Waiter]) in
             let idle = Handed(databases: books.idle)
-            books.idle = []
+            (books.idle, books.closedCount) = ([], 0)
             books.lent = [:]
             books.generation += 1
             return (idle, books.serveWaiters())

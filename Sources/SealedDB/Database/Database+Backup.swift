@@ -17,9 +17,9 @@ extension Database {
     ///   - destination: open, with the same page size if encrypted, and without an open transaction or result set. Both
     ///     are encrypted, or neither is.
     ///   - pagesPerStep: pages between two calls of `progress`, when locks are released; 0 or less for all in one step.
-    ///   - progress: called after each step; throwing cancels.
-    /// - Throws: ``DatabaseError``, after which the destination is as it was before, but for
-    ///   ``DatabaseError/Reason/unverified``: it has a copy that is not to be used. ``DatabaseError/Reason/unsupported``
+    ///   - progress: called after each step; throwing cancels. It cannot use the destination before the last one.
+    /// - Throws: ``DatabaseError``, after which the destination is as it was before, unless the message says otherwise:
+    ///   ``DatabaseError/Reason/unverified`` if it has a copy that is not to be used, ``DatabaseError/Reason/unsupported``
     ///   between encrypted and plaintext, ``DatabaseError/Reason/unusableSettings`` for different page sizes, and
     ///   ``DatabaseError/Reason/busy``. What `progress` throws comes out as from a function.
     /// https://www.sqlite.org/backup.html
@@ -31,17 +31,13 @@ extension Database {
         try recording { () throws(DatabaseError) in
             let (source, target) = (try openConnection(), try destination.openConnection())
             var cancellation: DatabaseError?
-            let report: PageCopy.Step = { (completedPages, totalPages) throws(DatabaseError) in
-                let state = BackupProgress(completedPages: completedPages, totalPages: totalPages)
+            func report(_ completedPages: Int64, _ totalPages: Int64, _ state: String) throws(DatabaseError) {
                 do {
-                    try progress?(state)
+                    try progress?(BackupProgress(completedPages: completedPages, totalPages: totalPages))
                 } catch {
-                    let isComplete = completedPages == totalPages
                     let error = DatabaseError.thrown(
                         error,
-                        message: isComplete
-                            ? "The caller cancelled the backup when it was complete; the destination has all of it."
-                            : "The caller cancelled the backup; the destination is as it was before.",
+                        message: "The caller cancelled the backup\(state)",
                         code: SQLITE_INTERRUPT,
                         reason: .interrupted
                     )
@@ -49,16 +45,27 @@ extension Database {
                     throw error
                 }
             }
+            let copy = PageCopy(source: source, target: target)
+            let copied: PageCopy.Copied
             do throws(DatabaseError) {
                 try requireAuthenticPages()
                 let pages = pagesPerStep > 0 ? Int32(clamping: pagesPerStep) : -1
-                try PageCopy(source: source, target: target).run(pagesPerStep: pages, afterStep: report)
+                copied = try copy.run(pagesPerStep: pages) { (completed, total) throws(DatabaseError) in
+                    try report(completed, total, "; the destination is as it was before.")
+                }
             } catch {
                 if let cancellation { throw cancellation }
                 guard error.reason != .unverified else { throw error }
                 throw error.adding(context: "The backup failed, and the destination is as it was before")
             }
             destination.additions.hooks.changes.everythingChanged()
+            do throws(DatabaseError) {
+                try copy.verify(copied)
+            } catch {
+                guard error.reason != .unverified else { throw error }
+                throw error.adding(context: "The destination has the copy, which could not be compared with the source")
+            }
+            try report(copied.pages, copied.pages, " when it was complete; the destination has all of it.")
         }
     }
 
@@ -75,8 +82,8 @@ extension Database {
     ///
     /// If this database has a key, the file is a store with that key (or another of its key ring) and the cipher settings
     /// of the configuration; without a key it is plaintext. In memory nothing is encrypted.
-    /// - Throws: ``DatabaseError``, after which the contents are as they were: as ``openVerified()``, and `SQLITE_MISUSE` if
-    ///   this database is not in memory.
+    /// - Throws: ``DatabaseError``, after which the contents are as they were, unless the message says otherwise: as
+    ///   ``openVerified()``, and `SQLITE_MISUSE` if this database is not in memory.
     public func load(fromFile path: String) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in
             if let origin = configuration.keyOrigin {

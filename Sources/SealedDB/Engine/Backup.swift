@@ -18,46 +18,94 @@ final class Backup: ConnectionHandle {
     private var running: Running?
     private var pointer: OpaquePointer? { running?.pointer }
 
-    /// Copies everything, in steps of so many pages or, for a negative number, in one. Until `atEnd` is called, the target
-    /// is as it was before, and so it is if this throws.
+    typealias Step = (_ completedPages: Int64, _ totalPages: Int64) throws(DatabaseError) -> Void
+
+    /// Copies everything, in steps of so many pages or, for a negative number, in one. Whatever fails or throws, the target
+    /// is as it was before, but for ``DatabaseError/Reason/unverified``: then it may have the copy.
     /// - Parameters:
-    ///   - atEnd: called when everything is copied, while the source still is what was copied.
+    ///   - beforeEnd: called when the last page is left, with which the target's transaction is committed, while the source
+    ///     is what is copied.
     ///   - betweenSteps: called after each step but the last.
-    /// - Returns: what `atEnd` returned.
+    /// - Returns: what `beforeEnd` returned.
     static func copy<T>(
         from source: Connection,
         to target: Connection,
         pagesPerStep: Int32,
-        atEnd: (Backup) throws(DatabaseError) -> T,
-        betweenSteps: (Backup) throws(DatabaseError) -> Void
+        beforeEnd: (Backup) throws(DatabaseError) -> T,
+        betweenSteps: Step
     ) throws(DatabaseError) -> T {
-        let backup = try Backup(from: source, to: target)
-        // Whichever is closed first ends it. Both are used by the thread that copies.
-        target.register(backup)
-        defer {
-            target.end(backup)
-            source.end(backup)
-        }
-        // Counts the pages.
-        var isUnfinished = try backup.step(pages: 0)
-        while true {
-            let result: T? = try source.snapshot { () throws(DatabaseError) in
-                if isUnfinished { isUnfinished = try backup.step(pages: pagesPerStep) }
-                return isUnfinished ? nil : try atEnd(backup)
+        var isLastPage = false
+        do throws(DatabaseError) {
+            let backup = try Backup(from: source, to: target)
+            // Whichever is closed first ends it. Both are used by the thread that copies.
+            target.register(backup)
+            target.isBeingReplaced = true
+            defer {
+                target.end(backup)
+                source.end(backup)
+                target.isBeingReplaced = false
             }
-            if let result { return result }
-            try betweenSteps(backup)
+            // Counts the pages.
+            _ = try backup.step(pages: 0)
+            while true {
+                let result = try backup.advance(pagesPerStep, source, beforeEnd, &isLastPage)
+                if let result { return result }
+                try betweenSteps(backup.completedPages, backup.totalPages)
+            }
+        } catch {
+            guard isLastPage, let state = target.stateAfterMoment(error.extendedCode) else { throw error }
+            throw DatabaseError(
+                extendedCode: error.extendedCode,
+                reason: .unverified,
+                message: "\(state): \(error.message)"
+            )
         }
     }
 
-    /// The same for one that is compared later.
+    /// The same for one that is compared later. `afterStep` is called after the last step too.
     static func copy(
         from source: Connection,
         to target: Connection,
         pagesPerStep: Int32,
-        afterStep: (Backup) throws(DatabaseError) -> Void
+        afterStep: Step
     ) throws(DatabaseError) {
-        try copy(from: source, to: target, pagesPerStep: pagesPerStep, atEnd: afterStep, betweenSteps: afterStep)
+        let pages = try copy(
+            from: source,
+            to: target,
+            pagesPerStep: pagesPerStep,
+            beforeEnd: { $0.totalPages },
+            betweenSteps: afterStep
+        )
+        try afterStep(pages, pages)
+    }
+
+    /// One step, during which nobody changes the source.
+    /// - Returns: what `beforeEnd` returned if it was the last one.
+    private func advance<T>(
+        _ pages: Int32,
+        _ source: Connection,
+        _ beforeEnd: (Backup) throws(DatabaseError) -> T,
+        _ isLastPage: inout Bool
+    ) throws(DatabaseError) -> T? {
+        var last: T?
+        do throws(DatabaseError) {
+            try source.snapshot { () throws(DatabaseError) in
+                // Not as many as there were if the source has become shorter.
+                let left = (try source.integer("PRAGMA main.page_count") ?? 0) - completedPages
+                if left > 1 {
+                    let count = min(left - 1, pages < 0 ? .max : Int64(pages))
+                    guard try copy(Int32(clamping: count)), remainingPages <= 1 else { return }
+                }
+                let result = try beforeEnd(self)
+                isLastPage = true
+                if try !copy(1) { last = result }
+                isLastPage = false
+            }
+        } catch {
+            // What is copied is so, however the transaction ends that only read it.
+            guard last != nil else { throw error }
+        }
+        return last
     }
 
     /// Begins a copy that ends with the source at the latest. The target must not be closed before that.

@@ -11,7 +11,11 @@ extension Connection {
     /// Runs `body` in a transaction that reads, so that all it reads is of one moment; in the one that is open, if any.
     func snapshot<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
         try trusted { () throws(DatabaseError) in
-            guard isAutocommit else { return try body() }
+            guard isAutocommit else {
+                // The caller's has perhaps not read yet.
+                _ = try integer("SELECT count(*) FROM main.sqlite_schema")
+                return try body()
+            }
             try run("BEGIN")
             do throws(DatabaseError) {
                 _ = try integer("SELECT count(*) FROM sqlite_schema")
@@ -24,6 +28,12 @@ extension Connection {
                 throw error
             }
         }
+    }
+
+    /// Has pages read anew that are in the cache. What cannot be freed stays there.
+    func forgetPages() {
+        // It cannot fail.
+        if let handle { sqlite3_db_release_memory(handle) }
     }
 
     /// The first column of the first row as text; `nil` for no row or NULL.

@@ -36,9 +36,12 @@ final class Connection {
     /// Whether SQLite has told this connection that it, or its file, is of no use as it is; see ``noteUnfitness(_:)``.
     var isUnfit = false
     /// Whether ``hooks`` observe changes.
-    var isObserved = false { didSet { stepsPlainly = !isObserved && !isTimed } }
+    var isObserved = false { didSet { chooseSteps() } }
+    /// While a backup writes to it, SQLite lets nobody use it, and does not look.
+    /// https://www.sqlite.org/c3ref/backup_finish.html
+    var isBeingReplaced = false { didSet { chooseSteps() } }
     /// Whether statements may take a limited time only.
-    private var isTimed = false { didSet { stepsPlainly = !isObserved && !isTimed } }
+    private var isTimed = false { didSet { chooseSteps() } }
     /// Whether nothing is to be done around a step.
     private var stepsPlainly = true
     /// Whether it is to be asked before the next statement how much the transaction has changed.
@@ -178,9 +181,12 @@ final class Connection {
         }
     }
 
-    /// In a function that another statement calls, under observation, or for a limited time.
+    private func chooseSteps() { stepsPlainly = !isObserved && !isTimed && !isBeingReplaced }
+
+    /// In a function that another statement calls, under observation, for a limited time, or while it must not be.
     @inline(never)
     private func nestedStep(_ statement: Statement, _ pointer: OpaquePointer) -> Int32 {
+        guard !isBeingReplaced else { return SQLITE_MISUSE }
         depth += 1
         defer { depth -= 1 }
         guard depth > 1 else {

@@ -31,6 +31,8 @@ final class Supervision {
     var refusedRollback: DatabaseError?
     /// Seconds a statement may take.
     let timeLimit: Double?
+    /// Off while the library does work of its own, which takes as long as it takes.
+    var hasTimeLimit = true
     /// Told the text and the seconds of statements that took longer than `threshold`; the text is that of the prepared
     /// statement, without values, and `nil` if it holds a key.
     var slowStatements: SlowStatements?
@@ -113,7 +115,8 @@ final class Supervision {
         isWriting = writes || (isNested && isWriting)
         try check(statement.connection, writes: writes)
         if let timeLimit, !isNested {
-            statement.deadline = DispatchTime.now().uptimeNanoseconds + UInt64(nanosecondsOf: timeLimit)
+            let limit = hasTimeLimit ? timeLimit : nil
+            statement.deadline = limit.map { DispatchTime.now().uptimeNanoseconds + UInt64(nanosecondsOf: $0) }
         }
     }
 

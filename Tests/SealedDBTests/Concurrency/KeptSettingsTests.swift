@@ -96,8 +96,10 @@ struct KeptSettingsTests {
         try pool.inDatabase { db in try set(db) }
         try pool.read { db in #expect(db.executeStatements("PRAGMA cache_size = -778")) }
         try pool.writeWithoutTransaction { db in #expect(db.executeStatements("PRAGMA cache_size = -779")) }
+        #expect(pool.countOfOpenDatabases == 3)
         // Twice, without a use in between.
         for number: UInt8 in [2, 3] { try pool.rotateKey(to: .testing(number)) }
+        #expect(pool.countOfOpenDatabases == 1)
         // Checkpoints are the pool's, which turns them off.
         try pool.inDatabase { db in try expectSet(db, but: "wal_autocheckpoint") }
         #expect(try pool.read { db in try db.scalar(Int.self, "PRAGMA cache_size") } == -778)
@@ -106,6 +108,32 @@ struct KeptSettingsTests {
         #expect(pool.countOfOpenDatabases == 3)
         pool.releaseAllDatabases()
         #expect(try pool.inDatabase { db throws in try db.scalar(Int.self, "PRAGMA query_only") } == 0)
+    }
+
+    /// Who releases the connections does not take them from under the rotation that closes them.
+    @Test func releasesBesideRotations() async throws {
+        let pool = try pool()
+        let isOver = Guarded(false)
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<3 {
+                group.addTask {
+                    await withCheckedContinuation { done in
+                        Thread.detachNewThread {
+                            while !isOver.withLock({ $0 }) {
+                                pool.inDatabase { db in #expect(db.executeStatements("PRAGMA cache_size = -500")) }
+                                pool.releaseAllDatabases()
+                            }
+                            done.resume()
+                        }
+                    }
+                }
+            }
+            for number: UInt8 in 2...12 {
+                do { try await pool.rotateKey(to: .testing(number)) } catch { Issue.record(error) }
+            }
+            isOver.withLock { $0 = true }
+        }
+        #expect(try await pool.read { db in try db.scalar(Int.self, "SELECT count(*) FROM t") } == 500)
     }
 
     @Test(arguments: [

@@ -108,6 +108,87 @@ struct BackupTests {
         #expect(try sum(target) == sum(source))
     }
 
+    /// What the library compares does not depend on what the caller has set, or called like a table.
+    @Test(arguments: [
+        "PRAGMA reverse_unordered_selects = ON", "CREATE TEMP TABLE t (x)", "CREATE TEMP VIEW w AS SELECT 1",
+    ])
+    func theCallersSettingsDoNotCount(sql: String) throws {
+        for isSource in [true, false] {
+            let source = try open("a\(isSource)")
+            try source.fill(rows: 50)
+            try source.run("CREATE TABLE w (k PRIMARY KEY) WITHOUT ROWID")
+            try source.run("INSERT INTO w VALUES (1), (2)")
+            let target = try open("b\(isSource)", key: 2)
+            try (isSource ? source : target).run(sql)
+            try source.backup(to: target)
+            #expect(try target.value("SELECT count(*) FROM main.t") == 50)
+            let reversed = try (isSource ? source : target).value("PRAGMA reverse_unordered_selects")
+            #expect(reversed == (sql.hasPrefix("PRAGMA") ? 1 : 0))
+        }
+    }
+
+    @Test func anEmptySource() throws {
+        let source = try open("a")
+        try source.run("PRAGMA encoding = 'UTF-16'")
+        let target = try open("b", key: 2)
+        try target.run("CREATE TABLE old (x)")
+        try source.backup(to: target)
+        #expect(try target.value("SELECT count(*) FROM sqlite_schema") == 0)
+    }
+
+    /// The library's own statements take as long as they take.
+    @Test func aTimeLimitDoesNotCount() throws {
+        var configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
+        configuration.statementTimeout = 1e-6
+        let source = try open("a")
+        try source.fill(rows: 5000)
+        let target = Database(path: directory.file("b"), configuration: configuration)
+        try target.openVerified()
+        try source.backup(to: target)
+        let limited = Database(path: directory.file("a"), configuration: configuration)
+        try limited.openVerified()
+        try limited.backup(to: try open("c", key: 2))
+    }
+
+    @Test func theDestinationCannotBeUsedMeanwhile() throws {
+        let source = try open("a")
+        try source.fill(rows: 500)
+        let target = try open("b", key: 2)
+        try target.run("CREATE TABLE old (x)")
+        let prepared = try target.prepare("SELECT count(*) FROM old")
+        var refusals = 0
+        try source.backup(to: target, pagesPerStep: 1) { progress in
+            guard progress.completedPages < progress.totalPages else { return }
+            if (try? target.value("SELECT count(*) FROM old")) == nil { refusals += 1 }
+            #expect(throws: DatabaseError.self) { try prepared.nextWithError() }
+        }
+        #expect(refusals > 0)
+        #expect(try sum(target) == sum(source))
+    }
+
+    /// Where a read of the source fails while it is compared, the destination keeps what it has.
+    @Test func aSourceThatCannotBeReadReplacesNothing() throws {
+        let source = try open("a", key: nil)
+        try source.fill(rows: 3000)
+        let root = try source.integers("SELECT rootpage FROM sqlite_schema WHERE name = 't'")[0]
+        #expect(source.close())
+        var bytes = try directory.bytes("a")
+        // A page of the tree that is none; a copy of pages does not mind.
+        let page = root + 3
+        for index in (page - 1) * 4096..<(page - 1) * 4096 + 200 { bytes[index] = 0xee }
+        try bytes.write(to: URL(fileURLWithPath: directory.file("a")))
+        let damaged = try open("a", key: nil)
+        let target = try open("b", key: nil)
+        try target.run("CREATE TABLE old (x)")
+        let error = #expect(throws: DatabaseError.self) { try damaged.backup(to: target) }
+        #expect(error?.message.contains("as it was before") == true, "\(error?.message ?? "")")
+        #expect(try target.value("SELECT count(*) FROM sqlite_schema WHERE name = 'old'") == 1)
+        let memory = try open(nil, key: nil)
+        try memory.run("CREATE TABLE old (x)")
+        #expect(throws: DatabaseError.self) { try memory.load(fromFile: directory.file("a")) }
+        #expect(try memory.value("SELECT count(*) FROM sqlite_schema WHERE name = 'old'") == 1)
+    }
+
     /// Its rows cannot be read by who does not know the collation.
     @Test func tablesInAnUnknownOrderAreCopied() throws {
         let source = try open("a")

@@ -6,7 +6,8 @@ enum Acknowledgements {
     /// What a line says.
     enum Line {
         case step(client: Int, number: Int, outcome: StoreModel.Outcome, ids: [Int: Int])
-        case failure(client: Int, number: Int, text: String)
+        /// - Parameter isViolation: whether a promise was broken, or else an operation failed.
+        case failure(client: Int, isViolation: Bool, text: String)
     }
 
     static func say(client: Int, step: Step, _ outcome: StoreModel.Outcome, ids: [Int: Int]) {
@@ -17,7 +18,7 @@ enum Acknowledgements {
     /// Says what nobody expects, and ends the process.
     static func fail(client: Int, step: Step, _ error: any Error) -> Never {
         let text = "\(step): \(error)".replacingOccurrences(of: "\n", with: " ")
-        write("failed \(client) \(step.number) \(text.prefix(3000))\n")
+        write("\(error is Violation ? "violated" : "failed") \(client) \(step.number) \(text.prefix(3000))\n")
         exit(1)
     }
 
@@ -37,8 +38,9 @@ enum Acknowledgements {
 
     static func parse(_ text: Substring) -> Line? {
         let words = text.split(separator: " ", maxSplits: 3)
-        if words.count == 4, words[0] == "failed", let client = Int(words[1]), let number = Int(words[2]) {
-            return .failure(client: client, number: number, text: String(words[3]))
+        if words.count == 4, ["failed", "violated"].contains(words[0]), let client = Int(words[1]), Int(words[2]) != nil
+        {
+            return .failure(client: client, isViolation: words[0] == "violated", text: String(words[3]))
         }
         guard words.count >= 3, let client = Int(words[0]), let number = Int(words[1]),
             let outcome = StoreModel.Outcome(rawValue: String(words[2]))

@@ -65,6 +65,11 @@ final class ChildProcess {
     /// Kills the first process, with the commands that it runs.
     func kill() { ProcessTree(of: processes[0].processIdentifier).kill() }
 
+    /// Stops all.
+    func stopAll() {
+        for process in processes { ProcessTree(of: process.processIdentifier).stop() }
+    }
+
     /// Kills all.
     func killAll() {
         for process in processes { ProcessTree(of: process.processIdentifier).kill() }

@@ -8,6 +8,17 @@ struct ProcessTree {
 
     /// Returns when the others are gone; the first one is waited for by its parent.
     func kill() {
+        let stopped = stop()
+        for process in stopped where process != root { Foundation.kill(process, SIGKILL) }
+        // Their parents, which are stopped, do not collect them.
+        while !stopped.allSatisfy({ $0 == root || ProcessTree.state(of: $0)?.isDead ?? true }) { sched_yield() }
+        Foundation.kill(root, SIGKILL)
+    }
+
+    /// None of them says anything more.
+    /// - Returns: all of them.
+    @discardableResult
+    func stop() -> Set<pid_t> {
         // All are stopped before any is killed: what one starts after a look, and before its own end, would be nobody's.
         var stopped: Set<pid_t> = [root]
         Foundation.kill(root, SIGSTOP)
@@ -16,13 +27,9 @@ struct ProcessTree {
             let new = found.filter { stopped.insert($0).inserted }
             for process in new { Foundation.kill(process, SIGSTOP) }
             let areStill = stopped.allSatisfy { ProcessTree.state(of: $0)?.isStill ?? true }
-            if new.isEmpty, areStill { break }
+            if new.isEmpty, areStill { return stopped }
             sched_yield()
         }
-        for process in stopped where process != root { Foundation.kill(process, SIGKILL) }
-        // Their parents, which are stopped, do not collect them.
-        while !stopped.allSatisfy({ $0 == root || ProcessTree.state(of: $0)?.isDead ?? true }) { sched_yield() }
-        Foundation.kill(root, SIGKILL)
     }
 
     /// Of those that are there now.
