@@ -33,8 +33,6 @@ struct ContentDigest {
 
     /// Of the tables one by one, for connections of a caller's, which may know other collations than the schema names.
     struct Parts {
-        /// Of an empty file, of which the copy may have a page.
-        private let isEmpty: Bool
         private let schema: [UInt8]
         /// By name. Without those whose rows cannot be had there: tables WITHOUT ROWID in the order of such a collation, and
         /// those that have as many columns as a result may have, so that there is no room for the row id.
@@ -42,7 +40,6 @@ struct ContentDigest {
 
         /// In a transaction that is open already.
         init(of connection: Connection) throws(DatabaseError) {
-            isEmpty = try connection.integer("SELECT count(*) FROM main.sqlite_schema") == 0
             (schema, tables) = try connection.inStoredOrder { () throws(DatabaseError) in
                 try connection.withoutTimeLimit { () throws(DatabaseError) in try Parts.digests(of: connection) }
             }
@@ -73,7 +70,6 @@ struct ContentDigest {
 
         /// What is not the same, with its verb; `nil` if all is that could be read on both sides.
         func difference(from other: Parts) -> String? {
-            if isEmpty, other.isEmpty { return nil }
             guard schema == other.schema else { return "its schema is" }
             let common = tables.filter { other.tables[$0.key] != nil }
             return common.first { other.tables[$0.key] != $0.value }
@@ -102,9 +98,9 @@ struct ContentDigest {
         )
         defer { objects.close() }
         while try objects.step() { add(row: objects) }
-        // Without a page, they are what the connection would give it.
-        guard try connection.integer("PRAGMA main.page_count") != 0 else { return }
-        for pragma in ["user_version", "application_id", "encoding", "auto_vacuum"] {
+        // With nothing in it there may be no page, and the others are those that the connection would give it.
+        let isEmpty = try connection.integer("SELECT count(*) FROM main.sqlite_schema") == 0
+        for pragma in ["user_version", "application_id"] + (isEmpty ? [] : ["encoding", "auto_vacuum"]) {
             add(text: try connection.text("PRAGMA \(pragma)") ?? "")
         }
     }

@@ -16,17 +16,26 @@ struct PageCopy {
         try trusted(requireSameForm)
         let between = try intermediate()
         defer { between?.close() }
-        let copied = try Backup.copy(
-            from: source,
-            to: between ?? target,
-            pagesPerStep: pagesPerStep,
-            beforeEnd: { (backup) throws(DatabaseError) in
-                Copied(pages: backup.totalPages, contents: try ContentDigest.Parts(of: source))
-            },
-            betweenSteps: betweenSteps
-        )
-        if let between { try Backup.copy(from: between, to: target, pagesPerStep: -1) { _, _ in } }
-        return copied
+        do throws(DatabaseError) {
+            let copied = try Backup.copy(
+                from: source,
+                to: between ?? target,
+                pagesPerStep: pagesPerStep,
+                beforeEnd: { (backup) throws(DatabaseError) in
+                    Copied(pages: backup.totalPages, contents: try ContentDigest.Parts(of: source))
+                },
+                betweenSteps: betweenSteps
+            )
+            if let between { try Backup.copy(from: between, to: target, pagesPerStep: -1) { _, _ in } }
+            return copied
+        } catch {
+            guard let state = target.stateAfterMoment(error.extendedCode) else { throw error }
+            throw DatabaseError(
+                extendedCode: error.extendedCode,
+                reason: .unverified,
+                message: "\(state): \(error.message)"
+            )
+        }
     }
 
     /// Compares what the target holds with what was copied.

@@ -21,7 +21,7 @@ final class Backup: ConnectionHandle {
     typealias Step = (_ completedPages: Int64, _ totalPages: Int64) throws(DatabaseError) -> Void
 
     /// Copies everything, in steps of so many pages or, for a negative number, in one. Whatever fails or throws, the target
-    /// is as it was before, but for ``DatabaseError/Reason/unverified``: then it may have the copy.
+    /// is as it was before, but for what ``Connection/stateAfterMoment(_:)`` tells.
     /// - Parameters:
     ///   - beforeEnd: called when the last page is left, with which the target's transaction is committed, while the source
     ///     is what is copied.
@@ -34,31 +34,20 @@ final class Backup: ConnectionHandle {
         beforeEnd: (Backup) throws(DatabaseError) -> T,
         betweenSteps: Step
     ) throws(DatabaseError) -> T {
-        var isLastPage = false
-        do throws(DatabaseError) {
-            let backup = try Backup(from: source, to: target)
-            // Whichever is closed first ends it. Both are used by the thread that copies.
-            target.register(backup)
-            target.isBeingReplaced = true
-            defer {
-                target.end(backup)
-                source.end(backup)
-                target.isBeingReplaced = false
-            }
-            // Counts the pages.
-            _ = try backup.step(pages: 0)
-            while true {
-                let result = try backup.advance(pagesPerStep, source, beforeEnd, &isLastPage)
-                if let result { return result }
-                try betweenSteps(backup.completedPages, backup.totalPages)
-            }
-        } catch {
-            guard isLastPage, let state = target.stateAfterMoment(error.extendedCode) else { throw error }
-            throw DatabaseError(
-                extendedCode: error.extendedCode,
-                reason: .unverified,
-                message: "\(state): \(error.message)"
-            )
+        let backup = try Backup(from: source, to: target)
+        // Whichever is closed first ends it. Both are used by the thread that copies.
+        target.register(backup)
+        target.isBeingReplaced = true
+        defer {
+            target.end(backup)
+            source.end(backup)
+            target.isBeingReplaced = false
+        }
+        // Counts the pages.
+        _ = try backup.step(pages: 0)
+        while true {
+            if let result = try backup.advance(pagesPerStep, source, beforeEnd) { return result }
+            try betweenSteps(backup.completedPages, backup.totalPages)
         }
     }
 
@@ -84,8 +73,7 @@ final class Backup: ConnectionHandle {
     private func advance<T>(
         _ pages: Int32,
         _ source: Connection,
-        _ beforeEnd: (Backup) throws(DatabaseError) -> T,
-        _ isLastPage: inout Bool
+        _ beforeEnd: (Backup) throws(DatabaseError) -> T
     ) throws(DatabaseError) -> T? {
         var last: T?
         do throws(DatabaseError) {
@@ -97,9 +85,7 @@ final class Backup: ConnectionHandle {
                     guard try copy(Int32(clamping: count)), remainingPages <= 1 else { return }
                 }
                 let result = try beforeEnd(self)
-                isLastPage = true
                 if try !copy(1) { last = result }
-                isLastPage = false
             }
         } catch {
             // What is copied is so, however the transaction ends that only read it.
