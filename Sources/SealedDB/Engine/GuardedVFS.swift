@@ -97,7 +97,7 @@ enum GuardedVFS {
         UnsafeRawPointer(file.pointee.pMethods!).assumingMemoryBound(to: GuardedMethods.self).pointee.own
     }
 
-    /// Has a file use methods that differ in three from SQLite's own.
+    /// Has a file use methods some of which are not SQLite's own.
     private static func guardMethods(of file: UnsafeMutablePointer<sqlite3_file>, _ name: String) {
         // All of SQLite's own are of version 3.
         guard let methods = file.pointee.pMethods, methods.pointee.iVersion >= 2 else { return }

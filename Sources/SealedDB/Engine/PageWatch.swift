@@ -30,7 +30,6 @@ enum PageWatch {
         return nil
     }
 
-    /// The versions whose provider has its functions at the places that provider.h knows.
     /// For each VFS of this module, with the result of each read of a file.
     ///
     /// SQLCipher has what is in the memory decrypted when the read failed, too. And SQLite would call the store damaged for
@@ -41,6 +40,7 @@ enum PageWatch {
         return code == SQLITE_IOERR_CORRUPTFS ? SQLITE_IOERR_READ : code
     }
 
+    /// The versions whose provider has its functions at the places that provider.h knows.
     private static func isKnown(_ version: String) -> Bool {
         let numbers = version.prefix { $0 != " " }.split(separator: ".").map { Int($0) ?? -1 }
         return numbers.count >= 2 && numbers[0] == 4 && (5...19).contains(numbers[1])
