@@ -202,10 +202,13 @@ static inline enum sealeddb_answer sealeddb_log_holds_zeros(
     sqlite3_int64 size = 0;
     if (log->pMethods->xFileSize(log, &size) != SQLITE_OK) return sealeddb_unknown;
     if (size < 32) return sealeddb_no;
-    if (log->pMethods->xRead(log, header, 32, 0) != SQLITE_OK) return sealeddb_unknown;
+    int code = log->pMethods->xRead(log, header, 32, 0);
+    // Another process may have truncated it meanwhile.
+    if (code != SQLITE_OK) return code == SQLITE_IOERR_SHORT_READ ? sealeddb_no : sealeddb_unknown;
     if (header[0] != 0x37 || header[1] != 0x7f || header[2] != 0x06) return sealeddb_no;
     for (sqlite3_int64 start = 32; start + 24 + page_size <= size; start += 24 + page_size) {
-        if (log->pMethods->xRead(log, frame, 24, start) != SQLITE_OK) return sealeddb_unknown;
+        code = log->pMethods->xRead(log, frame, 24, start);
+        if (code != SQLITE_OK) return code == SQLITE_IOERR_SHORT_READ ? sealeddb_no : sealeddb_unknown;
         // From here on the frames are those of an earlier log.
         for (int i = 0; i < 8; i++) if (frame[8 + i] != header[16 + i]) return sealeddb_no;
         unsigned int number = (unsigned int)frame[0] << 24 | frame[1] << 16 | frame[2] << 8 | frame[3];

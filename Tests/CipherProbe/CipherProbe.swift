@@ -44,6 +44,21 @@ case "descriptors":
     let ofStore = names.indices.filter { names[$0]?.contains("/db") ?? false }
     mark("\(!ofStore.isEmpty && ofStore.allSatisfy { $0 > 2 })")
     database.close()
+case "fill":
+    let source = try open(directory + "/source", key: 1)
+    source.executeStatements("CREATE TABLE t (a)")
+    for row in 1...400 { try source.executeUpdate("INSERT INTO t VALUES (zeroblob(?))", values: [row]) }
+    let destination = try open(directory + "/destination", key: 2)
+    destination.executeStatements("CREATE TABLE old (a)")
+    tell(source.close(), destination.close())
+case "backup":
+    let (source, destination) = (try open(directory + "/source", key: 1), try open(directory + "/destination", key: 2))
+    do {
+        try source.backup(to: destination)
+        tell("done")
+    } catch {
+        tell(error.reason, error.message)
+    }
 case "memory":
     tell(EngineInfo.hasMemorySecurity)
     try EngineInfo.enableMemorySecurity()

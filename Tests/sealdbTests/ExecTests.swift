@@ -111,4 +111,47 @@ struct ExecTests {
         #expect(outcome.status == 74, "\(outcome.error)")
         #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)
     }
+
+    /// With a rollback journal COMMIT waits for those who read.
+    private func commitBesideReader(lockWait: String, whenItWaits: (ChildProcess) -> Void) throws -> (Int32, String) {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        let reader = try sandbox.connection()
+        let rows = try reader.executeQuery("SELECT id FROM people", values: nil)
+        #expect(try rows.nextWithError())
+        let child = try ChildProcess(
+            [Tool.sealdb, "exec", "db", "DELETE FROM people", "--key-file", "key", "--lock-wait", lockWait],
+            directory: sandbox.directory,
+            streams: .files(input: "/dev/null", output: sandbox.path("output"), error: sandbox.path("errors"))
+        )
+        // Not closed before the reader is: that would end the locks that this process has on the file.
+        let file = open(sandbox.path("db"), O_RDWR | O_CLOEXEC)
+        var lock = flock()
+        // SQLite's pending byte, which whoever waits to commit keeps, and readers share for a moment.
+        // https://www.sqlite.org/lockingv3.html
+        repeat {
+            lock = flock(l_type: Int16(F_RDLCK), l_whence: Int16(SEEK_SET), l_start: 0x4000_0000, l_len: 1, l_pid: 0)
+            #expect(fcntl(file, F_GETLK, &lock) == 0)
+        } while lock.l_type == F_UNLCK && !child.hasEnded
+        whenItWaits(child)
+        let status = child.wait()
+        rows.close()
+        reader.close()
+        #expect(close(file) == 0)
+        #expect(try sandbox.contents("output").isEmpty)
+        #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)
+        return (status, try String(decoding: sandbox.contents("errors"), as: UTF8.self))
+    }
+
+    @Test(arguments: [(SIGINT, 130), (SIGTERM, 143)] as [(Int32, Int32)])
+    func aSignalWhileCommitWaits(signal: Int32, status: Int32) throws {
+        let outcome = try commitBesideReader(lockWait: "80000") { _ = kill($0.identifier, signal) }
+        #expect(outcome == (status, "sealdb: Interrupted. Nothing was stored.\n"))
+    }
+
+    @Test func commitWaitsNoLongerThanAsked() throws {
+        let (status, error) = try commitBesideReader(lockWait: "0.3") { _ in }
+        #expect(status == 75)
+        #expect(error.hasPrefix("sealdb: Others kept COMMIT waiting for 0.3 s. Nothing was stored."), "\(error)")
+    }
 }

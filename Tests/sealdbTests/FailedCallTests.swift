@@ -1,4 +1,5 @@
 import Foundation
+import SealedDB
 import Testing
 
 /// Calls of the system that fail, one after the other: what is told of the store is what is so.
@@ -85,5 +86,53 @@ struct FailedCallTests {
             #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)
         }
         #expect(failures > 3)
+    }
+
+    // MARK: A backup from one database to another
+
+    private func makeDatabases() throws {
+        try sandbox.removeAll(but: [])
+        #expect(try sandbox.run([Tool.path("CipherProbe"), "fill", "."]).output == "true true\n")
+    }
+
+    /// Of the file or directory at the path, the given calls are to fail.
+    private func backup(path: String, injecting injection: String) throws -> String {
+        let call = injection.prefix { $0 != ":" }
+        let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", path, "-e", "trace=\(call)"]
+        return try sandbox.run(strace + ["-e", "inject=\(injection)", Tool.path("CipherProbe"), "backup", "."]).output
+    }
+
+    private func tables(of name: String, key byte: UInt8) throws -> String? {
+        let key = try [UInt8](repeating: byte, count: 32).withUnsafeBytes { try Key.raw($0) }
+        let database = Database(path: sandbox.path(name), configuration: Configuration(key: key))
+        try database.openVerified()
+        defer { database.close() }
+        return try database.scalar(String.self, "SELECT group_concat(name) FROM sqlite_schema")
+    }
+
+    /// The system says that it is written, and the file does not have it. What SQLite keeps of it in memory tells nothing.
+    @Test(arguments: [2, 5, 9, 20])
+    func aWriteThatIsLost(when: Int) throws {
+        try makeDatabases()
+        let path = sandbox.path("destination")
+        let told = try backup(path: path, injecting: "pwrite64:retval=4096:when=\(when)")
+        #expect(told.contains("The destination has the copy") || told.contains("is not to be used"), "\(told)")
+    }
+
+    /// With rollback journals the deletion of the journal is the commit, and the directory is synced after it.
+    @Test func aDirectoryThatCannotBeSynced() throws {
+        var replaced = 0
+        for when in 1...4 {
+            try makeDatabases()
+            let told = try backup(path: sandbox.directory, injecting: "fdatasync:error=EIO:when=\(when)")
+            let isNew = try tables(of: "destination", key: 2) == "t"
+            if told == "done\n" {
+                #expect(isNew)
+                continue
+            }
+            #expect(told.contains("as it was before") == !isNew, "\(when): \(told)")
+            if isNew { replaced += 1 }
+        }
+        #expect(replaced > 0)
     }
 }

@@ -8,6 +8,7 @@ internal import SQLiteEngine
 struct ContentDigest {
     private let hash: SHA256Hash
     private var buffer: [UInt8] = []
+    private static let bufferSize = 65536
 
     init() throws(DatabaseError) {
         hash = try SHA256Hash()
@@ -23,9 +24,7 @@ struct ContentDigest {
             var digest = try ContentDigest()
             try digest.addSchema(of: connection)
             for table in try TableLayout.all(of: connection) {
-                let rows = try connection.prepare(table.selection)
-                defer { rows.close() }
-                try digest.add(table, rows, goesOn: goesOn)
+                try digest.add(table, of: connection, goesOn: goesOn)
             }
             return digest.value()
         }
@@ -34,14 +33,13 @@ struct ContentDigest {
     /// Of the tables one by one, for connections of a caller's, which may know other collations than the schema names.
     struct Parts {
         private let schema: [UInt8]
-        /// By name. Without those whose rows cannot be had there: tables WITHOUT ROWID in the order of such a collation, and
-        /// those that have as many columns as a result may have, so that there is no room for the row id.
+        /// By name. Without those whose rows cannot be had there: tables WITHOUT ROWID in the order of such a collation.
         private var tables: [[UInt8]: [UInt8]] = [:]
 
         /// In a transaction that is open already.
         init(of connection: Connection) throws(DatabaseError) {
             (schema, tables) = try connection.inStoredOrder { () throws(DatabaseError) in
-                try connection.withoutTimeLimit { () throws(DatabaseError) in try Parts.digests(of: connection) }
+                try Parts.digests(of: connection)
             }
         }
 
@@ -52,17 +50,13 @@ struct ContentDigest {
             try schema.addSchema(of: connection)
             var tables: [[UInt8]: [UInt8]] = [:]
             for table in try TableLayout.all(of: connection) {
-                let rows: Statement
+                var digest = try ContentDigest()
                 do throws(DatabaseError) {
-                    rows = try connection.prepare(table.selection)
+                    try digest.add(table, of: connection)
                 } catch {
-                    let isKnown = table.rowID == nil || table.columns.count >= connection.maximumColumnCount
-                    guard error.extendedCode == SQLITE_ERROR, isKnown else { throw error }
+                    guard error.extendedCode == SQLITE_ERROR, table.rowID == nil else { throw error }
                     continue
                 }
-                defer { rows.close() }
-                var digest = try ContentDigest()
-                try digest.add(table, rows)
                 tables[Array(table.name.utf8)] = digest.value()
             }
             return (schema.value(), tables)
@@ -79,15 +73,19 @@ struct ContentDigest {
 
     private mutating func add(
         _ table: TableLayout,
-        _ rows: Statement,
+        of connection: Connection,
         goesOn: () throws(DatabaseError) -> Void = {}
     ) throws(DatabaseError) {
         begin(table)
         var count = 0
-        while try rows.step() {
-            add(row: rows)
-            count += 1
-            if count.isMultiple(of: 1000) { try goesOn() }
+        for selection in table.selections {
+            let rows = try connection.prepare(selection)
+            defer { rows.close() }
+            while try rows.step() {
+                add(row: rows)
+                count += 1
+                if count.isMultiple(of: 1000) { try goesOn() }
+            }
         }
     }
 
@@ -97,9 +95,12 @@ struct ContentDigest {
             "SELECT type, name, tbl_name, sql FROM main.sqlite_schema ORDER BY type, name COLLATE BINARY"
         )
         defer { objects.close() }
-        while try objects.step() { add(row: objects) }
+        var isEmpty = true
+        while try objects.step() {
+            add(row: objects)
+            isEmpty = false
+        }
         // With nothing in it there may be no page, and the others are those that the connection would give it.
-        let isEmpty = try connection.integer("SELECT count(*) FROM main.sqlite_schema") == 0
         for pragma in ["user_version", "application_id"] + (isEmpty ? [] : ["encoding", "auto_vacuum"]) {
             add(text: try connection.text("PRAGMA \(pragma)") ?? "")
         }
@@ -122,16 +123,23 @@ struct ContentDigest {
             case .text, .blob:
                 row.withBytes(at: column) { bytes in
                     add(Int64(bytes.count))
-                    buffer.append(contentsOf: bytes)
+                    add(bytes)
                 }
             }
         }
         buffer.append(0xff)
-        if buffer.count >= 65536 { flush() }
+        if buffer.count >= ContentDigest.bufferSize { flush() }
     }
 
     private mutating func add(_ value: Int64) {
         withUnsafeBytes(of: value.littleEndian) { buffer.append(contentsOf: $0) }
+    }
+
+    /// What is large is not copied before.
+    private mutating func add(_ bytes: UnsafeRawBufferPointer) {
+        guard bytes.count >= ContentDigest.bufferSize else { return buffer.append(contentsOf: bytes) }
+        flush()
+        hash.update(bytes)
     }
 
     private mutating func add(text: String) {
@@ -140,7 +148,7 @@ struct ContentDigest {
     }
 
     private mutating func flush() {
-        hash.update(buffer)
+        buffer.withUnsafeBytes { hash.update($0) }
         buffer.removeAll(keepingCapacity: true)
     }
 
@@ -159,15 +167,5 @@ extension Connection {
         let result = Result { () throws(DatabaseError) in try body() }
         try run("PRAGMA reverse_unordered_selects = ON")
         return try result.get()
-    }
-
-    fileprivate func withoutTimeLimit<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
-        supervision?.hasTimeLimit = false
-        defer { supervision?.hasTimeLimit = true }
-        return try body()
-    }
-
-    fileprivate var maximumColumnCount: Int {
-        handle.map { Int(sqlite3_limit($0, SQLITE_LIMIT_COLUMN, -1)) } ?? 0
     }
 }

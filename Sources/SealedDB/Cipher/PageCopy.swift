@@ -84,6 +84,10 @@ struct PageCopy {
         return try connection.text("PRAGMA cipher_provider") != nil
     }
 
+    private func holdsTables(_ connection: Connection) throws(DatabaseError) -> Bool {
+        try connection.integer("SELECT count(*) FROM main.sqlite_schema") ?? 0 > 0
+    }
+
     /// SQLCipher refuses to copy between a store and plaintext without saying why. With pages of different size it returns
     /// OK, and writes a file that nobody can read and that shows parts of the source in the clear.
     private func requireSameForm() throws(DatabaseError) {
@@ -98,6 +102,21 @@ struct PageCopy {
                     with a key or both without; StoreEncryption encrypts a plaintext file.
                     """
             )
+        }
+        // What holds tables has their encoding, and could not be read any more.
+        if try holdsTables(target), try holdsTables(source) {
+            let (from, to) = (try source.text("PRAGMA encoding"), try target.text("PRAGMA encoding"))
+            guard from == to else {
+                throw DatabaseError(
+                    extendedCode: SQLITE_ERROR,
+                    reason: .unsupported,
+                    message: """
+                        The source has its text in \(from ?? "?") and the destination in \(to ?? "?"), which a \
+                        connection cannot change. Nothing was written. Use a new destination, with \
+                        PRAGMA encoding = '\(from ?? "?")' before anything else.
+                        """
+                )
+            }
         }
         guard from else { return }
         for pragma in ["page_size", "cipher_page_size"] {

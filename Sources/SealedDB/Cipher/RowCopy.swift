@@ -11,16 +11,7 @@ struct RowCopy {
 
     /// - Returns: the ``ContentDigest`` of what was read.
     func run(progress: (_ targetPages: Int64) throws(DatabaseError) -> Void) throws(DatabaseError) -> [UInt8] {
-        try source.run("BEGIN")
-        do throws(DatabaseError) {
-            let digest = try copyAll(progress)
-            try source.run("COMMIT")
-            return digest
-        } catch {
-            // Nothing was written. It fails where SQLite has ended the transaction already.
-            try? source.run("ROLLBACK")
-            throw error
-        }
+        try source.snapshot { () throws(DatabaseError) in try copyAll(progress) }
     }
 
     private func copyAll(_ progress: (Int64) throws(DatabaseError) -> Void) throws(DatabaseError) -> [UInt8] {

@@ -47,9 +47,9 @@ struct StoreAttachment {
             connection.usageLocks[schema.lowercased()] = if let lock { lock } else { try usageLock() }
             key?.derivedKeys?.storeExists(path)
         } catch {
-            // In a transaction it could not be detached. Whether the rollback succeeded is seen by that.
-            if !connection.isAutocommit { try? connection.run("ROLLBACK") }
             do throws(DatabaseError) {
+                // In a transaction it could not be detached.
+                if !connection.rollBack() { throw error }
                 try connection.run("DETACH \(schema.quotedIdentifier)")
             } catch {
                 // What is not proved to be sealed does not stay.

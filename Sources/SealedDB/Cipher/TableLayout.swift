@@ -1,3 +1,5 @@
+internal import SQLiteEngine
+
 /// What of a table is stored, and how to read and write all of it.
 struct TableLayout {
     let name: String
@@ -30,15 +32,17 @@ struct TableLayout {
         }
         columns = stored
         let candidates = ["rowid", "_rowid_", "oid"].filter { !all.contains($0) }
-        rowID = candidates.first { candidate in
-            // Not prepared, not there.
-            guard let statement = try? connection.prepare("SELECT \(candidate) FROM main.\(name.quotedIdentifier)")
-            else {
-                return false
+        var found: String?
+        for candidate in candidates where found == nil {
+            do throws(DatabaseError) {
+                try connection.prepare("SELECT \(candidate) FROM main.\(name.quotedIdentifier)").close()
+                found = candidate
+            } catch {
+                // Not there.
+                guard error.extendedCode == SQLITE_ERROR else { throw error }
             }
-            statement.close()
-            return true
         }
+        rowID = found
     }
 
     private var stored: [String] {
@@ -46,9 +50,18 @@ struct TableLayout {
     }
 
     /// Every row, in the order of the table's tree.
-    var selection: String {
+    var selection: String { selection(stored[...]) }
+
+    /// The same, in as many statements as it takes: with the row id, a table can have one column more than a result.
+    /// https://www.sqlite.org/limits.html#max_column
+    var selections: [String] {
+        let most = 2000
+        return stored.count <= most ? [selection] : [selection(stored.prefix(most)), selection(stored.dropFirst(most))]
+    }
+
+    private func selection(_ values: ArraySlice<String>) -> String {
         let order = rowID.map { " ORDER BY \($0)" } ?? ""
-        return "SELECT \(stored.joined(separator: ", ")) FROM main.\(name.quotedIdentifier) NOT INDEXED\(order)"
+        return "SELECT \(values.joined(separator: ", ")) FROM main.\(name.quotedIdentifier) NOT INDEXED\(order)"
     }
 
     /// One row, with the columns of ``selection``. A conflict clause of the schema must not drop or change a row.

@@ -102,7 +102,7 @@ extension Database {
         } catch {
             if isInTransaction {
                 // What cannot be rolled back is, by closing.
-                do throws(DatabaseError) { try openConnection().run("ROLLBACK") } catch { close() }
+                if connection?.rollBack() == false { close() }
             }
             throw error
         }

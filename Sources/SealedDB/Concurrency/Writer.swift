@@ -324,10 +324,8 @@ final class Writer: @unchecked Sendable {
     private func undo() {
         batch = nil
         guard database.isInTransaction else { return }
-        // Whether it succeeded is seen by what is left.
-        try? run("ROLLBACK")
         // What cannot be rolled back is, by closing.
-        if database.isInTransaction { database.close() }
+        if database.connection?.rollBack() == false { database.close() }
     }
 
     /// Ends the turn, and then tells each member its outcome.

@@ -55,7 +55,10 @@ extension Database {
                 }
             } catch {
                 if let cancellation { throw cancellation }
-                guard error.reason != .unverified else { throw error }
+                guard error.reason != .unverified else {
+                    destination.additions.hooks.changes.everythingChanged()
+                    throw error
+                }
                 throw error.adding(context: "The backup failed, and the destination is as it was before")
             }
             destination.additions.hooks.changes.everythingChanged()
@@ -86,6 +89,8 @@ extension Database {
     ///   ``openVerified()``, and `SQLITE_MISUSE` if this database is not in memory.
     public func load(fromFile path: String) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in
+            // A copy that is not to be used is a change, too.
+            defer { additions.hooks.changes.everythingChanged() }
             if let origin = configuration.keyOrigin {
                 _ = try origin.open(path, adopted: adoptedKey) { key throws(DatabaseError) in
                     try memoryImage(key: key).load(path)
@@ -93,7 +98,6 @@ extension Database {
             } else {
                 try memoryImage(key: nil).load(path)
             }
-            additions.hooks.changes.everythingChanged()
         }
     }
 

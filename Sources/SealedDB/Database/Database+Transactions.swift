@@ -183,9 +183,7 @@ extension Database {
         do throws(DatabaseError) {
             try rollBack(connection)
         } catch {
-            // Whether it succeeded is seen by what is left.
-            try? connection.run("ROLLBACK")
-            if isInTransaction { close() }
+            if !connection.rollBack() { close() }
         }
     }
 

@@ -37,17 +37,17 @@ final class Backup: ConnectionHandle {
         let backup = try Backup(from: source, to: target)
         // Whichever is closed first ends it. Both are used by the thread that copies.
         target.register(backup)
-        target.isBeingReplaced = true
-        defer {
-            target.end(backup)
-            source.end(backup)
-            target.isBeingReplaced = false
-        }
-        // Counts the pages.
-        _ = try backup.step(pages: 0)
-        while true {
-            if let result = try backup.advance(pagesPerStep, source, beforeEnd) { return result }
-            try betweenSteps(backup.completedPages, backup.totalPages)
+        return try target.whileReplaced { () throws(DatabaseError) in
+            defer {
+                target.end(backup)
+                source.end(backup)
+            }
+            // Counts the pages.
+            _ = try backup.step(pages: 0)
+            while true {
+                if let result = try backup.advance(pagesPerStep, source, beforeEnd) { return result }
+                try betweenSteps(backup.completedPages, backup.totalPages)
+            }
         }
     }
 

@@ -10,13 +10,6 @@ extension Connection {
     ) throws(DatabaseError) -> (PreparedStatement, end: Int) {
         guard let handle else { throw .notOpen }
         try requireNoHook()
-        guard !isBeingReplaced else {
-            throw DatabaseError(
-                extendedCode: SQLITE_MISUSE,
-                reason: .misuse,
-                message: "A backup is writing to this database. It cannot be used before that has ended."
-            )
-        }
         let text = SQLStatementText(sql, from: start)
         let piece = UnsafeBufferPointer(rebasing: sql[text.range])
         guard text.range.upperBound == sql.count || sql[text.range.upperBound] != 0 else { throw .nulInSQL }

@@ -23,11 +23,25 @@ extension Connection {
                 try run("COMMIT")
                 return result
             } catch {
-                // Nothing was written; what cannot be ended ends with the connection.
-                try? run("ROLLBACK")
+                // Nothing was written. What is written later would be taken for a part of it, and lost.
+                if !rollBack() { close() }
                 throw error
             }
         }
+    }
+
+    /// Ends a transaction of the library's own, whatever keeps it from that. An interrupt stops every statement as long as
+    /// one runs, so that these are ended, who would fail as well. https://www.sqlite.org/c3ref/interrupt.html
+    /// - Returns: whether there is none any more.
+    func rollBack() -> Bool {
+        guard !isAutocommit else { return true }
+        // Whether it succeeded is seen by what is left, each time.
+        try? run("ROLLBACK")
+        guard !isAutocommit else { return true }
+        endUses()
+        // As above.
+        try? run("ROLLBACK")
+        return isAutocommit
     }
 
     /// Has pages read anew that are in the cache. What cannot be freed stays there.

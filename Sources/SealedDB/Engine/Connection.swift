@@ -37,9 +37,6 @@ final class Connection {
     var isUnfit = false
     /// Whether ``hooks`` observe changes.
     var isObserved = false { didSet { chooseSteps() } }
-    /// While a backup writes to it, SQLite lets nobody use it, and does not look.
-    /// https://www.sqlite.org/c3ref/backup_finish.html
-    var isBeingReplaced = false { didSet { chooseSteps() } }
     /// Whether statements may take a limited time only.
     private var isTimed = false { didSet { chooseSteps() } }
     /// Whether nothing is to be done around a step.
@@ -63,8 +60,10 @@ final class Connection {
     var dateFormat: DateFormatter?
     /// Waits for locks in place of SQLite, on supervised connections.
     var busyWait: BusyWait?
-    /// The thread that is in a hook, 0 for none.
+    /// The thread that is in a hook, 0 for none, ``replaced`` while a backup writes to it.
     private let hookThread = Atomic<UInt>(0)
+    /// No thread's number.
+    private static let replaced = UInt.max
 
     /// https://www.sqlite.org/c3ref/open.html
     init(
@@ -93,7 +92,7 @@ final class Connection {
         let cleared = flags & ~(SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_NOMUTEX)
         // Libraries built with SQLITE_USE_URI take "file:" for a URI whatever the flags say.
         let literal = path.hasPrefix("file:") ? "./" + path : path
-        let vfs = if let vfs { vfs } else { try GuardedVFS.name() }
+        let vfs = try GuardedVFS.name(guarding: vfs)
         let code = sqlite3_open_v2(literal, &handle, cleared | mutex, vfs)
         guard code == SQLITE_OK else {
             let error = Connection.openError(handle, code: code, path: path)
@@ -138,10 +137,19 @@ final class Connection {
         return try closure()
     }
 
-    /// SQLite allows no use of a connection from within its hooks.
+    /// Runs what replaces all that the connection has. Between the steps of a backup SQLite lets nobody use its destination,
+    /// and does not look. https://www.sqlite.org/c3ref/backup_finish.html
+    func whileReplaced<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
+        let outer = hookThread.exchange(Connection.replaced, ordering: .relaxed)
+        defer { hookThread.store(outer, ordering: .relaxed) }
+        return try body()
+    }
+
+    /// SQLite allows no use of a connection from within its hooks, nor while a backup writes to it.
     @inline(__always)
     func requireNoHook() throws(DatabaseError) {
-        if hookThread.load(ordering: .relaxed) != 0 { throw .usedByHook }
+        let thread = hookThread.load(ordering: .relaxed)
+        if thread != 0 { throw thread == Connection.replaced ? .beingReplaced : .usedByHook }
     }
 
     /// Whether SQLite is at work further up the call stack, so that the connection cannot be closed.
@@ -181,12 +189,11 @@ final class Connection {
         }
     }
 
-    private func chooseSteps() { stepsPlainly = !isObserved && !isTimed && !isBeingReplaced }
+    private func chooseSteps() { stepsPlainly = !isObserved && !isTimed }
 
-    /// In a function that another statement calls, under observation, for a limited time, or while it must not be.
+    /// In a function that another statement calls, under observation, or for a limited time.
     @inline(never)
     private func nestedStep(_ statement: Statement, _ pointer: OpaquePointer) -> Int32 {
-        guard !isBeingReplaced else { return SQLITE_MISUSE }
         depth += 1
         defer { depth -= 1 }
         guard depth > 1 else {
@@ -423,6 +430,16 @@ extension DatabaseError {
                     A hook, authorizer or progress handler used the database that called it, which SQLite does not \
                     allow. Nothing was executed. Do it after the statement, or on another connection.
                     """
+            )
+        }
+    }
+
+    fileprivate static var beingReplaced: DatabaseError {
+        @inline(never) get {
+            DatabaseError(
+                extendedCode: SQLITE_MISUSE,
+                reason: .misuse,
+                message: "A backup is writing to this database. Nothing was executed. Use it when the backup has ended."
             )
         }
     }

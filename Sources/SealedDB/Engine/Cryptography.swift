@@ -37,8 +37,8 @@ final class SHA256Hash {
         sealeddb_hash_free(context)
     }
 
-    func update(_ bytes: [UInt8]) {
-        precondition(sealeddb_hash_update(context, bytes, bytes.count) == 1, "OpenSSL has no SHA-256.")
+    func update(_ bytes: UnsafeRawBufferPointer) {
+        precondition(sealeddb_hash_update(context, bytes.baseAddress, bytes.count) == 1, "OpenSSL has no SHA-256.")
     }
 
     /// To be asked for once.

@@ -35,7 +35,7 @@ final class FileView {
         guard let system = sqlite3_vfs_find(nil) else {
             throw DatabaseError(extendedCode: SQLITE_ERROR, message: "SQLite has no VFS.")
         }
-        let address = "sealdb-view-" + (try FileSystem.randomName())
+        let address = GuardedVFS.prefix + "view-" + (try FileSystem.randomName())
         guard let name = strdup(address) else { throw DatabaseError(extendedCode: SQLITE_NOMEM, message: "No memory.") }
         self.path = path
         self.lockTimeout = lockTimeout

@@ -2,7 +2,7 @@ internal import CSealedDBSystem
 import Foundation
 internal import SQLiteEngine
 
-/// SQLite's own VFS, without what a journal that somebody has put beside a store could make it do.
+/// A VFS, as a rule SQLite's own for the system, without what a journal that somebody has put beside a store could make it do.
 ///
 /// SQLite believes a journal that it finds. It writes the journal's pages back. A journal may name another file, the journal
 /// of a transaction over several files, and SQLite deletes that file, whichever it is. So who can make a file beside the store
@@ -12,49 +12,65 @@ internal import SQLiteEngine
 /// <https://www.sqlite.org/vfs.html>, <https://www.sqlite.org/atomiccommit.html#_multi_file_commit>
 enum GuardedVFS {
     /// For whoever opens a connection.
-    /// - Throws: if SQLite does not take it. Without it nothing is opened.
-    static func name() throws(DatabaseError) -> String {
-        guard let registered else {
+    /// - Parameter base: the VFS to guard; `nil` for SQLite's own.
+    /// - Throws: if there is none of this name, or SQLite does not take the one that guards it. Nothing is opened then.
+    static func name(guarding base: String?) throws(DatabaseError) -> String {
+        Engine.start()
+        // Those of the library refuse more.
+        if let base, base.hasPrefix(prefix) { return base }
+        guard let own = sqlite3_vfs_find(base), let ownName = own.pointee.zName else {
+            throw DatabaseError(
+                extendedCode: SQLITE_ERROR,
+                reason: .misuse,
+                message: "SQLite has no VFS named \"\(base ?? "")\". Nothing was opened."
+            )
+        }
+        let name = prefix + String(cString: ownName)
+        let isRegistered = registered.withLock { registered in
+            if registered[name] == own { return true }
+            guard GuardingVFS.register(name, guarding: own) else { return false }
+            registered[name] = own
+            return true
+        }
+        guard isRegistered else {
             throw DatabaseError(
                 extendedCode: SQLITE_ERROR,
                 message: "SQLite did not take the VFS that stores are opened through. Nothing was opened."
             )
         }
-        return registered
+        return name
     }
 
-    /// SQLite's own; set before the other one can be used, and never again.
-    nonisolated(unsafe) private static let system: UnsafeMutablePointer<sqlite3_vfs>? = sqlite3_vfs_find(nil)
+    /// Of the names of all VFS of the library.
+    static let prefix = "sealeddb-"
 
-    private static let registered: String? = {
-        Engine.start()
-        guard let system, let name = strdup("sealeddb") else { return nil }
-        let vfs = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
-        vfs.initialize(to: system.pointee)
-        vfs.pointee.zName = UnsafePointer(name)
-        vfs.pointee.pNext = nil
-        vfs.pointee.xOpen = { _, name, file, flags, outFlags in
-            guard let system = GuardedVFS.system else { return SQLITE_CANTOPEN }
-            if let name, GuardedVFS.isRefused(String(cString: name), flags) {
-                // SQLite closes what has methods.
-                file?.pointee.pMethods = nil
-                return SQLITE_CANTOPEN
-            }
-            let code = system.pointee.xOpen(system, name, file, flags, outFlags)
-            guard code == SQLITE_OK, let name, let file else { return code }
-            guard !GuardedVFS.wasExchanged(String(cString: name), flags) else {
-                // Nothing was written by it.
-                _ = file.pointee.pMethods.pointee.xClose(file)
-                file.pointee.pMethods = nil
-                return SQLITE_CANTOPEN
-            }
-            GuardedVFS.guardMethods(of: file, String(cString: name))
-            return SQLITE_OK
+    /// Those that are guarded, by the names of those that guard them.
+    private static let registered = Guarded<[String: UnsafeMutablePointer<sqlite3_vfs>]>([:])
+
+    /// Opens a file, unless it is refused.
+    fileprivate static func open(
+        _ guarding: GuardingVFS,
+        _ name: sqlite3_filename?,
+        _ file: UnsafeMutablePointer<sqlite3_file>?,
+        _ flags: Int32,
+        _ outFlags: UnsafeMutablePointer<Int32>?
+    ) -> Int32 {
+        if let name, isRefused(String(cString: name), flags) {
+            // SQLite closes what has methods.
+            file?.pointee.pMethods = nil
+            return SQLITE_CANTOPEN
         }
-        // For as long as the process lives.
-        guard sqlite3_vfs_register(vfs, 0) == SQLITE_OK else { return nil }
-        return String(cString: name)
-    }()
+        let code = guarding.own.pointee.xOpen(guarding.own, name, file, flags, outFlags)
+        guard code == SQLITE_OK, let name, let file else { return code }
+        guard !guarding.opensFiles || !wasExchanged(String(cString: name), flags) else {
+            // Nothing was written by it.
+            _ = file.pointee.pMethods.pointee.xClose(file)
+            file.pointee.pMethods = nil
+            return SQLITE_CANTOPEN
+        }
+        guardMethods(of: file, String(cString: name))
+        return SQLITE_OK
+    }
 
     /// What is not opened, whoever asks for it: also the files that SQL attaches.
     private static func isRefused(_ name: String, _ flags: Int32) -> Bool {
@@ -79,28 +95,27 @@ enum GuardedVFS {
 
     private struct Files {
         var names: [UnsafeMutablePointer<sqlite3_file>: String] = [:]
-        /// By SQLite's own, of which there are a few; for as long as the process lives.
+        /// By the VFS's own, of which there are a few; for as long as the process lives.
         var guarded: [UnsafePointer<sqlite3_io_methods>: UnsafePointer<sqlite3_io_methods>] = [:]
     }
 
     private static let files = Guarded(Files())
 
-    /// What an open file points to. Each read finds SQLite's own in it, without a lock.
+    /// What an open file points to. Each read finds the VFS's own in it, without a lock.
     private struct GuardedMethods {
         var methods: sqlite3_io_methods
-        /// SQLite's own.
+        /// The VFS's own.
         let own: UnsafePointer<sqlite3_io_methods>
     }
 
-    /// SQLite's own methods of a guarded file.
+    /// The VFS's own methods of a guarded file.
     private static func own(_ file: UnsafeMutablePointer<sqlite3_file>) -> UnsafePointer<sqlite3_io_methods> {
         UnsafeRawPointer(file.pointee.pMethods!).assumingMemoryBound(to: GuardedMethods.self).pointee.own
     }
 
-    /// Has a file use methods some of which are not SQLite's own.
+    /// Has a file use methods some of which are not the VFS's own.
     private static func guardMethods(of file: UnsafeMutablePointer<sqlite3_file>, _ name: String) {
-        // All of SQLite's own are of version 3.
-        guard let methods = file.pointee.pMethods, methods.pointee.iVersion >= 2 else { return }
+        guard let methods = file.pointee.pMethods else { return }
         file.pointee.pMethods = files.withLock { files in
             files.names[file] = name
             if let guarded = files.guarded[methods] { return guarded }
@@ -126,8 +141,8 @@ enum GuardedVFS {
             guard let file else { return SQLITE_IOERR }
             return PageWatch.note(read: GuardedVFS.own(file).pointee.xRead(file, bytes, count, offset))
         }
-        // Logs and journals have methods of their own, without it.
-        guard methods.pointee.xShmMap != nil else { return asMethods(guarded) }
+        // Logs and journals have methods of their own, without it, and so have all of the first version.
+        guard methods.pointee.iVersion >= 2, methods.pointee.xShmMap != nil else { return asMethods(guarded) }
         guarded.pointee.methods.xShmMap = { file, region, size, extends, page in
             guard let file, let name = GuardedVFS.files.withLock({ $0.names[file] }) else { return SQLITE_IOERR }
             guard region > 0 || JournalName.isIndexSafe(ofStore: name) else { return SQLITE_CANTOPEN }
@@ -138,5 +153,52 @@ enum GuardedVFS {
 
     private static func asMethods(_ guarded: UnsafePointer<GuardedMethods>) -> UnsafePointer<sqlite3_io_methods> {
         UnsafeRawPointer(guarded).assumingMemoryBound(to: sqlite3_io_methods.self)
+    }
+}
+
+/// What SQLite is given in place of the VFS that it guards.
+private struct GuardingVFS {
+    var vfs: sqlite3_vfs
+    let own: UnsafeMutablePointer<sqlite3_vfs>
+    /// Others may keep what is no file of the system.
+    let opensFiles: Bool
+
+    /// For as long as the process lives.
+    static func register(_ name: String, guarding own: UnsafeMutablePointer<sqlite3_vfs>) -> Bool {
+        precondition(MemoryLayout<GuardingVFS>.offset(of: \.vfs) == 0, "The VFS comes first.")
+        guard let name = strdup(name) else { return false }
+        var vfs = own.pointee
+        vfs.iVersion = min(vfs.iVersion, 2)
+        vfs.zName = UnsafePointer(name)
+        vfs.pNext = nil
+        vfs.xOpen = { GuardedVFS.open(GuardingVFS.of($0).pointee, $1, $2, $3, $4) }
+        vfs.xDelete = { GuardingVFS.own($0).pointee.xDelete(GuardingVFS.own($0), $1, $2) }
+        vfs.xAccess = { GuardingVFS.own($0).pointee.xAccess(GuardingVFS.own($0), $1, $2, $3) }
+        vfs.xFullPathname = { GuardingVFS.own($0).pointee.xFullPathname(GuardingVFS.own($0), $1, $2, $3) }
+        vfs.xDlOpen = { GuardingVFS.own($0).pointee.xDlOpen(GuardingVFS.own($0), $1) }
+        vfs.xDlError = { GuardingVFS.own($0).pointee.xDlError(GuardingVFS.own($0), $1, $2) }
+        vfs.xDlSym = { GuardingVFS.own($0).pointee.xDlSym(GuardingVFS.own($0), $1, $2) }
+        vfs.xDlClose = { GuardingVFS.own($0).pointee.xDlClose(GuardingVFS.own($0), $1) }
+        vfs.xRandomness = { GuardingVFS.own($0).pointee.xRandomness(GuardingVFS.own($0), $1, $2) }
+        vfs.xSleep = { GuardingVFS.own($0).pointee.xSleep(GuardingVFS.own($0), $1) }
+        vfs.xCurrentTime = { GuardingVFS.own($0).pointee.xCurrentTime(GuardingVFS.own($0), $1) }
+        vfs.xGetLastError = { GuardingVFS.own($0).pointee.xGetLastError(GuardingVFS.own($0), $1, $2) }
+        if vfs.iVersion >= 2, vfs.xCurrentTimeInt64 != nil {
+            vfs.xCurrentTimeInt64 = { GuardingVFS.own($0).pointee.xCurrentTimeInt64(GuardingVFS.own($0), $1) }
+        }
+        let guarding = UnsafeMutablePointer<GuardingVFS>.allocate(capacity: 1)
+        // SQLite's own are unix, unix-dotfile, unix-excl and unix-none.
+        let opensFiles = String(cString: own.pointee.zName).hasPrefix("unix")
+        guarding.initialize(to: GuardingVFS(vfs: vfs, own: own, opensFiles: opensFiles))
+        let first = UnsafeMutableRawPointer(guarding).assumingMemoryBound(to: sqlite3_vfs.self)
+        return sqlite3_vfs_register(first, 0) == SQLITE_OK
+    }
+
+    static func of(_ vfs: UnsafeMutablePointer<sqlite3_vfs>?) -> UnsafePointer<GuardingVFS> {
+        UnsafeRawPointer(vfs!).assumingMemoryBound(to: GuardingVFS.self)
+    }
+
+    private static func own(_ vfs: UnsafeMutablePointer<sqlite3_vfs>?) -> UnsafeMutablePointer<sqlite3_vfs> {
+        of(vfs).pointee.own
     }
 }

@@ -193,8 +193,12 @@ final class Hooks {
 }
 
 extension Connection {
-    /// Runs statements of the library's own, about which the caller's authorizer is not asked.
+    /// Runs statements of the library's own, about which the caller's authorizer is not asked, and which take as long as
+    /// they take.
     func trusted<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
+        let hadTimeLimit = supervision?.hasTimeLimit
+        supervision?.hasTimeLimit = false
+        defer { if let hadTimeLimit { supervision?.hasTimeLimit = hadTimeLimit } }
         guard let hooks else { return try body() }
         let wasOff = hooks.isUserAuthorizerOff
         hooks.isUserAuthorizerOff = true

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import SealedDB
 
 struct ExecCommand: ParsableCommand {
@@ -61,16 +62,41 @@ struct ExecCommand: ParsableCommand {
                 )
             }
         } else {
-            count = try database.inTransaction {
-                let count = try execute(script, on: database)
-                // Until now a signal ends the process, and nothing is stored. From now on it is, and the exit code says so.
-                SignalWatch.start()
-                return count
-            }
+            guard database.beginImmediateTransaction() else { throw database.lastError() }
+            // What fails is not stored: closing rolls back.
+            count = try execute(script, on: database)
+            try commit(database)
         }
         let output = StandardOutput()
         try output.write("\(count)\n")
         try output.flush()
+    }
+
+    /// Until now a signal ended the process, with nothing stored. From now on it is stored if COMMIT succeeds, and the exit
+    /// code says so; while COMMIT waits for those who read, a signal ends the waiting.
+    private func commit(_ database: Database) throws {
+        SignalWatch.start()
+        let start = ContinuousClock.now
+        database.maxBusyRetryTimeInterval = min(0.1, lockOptions.lockWait)
+        while !database.commit() {
+            let error = database.lastError()
+            // The transaction stays, and can be committed again. https://www.sqlite.org/lang_transaction.html
+            guard let busy = error as? DatabaseError, busy.code == SQLITE_BUSY, database.isInTransaction else {
+                throw error
+            }
+            if SignalWatch.wasInterrupted { throw Failure(.interrupted, "Interrupted. Nothing was stored.") }
+            guard start.duration(to: .now) < .seconds(lockOptions.lockWait) else {
+                throw Failure(
+                    .busy,
+                    """
+                    Others kept COMMIT waiting for \(lockOptions.lockWait) s. Nothing was stored. Its last attempt: \
+                    \(busy.message)
+                    """
+                )
+            }
+            // SQLite does not wait if it sees that two wait for each other.
+            usleep(1000)
+        }
     }
 
     /// - Returns: the number of changed rows. Not SQLite's total, which would count those behind a virtual table, and those of

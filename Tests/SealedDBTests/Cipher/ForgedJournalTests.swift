@@ -56,6 +56,19 @@ struct ForgedJournalTests {
         #expect(try Database.testing(directory.file("db")).integers("SELECT count(*) FROM t") == [30])
     }
 
+    /// Those that are asked for by name are guarded like SQLite's own.
+    @Test(arguments: ["unix", "unix-excl", "unix-none"])
+    func aVFSByName(name: String) throws {
+        try makeStore(.delete)
+        let database = Database(path: directory.file("db"), configuration: Configuration(key: try .testing(1)))
+        #expect(database.open(withFlags: SQLITE_OPEN_READWRITE, vfs: name))
+        try directory.write("victim", "the only key".utf8)
+        try directory.write("db-journal", journal(naming: directory.file("victim")))
+        #expect(throws: DatabaseError.self) { try database.integers("SELECT count(*) FROM t") }
+        #expect(try directory.bytes("victim").elementsEqual("the only key".utf8))
+        #expect(try database.integers("SELECT count(*) FROM t") == [30])
+    }
+
     /// In rollback-journal mode SQLite looks for a journal with each transaction.
     @Test func aJournalThatComesWhileTheStoreIsOpen() throws {
         try makeStore(.delete)

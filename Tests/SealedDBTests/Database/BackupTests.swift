@@ -1,6 +1,7 @@
 import Foundation
-import SealedDB
 import Testing
+
+@testable import SealedDB
 
 @Suite(.hangLimit)
 struct BackupTests {
@@ -127,6 +128,23 @@ struct BackupTests {
         }
     }
 
+    /// With the row id, such a table has more columns than a result.
+    @Test func aTableOfAsManyColumnsAsThereCanBe() throws {
+        let source = try open("a")
+        let columns = (0..<2000).map { "c\($0)" }.joined(separator: ", ")
+        try source.run("CREATE TABLE wide (\(columns))")
+        try source.run("INSERT INTO wide (c0, c1999) VALUES (1, 2), (3, 4)")
+        let target = try open("b", key: 2)
+        try source.backup(to: target)
+        #expect(try target.value("SELECT sum(c1999) FROM wide") == 6)
+        // That last column is compared, too.
+        func digest(_ database: Database) throws -> [UInt8] { try ContentDigest.of(try database.openConnection()) }
+        #expect(try digest(source) == digest(target))
+        try target.run("UPDATE wide SET c1999 = 5 WHERE c0 = 3")
+        #expect(try digest(source) != digest(target))
+        #expect(try source.serialized().count > 0)
+    }
+
     @Test func anEmptySource() throws {
         let source = try open("a")
         try source.run("PRAGMA encoding = 'UTF-16'")
@@ -148,6 +166,58 @@ struct BackupTests {
         let limited = Database(path: directory.file("a"), configuration: configuration)
         try limited.openVerified()
         try limited.backup(to: try open("c", key: 2))
+        #expect(try limited.serialized().count > 0)
+        let memory = Database(path: nil, configuration: configuration)
+        try memory.openVerified()
+        try memory.load(fromFile: directory.file("a"))
+        try memory.save(toFile: directory.file("d"))
+        #expect(try open("d").value("SELECT count(*) FROM t") == 5000)
+    }
+
+    /// As a program would that stops what it no longer waits for, while rows of another query are still open.
+    @Test func anInterruptLeavesNoTransaction() throws {
+        let source = try open("a")
+        try source.fill(rows: 100)
+        let rows = try source.prepare("SELECT id FROM t")
+        #expect(try rows.nextWithError())
+        let connection = try source.openConnection()
+        #expect(throws: DatabaseError.self) {
+            try connection.snapshot { () throws(DatabaseError) in
+                source.interrupt()
+                try connection.run("SELECT 1")
+            }
+        }
+        #expect(!source.isInTransaction && source.isOpen)
+        try source.run("INSERT INTO t (body) VALUES ('later')")
+        #expect(try open("a").value("SELECT count(*) FROM t") == 101)
+    }
+
+    /// A connection that knows its texts in one encoding cannot read them in another.
+    @Test(arguments: [nil, "b"])
+    func anotherEncodingIsRefusedBeforeAnythingIsWritten(name: String?) throws {
+        let source = try open("a", key: nil)
+        try source.run("PRAGMA encoding = 'UTF-16le'")
+        try source.fill(rows: 10)
+        let target = try open(name, key: nil)
+        try target.run("CREATE TABLE old (x)")
+        let error = #expect(throws: DatabaseError.self) {
+            if name == nil { try target.load(fromFile: directory.file("a")) } else { try source.backup(to: target) }
+        }
+        #expect(error?.reason == .unsupported && error?.message.contains("UTF-16le") == true)
+        #expect(try target.value("SELECT count(*) FROM old") == 0)
+        let fitting = try open(name.map { $0 + "2" }, key: nil)
+        try fitting.run("PRAGMA encoding = 'UTF-16le'")
+        #expect(throws: Never.self) {
+            if name == nil { try fitting.load(fromFile: directory.file("a")) } else { try source.backup(to: fitting) }
+        }
+        #expect(try fitting.value("SELECT count(*) FROM t") == 10)
+        // What has not been looked at takes any.
+        let fresh = Database(path: name.map { directory.file($0 + "3") })
+        #expect(fresh.open())
+        #expect(throws: Never.self) {
+            if name == nil { try fresh.load(fromFile: directory.file("a")) } else { try source.backup(to: fresh) }
+        }
+        #expect(try fresh.value("SELECT count(*) FROM t") == 10)
     }
 
     @Test func theDestinationCannotBeUsedMeanwhile() throws {
@@ -155,12 +225,15 @@ struct BackupTests {
         try source.fill(rows: 500)
         let target = try open("b", key: 2)
         try target.run("CREATE TABLE old (x)")
+        try target.run("INSERT INTO old VALUES (zeroblob(10))")
         let prepared = try target.prepare("SELECT count(*) FROM old")
         var refusals = 0
         try source.backup(to: target, pagesPerStep: 1) { progress in
             guard progress.completedPages < progress.totalPages else { return }
             if (try? target.value("SELECT count(*) FROM old")) == nil { refusals += 1 }
             #expect(throws: DatabaseError.self) { try prepared.nextWithError() }
+            #expect(throws: DatabaseError.self) { try target.openBlob(table: "old", column: "x", rowID: 1) }
+            #expect(!target.executeStatements("DELETE FROM old") && target.lastErrorMessage().contains("backup"))
         }
         #expect(refusals > 0)
         #expect(try sum(target) == sum(source))

@@ -81,6 +81,13 @@ struct ChildProcess {
         name = arguments.joined(separator: " ")
     }
 
+    /// Whether it only waits for ``wait()``.
+    var hasEnded: Bool {
+        var information = siginfo_t()
+        return waitid(P_PID, id_t(identifier), &information, WEXITED | WNOHANG | WNOWAIT) == 0
+            && information.si_signo == SIGCHLD
+    }
+
     /// Waits for the end; a child that does not end is killed, which is a failure of the test.
     func wait() -> Int32 {
         let limit = ChildLimit(of: identifier, named: name)
