@@ -45,12 +45,16 @@ case "descriptors":
     mark("\(!ofStore.isEmpty && ofStore.allSatisfy { $0 > 2 })")
     database.close()
 case "fill":
-    let source = try open(directory + "/source", key: 1)
-    source.executeStatements("CREATE TABLE t (a)")
-    for row in 1...400 { try source.executeUpdate("INSERT INTO t VALUES (zeroblob(?))", values: [row]) }
-    let destination = try open(directory + "/destination", key: 2)
-    destination.executeStatements("CREATE TABLE old (a)")
-    tell(source.close(), destination.close())
+    // Alike, so that an old page of the one could stand for a new one of the other.
+    for (name, key) in [("source", 1), ("destination", 2)] as [(String, UInt8)] {
+        let database = try open(directory + "/" + name, key: key)
+        database.executeStatements("CREATE TABLE of_\(name) (a); CREATE INDEX i ON of_\(name) (a)")
+        for row in 1...400 {
+            let sql = "INSERT INTO of_\(name) VALUES (randomblob(?))"
+            try database.executeUpdate(sql, values: [row])
+        }
+        tell(database.close())
+    }
 case "backup":
     let (source, destination) = (try open(directory + "/source", key: 1), try open(directory + "/destination", key: 2))
     do {

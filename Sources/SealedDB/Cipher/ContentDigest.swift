@@ -54,7 +54,7 @@ struct ContentDigest {
                 do throws(DatabaseError) {
                     try digest.add(table, of: connection)
                 } catch {
-                    guard error.extendedCode == SQLITE_ERROR, table.rowID == nil else { throw error }
+                    guard error.code == SQLITE_ERROR, table.rowID == nil else { throw error }
                     continue
                 }
                 tables[Array(table.name.utf8)] = digest.value()
@@ -77,16 +77,19 @@ struct ContentDigest {
         goesOn: () throws(DatabaseError) -> Void = {}
     ) throws(DatabaseError) {
         begin(table)
+        let rows = try table.rows(of: connection)
+        defer { rows.close() }
         var count = 0
-        for selection in table.selections {
-            let rows = try connection.prepare(selection)
-            defer { rows.close() }
-            while try rows.step() {
-                add(row: rows)
-                count += 1
-                if count.isMultiple(of: 1000) { try goesOn() }
-            }
+        while try rows.step() {
+            add(rows)
+            count += 1
+            if count.isMultiple(of: 1000) { try goesOn() }
         }
+    }
+
+    /// The present row.
+    mutating func add(_ rows: TableRows) {
+        for part in rows.parts { add(row: part) }
     }
 
     /// The objects by name, because the order in which they were made is lost in a copy.
@@ -112,7 +115,7 @@ struct ContentDigest {
         add(text: table.name)
     }
 
-    mutating func add(row: Statement) {
+    private mutating func add(row: Statement) {
         for column in 0..<row.columnCount {
             let type = row.type(at: column)
             buffer.append(UInt8(type.rawValue))

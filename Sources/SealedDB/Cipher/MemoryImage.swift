@@ -32,8 +32,10 @@ struct MemoryImage {
         let copied: PageCopy.Copied
         do throws(DatabaseError) {
             try opening.requireAuthenticPages()
+            try copy.requireJournal()
             copied = try copy.run()
         } catch {
+            guard error.reason != .unverified else { throw error }
             throw error.adding(context: "Nothing was loaded, and the database in memory is as it was")
         }
         do throws(DatabaseError) {

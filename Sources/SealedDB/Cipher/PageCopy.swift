@@ -1,3 +1,5 @@
+internal import SQLiteEngine
+
 /// Copies a whole database from one open connection to another, by SQLite's backup API.
 /// https://www.sqlite.org/backup.html
 struct PageCopy {
@@ -8,6 +10,34 @@ struct PageCopy {
     struct Copied {
         let pages: Int64
         fileprivate let contents: ContentDigest.Parts
+    }
+
+    /// Without a journal a copy that fails would leave neither what the target held nor the copy.
+    func requireJournal() throws(DatabaseError) {
+        guard try trusted({ () throws(DatabaseError) in try target.text("PRAGMA main.journal_mode") }) == "off" else {
+            return
+        }
+        throw DatabaseError(
+            extendedCode: SQLITE_MISUSE,
+            reason: .unsupported,
+            message: """
+                The destination has no journal, so that a copy that fails would destroy what it holds. Nothing was written. \
+                Set PRAGMA journal_mode to something else than OFF, or copy to a new file.
+                """
+        )
+    }
+
+    /// What is left of the target after a failure, in words.
+    func state(after failure: DatabaseError) -> String {
+        // What cannot be asked may be so.
+        let mode = (try? target.text("PRAGMA main.journal_mode")) ?? "memory"
+        guard mode == "memory", target.mainFilePath != nil, [SQLITE_IOERR, SQLITE_FULL].contains(failure.code) else {
+            return "the destination is as it was before"
+        }
+        return """
+            the destination, whose journal is in memory, is as it was before if all of that could be written back. Look at it \
+            with PRAGMA integrity_check
+            """
     }
 
     /// Copies. Whatever fails or is thrown by `betweenSteps`, the target is as it was before, but for
@@ -54,6 +84,27 @@ struct PageCopy {
                     "\(difference) not what the source holds, unless somebody else has written to it meanwhile"
                 )
             }
+            // Indexes are no part of the contents. What is wrong in the source, too, was copied faithfully.
+            for table in try TableLayout.all(of: target) {
+                let problems = try structureProblems(table, target)
+                guard !problems.isEmpty, try problems != structureProblems(table, source) else { continue }
+                throw unverified("table \(table.name): \(problems.prefix(5).joined(separator: "; "))")
+            }
+        }
+    }
+
+    /// Of a table and its indexes. https://www.sqlite.org/pragma.html#pragma_integrity_check
+    private func structureProblems(
+        _ table: TableLayout,
+        _ connection: Connection
+    ) throws(DatabaseError) -> [String] {
+        do throws(DatabaseError) {
+            let answer = try connection.texts("PRAGMA main.integrity_check(\(table.name.quotedIdentifier))")
+            return answer == ["ok"] ? [] : answer
+        } catch {
+            // The connection does not know a collation or function of the schema.
+            guard error.code == SQLITE_ERROR else { throw error }
+            return []
         }
     }
 

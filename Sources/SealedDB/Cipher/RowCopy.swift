@@ -94,7 +94,7 @@ struct RowCopy {
         _ digest: inout ContentDigest,
         _ progress: (Int64) throws(DatabaseError) -> Void
     ) throws(DatabaseError) {
-        let rows = try source.prepare(table.selection)
+        let rows = try table.rows(of: source)
         defer { rows.close() }
         let insertion = try target.prepare(table.insertion)
         defer { insertion.close() }
@@ -103,13 +103,17 @@ struct RowCopy {
         let isUTF16 = try source.text("PRAGMA encoding") != "UTF-8"
         var count = 0
         while try rows.step() {
-            for column in 0..<rows.columnCount {
-                try insertion.bind(column: column, of: rows, at: column + 1, isUTF16: isUTF16)
+            var index: Int32 = 0
+            for part in rows.parts {
+                for column in 0..<part.columnCount {
+                    index += 1
+                    try insertion.bind(column: column, of: part, at: index, isUTF16: isUTF16)
+                }
             }
             _ = try insertion.step()
             insertion.reset()
             // After the binding: reading text converts it in place.
-            digest.add(row: rows)
+            digest.add(rows)
             count += 1
             if count.isMultiple(of: 1000) {
                 _ = try pageCount.step()

@@ -30,6 +30,14 @@ struct TableLayout {
             all.insert(column.lowercased())
             if information.int64(at: 6) == 0 { stored.append(column) }
         }
+        guard !all.isEmpty else {
+            throw DatabaseError(
+                extendedCode: SQLITE_ERROR,
+                reason: .unsupported,
+                message:
+                    "The name of the table \(name) is not text in UTF-8, so that the table cannot be copied or compared."
+            )
+        }
         columns = stored
         let candidates = ["rowid", "_rowid_", "oid"].filter { !all.contains($0) }
         var found: String?
@@ -39,7 +47,7 @@ struct TableLayout {
                 found = candidate
             } catch {
                 // Not there.
-                guard error.extendedCode == SQLITE_ERROR else { throw error }
+                guard error.code == SQLITE_ERROR else { throw error }
             }
         }
         rowID = found
@@ -50,24 +58,46 @@ struct TableLayout {
     }
 
     /// Every row, in the order of the table's tree.
-    var selection: String { selection(stored[...]) }
-
-    /// The same, in as many statements as it takes: with the row id, a table can have one column more than a result.
-    /// https://www.sqlite.org/limits.html#max_column
-    var selections: [String] {
+    func rows(of connection: Connection) throws(DatabaseError) -> TableRows {
+        // With the row id, a table can have one column more than a result. https://www.sqlite.org/limits.html#max_column
         let most = 2000
-        return stored.count <= most ? [selection] : [selection(stored.prefix(most)), selection(stored.dropFirst(most))]
+        var parts = [try connection.prepare(selection(stored.prefix(most)))]
+        if stored.count > most { parts.append(try connection.prepare(selection(stored.dropFirst(most)))) }
+        return TableRows(parts: parts)
     }
 
     private func selection(_ values: ArraySlice<String>) -> String {
         let order = rowID.map { " ORDER BY \($0)" } ?? ""
-        return "SELECT \(values.joined(separator: ", ")) FROM main.\(name.quotedIdentifier) NOT INDEXED\(order)"
+        // Unqualified, the name of a column that is not found is taken for a text. https://www.sqlite.org/quirks.html#dblquote
+        let values = values.map { "s." + $0 }
+        return "SELECT \(values.joined(separator: ", ")) FROM main.\(name.quotedIdentifier) AS s NOT INDEXED\(order)"
     }
 
-    /// One row, with the columns of ``selection``. A conflict clause of the schema must not drop or change a row.
+    /// One row, with the columns of ``rows(of:)``. A conflict clause of the schema must not drop or change a row.
     var insertion: String {
         let marks = [String](repeating: "?", count: stored.count).joined(separator: ", ")
         return
             "INSERT OR ABORT INTO main.\(name.quotedIdentifier) (\(stored.joined(separator: ", "))) VALUES (\(marks))"
+    }
+}
+
+/// The rows of a table, of which each may come in two parts.
+struct TableRows {
+    let parts: [Statement]
+
+    func step() throws(DatabaseError) -> Bool {
+        let hasFirst = try parts[0].step()
+        for part in parts.dropFirst() where try part.step() != hasFirst {
+            throw DatabaseError(
+                extendedCode: SQLITE_CORRUPT,
+                reason: .damaged,
+                message: "A table has not as many rows in each of its columns."
+            )
+        }
+        return hasFirst
+    }
+
+    func close() {
+        for part in parts { part.close() }
     }
 }

@@ -356,7 +356,9 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         checkpointIfDue(database)
         let isOpen = database.isOpen
         database.leave()
-        if !lender.takeBack(loan, isOpen ? database : nil) { close(database) }
+        if isOpen, lender.takeBack(loan, database) { return }
+        if isOpen { close(database) }
+        lender.giveUp(loan)
     }
 
     private func close(_ database: Database) {

@@ -31,6 +31,8 @@ final class Lender: Sendable {
         var closedCount = 0
         /// Loans of this generation, by thread.
         var lent: [UInt: UInt] = [:]
+        /// Loans of any generation, by thread: who has one is waited for.
+        var held: [UInt: UInt] = [:]
         var waiters: [Waiter] = []
         var generation = 0
         var maximum: UInt = 0
@@ -38,23 +40,27 @@ final class Lender: Sendable {
         var refusal: DatabaseError?
         /// Whether only threads that have a connection already get another one.
         var isPaused = false
-        /// Loans of any generation.
-        var activeCount = 0
         var idleObservers: [@Sendable () -> Void] = []
 
         var lentCount: UInt { lent.values.reduce(0, +) }
+        var isIdle: Bool { held.isEmpty }
 
         mutating func lend(to thread: UInt) -> Loan {
             let database = idle.popLast()
             closedCount = min(closedCount, idle.count)
             lent[thread, default: 0] += 1
-            activeCount += 1
+            held[thread, default: 0] += 1
             return Loan(database: database, generation: generation, borrower: thread)
+        }
+
+        static func countDown(_ thread: UInt, in loans: inout [UInt: UInt]) {
+            let left = loans[thread, default: 1] - 1
+            loans[thread] = left == 0 ? nil : left
         }
 
         /// Whether a loan is possible at once.
         func hasRoom(for thread: UInt, isNested: Bool) -> Bool {
-            if isPaused, !isNested, lent[thread] == nil { return false }
+            if isPaused, !isNested, held[thread] == nil { return false }
             return !idle.isEmpty || maximum == 0 || lentCount < maximum
         }
 
@@ -115,7 +121,7 @@ final class Lender: Sendable {
                 return (.success(books.lend(to: thread)), nil)
             }
             // Who waits for the end of a pause holds nothing that others wait for.
-            if !books.isPaused || books.lent[thread] != nil, books.isDeadlock(with: thread) {
+            if !books.isPaused || books.held[thread] != nil, books.isDeadlock(with: thread) {
                 return (.failure(.poolExhausted), nil)
             }
             books.waiters.append(waiter)
@@ -141,35 +147,39 @@ final class Lender: Sendable {
 
     /// Ends a loan whose connection was not opened, or was closed.
     func giveUp(_ loan: Loan) {
-        _ = settle(loan, keeping: Handed(databases: []))
+        settle(loan, keeping: nil)
     }
 
-    /// Ends a loan; false if the connection is not to be kept.
-    /// - Parameter database: `nil` if it was closed.
-    func takeBack(_ loan: Loan, _ database: Database?) -> Bool {
-        settle(loan, keeping: Handed(databases: database.map { [$0] } ?? []))
+    /// Ends a loan, unless the connection is not to be kept. Then its borrower closes it first, because whoever waits until
+    /// nothing is lent counts on that.
+    func takeBack(_ loan: Loan, _ database: Database) -> Bool {
+        settle(loan, keeping: Handed(databases: [database]))
     }
 
-    private func settle(_ loan: Loan, keeping kept: Handed) -> Bool {
-        let (isKept, served) = books.withLock { books -> (Bool, [Waiter]) in
-            books.activeCount -= 1
-            // Forgotten meanwhile: the books know nothing of this loan any more.
-            guard loan.generation == books.generation else { return (false, []) }
-            let left = books.lent[loan.borrower, default: 1] - 1
-            books.lent[loan.borrower] = left == 0 ? nil : left
-            // The limit may have been lowered.
-            let isWanted = books.maximum == 0 || books.lentCount + UInt(books.idle.count) < books.maximum
-            if isWanted { books.idle += kept.databases }
-            return (isWanted, books.serveWaiters())
+    @discardableResult
+    private func settle(_ loan: Loan, keeping kept: Handed?) -> Bool {
+        let served = books.withLock { books -> [Waiter]? in
+            // Otherwise forgotten meanwhile.
+            let isOfNow = loan.generation == books.generation
+            if let kept {
+                // The limit may have been lowered.
+                let isWanted = books.maximum == 0 || books.lentCount - 1 + UInt(books.idle.count) < books.maximum
+                guard isOfNow, isWanted else { return nil }
+                books.idle += kept.databases
+            }
+            Books.countDown(loan.borrower, in: &books.held)
+            if isOfNow { Books.countDown(loan.borrower, in: &books.lent) }
+            return books.serveWaiters()
         }
+        guard let served else { return false }
         for waiter in served { waiter.signal.signal() }
         let observers = books.withLock { books -> [@Sendable () -> Void] in
-            guard books.activeCount == 0 else { return [] }
+            guard books.isIdle else { return [] }
             defer { books.idleObservers = [] }
             return books.idleObservers
         }
         for observer in observers { observer() }
-        return isKept
+        return true
     }
 
     /// Lets nobody begin who has no connection yet, until ``resume()``.
@@ -197,14 +207,14 @@ final class Lender: Sendable {
     /// Whether the calling thread has a connection.
     var isInside: Bool {
         let thread = UInt(pthread_self())
-        return books.withLock { $0.lent[thread] != nil }
+        return books.withLock { $0.held[thread] != nil }
     }
 
     /// Calls back once nothing is lent.
     func whenIdle(_ observer: @escaping @Sendable () -> Void) {
         let isIdle = books.withLock { books in
-            if books.activeCount > 0 { books.idleObservers.append(observer) }
-            return books.activeCount == 0
+            if !books.isIdle { books.idleObservers.append(observer) }
+            return books.isIdle
         }
         if isIdle { observer() }
     }

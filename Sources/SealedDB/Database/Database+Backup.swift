@@ -12,7 +12,8 @@ extension Database {
     /// The destination is replaced in one transaction: whatever happens, it has either all of the copy or what it had
     /// before. It keeps its own key and cipher settings. What this connection writes meanwhile, in `progress`, is copied
     /// too. Waits for locks as long as the busy timeouts allow. In the end the rows of both are compared, which takes about
-    /// as long as the copy, and during which nobody can write to the source unless it is in WAL mode.
+    /// as long as the copy, and during which nobody can write to the source unless it is in WAL mode; and the indexes of
+    /// the destination are compared with its rows.
     /// - Parameters:
     ///   - destination: open, with the same page size if encrypted, and without an open transaction or result set. Both
     ///     are encrypted, or neither is.
@@ -20,7 +21,8 @@ extension Database {
     ///   - progress: called after each step; throwing cancels. It cannot use the destination before the last one.
     /// - Throws: ``DatabaseError``, after which the destination is as it was before, unless the message says otherwise:
     ///   ``DatabaseError/Reason/unverified`` if it has a copy that is not to be used, ``DatabaseError/Reason/unsupported``
-    ///   between encrypted and plaintext, ``DatabaseError/Reason/unusableSettings`` for different page sizes, and
+    ///   between encrypted and plaintext, between encodings of text, and for a destination without a journal,
+    ///   ``DatabaseError/Reason/unusableSettings`` for different page sizes, and
     ///   ``DatabaseError/Reason/busy``. What `progress` throws comes out as from a function.
     /// https://www.sqlite.org/backup.html
     public func backup(
@@ -49,6 +51,7 @@ extension Database {
             let copied: PageCopy.Copied
             do throws(DatabaseError) {
                 try requireAuthenticPages()
+                try copy.requireJournal()
                 let pages = pagesPerStep > 0 ? Int32(clamping: pagesPerStep) : -1
                 copied = try copy.run(pagesPerStep: pages) { (completed, total) throws(DatabaseError) in
                     try report(completed, total, "; the destination is as it was before.")
@@ -59,7 +62,7 @@ extension Database {
                     destination.additions.hooks.changes.everythingChanged()
                     throw error
                 }
-                throw error.adding(context: "The backup failed, and the destination is as it was before")
+                throw error.adding(context: "The backup failed, and \(copy.state(after: error))")
             }
             destination.additions.hooks.changes.everythingChanged()
             do throws(DatabaseError) {

@@ -149,7 +149,12 @@ final class Backup: ConnectionHandle {
         // Nor here.
         defer { sealeddb_stop_writing_after_failure(0) }
         let code = source.watchingPages { sqlite3_backup_step(pointer, pages) }
-        if let failure = source.takeReadFailure() { throw failure }
+        if let failure = source.takeReadFailure() {
+            // Before a page is overwritten it is read, for the journal. Which of the two it was is not known.
+            throw failure.adding(
+                context: "In the source, or in what the destination held (then remove that file, and copy to a new one)"
+            )
+        }
         guard code == SQLITE_OK || code == SQLITE_DONE else {
             var text = String(cString: sqlite3_errstr(code))
             if code & 0xff == SQLITE_BUSY {

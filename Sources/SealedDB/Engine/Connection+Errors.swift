@@ -54,8 +54,8 @@ extension Connection {
     /// What became of a transaction whose COMMIT failed, in words; `nil` if nothing of it is kept.
     ///
     /// That is so but for these cases: after the journal is gone, which is the moment of the commit, its directory is synced
-    /// and the file shortened; a journal that is cut off or overwritten instead is synced after that; and in WAL mode each file
-    /// is committed by itself. <https://www.sqlite.org/atomiccommit.html> <https://www.sqlite.org/lang_attach.html>
+    /// and the file shortened; a journal that is cut off or overwritten instead is synced after that; in WAL mode the log is
+    /// synced when all is in it, and each file is committed by itself. <https://www.sqlite.org/atomiccommit.html> <https://www.sqlite.org/lang_attach.html>
     func stateAfterFailedCommit(_ code: Int32) -> String? {
         if let state = stateAfterMoment(code) { return state }
         // Then nothing was written yet.
@@ -75,6 +75,12 @@ extension Connection {
     func stateAfterMoment(_ code: Int32) -> String? {
         if code == Connection.directoryNotSynced { return Connection.isStored }
         guard code & 0xff == SQLITE_IOERR, mayFailAfterMoment(code) else { return nil }
+        if code == Connection.notSynced, isWAL {
+            return """
+                The transaction is not stored now, but may be after a crash: all of it was written to the log, which could not \
+                be synced. Look before you repeat it
+                """
+        }
         return """
             The transaction may be stored: what SQLite does after the moment of the commit, which is the end of the journal, \
             may have failed. Look before you repeat it
@@ -85,14 +91,19 @@ extension Connection {
     private func mayFailAfterMoment(_ code: Int32) -> Bool {
         // Nothing is read after it.
         guard ![SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ].contains(code) else { return false }
+        if isWAL { return code == Connection.notSynced }
         // See above.
         guard let mode = try? text("PRAGMA main.journal_mode") else { return true }
-        if mode == "wal" { return false }
         // The file is shortened at the end, and a journal that stays is overwritten and synced.
         return code == Connection.notTruncated || ["truncate", "persist"].contains(mode)
             || (try? text("PRAGMA main.locking_mode")) != "normal"  // As above.
     }
 
+    /// False where that cannot be asked.
+    private var isWAL: Bool { (try? text("PRAGMA main.journal_mode")) == "wal" }
+
+    /// `SQLITE_IOERR_FSYNC`.
+    private static let notSynced = SQLITE_IOERR | 4 << 8
     /// `SQLITE_IOERR_DIR_FSYNC`. <https://www.sqlite.org/rescode.html#ioerr_dir_fsync>
     private static let directoryNotSynced = SQLITE_IOERR | 5 << 8
     /// `SQLITE_IOERR_TRUNCATE`.

@@ -57,6 +57,48 @@ struct StoreEncryptionTests {
         #expect(try database.integers("SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'") == [1])
     }
 
+    /// With the row id, such a table has more columns than a result.
+    @Test func aTableOfAsManyColumnsAsThereCanBe() throws {
+        let plain = Database(path: directory.file("plain"))
+        #expect(plain.open())
+        let columns = (0..<2000).map { "c\($0)" }.joined(separator: ", ")
+        #expect(plain.executeStatements("CREATE TABLE wide (\(columns)); INSERT INTO wide (c0, c1999) VALUES (1, 2)"))
+        #expect(plain.executeStatements("INSERT INTO wide (rowid, c0, c1998) VALUES (7, 3, 4)") && plain.close())
+        let key = try Key.testing(1)
+        try StoreEncryption(plaintextPath: directory.file("plain"), path: directory.file("db"), key: key).run()
+        let database = try Database.testing(directory.file("db"))
+        #expect(try database.integers("SELECT rowid FROM wide") == [1, 7])
+        #expect(try database.integers("SELECT c1999 FROM wide WHERE c0 = 1") == [2])
+        #expect(try database.integers("SELECT c1998 FROM wide WHERE c0 = 3") == [4])
+    }
+
+    /// Such a name cannot be carried over, nor its rows be looked up by it.
+    @Test(arguments: ["CREATE TABLE \"gr?n\" (a)", "CREATE TABLE t (a, \"gr?n\")"])
+    func aNameThatIsNotUTF8(sql: String) throws {
+        let plain = Database(path: directory.file("plain"))
+        #expect(plain.open() && plain.executeStatements(sql) && plain.executeStatements("CREATE TABLE u (a)"))
+        #expect(plain.close())
+        var bytes = try directory.bytes("plain")
+        let name = Array("gr?n".utf8)
+        var index = 0
+        while index + name.count <= bytes.count {
+            if bytes[index..<index + name.count].elementsEqual(name) { bytes[index + 2] = 0xf6 }
+            index += 1
+        }
+        try bytes.write(to: URL(fileURLWithPath: directory.file("plain")))
+        let key = try Key.testing(1)
+        #expect(throws: DatabaseError.self) {
+            try StoreEncryption(plaintextPath: directory.file("plain"), path: directory.file("db"), key: key).run()
+        }
+        #expect(directory.names == ["plain"])
+        let source = Database(path: directory.file("plain"))
+        #expect(source.open())
+        let target = Database(path: directory.file("copy"))
+        #expect(target.open() && target.executeStatements("CREATE TABLE old (x)"))
+        #expect(throws: DatabaseError.self) { try source.backup(to: target) }
+        #expect(try target.integers("SELECT count(*) FROM sqlite_schema WHERE name = 'old'") == [1])
+    }
+
     @Test func refusalsLeaveNothing() throws {
         try makePlain(pageSize: 4096)
         func reason(_ source: String, _ target: String) throws -> DatabaseError.Reason? {

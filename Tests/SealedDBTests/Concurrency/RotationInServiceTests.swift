@@ -20,6 +20,29 @@ struct RotationInServiceTests {
 
     private func count(_ db: Database) throws -> Int { try db.integers("SELECT count(*) FROM t")[0] }
 
+    /// Who has a connection has it, although the pool has begun anew since.
+    @Test func connectionsThatWereReleasedMeanwhile() throws {
+        let pool = try pool()
+        try pool.write { db in try db.fill(rows: 5) }
+        let new = try Key.testing(2)
+        let rotated = DispatchSemaphore(value: 0)
+        let error = pool.inDatabase { _ in
+            pool.releaseAllDatabases()
+            #expect(throws: DatabaseError.self) { try pool.rotateKey(to: new) }
+            Thread.detachNewThread {
+                #expect(throws: Never.self) { try pool.rotateKey(to: new) }
+                rotated.signal()
+            }
+            // It waits for this block, and so must let it have what it needs to end.
+            while !pool.lender.isPaused { sched_yield() }
+            let inner = pool.inDatabase { db in #expect((try? count(db)) == 5) }
+            #expect(inner == nil)
+        }
+        #expect(error == nil)
+        rotated.wait()
+        #expect(try pool.read { db in try count(db) } == 5)
+    }
+
     @Test func aPoolGoesOnWithTheNewKey() async throws {
         let pool = try pool()
         try await pool.write { db in try db.fill(rows: 500) }

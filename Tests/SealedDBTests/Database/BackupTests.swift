@@ -145,6 +145,25 @@ struct BackupTests {
         #expect(try source.serialized().count > 0)
     }
 
+    /// It could not be taken back.
+    @Test func aDestinationWithoutAJournalIsRefused() throws {
+        let source = try open("a")
+        try source.fill(rows: 10)
+        for name in ["b", nil] {
+            let target = try open(name, key: 1)
+            try target.run("CREATE TABLE old (x)")
+            #expect(try target.rows("PRAGMA journal_mode = OFF").first?.first == .text("off"))
+            let error = #expect(throws: DatabaseError.self) {
+                if name == nil { try target.load(fromFile: directory.file("a")) } else { try source.backup(to: target) }
+            }
+            #expect(
+                error?.reason == .unsupported && error?.message.contains("journal") == true,
+                "\(String(describing: error))"
+            )
+            #expect(try target.value("SELECT count(*) FROM old") == 0)
+        }
+    }
+
     @Test func anEmptySource() throws {
         let source = try open("a")
         try source.run("PRAGMA encoding = 'UTF-16'")
@@ -190,6 +209,23 @@ struct BackupTests {
         #expect(!source.isInTransaction && source.isOpen)
         try source.run("INSERT INTO t (body) VALUES ('later')")
         #expect(try open("a").value("SELECT count(*) FROM t") == 101)
+    }
+
+    /// What is in memory is lost when it is closed.
+    @Test func anInterruptedRollbackKeepsWhatIsInMemory() throws {
+        let database = try open(nil, key: nil)
+        try database.fill(rows: 10)
+        let rows = try database.prepare("SELECT id FROM t")
+        #expect(try rows.nextWithError())
+        #expect(throws: Stop.self) {
+            try database.inTransaction {
+                try database.run("DELETE FROM t")
+                database.interrupt()
+                throw Stop()
+            }
+        }
+        #expect(database.isOpen && !database.isInTransaction)
+        #expect(try database.value("SELECT count(*) FROM t") == 10)
     }
 
     /// A connection that knows its texts in one encoding cannot read them in another.

@@ -57,7 +57,7 @@ extension NamedMutant {
             "a digest leaves the values out",
             "SealedDB/Cipher/ContentDigest.swift",
             .statement,
-            "digest.add(row: rows)",
+            "digest.add(rows)",
             ""
         ),
         .init(
