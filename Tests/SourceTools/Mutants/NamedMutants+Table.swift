@@ -57,7 +57,7 @@ extension NamedMutant {
             "a digest leaves the values out",
             "SealedDB/Cipher/ContentDigest.swift",
             .statement,
-            "digest.add(rows)",
+            "for part in rows.parts { add(row: part) }",
             ""
         ),
         .init(
