@@ -16,7 +16,10 @@ extension Database {
         open(withFlags: flags, vfs: nil)
     }
 
-    /// Opens with `SQLITE_OPEN_…` flags through a named VFS. https://www.sqlite.org/vfs.html
+    /// Opens with `SQLITE_OPEN_…` flags through a named VFS, by default SQLite's own for the system.
+    ///
+    /// Each is guarded: what is refused beside a store, such as a stranger's journal, is refused there, too. The library
+    /// registers those that guard, whose names begin with `sealeddb-`. https://www.sqlite.org/vfs.html
     @discardableResult
     public func open(withFlags flags: Int32, vfs vfsName: String?) -> Bool {
         guard !isOpen else { return true }

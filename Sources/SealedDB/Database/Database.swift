@@ -173,7 +173,7 @@ public final class Database {
     /// Rows changed by the last INSERT, UPDATE or DELETE. https://www.sqlite.org/c3ref/changes.html
     public var changes: Int32 { connection?.changes ?? 0 }
 
-    /// Stops the running statement, which ends with `SQLITE_INTERRUPT`. A ``DatabaseQueue`` has the same call for other
+    /// Stops the running statement, and those whose rows are not all read: they end with `SQLITE_INTERRUPT`. A ``DatabaseQueue`` has the same call for other
     /// threads. https://www.sqlite.org/c3ref/interrupt.html
     /// - Returns: false if the database is not open.
     @discardableResult
