@@ -74,6 +74,30 @@ struct BatchProgressTests {
         #expect(records.allSatisfy { ["progress", "total"].contains($0["kind"] as? String) })
     }
 
+    /// The beginning and the end of each phase, and one step a second.
+    @Test func notEveryStepIsTold() throws {
+        // Some 20 steps.
+        let rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)"
+        try sandbox.succeed(
+            "exec",
+            "s01",
+            "\(rows) INSERT INTO people (bio) SELECT zeroblob(4000) FROM n",
+            "--key-file",
+            "key"
+        )
+        let start = ContinuousClock.now
+        let outcome = try sandbox.run(arguments(["--progress", "json"]))
+        let seconds = Int((ContinuousClock.now - start) / .seconds(1))
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let phases = try outcome.error.split(separator: "\n").compactMap { line -> String? in
+            let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+            return object?["path"] as? String == sandbox.path("s01") ? object?["phase"] as? String : nil
+        }
+        for phase in ["copy", "verify"] {
+            #expect((2...2 + seconds).contains(phases.count { $0 == phase }), "\(phase), \(seconds): \(phases)")
+        }
+    }
+
     @Test func jsonLinesOfOneStore() throws {
         let outcome = try sandbox.sealdb(
             "rotate",

@@ -41,6 +41,22 @@ struct BatchRotationTests {
         #expect(again.lines.last == "4 stores: 0 changed, 4 had the new key already, 0 failed, 0 left")
     }
 
+    /// The journal is what is left of a run that nobody watched.
+    @Test func theJournalTellsWhatBecameOfEachStore() throws {
+        let stores = try sandbox.makeFleet(3)
+        try sandbox.succeed("rotate", "s02", "--key-file", "key", "--new-key-file", "new")
+        try sandbox.write("s03", "no store")
+        #expect(try rotate(stores + ["--continue-on-error"]).status == 2)
+        let records = try objects(String(decoding: try sandbox.contents(journal), as: UTF8.self))
+        let ends = records.filter { ["done", "failed"].contains($0["event"] as? String) }
+        #expect(ends.map { $0["path"] as? String } == stores.map(sandbox.path))
+        #expect(ends.map { $0["event"] as? String } == ["done", "done", "failed"])
+        #expect(ends.map { $0["outcome"] as? String } == ["done", "unchanged", nil])
+        #expect(ends[0]["bytes"] as? Int == (try sandbox.contents("s01").count) && ends[0]["seconds"] is Double)
+        #expect(ends[2]["exitCode"] as? Int == 65 && (ends[2]["message"] as? String)?.contains("s03") == true)
+        #expect(records.last?["event"] as? String == "end" && records.last?["exitCode"] as? Int == 2)
+    }
+
     @Test func json() throws {
         let stores = try sandbox.makeFleet(2)
         try sandbox.write("junk", "no store")
