@@ -198,4 +198,22 @@ struct AttachingTests {
         try database.attach(directory.file("other"), as: "o", key: isEncrypting ? .testing(1) : nil)
         #expect(connection.stateAfterFailedCommit(SQLITE_FULL)?.contains("one of them may be stored") == true)
     }
+
+    /// A statement that only reads has nothing that may be stored.
+    @Test func whatAFailedReadLeaves() throws {
+        let database = try Database.testing(directory.file("main"))
+        defer { database.close() }
+        #expect(database.executeStatements("PRAGMA journal_mode = persist; CREATE TABLE t (a)"))
+        // SQLITE_IOERR_FSYNC
+        let failure = DatabaseError(extendedCode: 1034, message: "of the disk")
+        try database.addFunction("fail") { _ in throw failure }
+        for (sql, mayBeStored) in [("SELECT fail()", false), ("INSERT INTO t VALUES (fail())", true)] {
+            let error = #expect(throws: DatabaseError.self) {
+                let rows = try database.executeQuery(sql, values: nil)
+                while try rows.nextWithError() {}
+            }
+            #expect(error?.extendedCode == 1034)
+            #expect(error?.message.contains("may be stored") == mayBeStored, "\(sql): \(error as Any)")
+        }
+    }
 }

@@ -85,6 +85,8 @@ struct BoundValueErrorTests {
         #expect(failure("DETACH ? /* mine */", ["mine"])?.message == "no such database: mine")
         #expect(failure("DETACH ? /* mined */", ["mine"])?.message == "no such database: …")
         #expect(failure("DETACH 'literal' || substr(?, 1, 0)", ["other"])?.message == "no such database: literal")
+        // What a value has in common with a word of the message is one of the statement's own.
+        #expect(failure("DETACH substr(?, 1) || 'ing'", ["substr"])?.message == "no such database: substring")
     }
 
     @Test func valuesOfAllTypes() {
@@ -94,6 +96,8 @@ struct BoundValueErrorTests {
             let error = failure("DETACH ?", [value])
             #expect(error?.message == "no such database: …", "\(value): \(error as Any)")
         }
+        // A part of it, of which no word between underscores is long enough to be told by itself.
+        #expect(failure("DETACH substr(?, 2)", ["ab_cd_ef"])?.message == "no such database: …")
         // Between other values.
         let values: [Any] = [NSNull(), 1, Self.secret, 2.5, "it''s", -3]
         #expect(failure("SELECT ?,?,json_extract('{}',?),?,?,?", values)?.message.contains("…") == true)

@@ -168,6 +168,16 @@ struct HostileBindingTests {
         #expect(!database.hasOpenResultSets || insert.statement != nil)
     }
 
+    /// It is not the same mistake as a value that binds nothing, and is told as what it is.
+    @Test func aRoundWithinTheRound() throws {
+        let set = try database.prepare("SELECT ?, ?, ?")
+        let error = #expect(throws: DatabaseError.self) {
+            try set.bind(Deed(.sameSet, "even", database, set), "x", "y")
+        }
+        #expect(error?.reason == .misuse && error?.message.contains("bound other values") == true, "\(error as Any)")
+        #expect(!set.next())
+    }
+
     /// With more parameters than there are bits in a word.
     @Test func manyParameters() throws {
         struct Nothing: Bindable {

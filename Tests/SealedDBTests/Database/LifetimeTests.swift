@@ -49,6 +49,23 @@ struct LifetimeTests {
         expectClosed()
     }
 
+    /// Within a hook SQLite may not be called. The next statement ends what was dropped there, which would keep it from all
+    /// that needs the connection for itself.
+    @Test func setDroppedInAHook() throws {
+        final class Holder { var set: ResultSet? }
+        let db = try open()
+        let holder = Holder()
+        holder.set = try db.executeQuery("SELECT * FROM t", values: nil)
+        #expect(holder.set?.next() == true)
+        db.updateHook = { _ in holder.set = nil }
+        try db.executeUpdate("UPDATE t SET body = 'other' WHERE id = 1", values: nil)
+        db.updateHook = nil
+        #expect(holder.set == nil)
+        try db.executeUpdate("VACUUM", values: nil)
+        #expect(db.close())
+        expectClosed()
+    }
+
     @Test func setDroppedElsewhereAfterClosing() throws {
         let db = try open()
         let set = try db.executeQuery("SELECT * FROM t", values: nil)

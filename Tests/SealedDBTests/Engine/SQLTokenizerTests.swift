@@ -82,6 +82,20 @@ struct SQLTokenizerTests {
         return text
     }
 
+    /// Each is one token, of which nothing is left for a word or a statement of its own.
+    @Test(arguments: [
+        ("$a::b(x;y)", true), ("$a(x)", true), ("$a::b", true), (":a", true), ("@a", true), ("#a", true), ("?", true),
+        ("?12", true), ("$", false), (":", false), ("@", false), ("$(", false),
+    ])
+    func parameters(text: String, isParameter: Bool) {
+        Array((text + " key").utf8).withUnsafeBufferPointer { bytes in
+            var tokens = SQLTokenizer(bytes)
+            let token = tokens.next()
+            #expect(token?.kind == (isParameter ? .variable : .illegal))
+            if isParameter { #expect(token?.range == 0..<text.utf8.count) }
+        }
+    }
+
     @Test(arguments: 0..<4 as Range<UInt64>)
     func agreesWithSQLite(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
