@@ -107,5 +107,27 @@ case "defaults":
     )
     tell(database.executeStatements("VACUUM INTO '\(directory)/copy'"))
     tell(database.close())
+case "uris":
+    // Like another library in the process, which has begun to use SQLite and can have switched URI filenames on.
+    typealias Initialize = @convention(c) () -> Int32
+    guard let function = dlsym(nil, "sqlite3_initialize"), unsafeBitCast(function, to: Initialize.self)() == 0 else {
+        exit(1)
+    }
+    let database = try open(path, key: 1)
+    tell(try open(directory + "/other", key: 1).close())
+    let other = "file:\(directory)/other?cipher_compatibility=3"
+    for (sql, values) in [
+        ("ATTACH ? AS a", [other]), ("ATTACH ? AS a", [directory + "/other"]), ("ATTACH '\(other)' AS a", []),
+        ("ATTACH '\(directory)/new' AS a", []),
+    ] as [(String, [Any])] {
+        do {
+            try database.executeUpdate(sql, values: values)
+            tell("attached")
+        } catch {
+            tell(error.reason, error.message)
+        }
+    }
+    try database.attach(directory + "/other", as: "b", key: database.configuration.key)
+    tell(database.close())
 default: exit(64)
 }

@@ -74,6 +74,16 @@ struct DatabaseCipherTests {
         #expect(outcome.status == 0 && outcome.lines == ["false", "true", "true"], "\(outcome.errors)")
     }
 
+    /// Where URI filenames cannot be switched off, no name is attached that the text of the statement does not show.
+    @Test(.enabled(if: isEncrypting, "needs a codec"))
+    func namesThatMayBeURIs() throws {
+        let lines = try Probe.run("CipherProbe", "uris", directory.path).lines
+        #expect(lines.count == 6 && lines.first == "true" && lines.last == "true", "\(lines)")
+        for line in lines.dropFirst().prefix(2) { #expect(line.contains("has switched URI filenames on"), "\(lines)") }
+        #expect(lines.dropFirst(3).first?.contains("URI filenames are refused") == true, "\(lines)")
+        #expect(lines.dropFirst(4).first == "attached", "\(lines)")
+    }
+
     /// Others in the process may change SQLCipher's defaults; no store of ours gets them.
     @Test(.enabled(if: isEncrypting, "needs a codec"))
     func defaultsOfOthers() throws {
