@@ -119,6 +119,36 @@ struct FailedCallTests {
         #expect(told.contains("The destination has the copy") || told.contains("is not to be used"), "\(told)")
     }
 
+    /// Of a page that holds no rows: yesterday's page of the free list, whose code is right.
+    @Test func aWriteOfTheFreeListThatIsLost() throws {
+        try makeDatabases()
+        let key = try [UInt8](repeating: 2, count: 32).withUnsafeBytes { try Key.raw($0) }
+        let path = sandbox.path("destination")
+        let shrink = "DELETE FROM of_destination WHERE rowid <= 390; INSERT INTO of_destination VALUES (zeroblob(9))"
+        let yesterday = Database(path: path, configuration: Configuration(key: key))
+        #expect(yesterday.open() && yesterday.executeStatements(shrink))
+        let pages = try yesterday.scalar(Int.self, "PRAGMA page_count") ?? 0
+        #expect(try yesterday.scalar(Int.self, "PRAGMA freelist_count") ?? 0 > 10)
+        #expect(yesterday.close())
+        var refused = 0
+        let whole = try sandbox.contents("destination")
+        for when in 1...pages {
+            try sandbox.write("destination", whole)
+            let told = try backup(path: path, injecting: "pwrite64:retval=4096:when=\(when)")
+            if told != "done\n" {
+                refused += 1
+                continue
+            }
+            // What was lost there is of no use: a page of the free list that nothing points to.
+            let database = Database(path: path, configuration: Configuration(key: key))
+            try database.openVerified()
+            defer { database.close() }
+            #expect(try database.scalar(String.self, "PRAGMA integrity_check") == "ok", "\(when)")
+            #expect(try database.scalar(Int.self, "SELECT count(*) FROM of_source") == 400, "\(when)")
+        }
+        #expect(refused > 10)
+    }
+
     /// With rollback journals the deletion of the journal is the commit, and the directory is synced after it.
     @Test func aDirectoryThatCannotBeSynced() throws {
         var replaced = 0

@@ -30,25 +30,27 @@ struct ContentDigest {
         }
     }
 
-    /// Of the tables one by one, for connections of a caller's, which may know other collations than the schema names.
+    /// Of the tables and indexes one by one, for connections of a caller's, which may know other collations and functions
+    /// than the schema names.
     struct Parts {
         private let schema: [UInt8]
-        /// By name. Without those whose rows cannot be had there: tables WITHOUT ROWID in the order of such a collation.
-        private var tables: [[UInt8]: [UInt8]] = [:]
+        /// By what it is of, in words. Without what cannot be had there: indexes, and tables WITHOUT ROWID, for which the
+        /// connection lacks a collation or function.
+        private let parts: [[UInt8]: [UInt8]]
 
         /// In a transaction that is open already.
         init(of connection: Connection) throws(DatabaseError) {
-            (schema, tables) = try connection.inStoredOrder { () throws(DatabaseError) in
+            (schema, parts) = try connection.inStoredOrder { () throws(DatabaseError) in
                 try Parts.digests(of: connection)
             }
         }
 
         private static func digests(
             of connection: Connection
-        ) throws(DatabaseError) -> (schema: [UInt8], tables: [[UInt8]: [UInt8]]) {
+        ) throws(DatabaseError) -> (schema: [UInt8], parts: [[UInt8]: [UInt8]]) {
             var schema = try ContentDigest()
             try schema.addSchema(of: connection)
-            var tables: [[UInt8]: [UInt8]] = [:]
+            var parts: [[UInt8]: [UInt8]] = [:]
             for table in try TableLayout.all(of: connection) {
                 var digest = try ContentDigest()
                 do throws(DatabaseError) {
@@ -57,17 +59,24 @@ struct ContentDigest {
                     guard error.code == SQLITE_ERROR, table.rowID == nil else { throw error }
                     continue
                 }
-                tables[Array(table.name.utf8)] = digest.value()
+                parts[Array("table ".utf8) + table.identifier] = digest.value()
+                for index in try table.indexes(of: connection) {
+                    defer { index.rows.close() }
+                    var digest = try ContentDigest()
+                    while try index.rows.step() { digest.add(row: index.rows) }
+                    parts[Array("index \(index.name)".utf8)] = digest.value()
+                }
             }
-            return (schema.value(), tables)
+            return (schema.value(), parts)
         }
 
         /// What is not the same, with its verb; `nil` if all is that could be read on both sides.
         func difference(from other: Parts) -> String? {
             guard schema == other.schema else { return "its schema is" }
-            let common = tables.filter { other.tables[$0.key] != nil }
-            return common.first { other.tables[$0.key] != $0.value }
-                .map { "table \(String(decoding: $0.key, as: UTF8.self)) is" }
+            let common = parts.filter { other.parts[$0.key] != nil }
+            return common.first { other.parts[$0.key] != $0.value }.map {
+                String(decoding: $0.key, as: UTF8.self) + " is"
+            }
         }
     }
 
@@ -112,7 +121,8 @@ struct ContentDigest {
     mutating func begin(_ table: TableLayout) {
         // No row begins so.
         buffer.append(0xfe)
-        add(text: table.name)
+        add(Int64(table.identifier.count))
+        buffer.append(contentsOf: table.identifier)
     }
 
     private mutating func add(row: Statement) {
@@ -168,7 +178,14 @@ extension Connection {
         guard try integer("PRAGMA reverse_unordered_selects") == 1 else { return try body() }
         try run("PRAGMA reverse_unordered_selects = OFF")
         let result = Result { () throws(DatabaseError) in try body() }
-        try run("PRAGMA reverse_unordered_selects = ON")
+        do throws(DatabaseError) {
+            try run("PRAGMA reverse_unordered_selects = ON")
+        } catch {
+            // An interrupt stops this, too, as long as anything is under way.
+            endUses()
+            endBlobs()
+            try run("PRAGMA reverse_unordered_selects = ON")
+        }
         return try result.get()
     }
 }

@@ -96,7 +96,7 @@ struct RowCopy {
     ) throws(DatabaseError) {
         let rows = try table.rows(of: source)
         defer { rows.close() }
-        let insertion = try target.prepare(table.insertion)
+        let insertion = try target.prepare(table.insertion())
         defer { insertion.close() }
         let pageCount = try target.prepare("PRAGMA page_count")
         defer { pageCount.close() }

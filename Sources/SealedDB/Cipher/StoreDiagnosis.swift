@@ -61,8 +61,9 @@ public struct StoreDiagnosis: Sendable, Codable, Hashable {
     /// 64,000 and 256,000 rounds with each hash: at most ten derivations, about a second.
     /// - Parameter allowsUnauthenticated: also tries formats without page authentication, such as that of SQLCipher 1.
     ///   Default false, unless the settings are such: somebody without the key can turn any store into one of them.
-    /// - Throws: ``DatabaseError`` with ``DatabaseError/Reason/noSuchFile`` if there is none, and I/O errors. What is
-    ///   wrong with the file is returned, not thrown.
+    /// - Throws: ``DatabaseError`` with ``DatabaseError/Reason/noSuchFile`` if there is none,
+    ///   ``DatabaseError/Reason/busy`` if it is written to again and again while it is looked at and does not seem sound,
+    ///   and I/O errors. What is wrong with the file is returned, not thrown.
     public static func examine(
         path: String,
         key: Key?,
@@ -84,7 +85,29 @@ public struct StoreDiagnosis: Sendable, Codable, Hashable {
         guard access(resolved, R_OK) == 0 else { return examination.result(.notPermitted) }
         let connection = try Connection(path: resolved, flags: SQLITE_OPEN_READONLY)
         defer { connection.close() }
-        return try examination.examine(connection)
+        for _ in 0..<5 {
+            let before = try Moment(of: resolved, connection)
+            var examination = examination
+            let diagnosis = try examination.examine(connection)
+            // What was read of a file that changes was perhaps not of one moment. What opens all the same is sound.
+            if diagnosis.opens { return diagnosis }
+            guard try before != Moment(of: resolved, connection) else { return diagnosis }
+        }
+        throw StoreOpening.isBusy(path)
+    }
+
+    private var opens: Bool { [.opens, .olderFormat, .otherSettings].contains(finding) }
+
+    /// What of a store changes when it is written to. The time stamps of files are too coarse by themselves; a page that is
+    /// written anew is encrypted with other random bytes.
+    private struct Moment: Equatable {
+        private let marks: [StoreView.Mark]
+        private let firstPage: [UInt8]
+
+        init(of path: String, _ connection: Connection) throws(DatabaseError) {
+            marks = StoreView.marks(of: path)
+            firstPage = try connection.fileBytes(count: 65536)
+        }
     }
 
     /// The same as an error, with the reason that fits the finding.

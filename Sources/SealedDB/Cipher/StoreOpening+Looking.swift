@@ -24,10 +24,14 @@ extension StoreOpening {
             connection.close()
             if isStill { return try result.get() }
         }
-        throw DatabaseError(
+        throw StoreOpening.isBusy(path ?? "The store")
+    }
+
+    static func isBusy(_ path: String) -> DatabaseError {
+        DatabaseError(
             extendedCode: SQLITE_BUSY,
             reason: .busy,
-            message: "\(path ?? "The store") was written to while it was looked at. Nothing was changed. Try again."
+            message: "\(path) was written to while it was looked at. Nothing was changed. Try again."
         )
     }
 

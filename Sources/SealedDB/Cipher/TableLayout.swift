@@ -2,48 +2,46 @@ internal import SQLiteEngine
 
 /// What of a table is stored, and how to read and write all of it.
 struct TableLayout {
+    /// As it is shown.
     let name: String
-    /// Without generated columns, which have no values of their own.
-    let columns: [String]
+    /// As it is stored: not each name is UTF-8.
+    let identifier: [UInt8]
+    /// Without generated columns, which have no values of their own. `nil` for a name that is not UTF-8.
+    private let columns: [String?]
     /// The name by which the row id can be told apart from the columns; `nil` for tables WITHOUT ROWID.
     let rowID: String?
 
     /// All tables that have rows of their own: those behind virtual tables, but not these themselves. Sorted by name.
     static func all(of connection: Connection) throws(DatabaseError) -> [TableLayout] {
-        let names = try connection.texts(
+        let names = try connection.prepare(
             "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND rootpage > 0 ORDER BY name COLLATE BINARY"
         )
+        defer { names.close() }
         var result: [TableLayout] = []
-        for name in names { result.append(try TableLayout(name, of: connection)) }
+        while try names.step() {
+            result.append(try TableLayout(names.withBytes(at: 0) { Array($0) } ?? [], of: connection))
+        }
         return result
     }
 
-    private init(_ name: String, of connection: Connection) throws(DatabaseError) {
-        self.name = name
+    private init(_ identifier: [UInt8], of connection: Connection) throws(DatabaseError) {
+        self.identifier = identifier
+        name = String(decoding: identifier, as: UTF8.self)
         // https://www.sqlite.org/pragma.html#pragma_table_xinfo
-        let information = try connection.prepare("PRAGMA main.table_xinfo(\(name.quotedIdentifier))")
+        let information = try connection.prepare(["PRAGMA main.table_xinfo(", quoted(identifier), ")"])
         defer { information.close() }
-        var stored: [String] = []
+        var stored: [String?] = []
         var all: Set<String> = []
         while try information.step() {
-            let column = information.text(at: 1) ?? ""
-            all.insert(column.lowercased())
+            let column = information.text(at: 1)
+            if let column { all.insert(column.lowercased()) }
             if information.int64(at: 6) == 0 { stored.append(column) }
         }
-        guard !all.isEmpty else {
-            throw DatabaseError(
-                extendedCode: SQLITE_ERROR,
-                reason: .unsupported,
-                message:
-                    "The name of the table \(name) is not text in UTF-8, so that the table cannot be copied or compared."
-            )
-        }
         columns = stored
-        let candidates = ["rowid", "_rowid_", "oid"].filter { !all.contains($0) }
         var found: String?
-        for candidate in candidates where found == nil {
+        for candidate in ["rowid", "_rowid_", "oid"] where found == nil && !all.contains(candidate) {
             do throws(DatabaseError) {
-                try connection.prepare("SELECT \(candidate) FROM main.\(name.quotedIdentifier)").close()
+                try connection.prepare(["SELECT \(candidate) FROM main.", quoted(identifier)]).close()
                 found = candidate
             } catch {
                 // Not there.
@@ -53,31 +51,96 @@ struct TableLayout {
         rowID = found
     }
 
-    private var stored: [String] {
-        (rowID.map { [$0] } ?? []) + columns.map(\.quotedIdentifier)
-    }
+    // MARK: Rows
 
     /// Every row, in the order of the table's tree.
     func rows(of connection: Connection) throws(DatabaseError) -> TableRows {
+        let names = columns.compactMap { $0?.quotedIdentifier }
+        // A name that is not UTF-8 cannot be given; generated columns come along.
+        let values = (rowID.map { [$0] } ?? []) + (names.count == columns.count ? names : ["*"])
         // With the row id, a table can have one column more than a result. https://www.sqlite.org/limits.html#max_column
         let most = 2000
-        var parts = [try connection.prepare(selection(stored.prefix(most)))]
-        if stored.count > most { parts.append(try connection.prepare(selection(stored.dropFirst(most)))) }
+        var parts = [try select(values.prefix(most), connection)]
+        if values.count > most { parts.append(try select(values.dropFirst(most), connection)) }
         return TableRows(parts: parts)
     }
 
-    private func selection(_ values: ArraySlice<String>) -> String {
-        let order = rowID.map { " ORDER BY \($0)" } ?? ""
+    private func select(_ values: ArraySlice<String>, _ connection: Connection) throws(DatabaseError) -> Statement {
         // Unqualified, the name of a column that is not found is taken for a text. https://www.sqlite.org/quirks.html#dblquote
-        let values = values.map { "s." + $0 }
-        return "SELECT \(values.joined(separator: ", ")) FROM main.\(name.quotedIdentifier) AS s NOT INDEXED\(order)"
+        let list = values.map { "s." + $0 }.joined(separator: ", ")
+        let order = rowID.map { " ORDER BY s.\($0)" } ?? ""
+        return try connection.prepare(["SELECT \(list) FROM main.", quoted(identifier), " AS s NOT INDEXED\(order)"])
     }
 
     /// One row, with the columns of ``rows(of:)``. A conflict clause of the schema must not drop or change a row.
-    var insertion: String {
+    func insertion() throws(DatabaseError) -> String {
+        let names = columns.compactMap { $0?.quotedIdentifier }
+        guard names.count == columns.count, Array(name.utf8) == identifier else {
+            throw DatabaseError(
+                extendedCode: SQLITE_ERROR,
+                reason: .unsupported,
+                message: """
+                    The name of the table \(name), or of a column of it, is not UTF-8, so that it cannot be made anew. \
+                    Rename it with another tool, or copy the file as it is.
+                    """
+            )
+        }
+        let stored = (rowID.map { [$0] } ?? []) + names
         let marks = [String](repeating: "?", count: stored.count).joined(separator: ", ")
         return
             "INSERT OR ABORT INTO main.\(name.quotedIdentifier) (\(stored.joined(separator: ", "))) VALUES (\(marks))"
+    }
+
+    // MARK: Indexes
+
+    /// All that each index holds, in its order. Without those for which the connection lacks a collation or function, and
+    /// those whose names are not UTF-8.
+    func indexes(of connection: Connection) throws(DatabaseError) -> [(name: String, rows: Statement)] {
+        // https://www.sqlite.org/pragma.html#pragma_index_list
+        let list = try connection.prepare(["PRAGMA main.index_list(", quoted(identifier), ")"])
+        defer { list.close() }
+        var result: [(name: String, rows: Statement)] = []
+        while try list.step() {
+            guard let index = list.text(at: 1) else { continue }
+            // Expressions have no name.
+            let names = try connection.texts("PRAGMA main.index_xinfo(\(index.quotedIdentifier))", column: 2)
+            let values = names.filter { !$0.isEmpty }.map(\.quotedIdentifier) + (rowID.map { [$0] } ?? [])
+            guard !values.isEmpty else { continue }
+            let selection = values.map { "s." + $0 }.joined(separator: ", ")
+            // A part of the rows can only be asked for by what tells it.
+            let condition = list.int64(at: 4) == 0 ? [] : try condition(ofIndex: index, connection)
+            do throws(DatabaseError) {
+                let rows = try connection.prepare([
+                    "SELECT \(selection) FROM main.", quoted(identifier), " AS s INDEXED BY \(index.quotedIdentifier) ",
+                    condition,
+                ])
+                result.append((index, rows))
+            } catch {
+                guard error.code == SQLITE_ERROR else { throw error }
+            }
+        }
+        return result
+    }
+
+    /// The WHERE of a partial index, which ends its SQL behind the columns. https://www.sqlite.org/partialindex.html
+    private func condition(ofIndex index: String, _ connection: Connection) throws(DatabaseError) -> [UInt8] {
+        let statement = try connection.prepare("SELECT sql FROM main.sqlite_schema WHERE type = 'index' AND name = ?")
+        defer { statement.close() }
+        try statement.bind(index, at: 1)
+        guard try statement.step() else { return [] }
+        return statement.withBytes(at: 0) { bytes in
+            let bytes = bytes.bindMemory(to: UInt8.self)
+            var tokens = SQLTokenizer(bytes)
+            var depth = 0
+            while let token = tokens.next() {
+                let first = bytes[token.range.lowerBound]
+                if first == UInt8(ascii: "(") { depth += 1 }
+                guard first == UInt8(ascii: ")") else { continue }
+                depth -= 1
+                if depth == 0 { return Array(bytes[token.range.upperBound...]) }
+            }
+            return []
+        } ?? []
     }
 }
 
@@ -99,5 +162,32 @@ struct TableRows {
 
     func close() {
         for part in parts { part.close() }
+    }
+}
+
+/// A piece of SQL: text, or the bytes of a name.
+private protocol SQLPiece {
+    var bytes: [UInt8] { get }
+}
+
+extension String: SQLPiece {
+    fileprivate var bytes: [UInt8] { Array(utf8) }
+}
+
+extension [UInt8]: SQLPiece {
+    fileprivate var bytes: [UInt8] { self }
+}
+
+/// As `quotedIdentifier`.
+private func quoted(_ identifier: [UInt8]) -> [UInt8] {
+    let quote = UInt8(ascii: "\"")
+    return [quote] + identifier.flatMap { $0 == quote ? [quote, quote] : [$0] } + [quote]
+}
+
+extension Connection {
+    fileprivate func prepare(_ pieces: [any SQLPiece]) throws(DatabaseError) -> Statement {
+        try pieces.flatMap(\.bytes).withUnsafeBufferPointer { bytes throws(DatabaseError) in
+            try prepare(bytes, from: 0).0
+        }
     }
 }

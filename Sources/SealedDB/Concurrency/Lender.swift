@@ -163,8 +163,9 @@ final class Lender: Sendable {
             let isOfNow = loan.generation == books.generation
             if let kept {
                 // The limit may have been lowered.
-                let isWanted = books.maximum == 0 || books.lentCount - 1 + UInt(books.idle.count) < books.maximum
-                guard isOfNow, isWanted else { return nil }
+                guard isOfNow, books.maximum == 0 || books.lentCount + UInt(books.idle.count) <= books.maximum else {
+                    return nil
+                }
                 books.idle += kept.databases
             }
             Books.countDown(loan.borrower, in: &books.held)

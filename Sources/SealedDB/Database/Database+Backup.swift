@@ -10,10 +10,9 @@ extension Database {
     /// Copies the whole database into another one, while this one stays in use.
     ///
     /// The destination is replaced in one transaction: whatever happens, it has either all of the copy or what it had
-    /// before. It keeps its own key and cipher settings. What this connection writes meanwhile, in `progress`, is copied
-    /// too. Waits for locks as long as the busy timeouts allow. In the end the rows of both are compared, which takes about
-    /// as long as the copy, and during which nobody can write to the source unless it is in WAL mode; and the indexes of
-    /// the destination are compared with its rows.
+    /// before, unless it keeps its journal in memory. It keeps its own key and cipher settings. What this connection writes meanwhile, in `progress`, is copied
+    /// too. Waits for locks as long as the busy timeouts allow. In the end the rows and indexes of both are compared, which
+    /// takes about as long as the copy, and during which nobody can write to the source unless it is in WAL mode.
     /// - Parameters:
     ///   - destination: open, with the same page size if encrypted, and without an open transaction or result set. Both
     ///     are encrypted, or neither is.
@@ -92,15 +91,20 @@ extension Database {
     ///   ``openVerified()``, and `SQLITE_MISUSE` if this database is not in memory.
     public func load(fromFile path: String) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in
-            // A copy that is not to be used is a change, too.
-            defer { additions.hooks.changes.everythingChanged() }
-            if let origin = configuration.keyOrigin {
-                _ = try origin.open(path, adopted: adoptedKey) { key throws(DatabaseError) in
-                    try memoryImage(key: key).load(path)
+            do throws(DatabaseError) {
+                if let origin = configuration.keyOrigin {
+                    _ = try origin.open(path, adopted: adoptedKey) { key throws(DatabaseError) in
+                        try memoryImage(key: key).load(path)
+                    }
+                } else {
+                    try memoryImage(key: nil).load(path)
                 }
-            } else {
-                try memoryImage(key: nil).load(path)
+            } catch {
+                // A copy that is not to be used is a change, too.
+                if error.reason == .unverified { additions.hooks.changes.everythingChanged() }
+                throw error
             }
+            additions.hooks.changes.everythingChanged()
         }
     }
 

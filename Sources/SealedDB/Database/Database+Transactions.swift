@@ -29,9 +29,10 @@ extension Database {
             try connection.run(sql)
         } catch {
             // It is still open, and can be committed again.
-            guard connection.isAutocommit, let state = connection.stateAfterFailedCommit(error.extendedCode) else {
-                throw error
-            }
+            guard connection.isAutocommit, let state = connection.stateAfterFailedCommit(error.extendedCode),
+                // The statement may have said so.
+                !error.message.hasPrefix(state)
+            else { throw error }
             throw error.adding(context: state)
         }
     }

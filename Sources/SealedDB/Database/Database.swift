@@ -145,7 +145,7 @@ public final class Database {
     static func isFile(_ path: String?) -> Bool { path.map { !$0.isEmpty && $0 != ":memory:" } ?? false }
 
     /// True between a successful opening and ``close()``.
-    public var isOpen: Bool { connection != nil }
+    public var isOpen: Bool { connection?.handle != nil }
 
     /// Version of the SQLite in this process, such as `3.46.1`.
     public class func sqliteLibVersion() -> String { Engine.sqliteVersion }

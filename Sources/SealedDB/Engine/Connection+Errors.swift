@@ -61,21 +61,23 @@ extension Connection {
         // Then nothing was written yet.
         guard ![Connection.refusedByHook, SQLITE_READONLY_DBMOVED].contains(code), lastCode != Connection.refusedByHook
         else { return nil }
-        // Where that cannot be asked, there may be several.
-        if (try? attachedFiles().isEmpty) != true {
-            return """
-                The transaction could not be committed. In WAL mode SQLite commits each file by itself, so what was written to \
-                one of them may be stored: look before you repeat it
-                """
-        }
-        return nil
+        return hasSeveralFiles ? Connection.isStoredInPart : nil
     }
+
+    /// Also where that cannot be asked.
+    private var hasSeveralFiles: Bool { (try? attachedFiles().isEmpty) != true }
+
+    private static let isStoredInPart = """
+        The transaction could not be committed. In WAL mode SQLite commits each file by itself, so what was written to one of \
+        them may be stored: look before you repeat it
+        """
 
     /// What may have failed after the moment of the commit; `nil` if it was before.
     func stateAfterMoment(_ code: Int32) -> String? {
         if code == Connection.directoryNotSynced { return Connection.isStored }
         guard code & 0xff == SQLITE_IOERR, mayFailAfterMoment(code) else { return nil }
         if code == Connection.notSynced, isWAL {
+            if hasSeveralFiles { return Connection.isStoredInPart }
             return """
                 The transaction is not stored now, but may be after a crash: all of it was written to the log, which could not \
                 be synced. Look before you repeat it

@@ -87,7 +87,7 @@ extension Connection {
     /// Writes what the open transaction has changed, if it is much and no part of it can be undone.
     @inline(never)
     func writeHeldChanges() throws(DatabaseError) {
-        asksForHeldChanges = false
+        asksForHeldChanges = owesRollback
         let held = statementGuard.heldChanges
         // Also the transaction that an open blob has for itself.
         guard held.areHeld, !held.mayHaveSavepoint, depth == 0, let handle,

@@ -8,39 +8,37 @@ extension Connection {
         while try statement.step() {}
     }
 
-    /// Runs `body` in a transaction that reads, so that all it reads is of one moment; in the one that is open, if any.
+    /// Runs `body`, so that all it reads is of one moment: that of the transaction that is open, if any.
     func snapshot<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
         try trusted { () throws(DatabaseError) in
-            guard isAutocommit else {
-                // The caller's has perhaps not read yet.
-                _ = try integer("SELECT count(*) FROM main.sqlite_schema")
-                return try body()
-            }
-            try run("BEGIN")
-            do throws(DatabaseError) {
-                _ = try integer("SELECT count(*) FROM sqlite_schema")
-                let result = try body()
-                try run("COMMIT")
-                return result
-            } catch {
-                // Nothing was written. What is written later would be taken for a part of it, and lost.
-                if !rollBack() { close() }
-                throw error
-            }
+            // While its row is not all read, SQLite keeps what it reads as it is. Unlike a transaction it ends whatever else
+            // fails: what is written later would be lost in one. https://www.sqlite.org/lang_transaction.html
+            let reader = try prepare("SELECT count(*) FROM main.sqlite_schema")
+            defer { reader.close() }
+            _ = try reader.step()
+            return try body()
         }
     }
 
     /// Ends a transaction of the library's own, whatever keeps it from that. An interrupt stops every statement as long as
-    /// one runs, so that these are ended, who would fail as well. https://www.sqlite.org/c3ref/interrupt.html
+    /// one runs or a blob is open, so that these are ended, which would fail as well.
+    /// https://www.sqlite.org/c3ref/interrupt.html
     /// - Returns: whether there is none any more.
     func rollBack() -> Bool {
         guard !isAutocommit else { return true }
+        // A block does not keep the library from it.
+        let scope = supervision?.scope
+        supervision?.scope = .block
+        defer { if let scope { supervision?.scope = scope } }
         // Whether it succeeded is seen by what is left, each time.
         try? run("ROLLBACK")
         guard !isAutocommit else { return true }
         endUses()
+        endBlobs()
         // As above.
         try? run("ROLLBACK")
+        // Not while the statement runs that called a function.
+        if !isAutocommit, depth > 0 { owesRollback = true }
         return isAutocommit
     }
 

@@ -43,6 +43,9 @@ final class Connection {
     private var stepsPlainly = true
     /// Whether it is to be asked before the next statement how much the transaction has changed.
     var asksForHeldChanges = false
+    /// Whether a transaction is to be rolled back before the next statement, which could not be in a function that a
+    /// statement calls.
+    var owesRollback = false { didSet { asksForHeldChanges = asksForHeldChanges || owesRollback } }
     /// How many statements are being stepped, each in a function that the one before it calls.
     private(set) var depth = 0
     /// Whether a function ended the transaction of a writing statement that calls it, and that has to fail for it.
@@ -169,6 +172,13 @@ final class Connection {
     /// Before the first step of a statement, unless it ``startsFreely(_:)``.
     @inline(never)
     func willStart(_ statement: Statement) throws(DatabaseError) {
+        if owesRollback, depth == 0 {
+            owesRollback = false
+            guard rollBack() else {
+                owesRollback = true
+                throw .transactionLost
+            }
+        }
         // What ends the transaction is not refused for what could not be written of it.
         let prepared = statement.prepared
         if asksForHeldChanges, depth == 0, !prepared.controlsTransaction, !prepared.controlsSavepoint {

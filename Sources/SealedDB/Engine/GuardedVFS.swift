@@ -182,7 +182,9 @@ private struct GuardingVFS {
         vfs.xRandomness = { GuardingVFS.own($0).pointee.xRandomness(GuardingVFS.own($0), $1, $2) }
         vfs.xSleep = { GuardingVFS.own($0).pointee.xSleep(GuardingVFS.own($0), $1) }
         vfs.xCurrentTime = { GuardingVFS.own($0).pointee.xCurrentTime(GuardingVFS.own($0), $1) }
-        vfs.xGetLastError = { GuardingVFS.own($0).pointee.xGetLastError(GuardingVFS.own($0), $1, $2) }
+        if vfs.xGetLastError != nil {
+            vfs.xGetLastError = { GuardingVFS.own($0).pointee.xGetLastError(GuardingVFS.own($0), $1, $2) }
+        }
         if vfs.iVersion >= 2, vfs.xCurrentTimeInt64 != nil {
             vfs.xCurrentTimeInt64 = { GuardingVFS.own($0).pointee.xCurrentTimeInt64(GuardingVFS.own($0), $1) }
         }

@@ -1,6 +1,7 @@
 import Foundation
-import SealedDB
 import Testing
+
+@testable import SealedDB
 
 @Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
 struct StoreDiagnosisTests {
@@ -290,5 +291,38 @@ struct StoreDiagnosisTests {
         let migrated = try Database.testing(directory.file("db"))
         #expect(try migrated.integers("SELECT count(*) FROM t") == [300])
         migrated.close()
+    }
+
+    /// Its pages, its size and its log are not read at one moment.
+    @Test func aStoreThatGrowsAndShrinksMeanwhileIsSound() throws {
+        let (store, key) = (directory.file("db"), try Key.testing(1))
+        var configuration = Configuration(key: key)
+        configuration.journalMode = .wal
+        let service = try DatabaseQueue(path: store, configuration: configuration)
+        try service.writeWithoutTransaction { db in
+            #expect(db.executeStatements("PRAGMA auto_vacuum = FULL; VACUUM; CREATE TABLE t (a)"))
+        }
+        let stop = StopFlag()
+        let ended = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            while !stop.isSet {
+                service.inDatabase { db in
+                    db.executeStatements("INSERT INTO t VALUES (zeroblob(40000)); PRAGMA wal_checkpoint(TRUNCATE)")
+                    db.executeStatements("DELETE FROM t; PRAGMA wal_checkpoint(TRUNCATE)")
+                }
+            }
+            ended.signal()
+        }
+        for _ in 1...3000 {
+            do throws(DatabaseError) {
+                let diagnosis = try StoreDiagnosis.examine(path: store, key: key)
+                #expect(diagnosis.finding == .opens, "\(diagnosis.explanation)")
+            } catch {
+                // That is so.
+                #expect(error.reason == .busy, "\(error)")
+            }
+        }
+        stop.set()
+        ended.wait()
     }
 }

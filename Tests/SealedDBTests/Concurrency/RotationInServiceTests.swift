@@ -20,6 +20,22 @@ struct RotationInServiceTests {
 
     private func count(_ db: Database) throws -> Int { try db.integers("SELECT count(*) FROM t")[0] }
 
+    /// With a limit, what was lent before counts no more.
+    @Test func releasingBesideALimit() throws {
+        let pool = try pool()
+        pool.maximumNumberOfDatabasesToCreate = 2
+        for _ in 1...3 {
+            let error = pool.inDatabase { _ in
+                pool.releaseAllDatabases()
+                #expect(pool.countOfCheckedOutDatabases == 0)
+            }
+            #expect(error == nil)
+        }
+        var isNested = false
+        let error = pool.inDatabase { _ in isNested = pool.inDatabase { _ in } == nil }
+        #expect(error == nil && isNested)
+    }
+
     /// Who has a connection has it, although the pool has begun anew since.
     @Test func connectionsThatWereReleasedMeanwhile() throws {
         let pool = try pool()

@@ -128,6 +128,50 @@ struct BackupTests {
         }
     }
 
+    /// Of each kind of index, what one side has and the other has not.
+    @Test func indexesAreCompared() throws {
+        let database = try open("a", key: nil)
+        #expect(
+            database.executeStatements(
+                """
+                CREATE TABLE t (a UNIQUE, b, c);
+                CREATE INDEX plain ON t (b);
+                CREATE INDEX part ON t (c) WHERE b > 10;
+                CREATE INDEX expression ON t (abs(c), b);
+                CREATE TABLE w (k PRIMARY KEY, v) WITHOUT ROWID;
+                CREATE INDEX secondary ON w (v);
+                INSERT INTO t VALUES (1, 5, -7), (2, 50, -8), (3, 60, 9);
+                INSERT INTO w VALUES (1, 'x'), (2, 'y');
+                """
+            )
+        )
+        func parts(_ name: String) throws -> ContentDigest.Parts {
+            let database = try open(name, key: nil)
+            defer { database.close() }
+            let connection = try database.openConnection()
+            return try connection.snapshot { () throws(DatabaseError) in try ContentDigest.Parts(of: connection) }
+        }
+        let whole = try parts("a")
+        #expect(try parts("a").difference(from: whole) == nil)
+        #expect(database.close())
+        for index in ["sqlite_autoindex_t_1", "plain", "part", "expression", "secondary"] {
+            let name = "without-\(index)"
+            try directory.bytes("a").write(to: URL(fileURLWithPath: directory.file(name)))
+            let other = try open(name, key: nil)
+            // Its entries stay away, as those of a page that was not written.
+            let sql = "SELECT rootpage FROM sqlite_schema WHERE name = '\(index)'"
+            let page = try other.integers(sql)[0]
+            let size = try other.integers("PRAGMA page_size")[0]
+            #expect(other.close())
+            var bytes = try directory.bytes(name)
+            // The number of the page's cells. https://www.sqlite.org/fileformat.html#b_tree_pages
+            #expect(bytes[(page - 1) * size + 4] > 1)
+            bytes[(page - 1) * size + 4] -= 1
+            try bytes.write(to: URL(fileURLWithPath: directory.file(name)))
+            #expect(try parts(name).difference(from: whole) == "index \(index) is")
+        }
+    }
+
     /// With the row id, such a table has more columns than a result.
     @Test func aTableOfAsManyColumnsAsThereCanBe() throws {
         let source = try open("a")
@@ -166,7 +210,6 @@ struct BackupTests {
 
     @Test func anEmptySource() throws {
         let source = try open("a")
-        try source.run("PRAGMA encoding = 'UTF-16'")
         let target = try open("b", key: 2)
         try target.run("CREATE TABLE old (x)")
         try source.backup(to: target)
@@ -207,16 +250,20 @@ struct BackupTests {
             }
         }
         #expect(!source.isInTransaction && source.isOpen)
+        // Until then the interrupt holds.
+        rows.close()
         try source.run("INSERT INTO t (body) VALUES ('later')")
         #expect(try open("a").value("SELECT count(*) FROM t") == 101)
     }
 
-    /// What is in memory is lost when it is closed.
-    @Test func anInterruptedRollbackKeepsWhatIsInMemory() throws {
+    /// What is in memory is lost when it is closed. Both keep the interrupt from ending.
+    @Test(arguments: [true, false])
+    func anInterruptedRollbackKeepsWhatIsInMemory(isBlob: Bool) throws {
         let database = try open(nil, key: nil)
         try database.fill(rows: 10)
         let rows = try database.prepare("SELECT id FROM t")
-        #expect(try rows.nextWithError())
+        let blob = isBlob ? try database.openBlob(table: "t", column: "body", rowID: 1) : nil
+        if !isBlob { #expect(try rows.nextWithError()) }
         #expect(throws: Stop.self) {
             try database.inTransaction {
                 try database.run("DELETE FROM t")
@@ -226,6 +273,26 @@ struct BackupTests {
         }
         #expect(database.isOpen && !database.isInTransaction)
         #expect(try database.value("SELECT count(*) FROM t") == 10)
+        // Ended by that.
+        if let blob { #expect(throws: DatabaseError.self) { try blob.read(count: 1) } }
+    }
+
+    /// There it cannot be rolled back at once: the statement that called the function still runs.
+    @Test func anInterruptWithinAFunction() throws {
+        let database = try open("a")
+        try database.fill(rows: 10)
+        database.makeFunctionNamed("f", arguments: 0) { [unowned database] _, _, _ in
+            // What it throws is not what is looked at.
+            try? database.inTransaction {
+                try database.run("DELETE FROM t")
+                database.interrupt()
+                throw Stop()
+            }
+        }
+        #expect(throws: DatabaseError.self) { try database.rows("SELECT f() FROM t") }
+        try database.run("INSERT INTO t (body) VALUES ('later')")
+        #expect(!database.isInTransaction && database.close())
+        #expect(try open("a").value("SELECT count(*) FROM t") == 11)
     }
 
     /// A connection that knows its texts in one encoding cannot read them in another.
@@ -247,6 +314,14 @@ struct BackupTests {
             if name == nil { try fitting.load(fromFile: directory.file("a")) } else { try source.backup(to: fitting) }
         }
         #expect(try fitting.value("SELECT count(*) FROM t") == 10)
+        // It has used its own, although there is nothing left of that.
+        let used = try open(name.map { $0 + "4" }, key: nil)
+        try used.run("CREATE TEMP TABLE t (x)")
+        try used.run("INSERT INTO t VALUES ('text')")
+        #expect(throws: DatabaseError.self) {
+            if name == nil { try used.load(fromFile: directory.file("a")) } else { try source.backup(to: used) }
+        }
+        #expect(try used.value("SELECT count(*) FROM temp.t") == 1)
         // What has not been looked at takes any.
         let fresh = Database(path: name.map { directory.file($0 + "3") })
         #expect(fresh.open())
