@@ -70,13 +70,11 @@ struct ContentDigest {
             return (schema.value(), parts)
         }
 
-        /// What is not the same, with its verb; `nil` if all is that could be read on both sides.
-        func difference(from other: Parts) -> String? {
-            guard schema == other.schema else { return "its schema is" }
-            let common = parts.filter { other.parts[$0.key] != nil }
-            return common.first { other.parts[$0.key] != $0.value }.map {
-                String(decoding: $0.key, as: UTF8.self) + " is"
-            }
+        /// What is not the same, of what could be read on both sides, in words.
+        func differences(from other: Parts) -> [String] {
+            guard schema == other.schema else { return ["the schema"] }
+            return parts.filter { part in other.parts[part.key].map { $0 != part.value } ?? false }
+                .map { String(decoding: $0.key, as: UTF8.self) }.sorted()
         }
     }
 
@@ -173,19 +171,7 @@ struct ContentDigest {
 
 extension Connection {
     /// Has rows come in the order of their tree, whatever the connection's user has set.
-    /// https://www.sqlite.org/pragma.html#pragma_reverse_unordered_selects
     fileprivate func inStoredOrder<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
-        guard try integer("PRAGMA reverse_unordered_selects") == 1 else { return try body() }
-        try run("PRAGMA reverse_unordered_selects = OFF")
-        let result = Result { () throws(DatabaseError) in try body() }
-        do throws(DatabaseError) {
-            try run("PRAGMA reverse_unordered_selects = ON")
-        } catch {
-            // An interrupt stops this, too, as long as anything is under way.
-            endUses()
-            endBlobs()
-            try run("PRAGMA reverse_unordered_selects = ON")
-        }
-        return try result.get()
+        try with("reverse_unordered_selects", false, body)
     }
 }

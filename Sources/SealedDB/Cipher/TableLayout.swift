@@ -68,8 +68,18 @@ struct TableLayout {
     private func select(_ values: ArraySlice<String>, _ connection: Connection) throws(DatabaseError) -> Statement {
         // Unqualified, the name of a column that is not found is taken for a text. https://www.sqlite.org/quirks.html#dblquote
         let list = values.map { "s." + $0 }.joined(separator: ", ")
-        let order = rowID.map { " ORDER BY s.\($0)" } ?? ""
-        return try connection.prepare(["SELECT \(list) FROM main.", quoted(identifier), " AS s NOT INDEXED\(order)"])
+        let way: String
+        if let rowID {
+            way = "NOT INDEXED ORDER BY s.\(rowID)"
+        } else {
+            // For a table WITHOUT ROWID SQLite may take any index all the same. Its tree is that of the primary key.
+            let indexes = try connection.prepare(["PRAGMA main.index_list(", quoted(identifier), ")"])
+            defer { indexes.close() }
+            var key: String?
+            while try indexes.step() { if indexes.text(at: 3) == "pk" { key = indexes.text(at: 1) } }
+            way = key.map { "INDEXED BY \($0.quotedIdentifier)" } ?? "NOT INDEXED"
+        }
+        return try connection.prepare(["SELECT \(list) FROM main.", quoted(identifier), " AS s \(way)"])
     }
 
     /// One row, with the columns of ``rows(of:)``. A conflict clause of the schema must not drop or change a row.
@@ -101,7 +111,8 @@ struct TableLayout {
         defer { list.close() }
         var result: [(name: String, rows: Statement)] = []
         while try list.step() {
-            guard let index = list.text(at: 1) else { continue }
+            // That of a primary key is the table, where there is no row id.
+            guard let index = list.text(at: 1), rowID != nil || list.text(at: 3) != "pk" else { continue }
             // Expressions have no name.
             let names = try connection.texts("PRAGMA main.index_xinfo(\(index.quotedIdentifier))", column: 2)
             let values = names.filter { !$0.isEmpty }.map(\.quotedIdentifier) + (rowID.map { [$0] } ?? [])

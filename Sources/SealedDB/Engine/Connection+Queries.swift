@@ -20,6 +20,23 @@ extension Connection {
         }
     }
 
+    /// Runs `body` with a flag of the connection as given, and sets it back to what its user has set.
+    /// https://www.sqlite.org/pragma.html
+    func with<T>(_ pragma: String, _ isOn: Bool, _ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
+        guard try (integer("PRAGMA \(pragma)") == 1) != isOn else { return try body() }
+        try run("PRAGMA \(pragma) = \(isOn)")
+        let result = Result { () throws(DatabaseError) in try body() }
+        do throws(DatabaseError) {
+            try run("PRAGMA \(pragma) = \(!isOn)")
+        } catch {
+            // An interrupt stops this, too, as long as anything is under way.
+            endUses()
+            endBlobs()
+            try run("PRAGMA \(pragma) = \(!isOn)")
+        }
+        return try result.get()
+    }
+
     /// Ends a transaction of the library's own, whatever keeps it from that. An interrupt stops every statement as long as
     /// one runs or a blob is open, so that these are ended, which would fail as well.
     /// https://www.sqlite.org/c3ref/interrupt.html
