@@ -88,6 +88,74 @@ struct FailedCallTests {
         #expect(failures > 3)
     }
 
+    /// Found to have the new key already, it has that for good, or it is not said.
+    @Test func aStoreThatHasTheNewKeyIsSynced() throws {
+        try sandbox.makeKey("new")
+        let command = ["rotate", "db", "--key-file", "key", "--new-key-file", "new"]
+        #expect(try sandbox.run([Tool.sealdb] + command).status == 0)
+        let outcome = try run(command, failing: "fsync", when: "1+")
+        #expect(outcome.status == 74 && !outcome.output.contains("already"), "\(outcome)")
+        let again = try sandbox.run([Tool.sealdb] + command)
+        #expect(again.status == 0 && again.output.contains("already"), "\(again)")
+    }
+
+    /// Who asked for the old file gets it, or the store stays as it is.
+    @Test(arguments: ["link", "rename", "fsync"])
+    func anOldFileThatCannotBeKept(call: String) throws {
+        try sandbox.makeKey("new")
+        let before = try sandbox.contents("db")
+        let command = ["rotate", "db", "--key-file", "key", "--new-key-file", "new", "--keep-old"]
+        let outcome = try run(command, failing: call, when: "1+")
+        #expect(outcome.status != 0 && outcome.error.contains("unchanged"), "\(outcome)")
+        #expect(try sandbox.contents("db") == before)
+        #expect(try sandbox.names() == ["db", "key", "new"])
+    }
+
+    /// Whatever fails of putting a backup in place, no copy of it is left beside the store.
+    @Test(arguments: ["link", "rename", "fsync"], 1...3)
+    func aFailedRestoreLeavesNoCopy(call: String, when: Int) throws {
+        try sandbox.succeed("backup", "db", "copy", "--key-file", "key")
+        let before = try sandbox.contents("db")
+        let command = ["restore", "copy", "db", "--key-file", "key", "--replace"]
+        let outcome = try run(command, failing: call, when: "\(when)")
+        // There may be no such call.
+        if when == 1 { #expect(outcome.status != 0, "\(outcome)") }
+        let names = try sandbox.names()
+        #expect(!names.contains { $0.contains(".sealdb-") }, "\(names)")
+        if outcome.error.contains("is unchanged") {
+            #expect(try sandbox.contents("db") == before)
+            #expect(names == ["copy", "db", "key"])
+        }
+        #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)
+    }
+
+    /// The new ring took the old one's place, which could then not be looked at: what is told is what is so, whether the old
+    /// one could be put back or not.
+    @Test(arguments: [true, false])
+    func aRingThatCannotBeSeenInPlace(isPutBack: Bool) throws {
+        try sandbox.succeed("keyring", "create", "ring", "first")
+        let before = try sandbox.contents("ring")
+        let strace = ["strace", "-f", "-qq", "-o", "trace", "-e", "trace=rename,newfstatat"]
+        let command = [Tool.sealdb, "keyring", "add", "ring", "second"]
+        #expect(try sandbox.run(strace + command).status == 0)
+        let calls = String(decoding: try sandbox.contents("trace"), as: UTF8.self).split(separator: "\n")
+        let swap = try #require(calls.firstIndex { $0.contains(" rename(") })
+        let count = calls[..<swap].count { $0.contains(" newfstatat(") }
+        #expect(calls.count > swap + 1)
+        for when in count + 1...count + calls.count - swap - 1 {
+            try sandbox.write("ring", before)
+            let rename = isPutBack ? [] : ["-e", "inject=rename:error=EIO:when=2"]
+            let stat = ["-e", "inject=newfstatat:error=EIO:when=\(when)"]
+            let outcome = try sandbox.run(strace + rename + stat + command)
+            // Which of the two calls failed says how.
+            #expect([66, 74].contains(outcome.status), "\(outcome)")
+            let isUnchanged = try sandbox.contents("ring") == before
+            #expect(isUnchanged == isPutBack && outcome.error.contains("is unchanged") == isPutBack, "\(outcome)")
+            #expect(try sandbox.names().contains { $0.hasPrefix(".ring.sealdb-") } == !isPutBack)
+            try sandbox.removeAll(but: ["key", "db"])
+        }
+    }
+
     // MARK: A backup from one database to another
 
     private func makeDatabases() throws {

@@ -47,6 +47,19 @@ struct KeyOptionTests {
         }
     }
 
+    @Test func aBackupTakesOneNewKeyAtMost() throws {
+        let sandbox = try Sandbox()
+        for (more, reason) in [
+            (["--new-key-file", "n", "--new-prompt"], "--new-key-file and --new-prompt exclude each other"),
+            (["--new-key-fd", "2"], "--new-key-fd takes the number of a descriptor that is open for reading"),
+            (["--new-key-command", "relative"], "--new-key-command takes the absolute path of a program"),
+        ] {
+            let outcome = try sandbox.run([Tool.sealdb, "backup", "db", "copy", "--key-file", "k"] + more)
+            #expect(outcome.status == 64 && outcome.error.contains(reason), "\(outcome.error)")
+        }
+        #expect(try sandbox.names() == [])
+    }
+
     @Test func rotateTakesExactlyOneNewKey() throws {
         let sandbox = try Sandbox()
         let none = try sandbox.fail(64, "rotate", "db", "--key-file", "k")

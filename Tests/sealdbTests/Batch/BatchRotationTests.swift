@@ -57,6 +57,21 @@ struct BatchRotationTests {
         #expect(records.last?["event"] as? String == "end" && records.last?["exitCode"] as? Int == 2)
     }
 
+    /// What a record says must outlast a power failure before anything rests on it.
+    @Test func eachRecordOfTheJournalIsSynced() throws {
+        let stores = try sandbox.makeFleet(2)
+        let strace = ["strace", "-f", "-qq", "-y", "-s", "24", "-o", "trace", "-e", "trace=write,fsync"]
+        #expect(try sandbox.run(strace + [Tool.sealdb, "rotate"] + stores + keys).status == 0)
+        let calls = String(decoding: try sandbox.contents("trace"), as: UTF8.self).split(separator: "\n")
+            .filter { $0.contains(journal) }
+        let writes = calls.indices.filter { calls[$0].contains(" write(") }
+        #expect(writes.count == (try sandbox.contents(journal)).count { $0 == 0x0a })
+        for index in writes {
+            let next = calls.indices.contains(index + 1) ? calls[index + 1] : ""
+            #expect(next.contains(" fsync("), "\(calls[index]), then \(next)")
+        }
+    }
+
     @Test func json() throws {
         let stores = try sandbox.makeFleet(2)
         try sandbox.write("junk", "no store")
