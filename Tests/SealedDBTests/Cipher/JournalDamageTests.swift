@@ -120,6 +120,24 @@ struct JournalDamageTests {
         }
     }
 
+    /// Without syncs the header says nothing of how many records there are: SQLite stops at the first that is torn, and the
+    /// store behind it was not written to.
+    @Test(arguments: [3, 4 + 96, 4 + 4096 + 3]) func theLastRecordOfOneThatIsNeverSynced(offset: Int) throws {
+        let service = try Database.testing(directory.file("service"))
+        defer { service.close() }
+        try service.fill(rows: 100)
+        #expect(service.executeStatements("PRAGMA synchronous = OFF; BEGIN; UPDATE t SET body = 'x'"))
+        var journal = try directory.bytes("service-journal")
+        #expect(journal[8..<12] == Data([0xff, 0xff, 0xff, 0xff]))
+        journal[journal.count - Self.recordSize + offset] ^= 1
+        try directory.bytes("service").write(to: URL(fileURLWithPath: directory.file("db")))
+        try journal.write(to: URL(fileURLWithPath: directory.file("db-journal")))
+        #expect(try IntegrityReport.verify(path: directory.file("db"), key: .testing(1), isDeep: true).isSound)
+        let copy = try Database.testing(directory.file("db"))
+        defer { copy.close() }
+        #expect(try copy.integers("SELECT count(*) FROM t WHERE body <> 'x'") == [100])
+    }
+
     /// A creation that was killed: the store had no pages before, and the page that it has is the new one.
     @Test func oneOfAStoreWithoutPages() throws {
         try Database.testing(directory.file("db")).close()

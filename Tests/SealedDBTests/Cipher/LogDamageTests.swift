@@ -14,7 +14,11 @@ struct LogDamageTests {
     }
 
     /// A store and its log as a service leaves them that was killed, after twenty transactions.
-    private func makeStore(isInFile: Bool = false, _ change: (inout Data) -> Void) throws {
+    private func makeStore(
+        isInFile: Bool = false,
+        lastStatement: String? = nil,
+        _ change: (inout Data) -> Void
+    ) throws {
         let service = try Database.testing(directory.file("service"), journalMode: .wal)
         defer {
             service.close()
@@ -22,6 +26,7 @@ struct LogDamageTests {
         }
         try service.fill(rows: 30)
         for id in 1...20 { try service.executeUpdate("DELETE FROM t WHERE id = ?", values: [id]) }
+        if let lastStatement { try service.executeUpdate(lastStatement, values: nil) }
         if isInFile { _ = try service.integers("PRAGMA wal_checkpoint(FULL)") }
         var log = try directory.bytes("service-wal")
         change(&log)
@@ -79,6 +84,22 @@ struct LogDamageTests {
         try expectDamage("byte \(offset)")
         try makeStore { log in log.resetBytes(in: 0..<32) }
         try expectDamage("all zeros")
+    }
+
+    /// What the last transaction wrote before a kill hides nothing of those before it.
+    @Test(arguments: [0, 10, 17, 31]) func theHeaderWithAnUnfinishedTransaction(offset: Int) throws {
+        let sizes = try ["", "UPDATE t SET body = body || hex(zeroblob(2000))"].map { statement in
+            var size = 0
+            try makeStore(lastStatement: statement.isEmpty ? nil : statement) { log in
+                if !statement.isEmpty { log.removeLast(Self.frameSize) }
+                size = log.count
+                log[offset] ^= 1
+            }
+            return size
+        }
+        // Frames without the end of their transaction.
+        #expect(sizes[1] > sizes[0] + Self.frameSize)
+        try expectDamage("byte \(offset)")
     }
 
     /// As a power failure may tear it when the log begins anew: what stood in it is in the file.

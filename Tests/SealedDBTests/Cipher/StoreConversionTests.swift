@@ -26,6 +26,18 @@ struct StoreConversionTests {
         return try RichDatabase.contents(of: plain)
     }
 
+    /// What is told of a copy row by row only grows.
+    @Test func progressOfRows() throws {
+        let plain = try open("plain", key: nil)
+        try plain.fill(rows: 6000)
+        plain.close()
+        var told: [Int64] = []
+        try StoreEncryption(plaintextPath: directory.file("plain"), path: directory.file("db"), key: .testing(1))
+            .run { state in if state.phase == .copy { told.append(state.completedPages) } }
+        #expect(told.count > 4 && told == told.sorted(), "\(told)")
+        #expect(told.count { $0 == 0 } <= 1 && Set(told).count > 4, "\(told)")
+    }
+
     /// Plaintext in, every format out and back in: nothing may be lost on the way.
     @Test(arguments: FixtureFormat.all)
     func thereAndBack(format: FixtureFormat) throws {

@@ -374,6 +374,26 @@ struct BackupTests {
         #expect(try memory.value("SELECT count(*) FROM sqlite_schema WHERE name = 'old'") == 1)
     }
 
+    /// A copy is not held to be better than its source: an index that lacks an entry is copied with that.
+    @Test func anIndexThatIsWrongIsCopiedAsItIs() throws {
+        let source = try open("a", key: nil)
+        try source.run("CREATE TABLE v (x TEXT)")
+        try source.run("CREATE INDEX i ON v (x)")
+        try source.run("INSERT INTO v VALUES ('first entry'), ('second entry'), ('third entry')")
+        let root = try source.integers("SELECT rootpage FROM sqlite_schema WHERE name = 'i'")[0]
+        #expect(source.close())
+        var bytes = try directory.bytes("a")
+        let entry = try #require(bytes.range(of: Data("second".utf8), in: (root - 1) * 4096..<root * 4096))
+        bytes.replaceSubrange(entry, with: Data("tenth!".utf8))
+        try bytes.write(to: URL(fileURLWithPath: directory.file("a")))
+        let wrong = try open("a", key: nil)
+        let target = try open("b", key: nil)
+        try wrong.backup(to: target)
+        let problems = try [wrong, target].map { try $0.all(String.self, "PRAGMA integrity_check") }
+        #expect(problems[0] == problems[1] && problems[0] != ["ok"], "\(problems)")
+        #expect(try target.value("SELECT group_concat(x) FROM v NOT INDEXED") == "first entry,second entry,third entry")
+    }
+
     /// Its rows cannot be read by who does not know the collation.
     @Test func tablesInAnUnknownOrderAreCopied() throws {
         let source = try open("a")

@@ -20,7 +20,8 @@ struct SQLStatementTextTests {
 
     @Test(arguments: [
         "ATTACH 'x' AS x KEY 'y'", "attach database ? as x key ?", "PRAGMA key = 'y'", "PRAGMA main . [HexKey]='00'",
-        "SELECT 1; PRAGMA rekey('y')", "EXPLAIN QUERY PLAN PRAGMA \"key\" = 1", "PRAGMA user_version; pragma key=x",
+        "SELECT 1; PRAGMA rekey('y')", "EXPLAIN QUERY PLAN PRAGMA \"key\" = 1", "EXPLAIN ATTACH plan AS x KEY 'y'",
+        "EXPLAIN QUERY PLAN ATTACH query AS plan KEY 'y'", "PRAGMA user_version; pragma key=x",
         "/* PRAGMA */ ; -- x\n PRAGMA/**/textkey='a'", "SELECT ';' ; ATTACH 'it''s; fine' AS b KEY x'00'",
         "\u{FEFF}ATTACH 'x' AS x KEY 'y'", ";\u{FEFF} \u{FEFF}PRAGMA \u{FEFF}key = 'y'", "ATTACH ?1 AS ?2KEY ''",
         "ATTACH $a(;'KEY) AS $b::c(--)KEY ''", "ATTACH 'x'AS y KEY''", "ATTACH [a]AS[b]KEY\"c\"", "ATTACH 1AS 1 KEY 2",
