@@ -310,5 +310,61 @@ struct Explained: Sendable {
             "$0.key < $1.key",
             "no two stores are in work under one number"
         ),
+        .init(
+            "SealedDB/Engine/PageWatch.swift",
+            "withConnection",
+            .alwaysTrue,
+            "sqlite3_deserialize(handle",
+            "without the image there is no table to read, and the check fails by that"
+        ),
+        .init(
+            "sealdb/Batch/StoreItem.swift",
+            "size",
+            .alwaysTrue,
+            "stat(path, &status) == 0",
+            "what stat does not fill in is 0, which is the answer then"
+        ),
+        .init(
+            "SealedDB/Concurrency/WaitingLine.swift",
+            "skip",
+            .bounds,
+            "head > 64",
+            "gaps are closed one turn earlier"
+        ),
+        .init(
+            "SealedDB/Cipher/CopyCheck.swift",
+            "problems",
+            .alwaysTrue,
+            "connection.close()",
+            "it fails only while something of the connection is in use, and nothing is by then"
+        ),
+        .init(
+            "SealedDB/Engine/FileUsers.swift",
+            "requireNobodyElse",
+            .alwaysTrue,
+            "attempt > 0",
+            "it pauses once more, before the first look"
+        ),
+        .init(
+            "SealedDB/Engine/StatementCache.swift",
+            "setCapacity",
+            .alwaysFalse,
+            "size < min(capacity",
+            "the same statements are found in longer chains"
+        ),
+        .init(
+            "SealedDB/Cipher/LogDamage.swift",
+            "requireOwnPages",
+            .alwaysTrue,
+            "number <= log.pageCount",
+            "what SQLite wrote is authentic behind the end of the store, too"
+        ),
+        .init(
+            "SealedDB/Concurrency/Writer.swift",
+            "perform",
+            .alwaysFalse,
+            "isFirst",
+            "who could not begin is told the same error at the end of a transaction that there is not"
+        ),
     ]
 }
