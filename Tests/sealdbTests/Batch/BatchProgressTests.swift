@@ -74,9 +74,9 @@ struct BatchProgressTests {
         #expect(records.allSatisfy { ["progress", "total"].contains($0["kind"] as? String) })
     }
 
-    /// The beginning and the end of each phase, and one step a second.
+    /// The beginning and the end of each phase, and one step a second; the speed is that of the phase so far.
     @Test func notEveryStepIsTold() throws {
-        // Some 20 steps.
+        // Some 20 steps, and half a second by the rate.
         let rows = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)"
         try sandbox.succeed(
             "exec",
@@ -86,16 +86,20 @@ struct BatchProgressTests {
             "key"
         )
         let start = ContinuousClock.now
-        let outcome = try sandbox.run(arguments(["--progress", "json"]))
+        let outcome = try sandbox.run(arguments(["--progress", "json", "--max-rate", "40"]))
         let seconds = Int((ContinuousClock.now - start) / .seconds(1))
         #expect(outcome.status == 0, "\(outcome.error)")
-        let phases = try outcome.error.split(separator: "\n").compactMap { line -> String? in
+        let records = try outcome.error.split(separator: "\n").compactMap { line -> [String: Any]? in
             let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
-            return object?["path"] as? String == sandbox.path("s01") ? object?["phase"] as? String : nil
+            return object?["path"] as? String == sandbox.path("s01") ? object : nil
         }
+        let phases = records.map { $0["phase"] as? String ?? "" }
         for phase in ["copy", "verify"] {
             #expect((2...2 + seconds).contains(phases.count { $0 == phase }), "\(phase), \(seconds): \(phases)")
         }
+        let copied = try #require(records.last { $0["phase"] as? String == "copy" })
+        let rate = try #require(copied["bytesPerSecond"] as? Int, "\(copied)")
+        #expect(rate > 0 && rate < 60_000_000)
     }
 
     @Test func jsonLinesOfOneStore() throws {
