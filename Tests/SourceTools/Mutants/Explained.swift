@@ -24,21 +24,21 @@ struct Explained: Sendable {
 
     private static let all: [Explained] = [
         .init(
-            "SealedDB/Engine/Connection+HeldChanges.swift",
+            "SealedDB/Engine/Connection/Connection+HeldChanges.swift",
             "holdChangesOfAttachedFiles",
             .alwaysTrue,
             "schema != \"main\"",
             "the main file is set to what it is set to already"
         ),
         .init(
-            "SealedDB/Engine/FileView.swift",
+            "SealedDB/Engine/Pages/FileView.swift",
             "closure",
             .assignmentDropped,
             "table.xSync",
             "a file that is only read is never synced"
         ),
         .init(
-            "SealedDB/Cipher/StoreReplacement.swift",
+            "SealedDB/Cipher/Rotation/StoreReplacement.swift",
             "run",
             .negated,
             "!new.hasLayout(of: old)",
@@ -52,28 +52,28 @@ struct Explained: Sendable {
             "the key that does not fit is tried once more"
         ),
         .init(
-            "SealedDB/Cipher/StoreCopy.swift",
+            "SealedDB/Cipher/Copying/StoreCopy.swift",
             "finish",
             .alwaysTrue,
             "connection.close()",
             "the copy is opened again, compared and synced by those who call it"
         ),
         .init(
-            "SealedDB/Cipher/StoreCopy.swift",
+            "SealedDB/Cipher/Copying/StoreCopy.swift",
             "finish",
             .alwaysTrue,
             "PRAGMA journal_mode = WAL",
             "the copy is then in another journal mode, which the next queue or pool changes"
         ),
         .init(
-            "SealedDB/Engine/ConnectionAdditions.swift",
+            "SealedDB/Engine/Connection/ConnectionAdditions.swift",
             "install",
             .alwaysFalse,
             "!mayBeKeyedLater",
             "only a library without FTS5 refuses a tokenizer, and then no connection has taken it"
         ),
         .init(
-            "SealedDB/Engine/Connection+Compiling.swift",
+            "SealedDB/Engine/Connection/Connection+Compiling.swift",
             "compile",
             .bounds,
             "piece.count <= Int32.max",
@@ -87,49 +87,49 @@ struct Explained: Sendable {
             "what cannot be written is told by the flush that follows"
         ),
         .init(
-            "SealedDB/Engine/Connection.swift",
+            "SealedDB/Engine/Connection/Connection.swift",
             "init",
             .callDropped,
             "sqlite3_close_v2(handle)",
             "nothing is lost but memory, which the leak sanitizer finds"
         ),
         .init(
-            "SealedDB/Cipher/SerializedStore.swift",
+            "SealedDB/Cipher/Copying/SerializedStore.swift",
             "",
             .named,
             "a serialized copy is not compared",
             "the reads of the backup and of the serialization are watched, each by itself"
         ),
         .init(
-            "SealedDB/Cipher/StoreOpening+Emptiness.swift",
+            "SealedDB/Cipher/Opening/StoreOpening+Emptiness.swift",
             "logWithContents",
             .notAsked,
             "lstat(journal",
             "no journal is read where none is"
         ),
         .init(
-            "SealedDB/Cipher/StoreOpening+Emptiness.swift",
+            "SealedDB/Cipher/Opening/StoreOpening+Emptiness.swift",
             "refuseEmptied",
             .alwaysTrue,
             "errno == ENOENT",
             "what else may be wrong with the path, SQLite meets next"
         ),
         .init(
-            "SealedDB/Cipher/StoreOpening.swift",
+            "SealedDB/Cipher/Opening/StoreOpening.swift",
             "applyKey",
             .errorSwallowed,
             "cipher_compatibility",
             "fails without memory only, and the parameters in force are compared afterwards"
         ),
         .init(
-            "SealedDB/Cipher/StoreReplacement.swift",
+            "SealedDB/Cipher/Rotation/StoreReplacement.swift",
             "settled",
             .alwaysTrue,
             "error.reason == .unverified",
             "the copy is made anew, where the same error comes again"
         ),
         .init(
-            "SealedDB/Cipher/StoreReplacement.swift",
+            "SealedDB/Cipher/Rotation/StoreReplacement.swift",
             "verifiedCopy",
             .alwaysTrue,
             "new.key != old.key",
@@ -143,28 +143,28 @@ struct Explained: Sendable {
             "counts only with the trait Metrics, whose tests are not among these"
         ),
         .init(
-            "SealedDB/Engine/ChangeCollector.swift",
+            "SealedDB/Engine/Hooks/ChangeCollector.swift",
             "add",
             .notAsked,
             "observed.contains(name)",
             "what is not observed is left out again where changes are told"
         ),
         .init(
-            "SealedDB/Engine/Connection+Structure.swift",
+            "SealedDB/Engine/Connection/Connection+Structure.swift",
             "checksPagesFirst",
             .notAsked,
             "lastIndex(of: \"IntegrityCk\")",
             "for programs that no version of SQLite makes so far"
         ),
         .init(
-            "SealedDB/Engine/FileSystem.swift",
+            "SealedDB/System/FileSystem.swift",
             "synchronize",
             .bounds,
             "descriptor >= 0",
             "differs for descriptor 0 alone, which a process without standard input has"
         ),
         .init(
-            "SealedDB/Engine/PageWatch.swift",
+            "SealedDB/Engine/Pages/PageWatch.swift",
             "isKnown",
             .partDropped,
             "numbers.count >= 2",
@@ -185,42 +185,42 @@ struct Explained: Sendable {
             "fails for no open file"
         ),
         .init(
-            "SealedDB/Cipher/ContentDigest.swift",
+            "SealedDB/Cipher/Copying/ContentDigest.swift",
             "add",
             .negated,
             "count.isMultiple(of: 1000)",
             "it is asked more often whether to go on"
         ),
         .init(
-            "SealedDB/Engine/FileSystem.swift",
+            "SealedDB/System/FileSystem.swift",
             "openExclusively",
             .bounds,
             "descriptor >= 0",
             "differs for descriptor 0 alone, which a process without standard input has"
         ),
         .init(
-            "SealedDB/Cipher/MemorySecurity.swift",
+            "SealedDB/Cipher/Settings/MemorySecurity.swift",
             "enableMemorySecurity",
             .callDropped,
             "connection.close()",
             "it closes when nobody has it any more"
         ),
         .init(
-            "SealedDB/Engine/MessageValues.swift",
+            "SealedDB/Engine/Statement/MessageValues.swift",
             "end",
             .notAsked,
             "text.starts(with: start)",
             "differs only where SQLite finds parameters that the tokenizer does not, and random texts compare the two"
         ),
         .init(
-            "SealedDB/Engine/BlobHandle.swift",
+            "SealedDB/Engine/Pages/BlobHandle.swift",
             "reopen",
             .assignmentDropped,
             "hasExpired = code != SQLITE_OK",
             "SQLite refuses a blob that could not be moved by itself"
         ),
         .init(
-            "SealedDB/Cipher/StoreCopy.swift",
+            "SealedDB/Cipher/Copying/StoreCopy.swift",
             "copyPages",
             .errorSwallowed,
             "finish(connection",
@@ -234,56 +234,56 @@ struct Explained: Sendable {
             "it is asked again where the header is looked at"
         ),
         .init(
-            "SealedDB/Engine/Backup.swift",
+            "SealedDB/Engine/Pages/Backup.swift",
             "init",
             .callDropped,
             "source.requireNoHook()",
             "who copies asks the source something before, which a hook may not either"
         ),
         .init(
-            "SealedDB/Cipher/StoreCopy.swift",
+            "SealedDB/Cipher/Copying/StoreCopy.swift",
             "openTarget",
             .errorSwallowed,
             "PRAGMA synchronous = OFF",
             "the copy is synced more often than it need be"
         ),
         .init(
-            "SealedDB/Cipher/RollbackJournal.swift",
+            "SealedDB/Cipher/Pages/RollbackJournal.swift",
             "forEachSyncedPart",
             .bounds,
             "count > 0",
             "behind the header of a part without a count stand its records, and no other header"
         ),
         .init(
-            "SealedDB/Engine/ThrownErrors.swift",
+            "SealedDB/Engine/Functions/ThrownErrors.swift",
             "keep",
             .offByOne,
             "count + 1",
             "who meets the code takes the last error, and no other one is waited for by then"
         ),
         .init(
-            "SealedDB/Engine/Connection.swift",
+            "SealedDB/Engine/Connection/Connection.swift",
             "isTimed",
             .partDropped,
             "!isTimed",
             "the hooks are attached afterwards, by which it is computed again"
         ),
         .init(
-            "SealedDB/Cipher/StoreView.swift",
+            "SealedDB/Cipher/Pages/StoreView.swift",
             "connection",
             .assignmentDropped,
             "view.file = file",
             "the file that SQLite has open keeps it, too"
         ),
         .init(
-            "SealedDB/Engine/FileView.swift",
+            "SealedDB/Engine/Pages/FileView.swift",
             "closure",
             .assignmentDropped,
             "isReserved?.pointee = 0",
             "SQLite does not ask for locks of a file that cannot change"
         ),
         .init(
-            "SealedDB/Engine/Hooks.swift",
+            "SealedDB/Engine/Hooks/Hooks.swift",
             "settleChanges",
             .alwaysTrue,
             "isObserved",
@@ -311,7 +311,7 @@ struct Explained: Sendable {
             "no two stores are in work under one number"
         ),
         .init(
-            "SealedDB/Engine/PageWatch.swift",
+            "SealedDB/Engine/Pages/PageWatch.swift",
             "withConnection",
             .alwaysTrue,
             "sqlite3_deserialize(handle",
@@ -332,28 +332,28 @@ struct Explained: Sendable {
             "gaps are closed one turn earlier"
         ),
         .init(
-            "SealedDB/Cipher/CopyCheck.swift",
+            "SealedDB/Cipher/Copying/CopyCheck.swift",
             "problems",
             .alwaysTrue,
             "connection.close()",
             "it fails only while something of the connection is in use, and nothing is by then"
         ),
         .init(
-            "SealedDB/Engine/FileUsers.swift",
+            "SealedDB/System/FileUsers.swift",
             "requireNobodyElse",
             .alwaysTrue,
             "attempt > 0",
             "it pauses once more, before the first look"
         ),
         .init(
-            "SealedDB/Engine/StatementCache.swift",
+            "SealedDB/Engine/Statement/StatementCache.swift",
             "setCapacity",
             .alwaysFalse,
             "size < min(capacity",
             "the same statements are found in longer chains"
         ),
         .init(
-            "SealedDB/Cipher/LogDamage.swift",
+            "SealedDB/Cipher/Pages/LogDamage.swift",
             "requireOwnPages",
             .alwaysTrue,
             "number <= log.pageCount",

@@ -3,63 +3,63 @@ extension NamedMutant {
     static let looks: [NamedMutant] = [
         .init(
             "a serialized copy is not compared",
-            "SealedDB/Cipher/SerializedStore.swift",
+            "SealedDB/Cipher/Copying/SerializedStore.swift",
             .expression,
             "try ContentDigest.of(copy) == ContentDigest.of(connection)",
             "true"
         ),
         .init(
             "a read that fails is not noted",
-            "SealedDB/Engine/PageWatch.swift",
+            "SealedDB/Engine/Pages/PageWatch.swift",
             .statement,
             "sealeddb_note_read(code == SQLITE_OK || code == SQLITE_IOERR_SHORT_READ ? 0 : 1)",
             ""
         ),
         .init(
             "a failed read of a store, log or journal is not noted",
-            "SealedDB/Engine/GuardedVFS.swift",
+            "SealedDB/Engine/Pages/GuardedVFS.swift",
             .expression,
             "PageWatch.note(read: GuardedVFS.own(file).pointee.xRead(file, bytes, count, offset))",
             "GuardedVFS.own(file).pointee.xRead(file, bytes, count, offset)"
         ),
         .init(
             "a failed read of a view is not noted",
-            "SealedDB/Engine/FileView.swift",
+            "SealedDB/Engine/Pages/FileView.swift",
             .expression,
             "PageWatch.note(read: view(file!).read(base(file!), into: buffer, at: offset))",
             "view(file!).read(base(file!), into: buffer, at: offset)"
         ),
         .init(
             "a disk that does not give a page is called damage",
-            "SealedDB/Engine/PageWatch.swift",
+            "SealedDB/Engine/Pages/PageWatch.swift",
             .expression,
             "code == SQLITE_IOERR_CORRUPTFS",
             "false"
         ),
         .init(
             "looking opens a store as others do",
-            "SealedDB/Cipher/StoreOpening.swift",
+            "SealedDB/Cipher/Opening/StoreOpening.swift",
             .expression,
             "looks ? StoreView.connection(for: self) : lockedConnection()",
             "lockedConnection()"
         ),
         .init(
             "what changed under a look is given out",
-            "SealedDB/Cipher/StoreOpening+Looking.swift",
+            "SealedDB/Cipher/Opening/StoreOpening+Looking.swift",
             .expression,
             "(connection.view as? StoreView)?.isStill() ?? true",
             "true"
         ),
         .init(
             "a file that changed while it was copied is put in place",
-            "SealedDB/Cipher/StoreView.swift",
+            "SealedDB/Cipher/Pages/StoreView.swift",
             .expression,
             "!view.isStill()",
             "false"
         ),
         .init(
             "a medium that cannot be written to is opened as others are",
-            "SealedDB/Cipher/StoreOpening.swift",
+            "SealedDB/Cipher/Opening/StoreOpening.swift",
             .statement,
             "if !looks, isOnReadOnlyMedium { return try forLooking.open() }",
             ""
@@ -70,14 +70,14 @@ extension NamedMutant {
     static let entrances: [NamedMutant] = [
         .init(
             "settings that lose the salt are taken for rekeying in place",
-            "SealedDB/Cipher/InPlaceRekey.swift",
+            "SealedDB/Cipher/Rotation/InPlaceRekey.swift",
             .statement,
             "try opening.settings.validate(for: newKey)",
             ""
         ),
         .init(
             "a lock that cannot be had is no error",
-            "SealedDB/Engine/UsageLock.swift",
+            "SealedDB/System/UsageLock.swift",
             .statement,
             "if isForReadingAlone, [EACCES, EPERM, EROFS].contains(number) { return nil }",
             "return nil"
@@ -133,21 +133,21 @@ extension NamedMutant {
     static let answers: [NamedMutant] = [
         .init(
             "an error shows the statements that follow",
-            "SealedDB/Engine/Connection+Compiling.swift",
+            "SealedDB/Engine/Connection/Connection+Compiling.swift",
             .expression,
             "String(decoding: piece, as: UTF8.self)",
             "String(decoding: sql, as: UTF8.self)"
         ),
         .init(
             "SQLite gets all that follows with each statement",
-            "SealedDB/Engine/Connection+Compiling.swift",
+            "SealedDB/Engine/Connection/Connection+Compiling.swift",
             .expression,
             "sql[text.range]",
             "sql[text.range.lowerBound...]"
         ),
         .init(
             "an authorizer that was removed stays in statements",
-            "SealedDB/Engine/Hooks.swift",
+            "SealedDB/Engine/Hooks/Hooks.swift",
             .statement,
             """
             // Also where there is none any more: SQLite would go on with what the last one decided.
@@ -157,7 +157,7 @@ extension NamedMutant {
         ),
         .init(
             "a wait is told of again with the next error",
-            "SealedDB/Engine/BusyWait.swift",
+            "SealedDB/Engine/Supervision/BusyWait.swift",
             .statement,
             // With its brace, because a question around the whole would be where it ends.
             "givenUp = nil }",
@@ -165,14 +165,14 @@ extension NamedMutant {
         ),
         .init(
             "a lock of the connection's own is told as another's",
-            "SealedDB/Engine/Connection+Errors.swift",
+            "SealedDB/Engine/Connection/Connection+Errors.swift",
             .expression,
             "message != String(cString: sqlite3_errstr(code))",
             "false"
         ),
         .init(
             "a comment at the end is a second statement",
-            "SealedDB/Engine/Connection.swift",
+            "SealedDB/Engine/Connection/Connection.swift",
             .expression,
             "rest.hasStatement()",
             "end < bytes.count"

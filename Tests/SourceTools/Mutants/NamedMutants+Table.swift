@@ -6,70 +6,70 @@ extension NamedMutant {
     private static let copies: [NamedMutant] = [
         .init(
             "the early end of a copy's step is ignored",
-            "SealedDB/Cipher/LiveCopy.swift",
+            "SealedDB/Cipher/Rotation/LiveCopy.swift",
             .expression,
             "!goesOn",
             "false"
         ),
         .init(
             "a live copy that is out of date is put in place",
-            "SealedDB/Cipher/LiveCopy.swift",
+            "SealedDB/Cipher/Rotation/LiveCopy.swift",
             .expression,
             "try StoreState(of: path) == completedState",
             "true"
         ),
         .init(
             "the pages of a copy are not compared",
-            "SealedDB/Cipher/PageComparison.swift",
+            "SealedDB/Cipher/Pages/PageComparison.swift",
             .expression,
             "source == copy",
             "true"
         ),
         .init(
             "the pages of a comparison are not authenticated",
-            "SealedDB/Cipher/PageComparison.swift",
+            "SealedDB/Cipher/Pages/PageComparison.swift",
             .expression,
             "!cipher.authenticates(page, number: number)",
             "false"
         ),
         .init(
             "a copy is verified and not compared",
-            "SealedDB/Cipher/StoreCopy.swift",
+            "SealedDB/Cipher/Copying/StoreCopy.swift",
             .statement,
             "try verifyPages(sealing, comparedWith: store, report: report)",
             "try verifyPages(sealing, comparedWith: nil, report: report)"
         ),
         .init(
             "the contents of a backup are not compared",
-            "SealedDB/Cipher/StoreCopy.swift",
+            "SealedDB/Cipher/Copying/StoreCopy.swift",
             .expression,
             "found == digest",
             "true"
         ),
         .init(
             "the rows of a conversion are not compared",
-            "SealedDB/Cipher/StoreCopy.swift",
+            "SealedDB/Cipher/Copying/StoreCopy.swift",
             .expression,
             "try ContentDigest.of(connection) == digest",
             "true"
         ),
         .init(
             "a digest leaves the values out",
-            "SealedDB/Cipher/ContentDigest.swift",
+            "SealedDB/Cipher/Copying/ContentDigest.swift",
             .statement,
             "for part in rows.parts { add(row: part) }",
             ""
         ),
         .init(
             "an empty store is accepted",
-            "SealedDB/Cipher/StoreOpening+Emptiness.swift",
+            "SealedDB/Cipher/Opening/StoreOpening+Emptiness.swift",
             .expression,
             "status.st_size == 0",
             "false"
         ),
         .init(
             "a file is taken for a leftover by how its name begins",
-            "SealedDB/Engine/TemporaryFile.swift",
+            "SealedDB/System/TemporaryFile.swift",
             .expression,
             "isName($0, beside: target)",
             "$0.hasPrefix(beginning(target))"
@@ -83,7 +83,7 @@ extension NamedMutant {
         ),
         .init(
             "temporary objects are lost with a connection",
-            "SealedDB/Database/Database+Keys.swift",
+            "SealedDB/Database/Files/Database+Keys.swift",
             .statement,
             "try openConnection().requireNothingTemporary()",
             ""
@@ -109,21 +109,21 @@ extension NamedMutant {
         ),
         .init(
             "the key is not confirmed before the swap",
-            "SealedDB/Cipher/StoreReplacement.swift",
+            "SealedDB/Cipher/Rotation/StoreReplacement.swift",
             .statement,
             "try new.confirm(for: copy.path, isBrief: prepared != nil)",
             ""
         ),
         .init(
             "the key is not confirmed before a new store is there",
-            "SealedDB/Cipher/NewStore.swift",
+            "SealedDB/Cipher/Copying/NewStore.swift",
             .statement,
             "if confirmsKey { try sealing.confirm(for: copy.path) }",
             ""
         ),
         .init(
             "the key is not confirmed before a restore",
-            "SealedDB/Cipher/StoreRestore.swift",
+            "SealedDB/Cipher/Conversion/StoreRestore.swift",
             .statement,
             "try Sealing(key: key, settings: settings).confirm(for: copy.path)",
             ""
@@ -141,14 +141,14 @@ extension NamedMutant {
     private static let statements: [NamedMutant] = [
         .init(
             "the result of a reset is ignored",
-            "SealedDB/Engine/Statement.swift",
+            "SealedDB/Engine/Statement/Statement.swift",
             .expression,
             "connection.watchingPages({ sqlite3_reset(pointer) }) == SQLITE_OK || isFailureKnown()",
             "connection.watchingPages({ sqlite3_reset(pointer) }) == SQLITE_OK || true"
         ),
         .init(
             "the result of a statement's end is ignored",
-            "SealedDB/Engine/PreparedStatement.swift",
+            "SealedDB/Engine/Statement/PreparedStatement.swift",
             .expression,
             "isUnderway ? code : SQLITE_OK",
             "SQLITE_OK"
@@ -169,28 +169,28 @@ extension NamedMutant {
         ),
         .init(
             "a parameter that was not bound keeps an old value",
-            "SealedDB/Engine/Statement.swift",
+            "SealedDB/Engine/Statement/Statement.swift",
             .expression,
             "boundCount == parameterCount",
             "true"
         ),
         .init(
             "a damaged page is not told of",
-            "SealedDB/Engine/PageWatch.swift",
+            "SealedDB/Engine/Pages/PageWatch.swift",
             .expression,
             "sealeddb_end_page_watch(watch) != 0 ? code : readFailed(code)",
             "sealeddb_end_page_watch(watch) != 0 ? code : code"
         ),
         .init(
             "a damaged page is not told of at a statement's end",
-            "SealedDB/Engine/PageWatch.swift",
+            "SealedDB/Engine/Pages/PageWatch.swift",
             .expression,
             "sealeddb_end_page_watch(watch) != 0 ? code : whereDamaged(code)",
             "sealeddb_end_page_watch(watch) != 0 ? code : code"
         ),
         .init(
             "the deadline of a statement stays when it has ended",
-            "SealedDB/Engine/Supervision.swift",
+            "SealedDB/Engine/Supervision/Supervision.swift",
             .statement,
             "deadline = nil",
             ""
@@ -214,28 +214,28 @@ extension NamedMutant {
         ),
         .init(
             "a lock on a file that was removed counts",
-            "SealedDB/Engine/UsageLock.swift",
+            "SealedDB/System/UsageLock.swift",
             .expression,
             "lock.isNamed()",
             "true"
         ),
         .init(
             "who has a lock file that is not the named one removes the other's",
-            "SealedDB/Engine/UsageLock.swift",
+            "SealedDB/System/UsageLock.swift",
             .expression,
             "(try? isNamed()) == true",
             "true"
         ),
         .init(
             "who has the store open is not looked for before the swap",
-            "SealedDB/Cipher/StoreReplacement.swift",
+            "SealedDB/Cipher/Rotation/StoreReplacement.swift",
             .statement,
             "try source.requireNobodyElse()",
             ""
         ),
         .init(
             "a database that left its block is used",
-            "SealedDB/Engine/ThreadGate.swift",
+            "SealedDB/Engine/Supervision/ThreadGate.swift",
             .expression,
             "!isInside",
             "false"
@@ -245,35 +245,35 @@ extension NamedMutant {
     private static let guards: [NamedMutant] = [
         .init(
             "what a statement has attached is not looked at",
-            "SealedDB/Engine/Statement.swift",
+            "SealedDB/Engine/Statement/Statement.swift",
             .statement,
             "try connection.requireSealedAttachments()",
             ""
         ),
         .init(
             "an ATTACH whose text was misread is let through",
-            "SealedDB/Engine/StatementGuard.swift",
+            "SealedDB/Engine/Guard/StatementGuard.swift",
             .expression,
             "misreadingOfAttach ?? rules?.refusal(ofAttached: first.map { String(cString: $0) })",
             "rules?.refusal(ofAttached: first.map { String(cString: $0) })"
         ),
         .init(
             "a pragma whose text was misread is let through",
-            "SealedDB/Engine/StatementGuard.swift",
+            "SealedDB/Engine/Guard/StatementGuard.swift",
             .expression,
             "misreading(ofPragma: name) ?? rules?.refusal(ofPragma: name, value: value)",
             "rules?.refusal(ofPragma: name, value: value)"
         ),
         .init(
             "a block ends the library's transaction",
-            "SealedDB/Engine/Supervision.swift",
+            "SealedDB/Engine/Supervision/Supervision.swift",
             .expression,
             "statement.prepared.controlsTransaction",
             "false"
         ),
         .init(
             "a store without authentication codes is recognised unasked",
-            "SealedDB/Cipher/StoreRecognition.swift",
+            "SealedDB/Cipher/Verification/StoreRecognition.swift",
             .expression,
             "$0.usesHMAC || triesUnauthenticated || !settings.parameters.usesHMAC",
             "true"
@@ -284,91 +284,91 @@ extension NamedMutant {
     private static let siblings: [NamedMutant] = [
         .init(
             "a log's header is not looked at",
-            "SealedDB/Cipher/LogDamage.swift",
+            "SealedDB/Cipher/Pages/LogDamage.swift",
             .expression,
             "headerSum(isBigEndian: magic & 1 == 1)[...] == header[24..<32]",
             "true"
         ),
         .init(
             "the end of the second last transaction may be damaged",
-            "SealedDB/Cipher/LogDamage.swift",
+            "SealedDB/Cipher/Pages/LogDamage.swift",
             .expression,
             "count > 1 || isBehindCommit",
             "count > 1"
         ),
         .init(
             "a log of another store is written into it",
-            "SealedDB/Cipher/StoreOpening.swift",
+            "SealedDB/Cipher/Opening/StoreOpening.swift",
             .statement,
             "try LogDamage.requireOwnPages(ofStore: file, cipher: try recognition.pageCipher(), store: connection)",
             ""
         ),
         .init(
             "a damaged journal is put back",
-            "SealedDB/Cipher/StoreOpening.swift",
+            "SealedDB/Cipher/Opening/StoreOpening.swift",
             .statement,
             "try JournalDamage.requireNone(ofStore: file, cipher: try recognition.pageCipher(), store: connection)",
             ""
         ),
         .init(
             "records that would not be put back are not compared",
-            "SealedDB/Cipher/JournalDamage.swift",
+            "SealedDB/Cipher/Pages/JournalDamage.swift",
             .expression,
             "contents == cipher.contents(stored[...], number: number)",
             "true"
         ),
         .init(
             "a journal may cut the store off",
-            "SealedDB/Cipher/JournalDamage.swift",
+            "SealedDB/Cipher/Pages/JournalDamage.swift",
             .expression,
             "journal.originalPageCount < pageCount",
             "false"
         ),
         .init(
             "an old file with another name is spoilt",
-            "SealedDB/Cipher/RotationSource.swift",
+            "SealedDB/Cipher/Rotation/RotationSource.swift",
             .expression,
             "status.st_nlink == 0",
             "true"
         ),
         .init(
             "a second name is not looked for before the swap",
-            "SealedDB/Cipher/RotationSource.swift",
+            "SealedDB/Cipher/Rotation/RotationSource.swift",
             .statement,
             "try place.requireOneName()",
             ""
         ),
         .init(
             "attached files may have two names",
-            "SealedDB/Cipher/StoreAttachment.swift",
+            "SealedDB/Cipher/Opening/StoreAttachment.swift",
             .statement,
             "try StoreName.requireOnly(path)",
             ""
         ),
         .init(
             "commits go to a file without its name",
-            "SealedDB/Engine/Hooks.swift",
+            "SealedDB/Engine/Hooks/Hooks.swift",
             .statement,
             "try hooks.connection?.requireNamedFiles()",
             ""
         ),
         .init(
             "the index of a stranger is believed",
-            "SealedDB/Engine/JournalName.swift",
+            "SealedDB/System/JournalName.swift",
             .statement,
             "return !isOfStranger(name)",
             "return true"
         ),
         .init(
             "a key in a misspelt statement is shown",
-            "SealedDB/Engine/Connection+Compiling.swift",
+            "SealedDB/Engine/Connection/Connection+Compiling.swift",
             .expression,
             "SQLStatementText.mayHoldKey(piece)",
             "false"
         ),
         .init(
             "a file may have the name of what belongs to another store",
-            "SealedDB/Engine/TemporaryFile.swift",
+            "SealedDB/System/TemporaryFile.swift",
             .statement,
             "try StoreName.requireOwn(target)",
             ""
@@ -396,35 +396,35 @@ extension NamedMutant {
         ),
         .init(
             "numbers are imported as others",
-            "sealdb/Support/Importer.swift",
+            "sealdb/Support/Input/Importer.swift",
             .expression,
             "NumberForm.isKept(bytes, asReal: type == .real)",
             "true"
         ),
         .init(
             "damaged pages are rekeyed in place",
-            "SealedDB/Cipher/InPlaceRekey.swift",
+            "SealedDB/Cipher/Rotation/InPlaceRekey.swift",
             .statement,
             "try requireAuthenticPages(connection)",
             ""
         ),
         .init(
             "a file that changes is imported",
-            "sealdb/Support/Importer.swift",
+            "sealdb/Support/Input/Importer.swift",
             .expression,
             "try input.isUnchanged()",
             "true"
         ),
         .init(
             "a commit whose end is unknown is told as undone",
-            "SealedDB/Engine/Connection+Errors.swift",
+            "SealedDB/Engine/Connection/Connection+Errors.swift",
             .expression,
             "[\"truncate\", \"persist\"].contains(mode)",
             "false"
         ),
         .init(
             "pages behind the end of the database count",
-            "SealedDB/Cipher/IntegrityReport.swift",
+            "SealedDB/Cipher/Verification/IntegrityReport.swift",
             .expression,
             "scan.damagedPages(ofFirst: totals.count, progress: progress)",
             "scan.damagedPages(ofFirst: .max, progress: progress)"

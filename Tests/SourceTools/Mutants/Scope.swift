@@ -4,7 +4,8 @@ import Foundation
 enum Scope {
     /// What has mutants, named after the folders of `Sources`.
     static let folders = [
-        "SealedDB/System", "SealedDB/Engine", "SealedDB/Values", "SealedDB/Keys", "SealedDB/Pages", "SealedDB/Stores",
+        "SealedDB/Errors", "SealedDB/System", "SealedDB/Engine", "SealedDB/Values", "SealedDB/Keys", "SealedDB/Pages",
+        "SealedDB/Stores",
         "SealedDB/Cipher", "SealedDB/Database", "SealedDB/FullText", "SealedDB/Rows", "SealedDB/Concurrency",
         "SealedDB/Migration", "SealedDB/Replication", "sealdb/Batch", "sealdb/Commands", "sealdb/Support",
     ]
