@@ -1,0 +1,75 @@
+extension NamedMutant {
+    /// What has begun ends, and what was copied is all there.
+    static let ends: [NamedMutant] = [
+        .init(
+            "a look at one moment holds none",
+            "SealedDB/Engine/Connection/Connection+Queries.swift",
+            .expression,
+            "try reader.step()",
+            "true"
+        ),
+        .init(
+            "an open blob keeps an interrupted transaction from its end",
+            "SealedDB/Engine/Connection/Connection+Queries.swift",
+            .statement,
+            "endUses()\n        endBlobs()",
+            "endUses()"
+        ),
+        .init(
+            "a transaction that a function began is not owed an end",
+            "SealedDB/Engine/Connection/Connection+Queries.swift",
+            .expression,
+            "depth > 0",
+            "false"
+        ),
+        .init(
+            "who has a connection of a pool is forgotten",
+            "SealedDB/Concurrency/Lender.swift",
+            .expression,
+            "held[thread] == nil",
+            "lent[thread] == nil"
+        ),
+        .init(
+            "a destination is used while it is replaced",
+            "SealedDB/Engine/Connection/Connection.swift",
+            .expression,
+            "hookThread.exchange(Connection.replaced, ordering: .relaxed)",
+            "hookThread.load(ordering: .relaxed)"
+        ),
+        .init(
+            "indexes of a copy are not compared",
+            "SealedDB/Cipher/Copying/ContentDigest.swift",
+            .expression,
+            "try table.indexes(of: connection)",
+            "[(name: String, rows: Statement)]()"
+        ),
+        .init(
+            "the free pages of a copy are not looked at",
+            "SealedDB/Cipher/Copying/PageCopy.swift",
+            .expression,
+            "try problem != pageProblem(source)",
+            "false"
+        ),
+        .init(
+            "a store that is being written to is diagnosed",
+            "SealedDB/Cipher/Verification/StoreDiagnosis.swift",
+            .expression,
+            "try before != Moment(of: resolved, connection)",
+            "false"
+        ),
+        .init(
+            "a VFS by name is not guarded",
+            "SealedDB/Engine/Connection/Connection.swift",
+            .expression,
+            "try GuardedVFS.name(guarding: vfs)",
+            "vfs == nil ? (try GuardedVFS.name(guarding: nil)) : vfs!"
+        ),
+        .init(
+            "a signal does not end the wait of COMMIT",
+            "sealdb/Commands/ExecCommand.swift",
+            .expression,
+            "SignalWatch.wasInterrupted",
+            "false"
+        ),
+    ]
+}
