@@ -237,6 +237,23 @@ struct BackupTests {
         #expect(try open("d").value("SELECT count(*) FROM t") == 5000)
     }
 
+    /// What is read in it is of one moment, without a transaction.
+    @Test(arguments: [Configuration.JournalMode.delete, .wal])
+    func aLookAtOneMoment(mode: Configuration.JournalMode) throws {
+        let source = try open("a", journalMode: mode)
+        try source.fill(rows: 10)
+        let other = try open("a")
+        let connection = try source.openConnection()
+        try connection.snapshot { () throws(DatabaseError) in
+            let insertion = "INSERT INTO t (body) VALUES ('meanwhile')"
+            // A reader keeps others from the file, or has a moment of its own.
+            #expect(other.executeStatements(insertion) == (mode == .wal))
+            #expect(try connection.integer("SELECT count(*) FROM t") == 10)
+        }
+        #expect(!source.isInTransaction)
+        #expect(try source.value("SELECT count(*) FROM t") == (mode == .wal ? 11 : 10))
+    }
+
     /// As a program would that stops what it no longer waits for, while rows of another query are still open.
     @Test func anInterruptLeavesNoTransaction() throws {
         let source = try open("a")
