@@ -4,7 +4,10 @@ import Foundation
 struct DirectoryCheck {
     let place: Place
 
-    func run(mayHaveLeftovers: Bool) throws {
+    /// - Parameters:
+    ///   - mayHaveLeftovers: whether the round was interrupted. What it has left is then added to `leftovers`.
+    ///   - leftovers: names of what earlier rounds have left, which lies there until an operation makes a copy.
+    func run(mayHaveLeftovers: Bool, leftovers: inout Set<String>) throws {
         var secrets = [Data(Value.canary.utf8)]
         for number in 0..<Place.keyCount {
             let digits = try Data(contentsOf: URL(fileURLWithPath: place.keyFile(number)))
@@ -21,13 +24,18 @@ struct DirectoryCheck {
         guard FileManager.default.contents(atPath: place.usersBackup) == Data("kept by its user".utf8) else {
             throw Violation("A file of the user's is gone: \(place.usersBackup).")
         }
+        var found: Set<String> = []
         for directory in [place.storeDirectory, place.otherDirectory] {
             for name in try FileManager.default.contentsOfDirectory(atPath: directory).sorted() {
                 try search(directory + "/" + name, for: secrets)
-                guard directory == place.storeDirectory, !mayHaveLeftovers else { continue }
-                guard allowed.contains(name) else { throw Violation("\(name) was left beside the store.") }
+                guard directory == place.storeDirectory, !allowed.contains(name) else { continue }
+                guard mayHaveLeftovers || leftovers.contains(name) else {
+                    throw Violation("\(name) was left beside the store.")
+                }
+                found.insert(name)
             }
         }
+        leftovers = found
     }
 
     private func search(_ path: String, for secrets: [Data]) throws {

@@ -10,7 +10,7 @@ struct StoreCheck {
     /// - Parameter model: in which doubts are settled by what is found.
     /// - Throws: ``Violation``.
     func run(_ model: inout StoreModel) throws {
-        try DirectoryCheck(place: place).run(mayHaveLeftovers: isInterrupted)
+        try DirectoryCheck(place: place).run(mayHaveLeftovers: isInterrupted, leftovers: &model.leftovers)
         let key = try onlyKey(of: model.keys)
         let connection = try open(key)
         _ = try connection.rows("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -5,6 +5,8 @@ struct StoreModel: Codable, Sendable {
     var keys: [Int]
     /// Whether the tables are there.
     var hasSchema = false
+    /// Names of files that interrupted rounds have left beside the store.
+    var leftovers: Set<String> = []
 
     /// What the clients whose last step was cut off may have instead.
     var alternatives: [Int: ClientState] = [:]
