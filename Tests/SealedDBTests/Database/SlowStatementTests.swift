@@ -42,12 +42,13 @@ struct SlowStatementTests {
         return configuration
     }
 
+    /// Of this statement: on a busy machine others are slow, too.
     private func expectWarning() throws {
         let events = log.events.withLock { $0 }
-        let event = try #require(events.last)
-        #expect(events.count == 1 && event.level == .warning)
-        #expect(event.text.contains("slow statement") && event.text.contains("SELECT max(i || ?) FROM n"))
-        #expect(!event.text.contains("a secret value"))
+        #expect(!events.contains { $0.text.contains("a secret value") })
+        let slow = events.filter { $0.text.contains("SELECT max(i || ?) FROM n") }
+        let event = try #require(slow.last)
+        #expect(slow.count == 1 && event.level == .warning && event.text.contains("slow statement"))
         let seconds = try #require(event.text.firstMatch(of: /"seconds": ([0-9.e-]+)/)?.1)
         #expect(try #require(Double(seconds)) >= 0.001)
     }
