@@ -1,8 +1,8 @@
-/// `sqlite3_rekey` made as safe as it can be, for those who have no room for a copy.
+/// Changes the key with `sqlite3_rekey`, as safely as that is possible, for stores on disks without room for a copy.
 ///
-/// Its result is never believed: it says OK when it failed, and the connection on which it failed would corrupt the
-/// file at its next write. So it gets a connection of its own that is closed at once, and a fresh one tells which key
-/// the file has.
+/// `sqlite3_rekey` returns OK even when it failed, and a connection on which it failed would corrupt the file with its
+/// next write. So its result is not trusted: the rekey runs on a connection of its own, which is closed at once, and a
+/// new connection then finds out which key the file has.
 struct InPlaceRekey {
     var opening: StoreOpening
     let newKey: Key
@@ -14,7 +14,7 @@ struct InPlaceRekey {
                 "Rekeying in place to a key with salt loses the store if it is interrupted. Use rotateKey(to:)."
             )
         }
-        // Without its salt a store that does not hold it would be lost.
+        // A store with a plaintext header does not hold its salt. Without the salt the store would be lost.
         try opening.settings.validate(for: newKey)
         let lock = try exclusiveLock()
         defer { lock.release() }
@@ -25,12 +25,13 @@ struct InPlaceRekey {
         do throws(DatabaseError) {
             // A journal whose deletion is not synced could bring the old key back.
             try connection.run("PRAGMA synchronous = EXTRA")
-            // What stands in a log must be in the file, to be looked at there.
+            // The file must hold everything that is in the log, because its pages are checked there.
             let isWAL = try connection.text("PRAGMA journal_mode") == "wal"
             if isWAL { _ = try connection.checkpoint(.truncate, schema: "main") }
-            // Whoever is in the way is found out here; sqlite3_rekey would not tell.
+            // This finds connections that are in the way. sqlite3_rekey would not report them.
             try connection.run("BEGIN EXCLUSIVE")
-            // Who is not told of by the kernel meets pages under another key, and cannot write.
+            // A user that the kernel does not report would later read pages under another key, fail, and so cannot
+            // write.
             try FileUsers.requireNobodyElse(connection.mainFilePath ?? "", ignoresUnseen: true)
             if isWAL, try !connection.hasWholeLogInFile() {
                 throw DatabaseError(
@@ -40,7 +41,7 @@ struct InPlaceRekey {
                 )
             }
             try requireAuthenticPages(connection)
-            // From here on it may be the only one.
+            // From here on the new key may be the only key of the store.
             try newKey.confirm()
         } catch {
             connection.close()
@@ -64,14 +65,15 @@ struct InPlaceRekey {
         }
         defer { confirmed.close() }
         do throws(DatabaseError) {
-            // Until the log is in the file, the file alone still has the old key.
+            // As long as the new pages are only in the log, the file alone still has the old key.
             _ = try confirmed.integer("PRAGMA wal_checkpoint(TRUNCATE)")
         } catch {
             throw error.adding(context: "The store has the new key, but its log could not be written back")
         }
     }
 
-    /// SQLCipher reads a page with a wrong code as zeros, and gives these the code of the new key.
+    /// Refuses a store with damaged pages. SQLCipher reads a page with a wrong authentication code as zeros, and would
+    /// write these zeros with a valid code under the new key.
     private func requireAuthenticPages(_ connection: Connection) throws(DatabaseError) {
         guard let key = opening.key, opening.settings.parameters.usesHMAC else { return }
         let scan = PageScan(connection: connection, key: key, settings: opening.settings)
@@ -87,9 +89,9 @@ struct InPlaceRekey {
         )
     }
 
-    /// What became of the store, which did not open with the new key.
+    /// The error to throw when the store does not open with the new key. It says what became of the store.
     private func failure(_ error: DatabaseError, _ opening: StoreOpening) -> DatabaseError {
-        // Which error it would be is of no account: that it does not open says what is to be said.
+        // Only whether the store opens with the old key counts here, not why it does not.
         if (try? opening.open().close()) != nil {
             return DatabaseError(
                 extendedCode: error.extendedCode,
@@ -98,14 +100,15 @@ struct InPlaceRekey {
                     "Rekeying failed. The store is whole under the old key. Look for a full disk or another user of it."
             )
         }
-        // Which key it has is for the next opening to tell: a page that cannot be read looks like a wrong key.
+        // Which of the two keys it has is left to the next opening: an unreadable page looks like a wrong key.
         return error.adding(
             context:
                 "Rekeying ended in a failure, and the store has one of the two keys. Keep both, and look which opens it"
         )
     }
 
-    /// Who has the store open could go on only with the old key, in a file that has the new one.
+    /// Makes sure that nobody else has the store open: they would go on with the old key in a file that has the new
+    /// one.
     private func exclusiveLock() throws(DatabaseError) -> UsageLock {
         do throws(DatabaseError) {
             guard let path = opening.path.flatMap({ FileSystem.resolve($0) }) else {

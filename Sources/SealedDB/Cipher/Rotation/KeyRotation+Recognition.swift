@@ -1,12 +1,12 @@
 extension KeyRotation {
-    /// Whether the store has the new key already, such as after a rotation whose end nobody saw. If it has, that is made
-    /// durable; nothing else is changed.
-    /// - Throws: ``DatabaseError`` if the store cannot be opened for another reason than its key.
+    /// Whether the store already has the new key, for example because an earlier rotation succeeded but its result was
+    /// never seen. If so, this makes the new key durable; it changes nothing else.
+    /// - Throws: ``DatabaseError`` if opening the store fails for a reason other than the key.
     public func isDone() throws(DatabaseError) -> Bool {
         guard let path = FileSystem.resolve(path) else { throw .system("Cannot open \(path)", reason: .noSuchFile) }
         let opening = StoreOpening(path: path, key: newKey, settings: settings, busyTimeout: busyTimeout)
         do throws(DatabaseError) {
-            // May write, so that it takes away what a killed process left beside the store.
+            // Opened for writing, so that SQLite removes what a killed process left beside the store.
             try opening.open().close()
         } catch {
             guard error.reason == .wrongKey else { throw error }

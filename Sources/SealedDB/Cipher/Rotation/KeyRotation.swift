@@ -2,15 +2,15 @@ import Foundation
 
 /// Gives a store a new key by copy, verify, swap.
 ///
-/// A copy under the new key is made beside the store with SQLite's backup API, opened afresh and checked page by
-/// page, synced, and renamed over the store. Until the rename the old file is whole under the old key; from then on
-/// the new one is. Right before it the new key is confirmed (see ``Key/confirm()``). `sqlite3_rekey` is not used: it
-/// reports success when it failed, and can lose the database.
+/// SQLite's backup API makes a copy under the new key beside the store. The copy is opened with a new connection,
+/// checked page by page, synced, and renamed over the store. Until the rename the old file is whole under the old key;
+/// after it the new file is whole under the new key. Right before the rename the new key is confirmed (see
+/// ``Key/confirm()``). `sqlite3_rekey` is not used: it reports success when it failed, and can lose the database.
 ///
-/// Nobody else may have the store open, with locks or without: the rotation ends with ``DatabaseError/Reason/busy``, and
-/// the store is as it was. A store in WAL mode is put into rollback-journal mode
-/// while it is copied; the new file has the mode that the old one had.
-/// Backups: <https://www.sqlite.org/backup.html>.
+/// Nobody else may have the store open, whether they hold locks or not: otherwise the rotation ends with
+/// ``DatabaseError/Reason/busy`` and leaves the store as it was. A store in WAL mode is switched to a rollback journal
+/// while it is copied; the new file has the journal mode that the old one had. Backups:
+/// <https://www.sqlite.org/backup.html>.
 public struct KeyRotation: Sendable {
     /// Path of the store; a symbolic link is followed and kept.
     public let path: String
@@ -21,15 +21,16 @@ public struct KeyRotation: Sendable {
     private let oldFileSuffix: String?
     private let ignoresUnseenUsers: Bool
 
-    /// Describes a rotation; nothing is touched before ``plan()`` or ``run(progress:)``.
+    /// Describes a rotation. Nothing is read or written before ``plan()`` or ``run(progress:)`` is called.
     /// - Parameters:
-    ///   - cipherSettings: those that the store has, and keeps.
+    ///   - cipherSettings: the settings of the store. The rotation keeps them.
     ///   - busyTimeout: seconds to wait for others to release the store.
-    ///   - oldFileSuffix: keeps the old file, under the old key, beside the new one; its name is that of the store with
-    ///     this at its end, and must not exist.
-    ///   - ignoresUnseenUsers: goes on although it cannot be told whether somebody else has the store open, by programs
-    ///     that do not know of this library. Default: ends with ``DatabaseError/Reason/busy``. The kernel tells the owner
-    ///     of the file, and root, on most file systems; elsewhere all processes must be such as this user may look into.
+    ///   - oldFileSuffix: if not `nil`, the old file is kept, under the old key, beside the new one. Its name is the
+    ///     store's name followed by this suffix; a file of that name must not exist.
+    ///   - ignoresUnseenUsers: whether to go on if it cannot be found out whether programs that do not use this library
+    ///     have the store open. Default false: the rotation then ends with ``DatabaseError/Reason/busy``. On most file
+    ///     systems the kernel tells this to root and to the owner of the file. On other file systems this user must be
+    ///     allowed to look into every process.
     public init(
         path: String,
         from oldKey: Key,
@@ -50,7 +51,7 @@ public struct KeyRotation: Sendable {
 
     /// What a rotation would do, and what it needs.
     public struct Plan: Sendable, Codable, Hashable {
-        /// Symbolic links followed.
+        /// Absolute path of the store, with symbolic links followed.
         public let path: String
         /// Bytes of the main file.
         public let fileSize: Int64
@@ -59,11 +60,11 @@ public struct KeyRotation: Sendable {
         public let pageSize: Int
         /// SQLite's name of the journal mode, such as `wal`.
         public let journalMode: String
-        /// Bytes free on the file system.
+        /// Free bytes on the file system.
         public let freeSpace: Int64
-        /// Bytes that the copy takes, with a tenth to spare.
+        /// Bytes that the copy takes, plus a tenth as a reserve.
         public let neededSpace: Int64
-        /// How long it takes, by the speed at which the first pages can be read.
+        /// Estimated duration in seconds, from the speed at which the first pages could be read.
         public internal(set) var estimatedSeconds: Double?
     }
 
@@ -74,9 +75,9 @@ public struct KeyRotation: Sendable {
         }
 
         public let phase: Phase
-        /// Pages copied.
+        /// Number of pages that are finished in this phase.
         public let completedPages: Int64
-        /// Pages in all.
+        /// Number of pages of the store.
         public let totalPages: Int64
         /// Bytes per page.
         public let pageSize: Int
@@ -84,7 +85,7 @@ public struct KeyRotation: Sendable {
 
     /// What a finished rotation did.
     public struct Report: Sendable, Codable, Hashable {
-        /// Symbolic links followed.
+        /// Absolute path of the store, with symbolic links followed.
         public let path: String
         public let pageCount: Int64
         /// Bytes per page.
@@ -93,22 +94,23 @@ public struct KeyRotation: Sendable {
         public let seconds: Double
     }
 
-    /// Opens the store with the old key, and checks lock, space and permissions. Writes nothing.
+    /// Opens the store with the old key, and checks locks, free space and permissions. Writes nothing.
     /// - Throws: the ``DatabaseError`` that ``run(progress:)`` would throw before it writes.
     public func plan() throws(DatabaseError) -> Plan {
         try replacement().plan()
     }
 
-    /// Rotates.
-    /// - Parameter progress: called after each step of the copy and at each phase; throwing stops the rotation, with
-    ///   ``DatabaseError/Reason/interrupted``, and leaves the store as it was. Not called after the swap.
-    /// - Throws: ``DatabaseError``. Unless its message says otherwise, the store is unchanged and opens with the old key.
+    /// Rotates the key.
+    /// - Parameter progress: called after each step of the copy and at each phase. If it throws, the rotation stops
+    ///   with ``DatabaseError/Reason/interrupted`` and leaves the store as it was. It is not called after the swap.
+    /// - Throws: ``DatabaseError``. Unless its message says otherwise, the store is unchanged and opens with the old
+    ///   key.
     @discardableResult
     public func run(progress: ((Progress) throws -> Void)? = nil) throws(DatabaseError) -> Report {
         try replacement().run(progress: progress)
     }
 
-    /// As ``run(progress:)``, with a copy that was made while the store was in use.
+    /// Like ``run(progress:)``, but uses a copy that was made while the store was in use.
     func run(with copy: LiveCopy?, progress: ((Progress) throws -> Void)?) throws(DatabaseError) -> Report {
         try replacement().run(with: copy, progress: progress)
     }

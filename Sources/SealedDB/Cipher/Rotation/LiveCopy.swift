@@ -2,11 +2,11 @@ import Foundation
 
 /// A copy of a store, under a new key, that is made while the store is in use.
 ///
-/// It grows by some pages at a time. What the source's connection writes in between reaches the copy too, also to pages
-/// that are there already. A write by another connection makes it begin anew.
+/// Each call of ``advance()`` copies some pages. What the source's own connection writes in between goes into the copy
+/// too, even to pages that are already copied. A write by another connection restarts the copy.
 /// <https://www.sqlite.org/c3ref/backup_finish.html>
 ///
-/// For whoever has the source's connection; but ``discard()`` may come from any thread.
+/// Only the user of the source's connection may call its methods, except ``discard()``, which any thread may call.
 final class LiveCopy {
     static let pagesPerStep: Int32 = 64
 
@@ -17,16 +17,16 @@ final class LiveCopy {
     private var backup: Backup
     private let pageSize: Int
     private let isWAL: Bool
-    /// Keeps away those who would take the unfinished file for one that a killed process left.
+    /// Keeps other processes from taking the unfinished file for a leftover of a killed process.
     private let usageLock: UsageLock?
     private var restartCount = 0
     private var stepsLeft: Int64
-    /// The store's when the copy was complete.
+    /// The state of the store when the copy was complete; `nil` before that.
     private var completedState: StoreState?
 
-    /// Begins; nothing is copied yet.
-    /// - Throws: the ``DatabaseError`` that a rotation would throw before it writes; but whether another process has the
-    ///   store open is left to ``LockHolders/requireNoOthers(of:)``.
+    /// Begins a copy. Nothing is copied yet.
+    /// - Throws: the ``DatabaseError`` that a rotation would throw before it writes, except that it does not find other
+    ///   processes that have the store open. ``LockHolders/requireNoOthers(of:)`` does that.
     init(of source: Connection, path: String, sealing: Sealing) throws(DatabaseError) {
         let totals = try PageTotals(of: source)
         let place = try ReplaceablePlace(path)
@@ -36,7 +36,7 @@ final class LiveCopy {
         self.source = source
         isWAL = try source.text("PRAGMA journal_mode") == "wal"
         pageSize = totals.size
-        // No longer than it takes to copy everything twice: who writes faster than that has to wait.
+        // At most as many steps as two complete copies take. If writers are faster than that, they then have to wait.
         stepsLeft = 2 * totals.count / Int64(LiveCopy.pagesPerStep) + 16
         file = try StoreCopy(beside: place.path, ofWAL: isWAL)
         do throws(DatabaseError) {
@@ -53,12 +53,12 @@ final class LiveCopy {
         }
     }
 
-    /// Whether the rest is so little, or comes so slowly, that it is time to keep others waiting for it.
+    /// Whether it is time to make others wait while the rest is copied: little is left, or the copy does not get ahead.
     var isNearlyComplete: Bool {
         backup.remainingPages <= Int64(4 * LiveCopy.pagesPerStep) || restartCount > 3 || stepsLeft <= 0
     }
 
-    /// Whether the source's connection was closed meanwhile.
+    /// Whether the source's connection has been closed.
     var isLost: Bool { !backup.isOpen }
 
     var progress: KeyRotation.Progress {
@@ -73,20 +73,21 @@ final class LiveCopy {
     private static func begin(from source: Connection, to target: Connection) throws(DatabaseError) -> Backup {
         let backup = try Backup(from: source, to: target)
         do throws(DatabaseError) {
-            // Attaches it to the source, and counts the pages.
+            // A step of no pages attaches the backup to the source, and counts the pages.
             _ = try backup.step(pages: 0)
             return backup
         } catch {
-            // Before its target: SQLite would use that when the source closes.
+            // End the backup before its target closes: otherwise SQLite would use the closed target when the source
+            // closes.
             source.end(backup)
             throw error
         }
     }
 
-    /// Copies some pages.
+    /// Copies the next pages.
     ///
-    /// A store that has become shorter than what is copied ends the copy, from when on SQLite forwards nothing to it. So
-    /// the copy begins anew. https://www.sqlite.org/c3ref/backup_finish.html#sqlite3backupstep
+    /// If the store becomes shorter than the part that is copied, SQLite ends the backup and forwards no more writes to
+    /// it. The copy then begins anew. https://www.sqlite.org/c3ref/backup_finish.html#sqlite3backupstep
     func advance() throws(DatabaseError) {
         let before = backup.completedPages
         stepsLeft -= 1
@@ -98,10 +99,10 @@ final class LiveCopy {
         backup = try LiveCopy.begin(from: source, to: target)
     }
 
-    /// Copies the rest, and closes the copy. Nobody of this process may write to the store any more.
+    /// Copies the rest, and closes the copy. From now on nothing in this process may write to the store.
     func complete() throws(DatabaseError) {
         defer { usageLock?.release() }
-        // What cannot be moved into the file now shows in the state.
+        // If the checkpoint fails, the log is not empty, and `StoreState.settled` returns `nil`.
         if isWAL { _ = try? source.checkpoint(.truncate, schema: "main") }
         let state = try StoreState.settled(path)
         while try backup.step(pages: 1024) {}
@@ -110,14 +111,15 @@ final class LiveCopy {
         completedState = state
     }
 
-    /// Whether the copy has all that the store has, for whoever has the store alone.
+    /// Whether the copy holds everything that the store holds. Call it only while nobody else can write to the store.
     func isCurrent() throws(DatabaseError) -> Bool {
         guard let completedState else { return false }
         return try StoreState(of: path) == completedState
     }
 
-    /// Idempotent. On another thread than that of the source's user SQLite lets go of the target, which is then closed,
-    /// at the source's next turn.
+    /// Ends the backup and removes the copy. May be called more than once, and on any thread. If the source's
+    /// connection is in use by another thread, SQLite lets go of the target, and the target is closed, when that
+    /// connection is used next.
     func discard() {
         source.end(backup)
         file.discard()

@@ -1,13 +1,14 @@
 import Foundation
 
-/// A store's name in a directory where another file can take its place.
+/// The name of a store, in a directory where another file can take its place.
 struct ReplaceablePlace {
-    /// Symbolic links followed.
+    /// Absolute path, with symbolic links followed.
     let path: String
     /// The name under which the old file is to be kept.
     let oldFile: String?
 
-    /// - Parameter oldFileSuffix: `nil` if the old file is not to be kept.
+    /// - Parameter oldFileSuffix: what is appended to the store's name for the old file; `nil` if the old file is not
+    ///   kept.
     init(_ path: String, oldFileSuffix: String? = nil) throws(DatabaseError) {
         guard let resolved = FileSystem.resolve(path) else {
             throw .system("Cannot open \(path)", reason: .noSuchFile)
@@ -35,7 +36,8 @@ struct ReplaceablePlace {
         try requireOneName()
     }
 
-    /// Asked again right before the swap: a backup may have given the file a second name meanwhile.
+    /// Makes sure that the file has no other hard link. Called again right before the swap, because a backup program
+    /// may have added one meanwhile.
     func requireOneName() throws(DatabaseError) {
         let status = try FileSystem.status(path)
         let hasUnfinishedLink = oldFile.map { ReplaceablePlace.isLink($0, to: status) } ?? false
@@ -51,12 +53,14 @@ struct ReplaceablePlace {
         }
     }
 
-    /// A rotation that was killed right before the swap had given the file its second name already.
+    /// Whether `path` is a second name of the store's file. A rotation that was killed right before its swap leaves
+    /// such a name.
     private static func isLink(_ path: String, to store: stat) -> Bool {
         var status = stat()
         return lstat(path, &status) == 0 && status.isSameFile(as: store)
     }
 
+    /// Removes the second name that a killed rotation left, so that the old file can get it again.
     func removeUnfinishedLink() throws(DatabaseError) {
         guard let oldFile else { return }
         let status = try FileSystem.status(path)
@@ -66,12 +70,12 @@ struct ReplaceablePlace {
 
     // MARK: Space
 
-    /// Bytes free on the file system.
+    /// Free bytes on the file system.
     func freeSpace() throws(DatabaseError) -> Int64 {
         try FileSystem.freeSpace(at: FileSystem.directory(of: path))
     }
 
-    /// Bytes that the copy takes, with a tenth to spare.
+    /// Bytes that the copy takes, plus a tenth as a reserve.
     func neededSpace(for totals: PageTotals) -> Int64 { totals.count * Int64(totals.size) / 10 * 11 }
 
     func requireSpace(for totals: PageTotals) throws(DatabaseError) {

@@ -1,8 +1,8 @@
 import Foundation
 
 extension RotationSource {
-    /// What copying the store would take, found out without writing anything.
-    /// - Throws: what a copy would fail with before it begins.
+    /// What a copy of the store would need. Writes nothing to find it out.
+    /// - Throws: the error that a copy would fail with before it begins.
     static func plan(
         path: String,
         sealing: Sealing,

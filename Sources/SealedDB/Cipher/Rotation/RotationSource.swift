@@ -1,19 +1,20 @@
 import Foundation
 
-/// The store that is to be copied: opened, examined, and kept from others until its connection closes.
+/// The store to be copied: open, checked, and closed to others until its connection closes.
 ///
-/// Programs with this library are kept away by its ``UsageLock``, others by SQLite's locks.
+/// A ``UsageLock`` keeps out programs that use this library; SQLite's locks keep out all others.
 struct RotationSource {
     let connection: Connection
     let plan: KeyRotation.Plan
     let place: ReplaceablePlace
-    /// The file that is open, also when it has lost its name.
+    /// The status of the open file. It stays the same file even after another file has taken its name.
     private let file: stat
     private let ignoresUnseenUsers: Bool
 
-    /// - Parameter isPrepared: whether there is a copy already, so that nobody may get in between until the swap. SQLite
-    ///   then keeps its exclusive lock from the first read on.
-    /// - Parameter ignoresUnseenUsers: as in ``KeyRotation``.
+    /// - Parameters:
+    ///   - isPrepared: whether there is a copy already, so that nobody may write between here and the swap. SQLite then
+    ///     keeps its exclusive lock from the first read on.
+    ///   - ignoresUnseenUsers: as in ``KeyRotation``.
     init(
         path: String,
         sealing: Sealing,
@@ -44,7 +45,8 @@ struct RotationSource {
         connection = try RotationSource.naming(resolved) { () throws(DatabaseError) in try opening.open() }
         connection.usageLocks["main"] = lock
         do throws(DatabaseError) {
-            // The lock is obtainable, hot journals are rolled back, and nobody swapped the file before it was taken.
+            // If this succeeds, SQLite's lock can be had, hot journals are rolled back, and the file was not replaced
+            // before.
             try RotationSource.naming(resolved) { [connection] () throws(DatabaseError) in
                 try connection.run("BEGIN EXCLUSIVE")
             }
@@ -69,8 +71,9 @@ struct RotationSource {
         }
     }
 
-    /// Reads the first pages into memory. Each page is read, written, and read for the check of its code and of the
-    /// structure, at about the same cost.
+    /// How long a rotation would take, in seconds. Copies the first pages into memory to measure the speed, and
+    /// multiplies by four: each page is read, written, read again for the check of its authentication code, and read
+    /// again for the check of the structure, which take about the same time.
     static func estimatedSeconds(_ connection: Connection, _ sealing: Sealing) throws(DatabaseError) -> Double {
         let memory = try StoreOpening(key: sealing.key, settings: sealing.settings).open()
         defer { memory.close() }
@@ -92,14 +95,15 @@ struct RotationSource {
         return seconds
     }
 
-    /// Refuses a store that anybody else has open, with locks or without. Asked again right before the swap: until then
-    /// others may come, whom SQLite's exclusive lock keeps from writing.
+    /// Refuses a store that anybody else has open, whether they hold locks or not. Called again right before the swap:
+    /// others may open the file until then, although SQLite's exclusive lock keeps them from writing.
     func requireNobodyElse() throws(DatabaseError) {
         try place.requireOneName()
         try FileUsers.requireNobodyElse(plan.path, ignoresUnseen: ignoresUnseenUsers)
     }
 
-    /// WAL to rollback journal: needs the file to itself, so it also finds idle connections.
+    /// Switches from WAL mode to a rollback journal. This needs sole access to the file, so it also finds idle
+    /// connections.
     func leaveWAL() throws(DatabaseError) {
         try RotationSource.naming(plan.path) { () throws(DatabaseError) in
             guard try connection.text("PRAGMA journal_mode = DELETE") == "delete" else {
@@ -108,7 +112,7 @@ struct RotationSource {
         }
     }
 
-    /// Undoes ``leaveWAL()`` after an error, and says so in it where that fails.
+    /// Undoes ``leaveWAL()`` after an error. If that fails, the returned error says so.
     func returnedToWAL(_ error: DatabaseError) -> DatabaseError {
         do throws(DatabaseError) {
             try connection.run("PRAGMA locking_mode = NORMAL")
@@ -126,7 +130,8 @@ struct RotationSource {
         }
     }
 
-    /// Whoever is in the way of SQLite's locks and does not know of ours, such as the stock shell, is named in the error.
+    /// Runs `body`. If SQLite reports that the file is busy, the error names the processes that hold SQLite's locks:
+    /// programs such as the stock shell, which do not know our lock.
     private static func naming<T>(
         _ path: String,
         _ body: () throws(DatabaseError) -> T
@@ -139,10 +144,10 @@ struct RotationSource {
         }
     }
 
-    /// Takes the exclusive lock and keeps it, without a transaction, in which a backup could not read.
+    /// Takes SQLite's exclusive lock and keeps it without an open transaction, because a backup cannot read in one.
     ///
-    /// No journal is opened for it: one would be deleted by name when this connection closes, and by then the name
-    /// may be that of the new store's journal.
+    /// No journal is opened for this: a journal would be deleted by its name when this connection closes, and by then
+    /// that name may belong to the journal of the new store.
     func holdExclusively() throws(DatabaseError) {
         try connection.run("PRAGMA locking_mode = EXCLUSIVE")
         try connection.run("BEGIN EXCLUSIVE")
@@ -151,14 +156,15 @@ struct RotationSource {
         guard try !connection.mainFileHasMoved() else { throw KeyRotation.replaced }
     }
 
-    /// Makes the file useless that has lost its name to another one, before its lock ends: who opened it in the last moment,
-    /// knows none of our locks, and waits for SQLite's, would write to it and be told that it is stored.
+    /// Overwrites the start of the old file after another file has taken its name, and before its lock is released. A
+    /// program that opened the old file at the last moment, and waits for SQLite's lock without knowing ours, would
+    /// otherwise write to the old file and believe that its data is stored.
     ///
-    /// For whoever knows that the new file has the name after a power failure too. A file that has got another name meanwhile
-    /// is somebody's copy, and stays as it is.
-    /// - Parameter state: of the store now, as a sentence.
+    /// Call it only when the rename is durable, so that the new file has the name after a power failure too. If the old
+    /// file has another name meanwhile, somebody has kept it as a copy: it is not overwritten, and an error says so.
+    /// - Parameter state: the state of the store now, as the beginning of a sentence.
     func spoil(_ state: String) throws(DatabaseError) {
-        // Where it cannot be known whether it has a name, nothing is overwritten.
+        // If it is unknown whether the file still has a name, nothing is overwritten.
         let descriptors = (try? FileSystem.ownDescriptors(of: file, plan.path)) ?? []  // See above.
         var status = stat()
         guard let descriptor = descriptors.first, fstat(descriptor, &status) == 0 else { return }
@@ -172,11 +178,12 @@ struct RotationSource {
                     """
             )
         }
-        // One that cannot be written to is not written to by others either, or the disk is gone.
+        // If this connection cannot write to the file, others cannot either, or the disk is gone.
         _ = try? connection.overwriteMainFile(byteCount: plan.pageSize)  // See above.
     }
 
-    /// A journal of the old file would be taken for one of the new. Under the exclusive lock none is hot.
+    /// Removes the journals of the old file, which SQLite would take for journals of the new one. None of them is hot,
+    /// because this connection holds the exclusive lock.
     func requireNoJournal() throws(DatabaseError) {
         for suffix in ["-journal", "-wal", "-shm"] {
             let sibling = plan.path + suffix
@@ -184,7 +191,7 @@ struct RotationSource {
                 throw .system("Cannot remove \(sibling)", reason: .ioError)
             }
         }
-        // Or a power failure could bring one back beside the new file.
+        // Without this, a power failure could bring one of them back beside the new file.
         try FileSystem.synchronizeDirectory(of: plan.path)
     }
 }

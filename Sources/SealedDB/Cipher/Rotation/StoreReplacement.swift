@@ -1,23 +1,24 @@
 import Foundation
 
-/// Copy, verify, swap: puts a copy of a store, encrypted in another way, in the store's place.
+/// Copy, verify, swap: copies a store with another key or other settings, verifies the copy, and puts it in the store's
+/// place.
 struct StoreReplacement {
     let path: String
     let old: Sealing
     let new: Sealing
     let busyTimeout: Double
-    /// Keeps the old file beside the new one, with this at the end of its name.
+    /// If not `nil`, the old file is kept beside the new one, under the store's name followed by this suffix.
     var oldFileSuffix: String?
     var ignoresUnseenUsers = false
     let words: Words
 
-    /// What errors call it.
+    /// The words that error messages use for the operation.
     struct Words {
         /// Such as "The rotation".
         let name: String
         /// What is true of the store until the swap, such as "unchanged under the old key".
         let before: String
-        /// What is true of it afterwards, such as "has the new key".
+        /// What is true of the store after the swap, such as "has the new key".
         let after: String
     }
 
@@ -36,8 +37,8 @@ struct StoreReplacement {
         }
     }
 
-    /// - Parameter prepared: a copy that was made while the store was in use. If somebody has written to the store since
-    ///   it was complete, it is made anew.
+    /// - Parameter prepared: a copy that was made while the store was in use. If the store has changed since the copy
+    ///   was complete, a new copy is made.
     func run(
         with prepared: LiveCopy? = nil,
         progress: ((KeyRotation.Progress) throws -> Void)?
@@ -78,14 +79,15 @@ struct StoreReplacement {
         }
     }
 
-    /// Locks the store and makes the copy that is to replace it; all that can fail without a trace.
+    /// Locks the store, and makes and verifies the copy that is to replace it. A failure in here leaves the store
+    /// unchanged.
     private func verifiedCopy(
         of source: RotationSource,
         _ prepared: LiveCopy?,
         setsWAL: Bool,
         progress: ((KeyRotation.Progress) throws -> Void)?
     ) throws(DatabaseError) -> (StoreCopy, PageTotals) {
-        // Asked first: what follows writes to the store.
+        // This must be asked first, because the following steps write to the store.
         let isPrepared = try prepared?.isCurrent() ?? false
         var copy =
             if let prepared, isPrepared { prepared.file } else {
@@ -110,12 +112,13 @@ struct StoreReplacement {
                     progress: progress
                 )
             }
-            // From the swap on the new key is the only one. Who made a copy while the store was in use keeps others waiting
-            // now, and has asked slow sources before.
+            // After the swap the new key is the only one. If the copy was made while the store was in use, others are
+            // waiting now, so the confirmation has to be brief; slow key sources were asked before.
             if new.key != old.key { try new.confirm(for: copy.path, isBrief: prepared != nil) }
             try source.requireNoJournal()
             guard let totals, try !source.connection.mainFileHasMoved() else { throw KeyRotation.replaced }
-            // Last of all: who comes later finds a file that is useless (`RotationSource.spoil`).
+            // This comes last. Whoever opens the file later is left with the old file, which `RotationSource.spoil`
+            // makes useless.
             try source.requireNobodyElse()
             return (copy, totals)
         } catch {
@@ -124,7 +127,8 @@ struct StoreReplacement {
         }
     }
 
-    /// - Returns: `nil` if the copy that was made while the store was in use is not what the store holds.
+    /// Verifies a copy that was made while the store was in use.
+    /// - Returns: `nil` if the copy does not hold what the store holds.
     private func settled(
         _ copy: StoreCopy,
         _ source: RotationSource,
