@@ -1,7 +1,8 @@
-/// Files that SQL attaches to a connection with a key.
+/// Checks on files that SQL attaches to a connection with a key.
 extension Connection {
-    /// Before SQL is compiled that attaches a file, or writes one with `VACUUM INTO`: it gets the process's default settings,
-    /// and what VACUUM has written is not seen again.
+    /// Call it before compiling SQL that attaches a file, or writes one with `VACUUM INTO`. SQLCipher gives such a file
+    /// the default settings of the process, so these must be SQLCipher 4's. They have to be checked beforehand, because
+    /// the library does not see the target of `VACUUM INTO` again.
     func requireDefaultCipherSettings(_ text: SQLStatementText) throws(DatabaseError) {
         guard text.attachesFile, guardRules != nil || text.holdsKey, !statementGuard.allowsCipherStatements,
             !statementGuard.isSuspended
@@ -16,8 +17,9 @@ extension Connection {
         )
     }
 
-    /// After SQL has attached a file to a database with a key: whatever its text was taken for, none is in plaintext that
-    /// the library has not attached so, and none has other settings than the library would open it with.
+    /// Call it after SQL has attached a file to a database with a key. Detaches a file, and throws, if the file is in
+    /// plaintext and the library did not attach it as plaintext, or if it has other settings than those with which the
+    /// library would open it. This holds whatever the text of the SQL was taken for.
     func requireSealedAttachments() throws(DatabaseError) {
         guard let rules = guardRules, !rules.allowsCipherStatements, !statementGuard.isSuspended else { return }
         for (schema, path) in try attachedFiles() where !plaintextSchemas.contains(schema.lowercased()) {
@@ -38,7 +40,8 @@ extension Connection {
         }
     }
 
-    /// After files may have been detached by SQL: what was true of one is not true of the next that gets its name.
+    /// Call it after SQL may have detached files. What was noted for a detached file must not apply to the next file
+    /// that gets the same schema name.
     func forgetDetachedFiles() throws(DatabaseError) {
         guard !plaintextSchemas.isEmpty || usageLocks.count > 1 else { return }
         let schemas = try trusted { () throws(DatabaseError) in
@@ -51,7 +54,8 @@ extension Connection {
         }
     }
 
-    /// Before anything is compiled: nothing is written to a file that should not be there.
+    /// Call it before anything is compiled: while an attached file that is not sealed could not be detached, nothing
+    /// but ROLLBACK and DETACH may run, so that nothing is written to that file.
     func requireSafeSchemas(_ text: SQLStatementText) throws(DatabaseError) {
         guard let schema = statementGuard.unsafeSchema, !["rollback", "detach"].contains(text.verb ?? ""),
             !detachUnsafeSchema()
@@ -66,14 +70,15 @@ extension Connection {
         do throws(DatabaseError) {
             try trusted { () throws(DatabaseError) in try run("DETACH \(schema.quotedIdentifier)") }
         } catch {
-            // It is tried again before the next statement.
+            // This is tried again before the next statement.
             return false
         }
         statementGuard.unsafeSchema = nil
         return true
     }
 
-    /// Schemas and the paths of their files, without those that are in memory or temporary.
+    /// The schemas of attached files, with the paths of the files. Leaves out `main`, `temp` and databases without a
+    /// file.
     func attachedFiles() throws(DatabaseError) -> [(schema: String, path: String)] {
         let statement = try trusted { () throws(DatabaseError) in try prepare("PRAGMA database_list") }
         defer { statement.close() }

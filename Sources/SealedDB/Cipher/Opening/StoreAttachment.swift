@@ -1,6 +1,6 @@
 import Foundation
 
-/// One file that is to be attached to a connection, with the checks that opening it alone would make.
+/// Attaches one file to a connection, with the checks that opening the file by itself would make.
 struct StoreAttachment {
     let connection: Connection
     let path: String
@@ -20,7 +20,7 @@ struct StoreAttachment {
                 message: "The path holds a NUL byte, at which the system would cut it off. Nothing was attached."
             )
         }
-        // SQLite would attach, but not detach again if the key proves wrong.
+        // Within a transaction SQLite would attach the file, but could not detach it again if the key proves wrong.
         guard connection.isAutocommit else {
             throw DatabaseError(
                 extendedCode: SQLITE_MISUSE,
@@ -28,7 +28,7 @@ struct StoreAttachment {
                 message: "Files are attached outside transactions. Nothing was attached."
             )
         }
-        // Nobody replaces the file from here on.
+        // With a key, this lock keeps others from replacing the file from here on.
         let lock = try usageLock()
         let start = try check()
         if start.isEmpty, isFile, let key { try confirm(key) }
@@ -48,18 +48,18 @@ struct StoreAttachment {
             key?.derivedKeys?.storeExists(path)
         } catch {
             do throws(DatabaseError) {
-                // In a transaction it could not be detached.
+                // SQLite cannot detach a file within a transaction.
                 if !connection.rollBack() { throw error }
                 try connection.run("DETACH \(schema.quotedIdentifier)")
             } catch {
-                // What is not proved to be sealed does not stay.
+                // A file that is not proved to be sealed must not stay attached.
                 connection.close()
             }
             throw error
         }
     }
 
-    /// Of a new store.
+    /// Confirms the key of a new store, before anything is written under it.
     private func confirm(_ key: Key) throws(DatabaseError) {
         do throws(DatabaseError) {
             try key.confirm()
@@ -74,8 +74,8 @@ struct StoreAttachment {
         return try UsageLock.shared(path, timeout: busyTimeout, isForReadingAlone: isForReadingAlone)
     }
 
-    /// Looks at the file before SQLite does.
-    /// - Returns: its first bytes; none if there is nothing in it yet.
+    /// Checks the file before SQLite opens it.
+    /// - Returns: the first bytes of the file; empty if there is no file, or if it is empty.
     private func check() throws(DatabaseError) -> [UInt8] {
         if key != nil { try Engine.requireCodec() }
         guard isFile else { return [] }
@@ -112,7 +112,7 @@ struct StoreAttachment {
 
     private func runAttach(_ start: [UInt8]) throws(DatabaseError) {
         let name = schema.quotedIdentifier
-        // An empty key means none; without KEY, main's would be inherited.
+        // An empty key means no key. Without KEY, the file would get the key of main.
         let end = key != nil ? " KEY ?" : mainHasKey ? " KEY ''" : ""
         let statement = try connection.prepare("ATTACH ? AS \(name)\(end)")
         defer { statement.close() }
@@ -121,7 +121,8 @@ struct StoreAttachment {
         _ = try statement.step()
     }
 
-    /// A passphrase is derived here, over the salt in the file; SQLCipher takes the text `x'…'` for a raw key.
+    /// Binds the key. A passphrase is derived here, with the salt in the file; SQLCipher takes the text `x'…'` for a
+    /// raw key.
     private func bind(_ key: Key, _ start: [UInt8], to statement: Statement) throws(DatabaseError) {
         var salt: [UInt8] = []
         if let derivedKeys = key.derivedKeys {
@@ -143,8 +144,8 @@ struct StoreAttachment {
         return try examination.examine(file).error
     }
 
-    /// Attached files get the process's default settings, which others may have changed, and there is no way to say
-    /// others.
+    /// Makes sure that the attached file is encrypted with the settings of SQLCipher 4. SQLCipher gives attached files
+    /// the default settings of the process, which other code may have changed, and ATTACH cannot name other settings.
     private func proveSealed(isNew: Bool) throws(DatabaseError) {
         guard let parameters = try connection.cipherParameters(schema: schema) else {
             throw DatabaseError(

@@ -1,22 +1,23 @@
 internal import CSealedDBSystem
 import Foundation
 
-/// Keeps SQLite's users out of a file that SQLite itself may not be able to open any more, by its own locking protocol.
+/// Keeps all users of SQLite out of a file by SQLite's own locking protocol, even if SQLite itself can no longer open
+/// the file. <https://www.sqlite.org/lockingv3.html>
 ///
-/// Refused for a file that this process has open: closing the descriptor would drop the locks of those connections.
-/// <https://www.sqlite.org/lockingv3.html>
+/// A file that this process has open cannot be locked: closing the descriptor would drop the locks of the connections
+/// to it.
 final class StoreLock {
     private var descriptor: Int32
 
-    /// - Throws: ``DatabaseError/Reason/busy`` if a connection of another process holds any lock. In WAL mode, that is
-    ///   everyone who has it open.
+    /// - Throws: ``DatabaseError/Reason/busy`` if this process has the file open, or if a connection of another process
+    ///   holds any lock on it. In WAL mode every connection that has the file open holds one.
     init(_ path: String) throws(DatabaseError) {
         guard try !FileSystem.isOpenInThisProcess(path) else { throw StoreLock.isInUse(path) }
         descriptor = sealeddb_open(path, O_RDWR | O_NOFOLLOW, 0)
         guard descriptor >= 0 else { throw .system("Cannot open \(path) to lock it", reason: .notPermitted) }
         guard sealeddb_lock_store(descriptor) == 0 else {
             let number = errno
-            // Nothing is written by it, here and in `release`.
+            // The result does not matter, here and in `release`: nothing was written through this descriptor.
             close(descriptor)
             descriptor = -1
             guard number == EAGAIN || number == EACCES else {
@@ -40,7 +41,7 @@ final class StoreLock {
 
     func release() {
         guard descriptor >= 0 else { return }
-        // To close it is to unlock.
+        // Closing the descriptor releases the lock.
         close(descriptor)
         descriptor = -1
     }

@@ -1,9 +1,10 @@
 extension StoreOpening {
-    /// Where pages that SQLCipher finds damaged go unnoticed (``EngineInfo``), all are looked at before anything is copied
-    /// through it: it would take some for zeros, and a copy with zeros is as good as its source.
+    /// Checks the authentication codes of all pages before something is copied through SQLCipher, if SQLCipher's reads
+    /// are not watched (``EngineInfo/noticesDamagedPages``). SQLCipher can read a damaged page as zeros, and a copy
+    /// with these zeros would look sound.
     ///
-    /// Looks only. Rotations compare each page anyway.
-    /// - Parameter isWatched: whether each page is watched while it is read.
+    /// Only reads. Rotations do not need this: they compare each page anyway.
+    /// - Parameter isWatched: whether each page is watched while SQLCipher reads it; nothing is checked then.
     /// - Throws: ``DatabaseError/Reason/damaged``.
     func requireAuthenticPages(isWatched: Bool = Engine.pageWatchProblem == nil) throws(DatabaseError) {
         guard !isWatched, isFile, let path, let key, settings.parameters.usesHMAC else { return }

@@ -1,9 +1,9 @@
 /// Passphrases are derived here and never reach SQLCipher, which would derive them anew for every connection.
 extension StoreOpening {
-    /// Calls `body` with what the connection is to be keyed with.
+    /// Calls `body` with the key specification for the connection: a raw key together with its salt.
     ///
-    /// The salt is in it, so that SQLCipher cannot take another one than the key was derived with: that of the file, and
-    /// for a new store a random one.
+    /// Because the salt is given, SQLCipher cannot use another salt than the one that the key was derived with. It is
+    /// the salt of the file or, for a new store, a random one.
     func withKeySpec<T>(
         of key: Key,
         for connection: Connection,
@@ -12,12 +12,13 @@ extension StoreOpening {
         guard let derivedKeys = key.derivedKeys else { return try key.withKeySpec(body) }
         var salt = try salt(in: connection)
         if salt.isEmpty, isFile, let path { salt = try derivedKeys.saltOfNewStore(path) }
-        // Nothing to derive for: it lives as long as this connection, or is too short to be a store.
+        // Without a salt there is nothing to derive a key for: the database exists only as long as this connection, or
+        // the file is too short to be a store. A random key does.
         guard salt.count == Key.saltByteCount else { return try Key.random().withKeySpec(body) }
         return try key.derived(salt: salt, by: settings.parameters.keyDerivation).withKeySpec(salt: salt, body)
     }
 
-    /// Calls `body` with what the store is to be rekeyed with, which keeps its salt.
+    /// Calls `body` with the key specification for a rekey. A rekey keeps the salt of the store.
     func withRekeySpec<T>(
         of key: Key,
         for connection: Connection,
@@ -27,17 +28,17 @@ extension StoreOpening {
     }
 
     private func salt(in connection: Connection) throws(DatabaseError) -> [UInt8] {
-        // A plaintext header takes its place in the file.
+        // With a plaintext header the file holds no salt: it is in the settings or in the key.
         if let salt = settings.salt { return salt }
         if settings.plaintextHeaderSize > 0, let key, let salt = try key.embeddedSalt() { return salt }
         return try connection.mainFileHeader()
     }
 
-    /// Whether the key was derived over a salt that the file does not have (any more), because somebody else created or
-    /// replaced the store meanwhile. False where that cannot be known: the error that there is stays.
+    /// Whether the key was derived with a salt that the file does not have any more, because somebody else created or
+    /// replaced the store meanwhile. False if that cannot be found out; the caller then keeps its error.
     func isOvertaken(_ connection: Connection, by error: DatabaseError) -> Bool {
         guard error.code == SQLITE_NOTADB, key?.form == .passphrase, isFile, settings.salt == nil,
-            let header = try? connection.mainFileHeader(), header.count == Key.saltByteCount,  // See above.
+            let header = try? connection.mainFileHeader(), header.count == Key.saltByteCount,  // False, as above.
             header != StoreHeader.plaintextMagic, let salt = try? connection.text("PRAGMA cipher_salt")
         else { return false }
         return salt != Hexadecimal.string(header)
@@ -45,7 +46,7 @@ extension StoreOpening {
 }
 
 extension CipherParameters {
-    /// How a passphrase becomes a key.
+    /// How a passphrase is turned into a key.
     var keyDerivation: KeyDerivation {
         KeyDerivation(algorithm: kdfAlgorithm.ofDerivation, iterations: kdfIterations)
     }

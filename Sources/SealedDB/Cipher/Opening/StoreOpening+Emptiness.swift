@@ -1,11 +1,12 @@
 import Foundation
 
-/// A file without a byte opens with any key, and SQLite deletes the log beside it.
+/// SQLite opens an empty file with any key, and deletes the log beside it.
 extension StoreOpening {
-    /// Refuses what only looks like a new store, before SQLite sees it.
+    /// Refuses a file that only looks like a new store, before SQLite opens it.
     ///
-    /// An existing empty file is taken for a new store where one is asked for, by `SQLITE_OPEN_CREATE`: that is what a
-    /// creation that was killed leaves. But never beside a log, which holds what is left of a store that was emptied.
+    /// With `SQLITE_OPEN_CREATE` an existing empty file counts as a new store, because a process that is killed while
+    /// it creates a store leaves such a file. But never if a log stands beside it: the log holds what is left of a
+    /// store that was emptied.
     func refuseEmptied() throws(DatabaseError) {
         guard isFile, let path else { return }
         var status = stat()
@@ -20,7 +21,7 @@ extension StoreOpening {
             guard status.st_size == 0 else { return }
             guard !needsContents, key == nil || flags & SQLITE_OPEN_CREATE != 0 else { throw emptied(.emptyFile) }
         }
-        // Deleted by SQLite even by those who only read.
+        // SQLite deletes the log even if the file is opened only for reading.
         guard let log = try StoreOpening.logWithContents(of: FileSystem.resolve(path) ?? path) else { return }
         throw exists ? emptied(.emptyFile) : .logWithoutDatabase(log)
     }
@@ -31,8 +32,9 @@ extension StoreOpening {
         return examination.result(finding).error(code: SQLITE_NOTADB)
     }
 
-    /// The log or journal beside a file that has no pages of its own. A creation that was killed leaves a journal too,
-    /// but one of a file of no pages. What has another name was left by a restore that was killed, and is safe under that.
+    /// The path of the log or journal that still holds pages of a store; `nil` if there is none. A process that was
+    /// killed while it created a store leaves a journal too, but that one says that the store had no pages. A log or
+    /// journal with a second hard link was left by a restore that was killed: it is safe under its other name.
     private static func logWithContents(of path: String) throws(DatabaseError) -> String? {
         var status = stat()
         let log = path + "-wal"

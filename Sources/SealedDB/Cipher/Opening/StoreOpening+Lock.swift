@@ -1,15 +1,17 @@
 import Foundation
 
 extension StoreOpening {
-    /// A connection to the file that the path names, known to whoever wants to replace that file.
+    /// Opens a connection, with a ``UsageLock`` that shows it to anyone who wants to replace the file. The connection
+    /// is to the file that has the path's name when this returns.
     ///
-    /// Left out are databases in memory, plaintext ones, which nothing replaces, and those of a foreign VFS. A store that
-    /// is attached, or keyed by SQL text, is not known either, but found by ``FileUsers``.
+    /// Databases in memory, plaintext databases, which the library never replaces in place, and files of a foreign VFS
+    /// get no lock. An attached store, and one that is keyed by SQL text, is not covered by this lock; ``FileUsers``
+    /// finds it.
     func lockedConnection() throws(DatabaseError) -> Connection {
         let isLocked = takesLock && key != nil && isFile && vfs.map { $0.hasPrefix("unix") } ?? true
         while true {
-            // Before the file is opened: who replaces it would find it open here, if only for a moment. A new file has no
-            // lock before it is there.
+            // The lock comes before the file is opened: otherwise whoever replaces the file would find it open here for
+            // a moment. A new file cannot be locked before it exists.
             var lock: UsageLock?
             if isLocked, let path, let file = FileSystem.resolve(path) {
                 lock = try UsageLock.shared(file, timeout: busyTimeout, isForReadingAlone: isForReadingAlone(file))
@@ -32,7 +34,8 @@ extension StoreOpening {
         }
     }
 
-    /// Whether SQLite opens the file for reading: it does so too where it may not open it to write.
+    /// Whether the connection can only read the file. SQLite falls back to reading if it may not open the file for
+    /// writing.
     private func isForReadingAlone(_ file: String) -> Bool {
         flags & SQLITE_OPEN_READONLY != 0 || access(file, W_OK) != 0
     }

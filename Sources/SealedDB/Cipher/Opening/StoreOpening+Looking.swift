@@ -1,8 +1,9 @@
 extension StoreOpening {
-    /// Opens the store only to look at it, which writes nothing, and calls `body` with the connection.
+    /// Opens the store for reading, without writing anything, even beside it, and calls `body` with the connection.
     ///
-    /// Who comes meanwhile and writes makes it begin again.
-    /// - Throws: ``DatabaseError/Reason/busy`` if the store is written to again and again.
+    /// If somebody writes to the store meanwhile, this begins again, up to five times, so `body` may be called several
+    /// times.
+    /// - Throws: ``DatabaseError/Reason/busy`` if the store is written to each time.
     func look<T>(_ body: (Connection) throws(DatabaseError) -> T) throws(DatabaseError) -> T {
         for _ in 0..<5 {
             let marks = path.map { StoreView.marks(of: $0) }
@@ -10,7 +11,7 @@ extension StoreOpening {
             do throws(DatabaseError) {
                 connection = try forLooking.open()
             } catch {
-                // File and log were perhaps not of the same moment.
+                // The file and its log may have been read at different moments.
                 guard let path, marks != StoreView.marks(of: path) else { throw error }
                 continue
             }
@@ -35,7 +36,7 @@ extension StoreOpening {
         )
     }
 
-    /// The same for ``open()``.
+    /// The same opening, set up so that ``open()`` only reads and writes nothing.
     var forLooking: StoreOpening {
         var opening = self
         opening.looks = true
@@ -45,7 +46,8 @@ extension StoreOpening {
         return opening
     }
 
-    /// Whether nobody can write to the file, so that SQLite's locks and indexes of logs can neither be made nor are needed.
+    /// Whether nobody can write to the file because of its medium. SQLite's locks and log indexes can then not be made,
+    /// and are not needed.
     var isOnReadOnlyMedium: Bool {
         guard isFile, vfs == nil, let path = path.flatMap({ FileSystem.resolve($0) }) else { return false }
         return FileSystem.isOnReadOnlyMedium(path)
@@ -53,8 +55,8 @@ extension StoreOpening {
 }
 
 extension Connection {
-    /// `wal`, or `delete` for all others, which are none of the file's.
-    /// <https://www.sqlite.org/fileformat.html#file_format_version_numbers>
+    /// The journal mode that is stored in the file: `wal`, or `delete` for all other modes, which SQLite does not
+    /// store. <https://www.sqlite.org/fileformat.html#file_format_version_numbers>
     func storedJournalMode(_ sealing: Sealing) throws(DatabaseError) -> String {
         let start = try fileBytes(count: 100)
         let writeVersion: UInt8?

@@ -1,32 +1,35 @@
 import Foundation
 
-/// What it takes to open a connection to a store.
+/// Everything that is needed to open a connection to a store.
 struct StoreOpening {
-    /// `nil` in memory, empty for a temporary file.
+    /// `nil` for a database in memory, empty for a temporary file.
     var path: String?
     var key: Key?
     var settings = CipherSettings()
     var flags: Int32 = SQLITE_OPEN_READWRITE
     var vfs: String?
     var busyTimeout: Double = 2
-    /// Of the connection; the calling thread is inside.
+    /// The gate of the new connection. The calling thread has already entered it.
     var gate: ThreadGate?
-    /// Whether a new store gets its first page, so that its header can be checked before there is data in it.
+    /// Whether a new store gets its first page at once, so that its header can be checked before it holds data.
     var createsFirstPage = true
-    /// Whether keys and cipher settings may then come by SQL.
+    /// Whether SQL on this connection may set keys and cipher settings.
     var allowsCipherStatements = false
-    /// Whether others learn of the connection from a ``UsageLock``; off where the lock is held already.
+    /// Whether the connection takes a ``UsageLock``, which shows it to others. False if the caller holds the lock
+    /// already.
     var takesLock = true
-    /// Whether nobody else may have the file open from the first read on. https://www.sqlite.org/pragma.html#pragma_locking_mode
+    /// Whether SQLite keeps everybody else out of the file from the first read on.
+    /// https://www.sqlite.org/pragma.html#pragma_locking_mode
     var locksExclusively = false
-    /// Whether nothing is written, not even beside the file: see ``StoreView``.
+    /// Whether the store is only read, and nothing is written, not even beside the file; see ``StoreView``.
     var looks = false
-    /// Whether there must be a database in the file, even if there is no key.
+    /// Whether an empty file is refused even without a key.
     var needsContents = false
-    /// What a database in memory begins with.
+    /// The serialized database that a database in memory starts with.
     var image: Data?
 
-    /// Opens; with a key: keys, applies the settings, and proves by a read that the key is right.
+    /// Opens the connection. With a key, this also sets the key, applies the settings, and reads from the store to
+    /// prove that the key is right.
     func open() throws(DatabaseError) -> Connection {
         if let key {
             try Engine.requireCodec()
@@ -50,7 +53,8 @@ struct StoreOpening {
             }
         } catch {
             let isOvertaken = isOvertaken(connection, by: error)
-            // Where memory runs out while SQLCipher copies the key, it frees the same block twice when it closes.
+            // If SQLCipher runs out of memory while it copies the key, closing the connection would free the same block
+            // twice.
             if key != nil, error.code == SQLITE_NOMEM { connection.abandon() } else { connection.close() }
             if isOvertaken { return try open() }
             throw error
@@ -61,8 +65,9 @@ struct StoreOpening {
     var isFile: Bool { path.map { !$0.isEmpty && $0 != ":memory:" } ?? false }
     private var name: String { path ?? "The database in memory" }
 
-    /// A journal or log beside the file would be written into it before the key is proved right. So a page must be this
-    /// key's first, and all of them must be as they were written.
+    /// Refuses a journal or log beside the file that does not fit the key. At opening, SQLite would write it into the
+    /// store before the key is proved right. A page of the store or of the journal must have been written with this
+    /// key, and the pages in the journal or log must be unchanged.
     func refuseForeignJournal(_ key: Key) throws(DatabaseError) {
         guard isFile, let path, let file = FileSystem.resolve(path) else { return }
         let mayWrite = !looks && flags & SQLITE_OPEN_READONLY == 0
@@ -89,7 +94,7 @@ struct StoreOpening {
             throw try diagnosis(of: connection, key: key, .quick).error(code: SQLITE_NOTADB)
         }
         if !isNew { try refuseChangedHeader(connection) }
-        // Closing after a failure would move somebody else's log into the file.
+        // If the key proves wrong, closing must not write somebody else's log into the file.
         try connection.setCheckpointsOnClose(false)
         try applyKey(key, to: connection)
         try connection.run("PRAGMA temp_store = MEMORY")
@@ -107,12 +112,13 @@ struct StoreOpening {
         if let path { key.derivedKeys?.storeExists(path) }
     }
 
-    /// What is left in the clear can be changed by anybody. SQLite believes it, and would write pages that nothing reads, or
-    /// none at all. https://www.sqlite.org/fileformat.html#the_database_header
+    /// Refuses a plaintext header that was changed. Anybody who can write to the file can change it; SQLite would
+    /// believe it, and write pages that nothing can read, or no pages at all.
+    /// https://www.sqlite.org/fileformat.html#the_database_header
     private func refuseChangedHeader(_ connection: Connection) throws(DatabaseError) {
         let parameters = settings.parameters
         let start = try connection.fileBytes(count: 100)
-        // That is told by the first read.
+        // The first read reports a plaintext file.
         guard !StoreHeader.isPlaintext(start) else { return }
         let header = start.prefix(parameters.plaintextHeaderSize)
         func isWrong(_ offset: Int, _ isRight: (UInt8) -> Bool) -> Bool {
@@ -134,21 +140,22 @@ struct StoreOpening {
         )
     }
 
-    /// Why the first read failed. SQLite has one code for all that is not a database to it, and with a plaintext header
-    /// no code at all.
+    /// Explains why the first read failed. SQLite uses one code for everything that it does not recognise as a
+    /// database, and with a plaintext header not even that one.
     private func explained(
         _ error: DatabaseError,
         _ connection: Connection,
         _ key: Key
     ) throws(DatabaseError) -> DatabaseError {
         guard [SQLITE_NOTADB, SQLITE_CORRUPT, SQLITE_ERROR].contains(error.code) else { return unreadable(error) }
-        // SQLite calls it corrupt only when it could read the first page.
+        // SQLite reports SQLITE_CORRUPT only if it could read the first page.
         let effort: StoreRecognition.Effort = error.code == SQLITE_CORRUPT ? .asGiven : .quick
         let diagnosis = try diagnosis(of: connection, key: key, effort)
         return [.opens, .emptyFile].contains(diagnosis.finding) ? error : diagnosis.error(code: error.extendedCode)
     }
 
-    /// SQLite reads no log without an index of it, which it may have to make.
+    /// Explains an error for a store whose log or journal SQLite cannot use here. To read a log, SQLite needs an index
+    /// of it, and may have to create that.
     private func unreadable(_ error: DatabaseError) -> DatabaseError {
         let makesNoIndex = error.code == SQLITE_CANTOPEN || error.code == SQLITE_READONLY
         guard isFile, makesNoIndex, let path, access(FileSystem.directory(of: path), W_OK) != 0 else { return error }
@@ -160,7 +167,7 @@ struct StoreOpening {
         )
     }
 
-    /// SQLite refuses a file that misses pages, but not one that misses a part of the last.
+    /// Refuses a file whose last page is incomplete. SQLite refuses a file that lacks whole pages, but not this one.
     private func refuseTruncated(_ connection: Connection) throws(DatabaseError) {
         let size = try connection.mainFileSize()
         let pageSize = Int64(settings.parameters.pageSize)
@@ -188,7 +195,8 @@ struct StoreOpening {
                 message: "SQLCipher did not take the key for \(name). Nothing was read or written."
             )
         }
-        // First of all, because it sets all that follows; also undoes cipher_default_*, which others may have set.
+        // This comes first because it sets all the other settings. It also undoes cipher_default_* pragmas, which other
+        // code may have set.
         try connection.run("PRAGMA cipher_compatibility = \(settings.compatibility.rawValue)")
         let wanted = settings.parameters
         for (pragma, value) in wanted.pragmas where settings.differsFromCompatibility(pragma) {
@@ -219,7 +227,7 @@ struct StoreOpening {
             throw error.adding(context: "Nothing was written to \(name), which is a new store")
         }
         try connection.writeFirstPage()
-        // In WAL mode, set by whoever created the file first, page 1 is still in the log.
+        // If whoever created the file put it into WAL mode first, page 1 is still in the log and the file is empty.
         let start = try connection.fileBytes(count: 100)
         let isPlaintext = !start.isEmpty && StoreHeader.isPlaintext(start)
         guard !isPlaintext else {
@@ -233,7 +241,7 @@ struct StoreOpening {
 }
 
 extension StoreOpening {
-    /// A file that must be there, under the path that symbolic links lead to.
+    /// An opening for a file that must exist, by its path with symbolic links followed.
     static func existing(
         _ path: String,
         key: Key?,

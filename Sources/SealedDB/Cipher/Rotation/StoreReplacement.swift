@@ -79,8 +79,8 @@ struct StoreReplacement {
         }
     }
 
-    /// Locks the store, and makes and verifies the copy that is to replace it. A failure in here leaves the store
-    /// unchanged.
+    /// Locks the store, and makes and verifies the copy that is to replace it. If this fails, the store is unchanged, except
+    /// that the caller has to put WAL mode back.
     private func verifiedCopy(
         of source: RotationSource,
         _ prepared: LiveCopy?,
@@ -113,7 +113,7 @@ struct StoreReplacement {
                 )
             }
             // After the swap the new key is the only one. If the copy was made while the store was in use, others are
-            // waiting now, so the confirmation has to be brief; slow key sources were asked before.
+            // waiting now, so commands and closures are not asked for the key again; they were asked before.
             if new.key != old.key { try new.confirm(for: copy.path, isBrief: prepared != nil) }
             try source.requireNoJournal()
             guard let totals, try !source.connection.mainFileHasMoved() else { throw KeyRotation.replaced }
