@@ -1,32 +1,33 @@
-/// A rollback journal of a transaction that was cut off, of which SQLite would put back only a part, because bytes of it were
-/// changed: its header has no checksum.
+/// Finds a hot rollback journal that was changed, so that SQLite would put back only a part of its pages. The header of
+/// a journal has no checksum, so SQLite does not notice a change in it.
 ///
-/// What was written by whoever has the key is known by the pages' codes, wherever they stand in the file. A page whose original
-/// stands in the journal, is another one in the store, and would not be put back, is lost. Pages of a journal that was not
-/// synced yet are in the store as they were: SQLite writes to the store after that.
-/// <https://www.sqlite.org/fileformat.html#the_rollback_journal>
+/// Pages that were written with the key are recognised by their authentication codes, wherever they stand in the
+/// journal. A page is lost if its original stands in the journal, the store has another version of it, and SQLite would
+/// not put the original back. If the journal was not synced yet, the store still has the original pages: SQLite writes
+/// to the store only after the sync. <https://www.sqlite.org/fileformat.html#the_rollback_journal>
 struct JournalDamage {
     private let path: String
     private let contents: FileReader
     private let cipher: PageCipher
-    /// Opened without a key.
+    /// A connection to the store, opened without a key.
     private let store: Connection
 
     private var pageSize: Int { cipher.parameters.pageSize }
     private var recordSize: Int64 { Int64(pageSize) + 8 }
 
-    /// Before SQLite may read the journal.
-    /// - Throws: ``DatabaseError/Reason/damaged``.
+    /// Refuses a damaged journal. Call it before SQLite may read the journal.
+    /// - Throws: ``DatabaseError/Reason/damaged``; ``DatabaseError/Reason/wrongKey`` if the journal was written under
+    ///   another key.
     static func requireNone(
         ofStore path: String,
         cipher: @autoclosure () throws(DatabaseError) -> PageCipher?,
         store: Connection
     ) throws(DatabaseError) {
-        // Derived before others are kept waiting.
+        // The cipher's key is derived before the lock below makes others wait.
         guard FileSystem.mayExist(path + "-journal"), let cipher = try cipher() else { return }
-        // A journal of somebody who is at work is not to be put back.
+        // While another process is in a transaction, its journal is not hot and would not be put back.
         let error = try store.whileNobodyWrites { () throws(DatabaseError) -> DatabaseError? in
-            // It begins with a zero where it has ended.
+            // SQLite overwrites the start of a journal with zeros at the end of the transaction.
             guard let contents = try FileReader(path + "-journal"), let start = try contents.bytes(at: 0, count: 28),
                 start[0] != 0
             else { return nil }
@@ -62,13 +63,13 @@ struct JournalDamage {
         )
     }
 
-    /// What is wrong, in words; empty if the journal has another key.
+    /// What is wrong, in words; empty if the journal was written under another key; `nil` if nothing is wrong.
     private func problem() throws(DatabaseError) -> String? {
         let journal = try RollbackJournal(ofStore: path)
-        // Of a transaction over several files that was committed nothing is put back.
+        // If the transaction over several files was committed, SQLite puts nothing back.
         guard try journal?.hasLostSuperJournal() != true else { return nil }
         let originals = try originals(sectorSize: journal?.sectorSize)
-        // With another key, everything would look changed.
+        // With another key every page would look changed.
         let hasOwnFirstPage = try cipher.authenticates(store.fileBytes(count: pageSize), number: 1)
         guard hasOwnFirstPage || !originals.isEmpty else { return nil }
         var restored: [Int64: Int64] = [:]
@@ -87,7 +88,7 @@ struct JournalDamage {
             return "the record at byte \(broken) is not as it was written"
         }
         let pageCount = try originalPageCount(originals)
-        // A store of no pages has no original ones.
+        // The journal of a store that had no pages holds no original pages.
         if let journal, journal.originalPageCount > 0 || !originals.isEmpty, let pageCount,
             journal.originalPageCount < pageCount
         {
@@ -99,8 +100,8 @@ struct JournalDamage {
         return nil
     }
 
-    /// Where a record of a part that was synced is not whole. Nothing is wrong with that where the power failed during the sync,
-    /// and the store was not written to.
+    /// The offset of the first incomplete record in a synced part of the journal. `nil` if there is none, or if the
+    /// store still has all original pages: then the power failed during the sync, before the store was written to.
     private func brokenRecord(_ journal: RollbackJournal, _ originals: [Int64: Int64]) throws(DatabaseError) -> Int64? {
         var broken: Int64?
         var others = originals
@@ -124,7 +125,8 @@ struct JournalDamage {
         return nil
     }
 
-    /// Whether the store's page is the one in the journal. Each time that it is written, a page is encrypted in another way.
+    /// Whether the page in the store has the same contents as the one in the journal. The encrypted bytes may differ,
+    /// because SQLCipher uses a new IV each time it writes a page.
     private func isInStore(_ number: Int64, _ offset: Int64) throws(DatabaseError) -> Bool {
         let stored = try store.fileBytes(at: (number - 1) * Int64(pageSize), count: pageSize)
         let clear = cipher.clearBytes(ofPage: number)
@@ -139,7 +141,8 @@ struct JournalDamage {
         try contents.bytes(at: offset, count: pageSize)
     }
 
-    /// By its first page, as it was before the transaction; `nil` where that does not tell.
+    /// The number of pages that the store had before the transaction, from the original first page; `nil` if that page
+    /// does not say.
     private func originalPageCount(_ originals: [Int64: Int64]) throws(DatabaseError) -> Int64? {
         let first =
             if let offset = originals[1] { try page(at: offset) } else { try store.fileBytes(count: pageSize) }
@@ -147,10 +150,11 @@ struct JournalDamage {
         return cipher.declaredPageCount(first)
     }
 
-    // MARK: Records, whatever the headers say
+    // MARK: Records, found without trusting the headers
 
-    /// Where the first record of each page is that belongs to the transaction: its code is right, and its checksum begins with
-    /// the same number as that of the others of its part. Behind them may be those of an earlier transaction.
+    /// The offset of the first record of each page of the transaction. Such a record has a valid authentication code,
+    /// and its checksum starts from the same nonce as the other records of its part of the journal. Records of an
+    /// earlier transaction may follow.
     private func originals(sectorSize: Int64?) throws(DatabaseError) -> [Int64: Int64] {
         let sizes = ([sectorSize].compactMap { $0 } + (5...16).map { 1 << $0 })
         for sectorSize in sizes {
@@ -163,7 +167,7 @@ struct JournalDamage {
     private func originals(inPartsOf sectorSize: Int64) throws(DatabaseError) -> [Int64: Int64] {
         var result: [Int64: Int64] = [:]
         var start: Int64 = 0
-        // Behind the last part may be what an earlier transaction has left.
+        // After the last part there may be remains of an earlier transaction.
         while let header = try contents.bytes(at: start, count: 28), RollbackJournal.mayBeHeader(header) {
             var offset = start + sectorSize
             guard let first = try record(at: offset) else { break }
@@ -176,7 +180,7 @@ struct JournalDamage {
         return result
     }
 
-    /// `nil` where there is none that was written with the key.
+    /// The record at this offset; `nil` if it was not written with the key.
     private func record(at offset: Int64) throws(DatabaseError) -> (number: Int64, nonce: UInt32)? {
         guard let bytes = try contents.bytes(at: offset, count: Int(recordSize)) else { return nil }
         let number = LogOverlay.number(bytes[..<4])

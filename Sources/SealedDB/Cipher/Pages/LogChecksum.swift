@@ -8,14 +8,14 @@ struct LogChecksum {
         self.isBigEndian = isBigEndian
     }
 
-    /// Goes on from the eight bytes of another one.
+    /// Continues from a checksum of eight bytes.
     init(isBigEndian: Bool, after sum: ArraySlice<UInt8>) {
         self.isBigEndian = isBigEndian
         first = UInt32(LogOverlay.number(sum.prefix(4)))
         second = UInt32(LogOverlay.number(sum.suffix(4)))
     }
 
-    /// A multiple of eight bytes.
+    /// Adds bytes. Their number must be a multiple of eight.
     mutating func add(_ bytes: ArraySlice<UInt8>) {
         bytes.withUnsafeBytes { buffer in
             for offset in stride(from: 0, to: buffer.count - 7, by: 8) {
@@ -30,7 +30,7 @@ struct LogChecksum {
         return isBigEndian ? UInt32(bigEndian: word) : UInt32(littleEndian: word)
     }
 
-    /// As the log has them, whatever the order of the words that are summed.
+    /// The checksum as it stands in the log. It is big-endian, whatever the byte order of the words that are added.
     var bytes: [UInt8] {
         [first, second].flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> (24 - 8 * $0)) } }
     }

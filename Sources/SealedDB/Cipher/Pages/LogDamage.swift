@@ -1,7 +1,8 @@
-/// Transactions that were committed to a log, and that SQLite drops without a word because bytes before them were changed.
+/// Finds committed transactions in a write-ahead log that SQLite would drop without an error, because bytes before them
+/// were changed.
 ///
-/// SQLite takes the first frame whose checksum is wrong for the end of the log, and a log whose header has a wrong checksum for
-/// one without frames. Both are what a power failure leaves too, but then nothing behind is acknowledged.
+/// For SQLite a log ends at the first frame with a wrong checksum, and a log whose header has a wrong checksum has no
+/// frames. A power failure can leave both too, but then no transaction after that point was acknowledged.
 /// <https://www.sqlite.org/walformat.html>
 struct LogDamage {
     private let path: String
@@ -9,8 +10,9 @@ struct LogDamage {
     private let header: [UInt8]
     private let connection: Connection?
 
-    /// How many transactions would be dropped; 0 also while somebody uses the store, who has them in the index of the log.
-    /// - Parameter connection: one that has the store open, to look at it.
+    /// How many committed transactions SQLite would drop. Also 0 while somebody uses the store: that connection knows
+    /// the transactions from the index of the log.
+    /// - Parameter connection: a connection that has the store open for reading; `nil` if there is none.
     static func lostTransactions(
         ofStore path: String,
         openIn connection: Connection? = nil
@@ -23,13 +25,13 @@ struct LogDamage {
         return try currentHeader(path) == header ? count : 0
     }
 
-    /// For a report.
+    /// What a report on the store says about the log; empty if nothing is lost.
     static func problems(ofStore path: String, openIn connection: Connection) throws(DatabaseError) -> [String] {
         let count = try lostTransactions(ofStore: path, openIn: connection)
         return count > 0 ? ["log: \(count) committed transactions stand behind damaged bytes"] : []
     }
 
-    /// Before a store takes another's place, or a copy is made of it.
+    /// Refuses a damaged log. Call it before a store takes another one's place, or before it is copied.
     static func requireNone(ofStore path: String) throws(DatabaseError) {
         let count = try lostTransactions(ofStore: path)
         guard count == 0 else {
@@ -45,9 +47,10 @@ struct LogDamage {
         }
     }
 
-    /// Before SQLite may write the log into the store: it does so with whatever pages have right checksums, also with those of
-    /// another store or state, as when a backup was copied over a store without its log being removed.
-    /// - Parameter store: opened without a key.
+    /// Refuses a log whose pages are not this store's. Call it before SQLite may write the log into the store. SQLite
+    /// writes every page with a valid checksum, even if it belongs to another store or to another state of this one,
+    /// for example after a backup was copied over a store whose log was not removed.
+    /// - Parameter store: a connection to the store, opened without a key.
     static func requireOwnPages(
         ofStore path: String,
         cipher: @autoclosure () throws(DatabaseError) -> PageCipher?,
@@ -55,12 +58,12 @@ struct LogDamage {
     ) throws(DatabaseError) {
         guard !LockHolders.hasLocks(on: path + "-shm"), let header = try currentHeader(path),
             let log = try LogOverlay(logOf: path), let cipher = try cipher(),
-            // With another key, no page would be one's own.
+            // With another key no page would be authentic.
             try cipher.authenticates(store.fileBytes(count: cipher.parameters.pageSize), number: 1)
         else { return }
         var count = 0
         do throws(DatabaseError) {
-            // SQLite does not write those that the store has no longer.
+            // SQLite does not write pages that the store no longer has.
             for number in log.pageNumbers where number <= log.pageCount {
                 let page = try log.bytes(ofPage: number, from: 0, count: log.pageSize)
                 if page.map({ cipher.authenticates($0, number: number) }) != true { count += 1 }
@@ -84,8 +87,8 @@ struct LogDamage {
 
     // MARK: Header
 
-    /// Who is not seen, such as a process of another container, may begin the log anew while it is read. Then it has another
-    /// header, with other salts.
+    /// The header that the log has now. A process that this one cannot see, such as one in another container, may
+    /// restart the log while it is read. The header then has other salts.
     private static func currentHeader(_ path: String) throws(DatabaseError) -> [UInt8]? {
         try FileReader(path + "-wal")?.bytes(at: 0, count: 32)
     }
@@ -112,10 +115,10 @@ struct LogDamage {
     private struct Frame {
         let offset: Int64
         let page: Int64
-        /// The pages of the database after the transaction that it commits; 0 if it commits none.
+        /// Number of pages of the database after the transaction that this frame commits; 0 if it commits none.
         let pageCount: Int64
         let salts: [UInt8]
-        /// Whether its checksum follows from the frame before it, or for the first from the header.
+        /// Whether its checksum continues that of the previous frame or, for the first frame, that of the header.
         let followsPrevious: Bool
     }
 
@@ -124,7 +127,7 @@ struct LogDamage {
         isBigEndian: Bool,
         _ body: (Frame) throws(DatabaseError) -> Void
     ) throws(DatabaseError) {
-        // Of a header that was changed, the checksum may be what was changed, or all the rest.
+        // If the header was changed, either its checksum or the bytes before that were changed: try both sums.
         var sums = [Array(header[24..<32]), headerSum(isBigEndian: isBigEndian)]
         var offset: Int64 = 32
         while let bytes = try contents.bytes(at: offset, count: 24 + pageSize) {
@@ -148,15 +151,16 @@ struct LogDamage {
         }
     }
 
-    /// A frame that follows the one before it was written as it is. One transaction behind a damaged frame may be that frame's
-    /// own, which a power failure tore. It was not acknowledged then, where commits are synced. If the damaged frame is
-    /// the end of a transaction, it is another one.
+    /// Counts the commits in whole frames after a damaged one. A frame whose checksum continues that of the previous
+    /// frame is as it was written. A single commit after a damaged frame may end that frame's own transaction, which a
+    /// power failure tore: where commits are synced, it was not acknowledged. If the damaged frame itself commits a
+    /// transaction, a commit after it belongs to another one.
     private func transactionsBehindFrames() throws(DatabaseError) -> Int {
         var count = 0
         var isBroken = false
         var isBehindCommit = false
         try forEachFrame(pageSize: pageSize, isBigEndian: magic & 1 == 1) { frame in
-            // Others are of an earlier log.
+            // Frames with other salts are from before the log was restarted.
             let isOfLog = frame.salts[...] == header[16..<24]
             let isWhole = isOfLog && frame.followsPrevious
             if !isWhole {
@@ -169,8 +173,9 @@ struct LogDamage {
         return count > 1 || isBehindCommit ? count : 0
     }
 
-    /// What the header said is not known: not the size of the pages, nor which frames are of this log. A power failure tears it
-    /// when a log begins anew, which is when all earlier frames are in the file.
+    /// Counts the commits in the frames after a damaged header. The header's values are unknown, so all page sizes and
+    /// byte orders are tried. A power failure can tear the header only when SQLite restarts the log, and then all
+    /// earlier frames are already in the file.
     private func transactionsBehindHeader() throws(DatabaseError) -> Int {
         for pageSize in LogDamage.pageSizes {
             for isBigEndian in [false, true] {
@@ -197,11 +202,13 @@ struct LogDamage {
         return 0
     }
 
-    /// - Parameter pages: where in the log the bytes of each are.
+    /// Whether the store's file already holds these pages.
+    /// - Parameter pages: the offset of each page's bytes in the log, by page number.
     private func areInFile(_ pages: [Int64: Int64], pageSize: Int) throws(DatabaseError) -> Bool {
         let file: FileReader?
         if connection == nil {
-            // To open it a second time would drop the locks of this process. Whoever has it open does not use the log yet.
+            // Opening the file a second time would drop the locks of this process. A connection of this process that
+            // has it open does not use the log yet.
             guard try !FileSystem.isOpenInThisProcess(path) else { return false }
             file = try FileReader(path)
         } else {

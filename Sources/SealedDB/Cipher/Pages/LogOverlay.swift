@@ -1,12 +1,12 @@
 import Foundation
 
-/// What stands in a log or journal beside a store and belongs in the place of the file's own pages, encrypted like these.
+/// The pages in a log or journal beside a store that replace pages of the file. They are encrypted like those.
 struct LogOverlay: PageOverlay {
     let pageSize: Int
     let pageCount: Int64
-    /// How many pages it holds itself.
+    /// How many pages the log or journal itself holds.
     var ownPageCount: Int { offsets.count }
-    /// Where the pages' bytes begin in the log.
+    /// The offset of each page's bytes in the log, by page number.
     private let offsets: [Int64: Int64]
     private let contents: FileReader
 
@@ -29,9 +29,9 @@ struct LogOverlay: PageOverlay {
 // MARK: Write-ahead log
 
 extension LogOverlay {
-    /// All transactions that were committed to the log of a store in WAL mode, as SQLite would recover them.
-    /// <https://www.sqlite.org/walformat.html>
-    /// - Returns: `nil` if there are none.
+    /// The pages of all transactions that are committed in the log of a store in WAL mode, as SQLite would recover
+    /// them. <https://www.sqlite.org/walformat.html>
+    /// - Returns: `nil` if there is no committed transaction.
     init?(logOf path: String) throws(DatabaseError) {
         guard let contents = try FileReader(path + "-wal"), let header = try contents.bytes(at: 0, count: 32) else {
             return nil
@@ -70,9 +70,9 @@ extension LogOverlay {
 // MARK: Rollback journal
 
 extension LogOverlay {
-    /// The pages that SQLite would put back, of a transaction that was cut off.
+    /// The pages that SQLite would put back, from the journal of an unfinished transaction.
     /// <https://www.sqlite.org/fileformat.html#the_rollback_journal>
-    /// - Returns: `nil` if the journal is not hot. Whether somebody is still writing is to be asked before.
+    /// - Returns: `nil` if the journal is not hot. The caller must first make sure that nobody is still writing.
     init?(journalOf path: String) throws(DatabaseError) {
         guard let journal = try RollbackJournal(ofStore: path), try !journal.hasLostSuperJournal() else { return nil }
         var offsets: [Int64: Int64] = [:]

@@ -1,29 +1,30 @@
-/// The page format of SQLCipher, read without SQLCipher: tells whether a page was written under a key.
+/// Reads SQLCipher's page format without SQLCipher, to tell whether a page was written under a key.
 ///
-/// Each page is its ciphertext, an IV of 16 bytes, and an HMAC of ciphertext, IV and page number; the first begins with
-/// the salt. Used where the engine has one answer for too many questions, and never to write.
+/// A page consists of ciphertext, an IV of 16 bytes, and an HMAC over ciphertext, IV and page number; the first page
+/// begins with the salt. This is used where one error code of SQLCipher can mean too many things. It never writes.
 /// <https://www.zetetic.net/sqlcipher/design/>
 struct PageCipher {
     let parameters: CipherParameters
     private let key: UnmaskedBytes
     private let hmacKey: UnmaskedBytes
 
-    /// - Parameter key: the 32 bytes that SQLCipher encrypts with.
+    /// - Parameter key: the 32 bytes of the encryption key.
     init(key: SecretBytes, salt: [UInt8], parameters: CipherParameters) throws(DatabaseError) {
         self.parameters = parameters
         self.key = try UnmaskedBytes(key)
-        // Two rounds over the salt with every byte changed by 0x3a: SQLCipher has both fixed.
+        // SQLCipher derives the HMAC key with two iterations, from the salt with each byte XORed with 0x3a. Both are
+        // fixed.
         let derivation = KeyDerivation(algorithm: parameters.kdfAlgorithm.ofDerivation, iterations: 2)
         hmacKey = try UnmaskedBytes(derivation.key(from: key, salt: salt.map { $0 ^ 0x3a }))
     }
 
-    /// How many bytes at the begin of a page are not encrypted.
+    /// How many bytes at the beginning of a page are not encrypted.
     func clearBytes(ofPage number: Int64) -> Int {
         guard number == 1 else { return 0 }
         return parameters.plaintextHeaderSize > 0 ? parameters.plaintextHeaderSize : Key.saltByteCount
     }
 
-    /// Whether the page's authentication code is the one that this key makes. False for pages without one.
+    /// Whether the page's authentication code is valid under this key. False for pages without a code.
     func authenticates(_ page: [UInt8], number: Int64) -> Bool { authenticates(page[...], number: number) }
 
     func authenticates(_ page: ArraySlice<UInt8>, number: Int64) -> Bool {
@@ -38,8 +39,8 @@ struct PageCipher {
         return code[...] == stored
     }
 
-    /// What SQLite sees of a page, without the bytes of the first one that lie in the clear, and without the end that a
-    /// page reserves. `nil` if OpenSSL refused.
+    /// The decrypted contents of a page, as SQLite sees them, without the plaintext bytes of the first page and without
+    /// the reserved bytes at the end. `nil` if the page has the wrong size or OpenSSL fails.
     func contents(_ page: ArraySlice<UInt8>, number: Int64) -> [UInt8]? {
         let end = page.startIndex + parameters.pageSize - parameters.reservedBytes
         guard page.count == parameters.pageSize else { return nil }
@@ -52,33 +53,33 @@ struct PageCipher {
         }
     }
 
-    /// Whether the first page, decrypted, begins as a database does. For pages without an authentication code.
+    /// Whether the decrypted first page begins like that of a database. For pages without an authentication code.
     func decryptsHeader(_ page: [UInt8]) -> Bool {
         guard let header = decryptedHeader(page) else { return false }
         let size = Int(header[0]) << 8 | Int(header[1])
         return (size == 1 ? 65536 : size) == parameters.pageSize && (1...2).contains(header[2])
             && (1...2).contains(header[3])
-            // SQLCipher may have reserved more at first than it then used.
+            // SQLCipher may have reserved more bytes at first than it used later.
             && Int(header[4]) >= parameters.reservedBytes
             && header[5...7] == [64, 32, 32]
     }
 
-    /// 2 for a store in WAL mode, 1 for others; `nil` where it cannot be decrypted.
+    /// The write version in the header: 2 for a store in WAL mode, 1 for others; `nil` if the page cannot be decrypted.
     /// <https://www.sqlite.org/fileformat.html#file_format_version_numbers>
     func writeVersion(_ page: [UInt8]) -> UInt8? { decryptedHeader(page)?[18 - 16] }
 
-    /// Pages that the database has by its own account; `nil` where it does not say.
+    /// The number of pages that the header of the database states; `nil` if it states none that is valid.
     /// <https://www.sqlite.org/fileformat.html#in_header_database_size>
     func declaredPageCount(_ page: [UInt8]) -> Int64? {
         guard let header = decryptedHeader(page) else { return nil }
         func number(_ offset: Int) -> Int64 {
             header[(offset - 16)..<(offset - 12)].reduce(0) { $0 << 8 | Int64($1) }
         }
-        // Written by old versions of SQLite, the count is valid only if the counters agree.
+        // Old versions of SQLite do not update this count: it is valid only if the two change counters are equal.
         return number(24) == number(92) && number(28) > 0 ? number(28) : nil
     }
 
-    /// Bytes 16 to 96 of a store without plaintext header.
+    /// Bytes 16 to 96 of the first page, decrypted; `nil` for a store with a plaintext header.
     private func decryptedHeader(_ page: [UInt8]) -> [UInt8]? {
         let end = parameters.pageSize - parameters.reservedBytes
         guard parameters.plaintextHeaderSize == 0, page.count == parameters.pageSize else { return nil }

@@ -1,17 +1,18 @@
 import Foundation
 
-/// Compares a store with a copy of it, page by page, beneath SQLCipher: each page of both is authenticated, decrypted, and
-/// what SQLite sees of it compared.
+/// Compares a store with a copy of it, page by page, without SQLCipher: authenticates and decrypts each page of both,
+/// and compares the contents that SQLite sees.
 ///
-/// Of the files alone: both are held still, and neither has a log. Pages are laid out alike.
+/// Reads only the main files: nobody may write to either, neither may have a log, and both must have the same page
+/// layout.
 struct PageComparison: Sendable {
-    // Only their files are read here, by calls that SQLite allows on any thread.
+    // Only their files are read here, with calls that SQLite allows on any thread.
     nonisolated(unsafe) let source: PageScan
     nonisolated(unsafe) let copy: PageScan
     let pageCount: Int64
 
-    /// - Parameter progress: told the pages that were compared; throws to stop.
-    /// - Returns: what differs or is damaged, for people; empty if nothing is.
+    /// - Parameter progress: called with the number of pages compared so far. If it throws, the comparison stops.
+    /// - Returns: what differs or is damaged, in words for people; empty if nothing is.
     func problems(progress: (_ completedPages: Int64) throws -> Void) throws -> [String] {
         let (sourceCipher, copyCipher) = (try source.pageCipher(), try copy.pageCipher())
         let size = copyCipher.parameters.pageSize
@@ -22,7 +23,8 @@ struct PageComparison: Sendable {
             guard let theirs = try source.bytes(of: numbers, size: size),
                 let ours = try copy.bytes(of: numbers, size: size)
             else {
-                // One that cannot be read is found by the check of the whole, or the copy would not have been made.
+                // Unless the page became unreadable just now, another check reports it, or the copy could not have been
+                // made.
                 problems.append("pages \(first) to \(numbers.upperBound) cannot be read again")
                 continue
             }
@@ -53,7 +55,7 @@ struct PageComparison: Sendable {
             var copy = copyCipher.contents(ours, number: number)
         else { return "page \(number) cannot be decrypted" }
         if number == 1 {
-            // What lies in the clear is no secret, and is compared as it lies there.
+            // The bytes that are not encrypted are no secret. They are compared as they stand in the file.
             source = theirs.prefix(sourceCipher.clearBytes(ofPage: 1)) + source
             copy = ours.prefix(copyCipher.clearBytes(ofPage: 1)) + copy
             for range in differingBytes {
@@ -63,8 +65,9 @@ struct PageComparison: Sendable {
         return source == copy ? nil : "page \(number) differs from that of the store"
     }
 
-    /// What of the first page is another in a copy: the salt or SQLite's magic; the two bytes that say whether the file has
-    /// a log; the schema's version, which SQLite raises so that statements are prepared anew; the counters of changes; the
-    /// version of SQLite that has written last. https://www.sqlite.org/fileformat.html#the_database_header
+    /// The bytes of the first page that may differ in a copy: the salt or SQLite's magic; the two bytes for the journal
+    /// mode; the change counter; the schema cookie, which SQLite raises so that statements are prepared again; the
+    /// version-valid-for number and the version of SQLite that wrote last.
+    /// https://www.sqlite.org/fileformat.html#the_database_header
     static let differingBytes = [0..<16, 18..<20, 24..<28, 40..<44, 92..<100]
 }

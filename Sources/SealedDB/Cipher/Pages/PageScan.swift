@@ -1,18 +1,19 @@
-/// A look at every page of a store, without SQLCipher.
+/// Checks every page of a store without SQLCipher.
 ///
-/// SQLCipher's `cipher_integrity_check` does not tell how far it is, cannot be stopped, calls every page beyond 4 GiB
-/// damaged before 4.17, and goes on for ever where the size of the file cannot be had.
+/// SQLCipher's `cipher_integrity_check` reports no progress, cannot be stopped, reports every page beyond 4 GiB as
+/// damaged before version 4.17, and never ends if the size of the file cannot be read.
 /// <https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_integrity_check>
 struct PageScan {
     let connection: Connection
     let key: Key
     let settings: CipherSettings
 
-    /// The numbers of the pages that this key did not write as they are, or that cannot be read.
+    /// The numbers of the pages that were not written as they are with this key, or that cannot be read.
     ///
-    /// Of the file alone: the log must be in it. Bytes after the last whole page are no page.
-    /// - Parameter count: how many pages the database has. What lies behind them may be what a transaction left that had
-    ///   committed, and was cut off before it shortened the file; some of it was perhaps never written.
+    /// Checks only the main file, so the log must already be written into it. Bytes after the last whole page are
+    /// ignored.
+    /// - Parameter count: the number of pages of the database. Pages after these may remain from a committed
+    ///   transaction that was interrupted before it shortened the file. Some of them may never have been written.
     func damagedPages(
         ofFirst count: Int64,
         progress: ((KeyRotation.Progress) throws -> Void)? = nil
@@ -45,7 +46,7 @@ struct PageScan {
         let lockPage = PageScan.lockPage(pageSize: size)
         guard let bytes = try bytes(of: numbers, size: size) else {
             guard numbers.count > 1 else { return numbers.first == lockPage ? [] : [numbers.lowerBound] }
-            // One by one, to learn which it is.
+            // Read the pages one by one, to find out which of them cannot be read.
             var result: [Int64] = []
             for number in numbers { result += try damagedPages(among: number...number, cipher) }
             return result
@@ -56,7 +57,7 @@ struct PageScan {
         }
     }
 
-    /// - Returns: `nil` if the disk does not yield them, or not all of them.
+    /// - Returns: `nil` if the disk cannot read these pages, or not all of them.
     func bytes(of numbers: ClosedRange<Int64>, size: Int) throws(DatabaseError) -> [UInt8]? {
         let count = numbers.count * size
         do throws(DatabaseError) {
@@ -68,7 +69,7 @@ struct PageScan {
         }
     }
 
-    /// The page that SQLite's locks lie on, which it never writes.
+    /// The page that holds SQLite's lock bytes. SQLite never writes it.
     /// https://www.sqlite.org/fileformat.html#the_lock_byte_page
     static func lockPage(pageSize: Int) -> Int64 { 0x4000_0000 / Int64(pageSize) + 1 }
 

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A rollback journal that may be hot: SQLite would write its pages back into the store at the next opening.
+/// A rollback journal that may be hot: SQLite would write its pages back into the store when it is opened next.
 /// <https://www.sqlite.org/fileformat.html#the_rollback_journal>
 struct RollbackJournal {
     let contents: FileReader
@@ -8,18 +8,18 @@ struct RollbackJournal {
     private let header: Header
     /// Bytes per page.
     var pageSize: Int { header.pageSize }
-    /// Pages that the store had before the transaction.
+    /// Number of pages that the store had before the transaction.
     var originalPageCount: Int64 { header.originalPageCount }
     var sectorSize: Int64 { header.sectorSize }
 
-    /// Whether it begins as a header does, but for a byte or two.
+    /// Whether at least six of the first eight bytes are those of a journal header.
     static func mayBeHeader(_ bytes: [UInt8]) -> Bool { zip(bytes, magic).filter { $0 == $1 }.count >= 6 }
 
     private static let magic: [UInt8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]
 
-    /// What is before the records of the journal, and of each part that was synced by itself.
+    /// The header of the journal, or of a part of it that was synced separately.
     private struct Header {
-        /// Of records that follow; `nil` for as many as the file holds.
+        /// Number of records that follow; `nil` if the records go on to the end of the file.
         let recordCount: Int64?
         let nonce: UInt32
         let originalPageCount: Int64
@@ -36,15 +36,15 @@ struct RollbackJournal {
             pageSize = Int(number(24))
         }
 
-        /// Whether the sizes are such as SQLite takes.
+        /// Whether SQLite accepts these sizes.
         var isSane: Bool {
             (32...65536).contains(sectorSize) && sectorSize & (sectorSize - 1) == 0
                 && (512...65536).contains(pageSize) && pageSize & (pageSize - 1) == 0
         }
     }
 
-    /// `nil` if there is none beside the store, or one that is empty or was invalidated.
-    /// - Throws: if there is one that cannot be read: it is not to be taken for none.
+    /// `nil` if there is no journal beside the store, or one without a valid header: empty, or invalidated by SQLite.
+    /// - Throws: ``DatabaseError`` if there is a journal that cannot be read: it must not count as none.
     init?(ofStore path: String) throws(DatabaseError) {
         guard let contents = try FileReader(path + "-journal"), let bytes = try contents.bytes(at: 0, count: 28),
             let header = Header(bytes), header.isSane
@@ -56,12 +56,12 @@ struct RollbackJournal {
 
     private static func number(_ bytes: ArraySlice<UInt8>) -> Int64 { bytes.reduce(0) { $0 << 8 | Int64($1) } }
 
-    /// Its first pages, as they were in the store. What cannot be read is left out, as what is not there: a store is
-    /// known by the pages that are.
+    /// The first pages in the journal, as they were in the store. Pages that cannot be read are left out, because the
+    /// readable ones are enough to recognise a store.
     func pages(atMost limit: Int) -> [(number: Int64, bytes: [UInt8])] {
         var result: [(Int64, [UInt8])] = []
         var offset = header.sectorSize
-        // A number, the page, a checksum.
+        // A record is a page number, the page, and a checksum.
         while result.count < limit, let record = try? contents.bytes(at: offset, count: pageSize + 8) {  // See above.
             result.append((RollbackJournal.number(record[..<4]), Array(record[4..<4 + pageSize])))
             offset += Int64(record.count)
@@ -69,7 +69,7 @@ struct RollbackJournal {
         return result
     }
 
-    /// Calls `body` with the number of each page that SQLite would put back, and where its bytes begin.
+    /// Calls `body` with the number of each page that SQLite would put back, and with the offset of its bytes.
     func forEachRecord(_ body: (_ number: Int64, _ offset: Int64) -> Void) throws(DatabaseError) {
         var start: Int64 = 0
         let lockPage = PageScan.lockPage(pageSize: pageSize)
@@ -78,13 +78,13 @@ struct RollbackJournal {
             var left = part.recordCount ?? .max
             while left > 0, let record = try contents.bytes(at: offset, count: pageSize + 8) {
                 let number = RollbackJournal.number(record[..<4])
-                // Where it is torn, it ends.
+                // The first invalid record ends the journal.
                 guard number > 0, number != lockPage, checksum(of: record, part.nonce) else { return }
                 if number <= originalPageCount { body(number, offset + 4) }
                 offset += Int64(record.count)
                 left -= 1
             }
-            // A part that is missing is not skipped, and one without a count has no other after it.
+            // SQLite does not skip an incomplete part, and no part follows one without a record count.
             guard left == 0, offset > start else { return }
             start = (offset + header.sectorSize - 1) / header.sectorSize * header.sectorSize
         }
@@ -95,7 +95,8 @@ struct RollbackJournal {
         return Int64(sum) == RollbackJournal.number(record[(4 + pageSize)...])
     }
 
-    /// The parts of the journal that were synced, with the number of records in each.
+    /// Calls `body` for each part of the journal that was synced, with the offset of its first record, the number of
+    /// its records, and its nonce.
     func forEachSyncedPart(
         _ body: (_ firstRecord: Int64, _ count: Int64, _ nonce: UInt32) throws(DatabaseError) -> Void
     ) throws(DatabaseError) {
@@ -110,18 +111,20 @@ struct RollbackJournal {
         }
     }
 
-    /// Over each 200th byte of the page, from its end; the header's number is added to it.
+    /// The sum of every 200th byte of the page, from its end. The full checksum of a record adds the nonce of the
+    /// header.
     static func checksum(ofPage page: ArraySlice<UInt8>) -> UInt32 {
         stride(from: page.count - 200, to: 0, by: -200).reduce(0) { $0 &+ UInt32(page[page.startIndex + $1]) }
     }
 
-    /// Whether it is part of a transaction over several files that was committed: its name for the journal of them all is
-    /// that of a file that is gone. https://www.sqlite.org/atomiccommit.html#_multi_file_commit
+    /// Whether the journal belongs to a transaction over several files that was committed: it names a super-journal,
+    /// and that file is gone. https://www.sqlite.org/atomiccommit.html#_multi_file_commit
     func hasLostSuperJournal() throws(DatabaseError) -> Bool {
         try superJournal().map { !FileSystem.mayExist($0) } ?? false
     }
 
-    /// Makes sure that the file that it names as the journal of several files can be one. SQLite would delete it.
+    /// Makes sure that the file that the journal names as its super-journal can be one, because SQLite would delete
+    /// that file.
     func requireSafeSuperJournal() throws(DatabaseError) {
         guard let name = try superJournal(), !JournalName.isOfSuperJournal(name), FileSystem.mayExist(name) else {
             return
@@ -136,7 +139,7 @@ struct RollbackJournal {
         )
     }
 
-    /// The path of the journal of several files, if it names one.
+    /// The path of the super-journal, if the journal names one.
     private func superJournal() throws(DatabaseError) -> String? {
         let size = try contents.size()
         guard size >= 16, let end = try contents.bytes(at: size - 16, count: 16),

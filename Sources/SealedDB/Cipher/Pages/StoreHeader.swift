@@ -1,18 +1,19 @@
-/// What the first bytes of a file tell.
+/// What the first bytes of a file say about it.
 enum StoreHeader {
     /// `SQLite format 3` and a NUL. https://www.sqlite.org/fileformat.html#magic_header_string
     static let plaintextMagic = [UInt8]("SQLite format 3\0".utf8)
-    /// The smallest page of SQLite.
+    /// The smallest page size of SQLite, in bytes.
     static let smallestPage: Int64 = 512
 
     static func hasMagic(_ bytes: [UInt8]) -> Bool { bytes.starts(with: plaintextMagic) }
 
-    /// Whether the whole header is in the clear, and not only the beginning that ``CipherSettings/plaintextHeaderSize``
-    /// leaves so: SQLite keeps 20 bytes of zeros in it, which encryption would not.
+    /// Whether the whole header is plaintext, and not only the part that ``CipherSettings/plaintextHeaderSize`` leaves
+    /// unencrypted: SQLite keeps 20 bytes of zeros in the header, which would not be zeros if they were encrypted.
     static func isPlaintext(_ bytes: [UInt8]) -> Bool {
         hasMagic(bytes) && (bytes.count < 92 || bytes[72..<92].allSatisfy { $0 == 0 })
     }
 
+    /// Whether a plaintext database is shorter than the size that its header states.
     /// https://www.sqlite.org/fileformat.html#in_header_database_size
     static func isTruncatedPlaintext(_ bytes: [UInt8], fileSize: Int64) -> Bool {
         guard bytes.count >= 100 else { return true }
@@ -23,18 +24,18 @@ enum StoreHeader {
         return number(24, 4) == number(92, 4) && number(28, 4) * pageSize > fileSize
     }
 
-    /// Whether bytes are spread as evenly as ciphertext is, by the chi-squared test of their frequencies. Ciphertext
-    /// fails it less than once in a million times; texts, programs and sparse files fail it by far.
+    /// Whether the bytes are as evenly distributed as ciphertext, by a chi-squared test of their frequencies.
+    /// Ciphertext fails the test less than once in a million times; texts, programs and sparse files fail it clearly.
     static func looksRandom(_ bytes: [UInt8]) -> Bool {
         guard bytes.count >= Int(smallestPage) else { return false }
         var counts = [Double](repeating: 0, count: 256)
         for byte in bytes { counts[Int(byte)] += 1 }
         let expected = Double(bytes.count) / 256
-        // The sum has the mean 255 and the standard deviation 22.6.
+        // For random bytes the sum has mean 255 and standard deviation 22.6.
         return counts.reduce(0) { $0 + ($1 - expected) * ($1 - expected) / expected } < 400
     }
 
-    /// The error of a read without a key, made clear.
+    /// Makes the error of a read without a key clear.
     static func diagnoseWithoutKey(_ error: DatabaseError, header: [UInt8]) -> DatabaseError {
         guard error.code == SQLITE_NOTADB, header != plaintextMagic, !header.isEmpty else { return error }
         return DatabaseError(

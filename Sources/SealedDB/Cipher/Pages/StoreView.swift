@@ -1,24 +1,24 @@
 import Foundation
 
-/// A look at a store that writes nothing, not even beside it: neither lock nor index nor journal.
+/// A view of a store that writes nothing, not even beside it: no lock file, no index and no journal.
 ///
-/// SQLite reads the file through a VFS of this class, as one that cannot change, with what stands in the log or hot
-/// journal put in its place. What is read is the store as it stands when the look begins:
+/// SQLite reads the file as an immutable one, through a VFS in which the pages of the log or hot journal replace those
+/// of the file. What is read is the store as it was when the view was opened. These keep it so:
 ///
-/// - A file on a medium that is mounted without the right to write changes by nobody.
-/// - In rollback-journal mode SQLite's shared lock on the file keeps writers from it.
-/// - In WAL mode with users, a read transaction of an ordinary connection keeps them from overwriting what is read.
-/// - In WAL mode without users, ``isStill()`` tells afterwards whether some came.
+/// - A file on a medium that is mounted read-only does not change.
+/// - In rollback-journal mode SQLite's shared lock on the file keeps writers out.
+/// - In WAL mode with users, the read transaction of an ordinary connection keeps them from overwriting what is read.
+/// - In WAL mode without users, ``isStill()`` finds out afterwards whether somebody has written.
 final class StoreView {
     private let path: String
     private let isOnReadOnlyMedium: Bool
-    /// Keeps the log as it is.
+    /// A connection whose read transaction keeps others from overwriting the log; `nil` if none is needed.
     private let reader: Connection?
-    /// What ``isStill()`` compares.
+    /// The state of the files when the view was opened. ``isStill()`` compares it with their state then.
     private var marks: [Mark] = []
     private var file: FileView?
 
-    /// Opens the file without a key; what is read from it is what it was at this moment, as long as the connection is open.
+    /// Opens the file without a key. As long as the connection is open, it reads the store as it was at this moment.
     static func connection(for opening: StoreOpening) throws(DatabaseError) -> Connection {
         guard let path = opening.path, let resolved = FileSystem.resolve(path) else {
             throw .system("Cannot open \(opening.path ?? "")", reason: .noSuchFile)
@@ -47,7 +47,8 @@ final class StoreView {
         reader?.close()
     }
 
-    /// In WAL mode, while others have the store open: one that keeps them from overwriting log and file.
+    /// If others use the store in WAL mode: a connection with a read transaction, which keeps them from overwriting the
+    /// log and the file. Otherwise `nil`.
     private static func reader(_ path: String, _ opening: StoreOpening) throws(DatabaseError) -> Connection? {
         guard FileSystem.exists(path + "-shm"), FileSystem.exists(path + "-wal"),
             LockHolders.hasLocks(on: path + "-shm")
@@ -70,7 +71,8 @@ final class StoreView {
         hasWriter: Bool,
         readsLog: Bool
     ) throws(DatabaseError) -> LogOverlay? {
-        // The journal of somebody who is at work is not hot: the file is as it was before.
+        // While another process is in a transaction, its journal is not hot: the file is as it was before the
+        // transaction.
         let journal = hasWriter ? nil : try LogOverlay(journalOf: path)
         let log = readsLog ? try LogOverlay(logOf: path) : nil
         guard journal == nil || log == nil else {
@@ -84,7 +86,7 @@ final class StoreView {
             )
         }
         guard let overlay = journal ?? log else { return nil }
-        // Anybody can write a number there, and every page would be looked for.
+        // Anybody could write a huge page count there, and then every one of these pages would be looked for.
         let size = Int64(try FileSystem.status(path).st_size)
         guard overlay.pageCount <= size / Int64(overlay.pageSize) + Int64(overlay.ownPageCount) + 1 else {
             throw DatabaseError(
@@ -101,7 +103,7 @@ final class StoreView {
 
     // MARK: Changes
 
-    /// What of a file changes when it is written to.
+    /// The attributes of a file that change when it is written to.
     struct Mark: Equatable {
         private let device: dev_t
         private let inode: ino_t
@@ -111,7 +113,7 @@ final class StoreView {
 
         init(_ path: String) {
             var status = stat()
-            // One that is not there has all zeros.
+            // A file that does not exist or cannot be examined has zeros everywhere.
             if stat(path, &status) != 0 { status = stat() }
             device = status.st_dev
             inode = status.st_ino
@@ -121,16 +123,17 @@ final class StoreView {
         }
     }
 
-    /// Of the file and its log.
+    /// The marks of the store's file and of its log.
     static func marks(of path: String) -> [Mark] { [Mark(path), Mark(path + "-wal")] }
 
-    /// Whether the store is as it was when the look began. Where it could not have been written to that is not asked.
+    /// Whether the store is as it was when the view was opened. True without a comparison if nobody could have written.
     func isStill() -> Bool { reader != nil || isOnReadOnlyMedium || marks == StoreView.marks(of: path) }
 }
 
 extension Connection {
-    /// For what was read through a ``StoreView``, once, before it is put in place.
-    /// - Throws: ``DatabaseError/Reason/busy`` if somebody wrote to the file meanwhile.
+    /// Makes sure that nobody has written to the file that was read through a ``StoreView``. Call it once, after
+    /// reading and before the copy is put in place.
+    /// - Throws: ``DatabaseError/Reason/busy`` if somebody has written to the file.
     func requireStill() throws(DatabaseError) {
         guard let view = view as? StoreView, !view.isStill() else { return }
         throw DatabaseError(

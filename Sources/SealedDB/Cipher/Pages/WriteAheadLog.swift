@@ -6,8 +6,8 @@ struct WriteAheadLog {
     static let headerSize = 32
     private static let frameHeaderSize = 24
 
-    /// `nil` if there is none beside the store that can be read, or an empty one. A diagnosis looks into it for what it
-    /// knows, and does not conclude anything from what is not there.
+    /// `nil` if there is no log beside the store, or one that is empty or cannot be read. A diagnosis uses what it
+    /// finds in the log, and concludes nothing from what it does not find.
     init?(ofStore path: String) {
         guard let contents = try? FileReader(path + "-wal"),  // See above.
             let header = try? contents.bytes(at: 0, count: WriteAheadLog.headerSize),  // As above.
@@ -18,7 +18,8 @@ struct WriteAheadLog {
         guard (512...65536).contains(pageSize) else { return nil }
     }
 
-    /// Whether one of its frames is as wanted: told by its page's number, and by the page, which is read on demand.
+    /// Whether one of the frames satisfies the predicate, which gets the page number, and a closure that reads the
+    /// page.
     func contains(_ isWanted: (_ number: Int64, _ page: () -> [UInt8]) -> Bool) -> Bool {
         var offset = Int64(WriteAheadLog.headerSize)
         while let header = bytes(at: offset, count: WriteAheadLog.frameHeaderSize) {
@@ -30,7 +31,7 @@ struct WriteAheadLog {
     }
 
     private func bytes(at offset: Int64, count: Int) -> [UInt8]? {
-        // What cannot be read is not there: see above.
+        // Bytes that cannot be read count as missing: see above.
         try? contents.bytes(at: offset, count: count)
     }
 

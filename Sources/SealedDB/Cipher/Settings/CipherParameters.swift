@@ -1,4 +1,4 @@
-/// ``CipherSettings`` with nothing left open: what a codec works with.
+/// ``CipherSettings`` with a value for every setting, as SQLCipher's codec uses them.
 struct CipherParameters: Hashable, Sendable {
     var pageSize: Int
     var kdfIterations: Int
@@ -25,7 +25,8 @@ struct CipherParameters: Hashable, Sendable {
         ]
     }
 
-    /// Settings that mean these parameters, by the compatibility that says most of them.
+    /// Settings that have these parameters. Uses the compatibility version whose defaults are the same, if there is
+    /// one.
     func settings(salt: [UInt8]? = nil) -> CipherSettings {
         let presets = [CipherSettings.sqlCipher4, .sqlCipher3, .sqlCipher2, .sqlCipher1]
         var rest = self
@@ -58,12 +59,12 @@ extension CipherSettings.Algorithm {
 }
 
 extension Connection {
-    /// What the codec of this connection says of itself; `nil` without a codec.
+    /// The parameters that the codec of this schema reports; `nil` if it has no codec.
     func cipherParameters(schema: String = "main") throws(DatabaseError) -> CipherParameters? {
         CipherParameters(pragmas: try texts("PRAGMA \(schema.quotedIdentifier).cipher_settings"))
     }
 
-    /// What a codec of this process begins with; `nil` without SQLCipher.
+    /// The default parameters of new codecs in this process; `nil` without SQLCipher.
     func defaultCipherParameters() throws(DatabaseError) -> CipherParameters? {
         let rows = try texts("PRAGMA cipher_default_settings")
         return CipherParameters(
@@ -100,7 +101,7 @@ extension CipherParameters {
         )
     }
 
-    /// For errors; `nil` for defaults that cannot be read.
+    /// The beginning of an error message. `nil` means that the defaults could not be read.
     static func areChanged(_ defaults: CipherParameters?) -> String {
         let found = defaults.map { "\($0.settings())" } ?? "unknown"
         return "Other code in this process has changed SQLCipher's default settings (\(found))"
@@ -108,14 +109,14 @@ extension CipherParameters {
 }
 
 extension CipherSettings.Algorithm {
-    /// From `HMAC_SHA512` or `PBKDF2_HMAC_SHA512`.
+    /// Reads the last word of a label such as `HMAC_SHA512` or `PBKDF2_HMAC_SHA512`.
     fileprivate init?(suffixOf label: String) {
         self.init(rawValue: label.split(separator: "_").last.map(String.init) ?? "")
     }
 }
 
 extension String {
-    /// As an SQL identifier.
+    /// The string as a quoted SQL identifier.
     var quotedIdentifier: String {
         "\"" + split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
     }

@@ -1,18 +1,18 @@
-/// How a store is encrypted. The defaults are SQLCipher 4's, and the stock `sqlcipher` shell opens such a store with
-/// the key alone; any other setting must be given again at every opening.
+/// How a store is encrypted. The defaults are those of SQLCipher 4: the stock `sqlcipher` shell opens such a store with
+/// the key alone. All other settings must be given again at every opening.
 ///
-/// They are applied between the key and the first read, the only moment at which they work, and read back, because
-/// SQLCipher ignores what it does not like. Once a store is open they cannot be changed: ``StoreMigration`` makes a
-/// copy that has others. <https://www.zetetic.net/sqlcipher/sqlcipher-api/>
+/// The settings are applied after the key and before the first read, because SQLCipher accepts them only then. They are
+/// read back afterwards, because SQLCipher ignores values that it does not accept. The settings of an open store cannot
+/// be changed; ``StoreMigration`` makes a copy with other settings. <https://www.zetetic.net/sqlcipher/sqlcipher-api/>
 public struct CipherSettings: Sendable, Hashable, Codable {
-    /// Hash of the page authentication or of the key derivation.
+    /// The hash algorithm of the page authentication, or of the key derivation.
     public enum Algorithm: String, Sendable, Codable, CaseIterable {
         case sha1 = "SHA1"
         case sha256 = "SHA256"
         case sha512 = "SHA512"
     }
 
-    /// A major version of SQLCipher whose defaults a store was made with.
+    /// A major version of SQLCipher, for its default settings.
     /// <https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_compatibility>
     public enum Compatibility: Int, Sendable, Codable, CaseIterable {
         /// Pages of 1024 bytes without authentication, 4,000 rounds of PBKDF2 with SHA-1.
@@ -25,28 +25,31 @@ public struct CipherSettings: Sendable, Hashable, Codable {
         case sqlCipher4 = 4
     }
 
-    /// Where every setting that is `nil` comes from. Default ``Compatibility/sqlCipher4``.
+    /// The version of SQLCipher that supplies every setting that is `nil`. Default ``Compatibility/sqlCipher4``.
     public var compatibility: Compatibility
-    /// Bytes per page: a power of two from 1024 to 65536. With SQLite's 512 SQLCipher writes heap memory into the file.
-    /// <https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_page_size>
+    /// Bytes per page: a power of two from 1024 to 65536. SQLite also has pages of 512 bytes, but with these SQLCipher
+    /// writes heap memory into the file. <https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_page_size>
     public var pageSize: Int?
-    /// Rounds of PBKDF2 for a passphrase, at least 1. <https://www.zetetic.net/sqlcipher/sqlcipher-api/#kdf_iter>
+    /// Number of PBKDF2 iterations for a passphrase, at least 1.
+    /// <https://www.zetetic.net/sqlcipher/sqlcipher-api/#kdf_iter>
     public var kdfIterations: Int?
-    /// <https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_kdf_algorithm>
+    /// Hash algorithm of the key derivation. <https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_kdf_algorithm>
     public var kdfAlgorithm: Algorithm?
+    /// Hash algorithm of the page authentication.
     /// <https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_hmac_algorithm>
     public var hmacAlgorithm: Algorithm?
-    /// Whether pages are authenticated. Without it nobody notices a changed page: false is for reading old files.
-    /// <https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_use_hmac>
+    /// Whether pages are authenticated. Without authentication a changed page goes unnoticed: use false only to read
+    /// old files. <https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_use_hmac>
     public var usesHMAC: Bool?
-    /// Bytes at the beginning of the file that stay in the clear: 0, 16, 32, 48 or 64. Default 0.
+    /// Bytes at the beginning of the file that are not encrypted: 0, 16, 32, 48 or 64. Default 0.
     ///
-    /// For systems that want to recognise a SQLite file. The salt then has no place in the file: it must be given as
-    /// ``salt``, or be part of the key, and whoever loses it loses the store. Nothing authenticates these bytes: anybody who
-    /// can write to the file can change them. What is none of such a store is refused; `user_version`, for one, is believed.
+    /// This is for systems that have to recognise a SQLite file. The file then has no room for the salt: it must be
+    /// given as ``salt`` or be part of the key, and whoever loses the salt loses the store. Nothing authenticates these
+    /// bytes, so anybody who can write to the file can change them. Opening refuses a header that such a store cannot
+    /// have; other values in it, such as `user_version`, are believed.
     /// <https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_plaintext_header_size>
     public var plaintextHeaderSize: Int
-    /// The 16 bytes of salt of a store with a plaintext header; not secret. `nil` for every other store.
+    /// The salt of a store with a plaintext header, 16 bytes. It is not secret. `nil` for every other store.
     /// <https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_salt>
     public var salt: [UInt8]?
 
@@ -70,16 +73,17 @@ public struct CipherSettings: Sendable, Hashable, Codable {
         self.salt = salt
     }
 
-    /// What SQLCipher 1 wrote (2008 to 2012).
+    /// The settings of files that SQLCipher 1 wrote (2008 to 2012).
     public static let sqlCipher1 = CipherSettings(compatibility: .sqlCipher1)
-    /// What SQLCipher 2 wrote (2012 to 2013).
+    /// The settings of files that SQLCipher 2 wrote (2012 to 2013).
     public static let sqlCipher2 = CipherSettings(compatibility: .sqlCipher2)
-    /// What SQLCipher 3 wrote (2013 to 2018).
+    /// The settings of files that SQLCipher 3 wrote (2013 to 2018).
     public static let sqlCipher3 = CipherSettings(compatibility: .sqlCipher3)
-    /// What SQLCipher 4 writes; the default.
+    /// The settings of files that SQLCipher 4 writes. This is the default.
     public static let sqlCipher4 = CipherSettings(compatibility: .sqlCipher4)
 
-    /// Whether both mean the same, however it is said: a page size of 4096 is SQLCipher 4's anyway.
+    /// Whether both have the same effect, even if one states a default and the other leaves it `nil`. For example, a
+    /// page size of 4096 is the default of SQLCipher 4.
     public func isSame(as other: CipherSettings) -> Bool {
         parameters == other.parameters && salt == other.salt
     }
@@ -102,13 +106,13 @@ public struct CipherSettings: Sendable, Hashable, Codable {
         if salt != nil, plaintextHeaderSize == 0 {
             throw .unusableSettings("A salt was given, but without a plaintext header it stands in the file.")
         }
-        // Nothing would prove then that what follows the header is encrypted.
+        // Without authentication nothing would prove that the bytes after the header are encrypted.
         if plaintextHeaderSize > 0, !parameters.usesHMAC {
             throw .unusableSettings("A plaintext header needs pages that are authenticated (usesHMAC).")
         }
     }
 
-    /// Validates what depends on the key too.
+    /// Also validates what depends on the key.
     func validate(for key: Key) throws(DatabaseError) {
         try validate()
         guard plaintextHeaderSize > 0 else { return }
@@ -140,23 +144,24 @@ public struct CipherSettings: Sendable, Hashable, Codable {
         )
     }
 
-    /// Always true of the plaintext header, which ``Compatibility`` leaves as the process's default has it.
+    /// Whether the setting has to be set after `cipher_compatibility`. Always true for the size of the plaintext
+    /// header, because `cipher_compatibility` does not set it, so that it would have the default of the process.
     func differsFromCompatibility(_ pragma: String) -> Bool {
         let defaults = CipherSettings(compatibility: compatibility).parameters
         return pragma == "cipher_plaintext_header_size"
             || zip(parameters.pragmas, defaults.pragmas).contains { $0.name == pragma && $0 != $1 }
     }
 
-    /// Whether each page has an authentication code, so that a change to it is found out. SQLCipher 1 has none.
+    /// Whether each page has an authentication code, so that a change to it is noticed. SQLCipher 1 has no such codes.
     /// https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_use_hmac
     public var isAuthenticated: Bool { parameters.usesHMAC }
 
-    /// Whether SQLCipher 4 opens such a store with the key alone.
+    /// Whether SQLCipher 4 opens such a store with the key and no settings.
     var isDefault: Bool { parameters == CipherSettings.sqlCipher4.parameters }
 }
 
 extension CipherSettings: CustomStringConvertible {
-    /// In SQLCipher's words: `SQLCipher 4`, or `SQLCipher 4 with cipher_page_size = 8192`.
+    /// The settings by SQLCipher's names: `SQLCipher 4`, or `SQLCipher 4 with cipher_page_size = 8192`.
     public var description: String {
         let name = "SQLCipher \(compatibility.rawValue)"
         let defaults = CipherSettings(compatibility: compatibility).parameters.pragmas

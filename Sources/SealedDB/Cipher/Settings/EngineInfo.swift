@@ -1,8 +1,8 @@
 internal import CSealedDBSystem
 
-/// The engine in this process, and whether it may be trusted with keys.
+/// The database engine in this process, and whether it can be trusted with keys.
 public struct EngineInfo: Sendable, Codable, Hashable {
-    /// A start-up check, made before the first key of the process.
+    /// A check of the engine that is made before the first key of the process is used.
     public struct Check: Sendable, Codable, Hashable {
         public let name: String
         public let passed: Bool
@@ -22,19 +22,21 @@ public struct EngineInfo: Sendable, Codable, Hashable {
     public let compileOptions: [String]
     /// Empty in the plain build.
     public let checks: [Check]
-    /// Whether every call that reads a page with a wrong authentication code fails, with
-    /// ``DatabaseError/Reason/damaged``. If not, SQLCipher alone looks: it can give out the last page that a statement
-    /// reads as zeros, without an error.
+    /// Whether every call that reads a page with a wrong authentication code fails with
+    /// ``DatabaseError/Reason/damaged``. If false, only SQLCipher checks: it can return zeros for the last page that a
+    /// statement reads, without an error.
     public let noticesDamagedPages: Bool
-    /// Why not; `nil` if it does.
+    /// Why ``noticesDamagedPages`` is false; `nil` if it is true.
     public let damagedPagesDetail: String?
-    /// Bytes that the process may lock in memory (`RLIMIT_MEMLOCK`); `nil` for no limit. Each key takes two pages, and two more while in use.
+    /// Bytes that the process may lock in memory (`RLIMIT_MEMLOCK`); `nil` if there is no limit. Each key takes two
+    /// pages of memory, and two more while it is used.
     public let memoryLockLimit: Int64?
 
+    /// Collects the information. Values that cannot be read are `nil`.
     public static func current() -> EngineInfo {
         let checks = Engine.checks.map { Check(name: $0.name, passed: $0.passed, detail: $0.detail) }
         let isTrusted = Engine.isEncrypting && checks.allSatisfy(\.passed)
-        // What cannot be asked is not known: `nil`.
+        // What cannot be read is reported as `nil`.
         let connection = isTrusted ? try? StoreOpening(path: nil, key: .random()).open() : nil
         defer { connection?.close() }
         let limit = sealeddb_memory_lock_limit()
@@ -42,7 +44,7 @@ public struct EngineInfo: Sendable, Codable, Hashable {
             isEncrypting: Engine.isEncrypting,
             sqliteVersion: Engine.sqliteVersion,
             sourceID: Engine.sourceID,
-            // As above.
+            // As above: `nil` if it cannot be read.
             cipherVersion: (try? connection?.text("PRAGMA cipher_version")) ?? nil,
             cipherProvider: (try? connection?.text("PRAGMA cipher_provider")) ?? nil,
             cipherProviderVersion: (try? connection?.text("PRAGMA cipher_provider_version")) ?? nil,

@@ -1,11 +1,11 @@
 extension EngineInfo {
-    /// Has SQLCipher lock and wipe all of SQLite's memory, decrypted pages included, and not only keys; for the whole
-    /// process, and for as long as it lives.
+    /// Makes SQLCipher lock and wipe all memory that SQLite allocates, including decrypted pages, and not only keys. It
+    /// applies to the whole process and stays on until the process ends.
     ///
-    /// It makes writing two to three times as slow, because every allocation becomes two system calls, and needs a
-    /// memory lock limit (`ulimit -l`) that holds the page caches. Best called first of all: memory that was allocated
-    /// before stays as it is. <https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_memory_security>
-    /// - Throws: ``DatabaseError`` with ``DatabaseError/Reason/unsupported`` if it did not come on.
+    /// Writing becomes two to three times as slow, because every allocation needs two system calls, and the memory lock
+    /// limit (`ulimit -l`) must be large enough for the page caches. Call this before anything else: memory that is
+    /// already allocated stays as it is. <https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_memory_security>
+    /// - Throws: ``DatabaseError`` with ``DatabaseError/Reason/unsupported`` if SQLCipher does not turn it on.
     public static func enableMemorySecurity() throws(DatabaseError) {
         let connection = try StoreOpening(path: nil, key: .random()).open()
         defer { connection.close() }
@@ -16,12 +16,12 @@ extension EngineInfo {
         guard state == "1" else { throw .unsupportedByEngine("how to secure memory") }
     }
 
-    /// Whether ``enableMemorySecurity()`` has been called.
+    /// Whether SQLCipher's memory security is on in this process; see ``enableMemorySecurity()``.
     public static var hasMemorySecurity: Bool {
-        // False where it cannot be known.
+        // False if it cannot be found out.
         guard let connection = try? StoreOpening(path: nil, key: .random()).open() else { return false }
         defer { connection.close() }
-        // As above.
+        // False if it cannot be found out, as above.
         return (try? connection.text("PRAGMA cipher_memory_security")) == "1"
     }
 }

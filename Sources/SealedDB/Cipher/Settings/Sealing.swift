@@ -1,12 +1,12 @@
 import Foundation
 
-/// How a file is encrypted; without a key it is not.
+/// How a file is encrypted: key and settings. Without a key it is plaintext.
 struct Sealing {
     var key: Key?
     var settings = CipherSettings()
 
-    /// Whether pages can be taken over as they are, under another key. The space that a page reserves must be the same,
-    /// and so must be what is kept there.
+    /// Whether pages of `other` can be copied as they are, and encrypted under this key: both have a key or neither has one,
+    /// and page size, reserved bytes and authentication are the same.
     func hasLayout(of other: Sealing) -> Bool {
         let own = settings.parameters
         let others = other.settings.parameters
@@ -16,9 +16,11 @@ struct Sealing {
 }
 
 extension Sealing {
-    /// What must be true of the key before the file is all there is of some data: it is confirmed, and opens the file as it
-    /// was read again. Which writes nothing: what was verified stays what it was.
-    /// - Parameter path: of the file, which nobody has open.
+    /// Confirms the key before the file becomes the only copy of some data: reads the key again from where it came
+    /// from, and opens the file with what was read. Writes nothing, so the verified file stays as it is.
+    /// - Parameters:
+    ///   - path: path of the file. Nobody may have it open.
+    ///   - isBrief: as in ``Key/confirmed(isBrief:)``.
     func confirm(for path: String, isBrief: Bool = false) throws(DatabaseError) {
         guard let again = try key?.confirmed(isBrief: isBrief) else { return }
         let opening = StoreOpening(
@@ -41,7 +43,7 @@ extension Sealing {
     }
 }
 
-/// How large a database is.
+/// The size of a database in pages.
 struct PageTotals {
     let count: Int64
     /// Bytes per page.
@@ -52,7 +54,7 @@ extension PageTotals {
     init(of connection: Connection) throws(DatabaseError) {
         count = try connection.integer("PRAGMA page_count") ?? 0
         size = Int(try connection.integer("PRAGMA page_size") ?? 0)
-        // SQLCipher answers this pragma itself, and with no text, but no error either, where memory runs out.
+        // SQLCipher answers this pragma itself. When memory runs out, it returns no text and no error.
         guard size > 0 else {
             throw DatabaseError(
                 extendedCode: SQLITE_NOMEM,
