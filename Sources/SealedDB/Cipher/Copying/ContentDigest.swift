@@ -1,10 +1,10 @@
 internal import SQLiteEngine
 
-/// A hash of all that a database holds, whatever its pages look like: two databases with the same digest answer every
-/// query alike.
+/// A hash of everything that a database holds, independent of its pages: two databases with the same digest answer
+/// every query alike.
 ///
-/// It covers the schema, every row of every table with its row id, and what the header keeps for the application. Rows
-/// are taken in the order of the table's own tree, so that nothing has to be sorted.
+/// It covers the schema, every row of every table with its row id, and the header values that belong to the
+/// application. Rows are read in the order of the table's B-tree, so nothing has to be sorted.
 struct ContentDigest {
     private let hash: SHA256Hash
     private var buffer: [UInt8] = []
@@ -14,8 +14,8 @@ struct ContentDigest {
         hash = try SHA256Hash()
     }
 
-    /// Of a whole database, read in a transaction that is open already.
-    /// - Parameter goesOn: asked time and again; throws to stop.
+    /// The digest of a whole database. If a transaction is open, the database is read within it.
+    /// - Parameter goesOn: called every 1000 rows. If it throws, the digest stops.
     static func of(
         _ connection: Connection,
         goesOn: () throws(DatabaseError) -> Void = {}
@@ -30,15 +30,15 @@ struct ContentDigest {
         }
     }
 
-    /// Of the tables and indexes one by one, for connections of a caller's, which may know other collations and functions
-    /// than the schema names.
+    /// Separate digests of the tables and indexes, for connections of the library's users. Such a connection may lack
+    /// some of the collations and functions that the schema names, or have others of the same name.
     struct Parts {
         private let schema: [UInt8]
-        /// By what it is of, in words. Without what cannot be had there: indexes, and tables WITHOUT ROWID, for which the
-        /// connection lacks a collation or function.
+        /// The digests by a name for people, such as `table t`. Indexes and tables WITHOUT ROWID for which the
+        /// connection lacks a collation or function are left out.
         private let parts: [[UInt8]: [UInt8]]
 
-        /// In a transaction that is open already.
+        /// Reads the database. Call it within an open transaction, so that everything is of one moment.
         init(of connection: Connection) throws(DatabaseError) {
             (schema, parts) = try connection.inStoredOrder { () throws(DatabaseError) in
                 try Parts.digests(of: connection)
@@ -70,7 +70,7 @@ struct ContentDigest {
             return (schema.value(), parts)
         }
 
-        /// What is not the same, of what could be read on both sides, in words.
+        /// What differs, in words. Compares only what could be read on both sides.
         func differences(from other: Parts) -> [String] {
             guard schema == other.schema else { return ["the schema"] }
             return parts.filter { part in other.parts[part.key].map { $0 != part.value } ?? false }
@@ -94,12 +94,13 @@ struct ContentDigest {
         }
     }
 
-    /// The present row.
+    /// Adds the current row.
     mutating func add(_ rows: TableRows) {
         for part in rows.parts { add(row: part) }
     }
 
-    /// The objects by name, because the order in which they were made is lost in a copy.
+    /// Adds the objects of the schema, sorted by name, because a copy does not keep the order in which they were
+    /// created.
     mutating func addSchema(of connection: Connection) throws(DatabaseError) {
         let objects = try connection.prepare(
             "SELECT type, name, tbl_name, sql FROM main.sqlite_schema ORDER BY type, name COLLATE BINARY"
@@ -110,14 +111,15 @@ struct ContentDigest {
             add(row: objects)
             isEmpty = false
         }
-        // With nothing in it there may be no page, and the others are those that the connection would give it.
+        // A database without objects may have no pages. The connection then reports the encoding and auto_vacuum that
+        // it would give a new file.
         for pragma in ["user_version", "application_id"] + (isEmpty ? [] : ["encoding", "auto_vacuum"]) {
             add(text: try connection.text("PRAGMA \(pragma)") ?? "")
         }
     }
 
     mutating func begin(_ table: TableLayout) {
-        // No row begins so.
+        // No row begins with this byte.
         buffer.append(0xfe)
         add(Int64(table.identifier.count))
         buffer.append(contentsOf: table.identifier)
@@ -146,7 +148,7 @@ struct ContentDigest {
         withUnsafeBytes(of: value.littleEndian) { buffer.append(contentsOf: $0) }
     }
 
-    /// What is large is not copied before.
+    /// Hashes large values directly, without copying them into the buffer.
     private mutating func add(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count >= ContentDigest.bufferSize else { return buffer.append(contentsOf: bytes) }
         flush()
@@ -170,7 +172,8 @@ struct ContentDigest {
 }
 
 extension Connection {
-    /// Has rows come in the order of their tree, whatever the connection's user has set.
+    /// Makes rows come in the order of the table's B-tree, even if the connection's user has set
+    /// `reverse_unordered_selects`.
     fileprivate func inStoredOrder<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
         try with("reverse_unordered_selects", false, body)
     }

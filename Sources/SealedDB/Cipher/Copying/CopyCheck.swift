@@ -1,16 +1,17 @@
 import Foundation
 
-/// A fresh look at every page of a file that was copied page by page: its authentication code on one thread, the
-/// structure on another.
+/// Checks every page of a file that was copied page by page, with new connections: the authentication codes on one
+/// thread, the structure on another.
 struct CopyCheck {
     let opening: StoreOpening
     let sealing: Sealing
-    /// The store, which is held still and has no log: each page is compared with that of it.
+    /// The store that was copied, if each page is to be compared with it. Nobody may write to it, and it must have no
+    /// log.
     var source: PageScan?
-    /// Told time and again how many pages have been looked at; throws to stop.
+    /// Called repeatedly with the number of pages that have been checked. If it throws, the check stops.
     let report: (_ completedPages: Int64) throws(DatabaseError) -> Void
 
-    /// - Returns: what is wrong, for people; empty if nothing is.
+    /// - Returns: what is wrong, in words for people; empty if nothing is.
     func problems(pageCount: Int64) throws(DatabaseError) -> [String] {
         let connection = try opening.open()
         defer { connection.close() }
@@ -25,8 +26,8 @@ struct CopyCheck {
             codes.stop()
             result = .failure(error)
         }
-        // Always waited for: it reads a file that may be deleted next. Its connection is closed before this one, because
-        // two that close at the same time would leave the log.
+        // Wait for the code check in any case, because the file that it reads may be deleted next. This also closes its
+        // connection before this one: two connections that close at the same time would leave the log behind.
         let damaged = codes.result
         let problems = try result.get()
         let pages = try damaged.get()
@@ -65,7 +66,8 @@ struct CopyCheck {
         }
     }
 
-    /// The check of the codes, and of the contents if there is something to compare them with, which begins at once.
+    /// Checks the authentication codes on another thread and, if there is a source, compares the contents with it.
+    /// Starts when it is created.
     private final class CodeCheck: Sendable {
         private let group = DispatchGroup()
         private let outcome = Guarded(Result<[String], DatabaseError>.success([]))
@@ -73,7 +75,7 @@ struct CopyCheck {
         private let stopFlag = StopFlag()
 
         init(opening: StoreOpening, sealing: Sealing, source: PageScan?, pageCount: Int64) {
-            // Its connection is used by this check alone until the result has been waited for.
+            // Only this check uses the source's connection until somebody has waited for the result.
             nonisolated(unsafe) let source = source
             DispatchQueue.global().async(group: group) { [outcome, pages, stopFlag] in
                 let result = Result { () throws(DatabaseError) in

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Loads a database in memory from a file, and saves it to one.
+/// Loads a database in memory from a file, and saves it to a file.
 struct MemoryImage {
     let memory: Connection
     let key: Key?
@@ -8,7 +8,7 @@ struct MemoryImage {
     let busyTimeout: Double
     var ignoresUnseenUsers = false
 
-    /// Replaces what is in memory by the contents of the file, which is not changed.
+    /// Replaces the database in memory by the contents of the file. Does not change the file.
     func load(_ path: String) throws(DatabaseError) {
         let status = try FileSystem.status(path)
         guard status.st_size > 0 else {
@@ -45,8 +45,8 @@ struct MemoryImage {
         }
     }
 
-    /// Writes a new file, verifies it, and puts it in place of an old one, which must be a store with the same key, or
-    /// plaintext if there is no key. Whatever fails, the old one is whole.
+    /// Writes a new file, verifies it, and replaces an existing file at this path with it. An existing file must be a
+    /// store with the same key or, without a key, a plaintext database. If anything fails, the old file stays whole.
     func save(_ path: String) throws(DatabaseError) {
         let exists = FileSystem.exists(path)
         guard let target = exists ? FileSystem.resolve(path) : path else {
@@ -68,7 +68,7 @@ struct MemoryImage {
         try old.spoil("The database was saved to \(path)")
     }
 
-    /// The old file, opened.
+    /// The existing file, opened and locked as the source of a rotation is.
     private func replaceable(_ path: String) throws(DatabaseError) -> RotationSource {
         do throws(DatabaseError) {
             let sealing = Sealing(key: key, settings: settings)
@@ -94,16 +94,16 @@ struct MemoryImage {
     }
 
     private func fill(_ path: String, setsWAL: Bool) throws(DatabaseError) {
-        // Its key is confirmed when the file is complete.
+        // The key is confirmed later, when the file is complete.
         var opening = StoreOpening(path: path, key: key?.detached, settings: settings, takesLock: false)
         opening.flags |= SQLITE_OPEN_CREATE
         let file = try opening.open()
         defer { file.close() }
-        // The file is worthless until it is synced as a whole, so neither a journal nor syncs are needed.
+        // The file is worthless until the whole of it is synced, so it needs neither a journal nor earlier syncs.
         try file.run("PRAGMA journal_mode = OFF")
         try file.run("PRAGMA synchronous = OFF")
         let digest = try memory.snapshot { () throws(DatabaseError) in
-            // Compared when the file is opened anew.
+            // The number of pages is not needed: `verify` compares the contents when it opens the file again.
             _ = try PageCopy(source: memory, target: file).run()
             return try ContentDigest.of(memory)
         }
@@ -123,7 +123,7 @@ struct MemoryImage {
         guard try StoreHeader.isPlaintext(file.fileBytes(count: 100)) == (key == nil) else {
             throw unverified("its header is wrong")
         }
-        // Rows that break a CHECK of the schema broke it in memory too.
+        // Rows that violate a CHECK constraint violated it in memory too.
         try file.run("PRAGMA ignore_check_constraints = ON")
         let sealing = Sealing(key: key, settings: settings)
         let report = try IntegrityReport.check(file, path: opening.path ?? "", sealing: sealing)
@@ -142,8 +142,8 @@ struct MemoryImage {
         )
     }
 
-    /// Keeps others out of the old file, and renames the new one over it. A log or journal of the old file would be taken
-    /// for one of the new.
+    /// Locks others out of the old file, and renames the new one over it. Removes the old file's journal and log first,
+    /// which SQLite would take for those of the new file.
     private func swap(_ copy: StoreCopy, for old: RotationSource) throws(DatabaseError) {
         let wasWAL = old.plan.journalMode == "wal"
         do throws(DatabaseError) {

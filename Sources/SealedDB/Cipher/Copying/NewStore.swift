@@ -1,13 +1,14 @@
 import Foundation
 
-/// A copy of a database under a new name, encrypted in another way or not at all. It appears once it is verified.
+/// Makes a copy of a database under a new name, with another key, without a key, or with other settings. The copy
+/// appears under its name only after it is verified.
 struct NewStore {
     let path: String
     let sealing: Sealing
-    /// Whether the key is not that of another store too.
+    /// Whether the key has to be confirmed. False if it is also the key of another store.
     var confirmsKey = true
 
-    /// Refuses early, before anything is read.
+    /// Fails if the path exists, or if a log or journal stands beside it. Call it before anything is read.
     func requireAbsent() throws(DatabaseError) {
         guard !FileSystem.mayExist(path) else {
             throw DatabaseError(
@@ -19,7 +20,7 @@ struct NewStore {
         try StoreCopy.requireNoLog(of: path)
     }
 
-    /// - Parameter context: leads the message of a failure, and says what did not happen.
+    /// - Parameter context: the beginning of the message of an error. It says what was not done.
     func make(
         from source: Connection,
         method: StoreCopy.Method,
@@ -28,7 +29,8 @@ struct NewStore {
         progress: ((KeyRotation.Progress) throws -> Void)?
     ) throws(DatabaseError) -> KeyRotation.Report {
         let start = DispatchTime.now().uptimeNanoseconds
-        // Of one that was killed. If another is running, only one of the two could have put its file in place.
+        // Remove what a killed process left. If another process is making a copy now, only one of the two could put its
+        // file in place.
         StoreCopy.removeLeftovers(of: path)
         let copy = try StoreCopy(beside: path, takesAttributes: false)
         let totals: PageTotals

@@ -1,18 +1,18 @@
 internal import SQLiteEngine
 
-/// Copies a whole database from one open connection to another, by SQLite's backup API.
+/// Copies a whole database from one open connection to another with SQLite's backup API.
 /// https://www.sqlite.org/backup.html
 struct PageCopy {
     let source: Connection
     let target: Connection
 
-    /// What was copied, to be compared with what the target then holds.
+    /// What was copied. `verify` compares it with what the target then holds.
     struct Copied {
         let pages: Int64
         fileprivate let contents: ContentDigest.Parts
     }
 
-    /// Without a journal a copy that fails would leave neither what the target held nor the copy.
+    /// Refuses a target without a journal: if the copy fails, it would hold neither its old contents nor the copy.
     func requireJournal() throws(DatabaseError) {
         guard try trusted({ () throws(DatabaseError) in try target.text("PRAGMA main.journal_mode") }) == "off" else {
             return
@@ -27,9 +27,9 @@ struct PageCopy {
         )
     }
 
-    /// What is left of the target after a failure, in words.
+    /// The state of the target after a failure, in words.
     func state(after failure: DatabaseError) -> String {
-        // What cannot be asked may be so.
+        // If the journal mode cannot be read, assume the worst: a journal in memory.
         let mode = (try? target.text("PRAGMA main.journal_mode")) ?? "memory"
         guard mode == "memory", target.mainFilePath != nil, [SQLITE_IOERR, SQLITE_FULL].contains(failure.code) else {
             return "the destination is as it was before"
@@ -40,8 +40,8 @@ struct PageCopy {
             """
     }
 
-    /// Copies. Whatever fails or is thrown by `betweenSteps`, the target is as it was before, but for
-    /// ``DatabaseError/Reason/unverified``.
+    /// Copies the database. If this fails, or `betweenSteps` throws, the target is as it was before, unless the error's
+    /// reason is ``DatabaseError/Reason/unverified``.
     func run(pagesPerStep: Int32 = -1, betweenSteps: Backup.Step = { _, _ in }) throws(DatabaseError) -> Copied {
         try trusted(requireSameForm)
         let between = try intermediate()
@@ -73,11 +73,11 @@ struct PageCopy {
         }
     }
 
-    /// Compares what the target holds with what was copied.
-    /// - Throws: ``DatabaseError/Reason/unverified``, or the error that kept it from being compared.
+    /// Compares the contents of the target with what was copied.
+    /// - Throws: ``DatabaseError/Reason/unverified`` if they differ, or the error that prevented the comparison.
     func verify(_ copied: Copied) throws(DatabaseError) {
         try trusted { () throws(DatabaseError) in
-            // Otherwise what was written would be read from there.
+            // Without this, the pages that were just written would be read from the cache.
             target.forgetPages()
             let found = try target.snapshot { () throws(DatabaseError) in try ContentDigest.Parts(of: target) }
             let start = try target.fileBytes(count: 100)
@@ -89,22 +89,23 @@ struct PageCopy {
                     "\(difference) is not what the source holds, unless somebody else has written to it meanwhile"
                 )
             }
-            // What is wrong with pages that hold no rows, and is not so in the source.
+            // The digests cover only rows. This finds problems of other pages, unless the source has the same problem.
             if let problem = try pageProblem(target), try problem != pageProblem(source) { throw unverified(problem) }
         }
     }
 
-    /// Of the free list, pages that are used twice, and the like. What comes first in the answer.
-    /// https://www.sqlite.org/pragma.html#pragma_quick_check
+    /// The first problem that `quick_check` reports about pages, such as a damaged free list, or a page that is used
+    /// twice; `nil` if there is none. https://www.sqlite.org/pragma.html#pragma_quick_check
     private func pageProblem(_ connection: Connection) throws(DatabaseError) -> String? {
         do throws(DatabaseError) {
-            // Rows that break a rule break it in the source, too, and the rules may be functions of the caller's.
+            // Rows that violate a CHECK constraint violate it in the source too, and the constraint may call functions
+            // of the library's user.
             let answer = try connection.with("ignore_check_constraints", true) { () throws(DatabaseError) in
                 try connection.text("PRAGMA main.quick_check(1)")
             }
             return answer.flatMap { $0.hasPrefix("*** in database") ? $0 : nil }
         } catch {
-            // The connection lacks a collation or function of the schema.
+            // The schema names a collation or function that the connection does not have.
             guard error.code == SQLITE_ERROR else { throw error }
             return nil
         }
@@ -118,8 +119,9 @@ struct PageCopy {
         )
     }
 
-    /// What is in memory cannot be rolled back when the last page of the source proves damaged. It is replaced by a copy
-    /// of which all pages are known.
+    /// A database in memory that takes the copy first, if the target is encrypted and in memory and the source is a
+    /// file. Such a target cannot be rolled back if the last page of the source turns out to be damaged. So it is
+    /// replaced only by a copy whose pages have all been read. `nil` if none is needed.
     private func intermediate() throws(DatabaseError) -> Connection? {
         guard target.mainFilePath == nil, source.mainFilePath != nil,
             var parameters = try trusted({ () throws(DatabaseError) in try target.cipherParameters() })
@@ -137,8 +139,9 @@ struct PageCopy {
         return try connection.text("PRAGMA cipher_provider") != nil
     }
 
-    /// SQLCipher refuses to copy between a store and plaintext without saying why. With pages of different size it returns
-    /// OK, and writes a file that nobody can read and that shows parts of the source in the clear.
+    /// Refuses source and target that the backup API cannot copy between. Between a store and plaintext, SQLCipher
+    /// fails without a reason. Between different page sizes it returns OK, and writes a file that nobody can read, with
+    /// parts of the source in plaintext.
     private func requireSameForm() throws(DatabaseError) {
         let (from, to) = (try isKeyed(source), try isKeyed(target))
         guard from == to else {
@@ -152,10 +155,12 @@ struct PageCopy {
                     """
             )
         }
-        // A connection that has read a text in one encoding reads none in another. https://www.sqlite.org/pragma.html#pragma_encoding
+        // A connection that has used one text encoding cannot read a database in another.
+        // https://www.sqlite.org/pragma.html#pragma_encoding
         if try source.integer("PRAGMA main.page_count") ?? 0 > 0 {
             let from = try source.text("PRAGMA encoding")
-            // It has what its tables have; without any it takes what it is given, unless it has used another one.
+            // A target with tables has their encoding. An empty one takes this encoding, unless its connection has used
+            // another.
             if try target.integer("SELECT count(*) FROM main.sqlite_schema") == 0, let from {
                 try target.run("PRAGMA encoding = '\(from)'")
             }

@@ -1,12 +1,12 @@
-/// Copies a database row by row, between any two ways of encrypting it, or none.
+/// Copies a database row by row. Source and target may be encrypted in different ways, or be plaintext.
 ///
-/// The other ways have traps. The backup API and VACUUM INTO, between pages of different sizes, report success and
-/// write heap memory and plaintext. VACUUM INTO gives the copy SQLCipher's default settings whatever the source has.
-/// `sqlcipher_export` loses `user_version`, `application_id`, row ids and the encoding. This follows what VACUUM does to
-/// a schema, with two connections that each were keyed in the usual way. <https://www.sqlite.org/lang_vacuum.html>
+/// All other ways have pitfalls. Between different page sizes, the backup API and VACUUM INTO report success and write
+/// heap memory and plaintext. VACUUM INTO always gives the copy SQLCipher's default settings. `sqlcipher_export` loses
+/// `user_version`, `application_id`, row ids and the encoding. This code treats the schema as VACUUM does, with two
+/// connections that were each keyed in the usual way. <https://www.sqlite.org/lang_vacuum.html>
 struct RowCopy {
     let source: Connection
-    /// Empty, without a first page yet.
+    /// An empty database that does not have its first page yet.
     let target: Connection
 
     /// - Returns: the ``ContentDigest`` of what was read.
@@ -23,7 +23,8 @@ struct RowCopy {
         try digest.addSchema(of: source)
         for table in try TableLayout.all(of: source) {
             digest.begin(table)
-            // The tables above have counted; what they counted is not always what was recorded.
+            // Inserting into the tables before this one has filled sqlite_sequence. Its rows in the source may differ,
+            // so start again.
             if table.name == "sqlite_sequence" { try target.run("DELETE FROM sqlite_sequence") }
             try copy(table, &digest, progress)
         }
@@ -35,14 +36,14 @@ struct RowCopy {
         return digest.value()
     }
 
-    /// What cannot be changed once there are pages.
+    /// Sets what cannot be changed once the target has pages.
     private func prepareTarget() throws(DatabaseError) {
         try target.run("PRAGMA encoding = '\(try source.text("PRAGMA encoding") ?? "UTF-8")'")
         try target.run("PRAGMA auto_vacuum = \(try source.integer("PRAGMA auto_vacuum") ?? 0)")
         try target.run("PRAGMA foreign_keys = OFF")
-        // Rows that were there before a constraint was are copied too.
+        // Rows that are older than a CHECK constraint may violate it. They are copied too.
         try target.run("PRAGMA ignore_check_constraints = ON")
-        // Lets tables have the names that SQLite keeps for itself, such as sqlite_stat1.
+        // Allows tables with names that SQLite reserves, such as sqlite_stat1.
         try target.run("PRAGMA writable_schema = ON")
     }
 
@@ -51,7 +52,7 @@ struct RowCopy {
         let name: String
         let table: String
         let isStored: Bool
-        /// `nil` for indexes that come with a constraint.
+        /// `nil` for indexes that belong to a constraint.
         let sql: String?
     }
 
@@ -73,7 +74,8 @@ struct RowCopy {
         return result
     }
 
-    /// Tables and then indexes. sqlite_sequence comes last of the tables: the first AUTOINCREMENT makes it.
+    /// Creates the tables and then the indexes. sqlite_sequence comes last of the tables, because SQLite creates it
+    /// with the first AUTOINCREMENT table.
     private func create(_ objects: [SchemaObject]) throws(DatabaseError) {
         let tables = objects.filter { $0.type == "table" && $0.isStored }
         for table in tables where table.name != "sqlite_sequence" {
@@ -112,7 +114,7 @@ struct RowCopy {
             }
             _ = try insertion.step()
             insertion.reset()
-            // After the binding: reading text converts it in place.
+            // Only after the values are bound, because reading a text converts it in place.
             digest.add(rows)
             count += 1
             if count.isMultiple(of: 1000) {
@@ -123,8 +125,8 @@ struct RowCopy {
         }
     }
 
-    /// Views, triggers and virtual tables as they stand in the schema: made by their SQL, a trigger would fire, a
-    /// virtual table make its tables anew, and a view that is broken be refused.
+    /// Inserts views, triggers and virtual tables directly into the schema. If their SQL were run, triggers would fire,
+    /// virtual tables would create their tables again, and broken views would be refused.
     private func register(_ objects: [SchemaObject]) throws(DatabaseError) {
         let insertion = try target.prepare(
             "INSERT INTO sqlite_schema (type, name, tbl_name, rootpage, sql) VALUES (?, ?, ?, 0, ?)"

@@ -1,18 +1,19 @@
 import Foundation
 
-/// Databases as bytes.
+/// Serializes databases into bytes.
 ///
-/// An encrypted image is made by way of a file, because SQLite's own serialization decrypts. Serialization has no errors:
-/// it takes a page that it cannot read for one of zeros. So what is serialized is a copy in memory, which was compared.
+/// SQLite's own serialization returns plaintext, so an encrypted image is made through a file. SQLite's serialization
+/// also reports no errors: a page that it cannot read becomes zeros. So a plaintext image is made from a copy in memory
+/// that was compared with the database.
 struct SerializedStore {
     private let base: String
 
-    /// - Parameter store: `nil` for a database in memory.
+    /// - Parameter store: the path of the store; `nil` for a database in memory.
     init(beside store: String?) {
         base = store ?? NSTemporaryDirectory() + "memory"
     }
 
-    /// In plaintext, whatever encrypts the database.
+    /// The database as plaintext, even if it is encrypted.
     static func plaintextImage(of connection: Connection) throws(DatabaseError) -> Data {
         try connection.snapshot { () throws(DatabaseError) in
             let totals = try PageTotals(of: connection)
@@ -32,7 +33,7 @@ struct SerializedStore {
         }
     }
 
-    /// In memory, which SQLCipher does not encrypt, but with pages laid out alike.
+    /// An empty database in memory with the same page layout. SQLCipher does not encrypt pages in memory.
     private static func emptyCopy(of connection: Connection, pageSize: Int) throws(DatabaseError) -> Connection {
         guard var parameters = try connection.cipherParameters() else {
             let copy = try StoreOpening().open()
@@ -44,7 +45,7 @@ struct SerializedStore {
     }
 
     func image(of connection: Connection, sealing: Sealing) throws(DatabaseError) -> Data {
-        // An image without a page would not show which key it has.
+        // A database without pages would give an empty image, which does not show its key.
         if try PageTotals(of: connection).count == 0 { try connection.writeFirstPage() }
         let copy = try StoreCopy(beside: base, takesAttributes: false)
         defer { copy.discard() }

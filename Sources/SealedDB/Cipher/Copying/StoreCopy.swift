@@ -1,18 +1,18 @@
 internal import CSealedDBSystem
 import Foundation
 
-/// A new file beside a store, which becomes the store once it is verified.
+/// A new file beside a store, which takes the store's place after it is verified.
 struct StoreCopy {
     let path: String
     private let target: String
     private let identity: FileIdentity
 
-    /// Of the copy of a store in WAL mode.
+    /// Part of the name of a copy whose store was in WAL mode.
     private static let markOfWAL = "wal"
 
-    /// Creates the empty file, with the attributes of the store if there is one.
-    /// - Parameter ofWAL: whether the store is in WAL mode, which it has to leave while it is copied. If that is the end
-    ///   of the process, the name of the copy still tells.
+    /// Creates the empty file. By default it gets the attributes of the store.
+    /// - Parameter ofWAL: whether the store is in WAL mode, which is switched off while it is copied. The name of the
+    ///   copy tells this if the process is killed meanwhile.
     init(beside target: String, takesAttributes: Bool = true, ofWAL: Bool = false) throws(DatabaseError) {
         self.target = target
         path = try TemporaryFile.path(beside: target, mark: ofWAL ? StoreCopy.markOfWAL : "")
@@ -21,14 +21,14 @@ struct StoreCopy {
         do throws(DatabaseError) {
             try FileSystem.copyAttributes(from: target, to: path)
         } catch {
-            // What cannot be removed, here and below, is a leftover, which the next copy removes.
+            // A file that cannot be removed, here and below, is a leftover, which the next copy removes.
             unlink(path)
             throw error
         }
     }
 
-    /// What earlier copies left when they were killed. Safe for who has the store's ``UsageLock`` alone: no other is
-    /// running.
+    /// Removes what earlier copies left when their processes were killed. Safe for the caller that has the store's
+    /// ``UsageLock`` exclusively, because no other copy is being made then.
     static func removeLeftovers(of path: String) {
         TemporaryFile.removeLeftovers(of: path)
     }
@@ -37,27 +37,29 @@ struct StoreCopy {
         TemporaryFile.removeLeftovers(of: target, except: path)
     }
 
-    /// Whether the store was in WAL mode before a process that copied it was killed.
+    /// Whether a process was killed while it copied a store that had been in WAL mode.
     static func hasLeftoverOfWAL(_ path: String) -> Bool {
         TemporaryFile.hasLeftover(of: path, mark: markOfWAL)
     }
 
-    /// What cannot be removed is a leftover, which the next copy removes.
+    /// Removes the copy and the files that SQLite keeps beside it. A file that cannot be removed is a leftover, which the
+    /// next copy removes.
     func discard() {
         for suffix in ["", "-journal", "-wal", "-shm"] { unlink(path + suffix) }
     }
 
-    /// How the contents get into the copy.
+    /// The way in which the contents are copied.
     enum Method {
-        /// Page by page, for a source whose pages are laid out alike.
+        /// Page by page. The source must have the same page layout.
         case pages
-        /// Row by row, between any two layouts.
+        /// Row by row. The page layouts may differ.
         case rows
     }
 
-    /// Copies, compares with the source by a fresh connection, and syncs.
-    /// - Parameter still: how the source is encrypted, if its main file alone is the store, and nobody else may write to
-    ///   it. Without it, what is compared is what the source holds in the transaction that is open, or begun here.
+    /// Copies the source, compares the copy with it over a new connection, and syncs the copy.
+    /// - Parameter still: how the source is encrypted, if all of its contents are in its main file and nobody else may
+    ///   write to it: the files are then compared page by page. If `nil`, the contents are compared, as the source
+    ///   holds them in the transaction that is open, or in one that begins here.
     func fill(
         from source: Connection,
         still: Sealing? = nil,
@@ -87,8 +89,8 @@ struct StoreCopy {
         }
     }
 
-    /// Verifies a copy that is complete with a fresh connection, and syncs it.
-    /// - Parameter store: what it is compared with page by page: the file of a store that nobody else may write to.
+    /// Verifies a complete copy over a new connection, and syncs it.
+    /// - Parameter store: the store that the copy is compared with, page by page. Nobody else may write to its file.
     func settle(
         _ sealing: Sealing,
         comparingWith store: (connection: Connection, sealing: Sealing),
@@ -125,7 +127,7 @@ struct StoreCopy {
         for suffix in ["-journal", "-wal"] where FileSystem.mayExist(path + suffix) {
             throw unverified("\(path + suffix) is left beside it")
         }
-        // The index of a log that is gone. SQLite leaves it when it cannot have a lock for a moment.
+        // This is the index of a log that is gone. SQLite leaves it behind if it cannot get a lock for a moment.
         unlink(path + "-shm")
         try FileSystem.synchronize(path)
         try report(.swap, totals.count)
@@ -152,7 +154,7 @@ struct StoreCopy {
             connection.close()
             throw error
         }
-        // The file is worthless until it is synced as a whole, so neither a journal nor syncs are needed.
+        // The file is worthless until the whole of it is synced, so it needs neither a journal nor earlier syncs.
         try connection.run("PRAGMA journal_mode = OFF")
         try connection.run("PRAGMA synchronous = OFF")
         return connection
@@ -161,9 +163,9 @@ struct StoreCopy {
     private static let exchanged =
         "somebody else put another file in its place; make it where nobody else may rename files"
 
-    /// Makes sure that SQLite has opened the file that was created, and not one that somebody put in its place.
+    /// Makes sure that SQLite has opened the file that was created here, and not one that somebody put in its place.
     private func requireIdentity(_ connection: Connection) throws(DatabaseError) {
-        // Without /proc one can only ask whether the names are right now.
+        // Without /proc this throws. Then only the names can be checked.
         let isOwn = try? identity.isOpenInThisProcess()  // See above.
         if let isOwn, isOwn { return }
         guard isOwn == nil, try identity.isNamed(path), try !connection.mainFileHasMoved() else {
@@ -171,11 +173,11 @@ struct StoreCopy {
         }
     }
 
-    /// For the pages of a store, which have this size.
+    /// Opens the copy for the pages of a store with this page size.
     func openTarget(_ sealing: Sealing, pageSize: Int) throws(DatabaseError) -> Connection {
         let connection = try openTarget(sealing)
         do throws(DatabaseError) {
-            // With different sizes the backup would return OK and write garbage and plaintext.
+            // With different page sizes the backup would return OK, and write garbage and plaintext.
             guard try connection.integer("PRAGMA page_size") == Int64(pageSize) else {
                 throw unverified("its pages would differ in size from the store's \(pageSize)")
             }
@@ -220,7 +222,7 @@ struct StoreCopy {
         let connection = try openTarget(sealing)
         defer { connection.close() }
         if sealing.key == nil { try connection.run("PRAGMA page_size = \(totals.size)") }
-        // Indexes are filled in the order of the rows.
+        // Indexes are filled in the order of the rows, not in their own, which needs a large cache.
         try connection.run("PRAGMA cache_size = -65536")
         let pageSize = Int64(try connection.integer("PRAGMA page_size") ?? 4096)
         let digest = try RowCopy(source: source, target: connection).run { pages throws(DatabaseError) in
@@ -268,7 +270,7 @@ struct StoreCopy {
         guard isPlaintext == (sealing.key == nil) else {
             throw unverified(isPlaintext ? "it is plaintext" : "it is no plaintext database")
         }
-        // Rows that break a CHECK of the schema broke it in the source too.
+        // Rows that violate a CHECK constraint of the schema violated it in the source too.
         try connection.run("PRAGMA ignore_check_constraints = ON")
         let report = try IntegrityReport.check(connection, path: path, sealing: sealing)
         guard report.isSound else {
@@ -290,14 +292,14 @@ struct StoreCopy {
         )
     }
 
-    /// The point of no return: renames over the store.
-    /// - Parameter oldFile: another name for the old file, which it then keeps.
+    /// Renames the copy over the store. From then on there is no way back.
+    /// - Parameter oldFile: another name under which the old file is kept; `nil` if it is not kept.
     func swapIn(keepingOldAs oldFile: String? = nil) throws(DatabaseError) {
         if let oldFile { try keepOld(as: oldFile) }
         guard rename(path, target) == 0 else {
             let number = errno
             discard()
-            // A second name of the store, if it stays: it is told apart from a store that was kept (`ReplaceablePlace`).
+            // If this second name of the store stays, `ReplaceablePlace` can tell it from an old file that was kept.
             if let oldFile { unlink(oldFile) }
             throw .system("The copy could not take the store's place", reason: .ioError, number: number)
         }
@@ -314,10 +316,10 @@ struct StoreCopy {
                 )
             }
             do throws(DatabaseError) {
-                // Or a power failure could leave the new file alone.
+                // Without this, the old file could be lost in a power failure, and only the new one remain.
                 try FileSystem.synchronizeDirectory(of: target)
             } catch {
-                // As in `swapIn`.
+                // If it stays, it does no harm, as in `swapIn`.
                 unlink(oldFile)
                 throw error
             }
@@ -327,10 +329,12 @@ struct StoreCopy {
         }
     }
 
-    /// Renames over a store that nobody has open, and keeps it under another name, with what belongs to it.
+    /// Renames the copy over a store that nobody has open, and keeps the store, with its log and journal, under another
+    /// name.
     ///
-    /// A log or journal holds rows of the old file, and would be taken for the new one's. If there is one, the old file is
-    /// gone from its own name before its log is: for that moment there is no store, rather than one that has lost rows.
+    /// A log or journal holds data of the old file, and SQLite would take it for the new file's. If there is one, the
+    /// old file's name is removed before the name of its log: for that moment there is no store at this path, which is
+    /// better than one that has lost rows.
     func swapIn(keepingOldUnder name: String) throws(DatabaseError) {
         let logs = ["-wal", "-journal"].filter { FileSystem.mayExist(target + $0) }
         var isMoved = false
@@ -350,15 +354,15 @@ struct StoreCopy {
                 }
                 try FileSystem.synchronizeDirectory(of: target)
             }
-            // The shared memory of a log is made anew from it.
+            // This is the index of the log. SQLite makes it again from the log.
             unlink(target + "-shm")
-            // Where there is no store for a moment, somebody may make one.
+            // If there is no store for a moment, somebody else may create one; it must not be replaced.
             let result = logs.isEmpty ? rename(path, target) : sealeddb_rename_exclusively(path, target)
             guard result == 0 else { throw .system("The copy could not take the store's place", reason: .ioError) }
         } catch {
             discard()
             guard isMoved else {
-                // Only second names: the store may have lost its own meanwhile. One that stays does no harm.
+                // Remove a second name only if the store still has its own. A second name that stays does no harm.
                 for suffix in logs + [""] where isSameFile(target + suffix, name + suffix) { unlink(name + suffix) }
                 throw error.adding(context: "Nothing was restored, and \(target) is unchanged")
             }
@@ -366,12 +370,13 @@ struct StoreCopy {
         }
     }
 
-    /// - Returns: what is true of the store then.
+    /// Gives the old store its name back.
+    /// - Returns: the state of the store after that, for an error message.
     private func putBack(from name: String, logs: [String]) -> String {
         let suffixes = logs + [""]
-        // What became of it is looked at next.
+        // The check below finds the links that failed.
         for suffix in suffixes where !FileSystem.exists(target + suffix) { _ = link(name + suffix, target + suffix) }
-        // Why the directory cannot be synced makes no difference to what is to be done.
+        // The reason for a failed sync does not matter, because the advice is the same.
         guard suffixes.allSatisfy({ isSameFile(target + $0, name + $0) }),
             (try? FileSystem.synchronizeDirectory(of: target)) != nil
         else {
@@ -380,12 +385,12 @@ struct StoreCopy {
                 or is a file that somebody else has made meanwhile, move that away, and rename the store back
                 """
         }
-        // Second names, if they stay.
+        // If one of these second names stays, it does no harm.
         for suffix in suffixes { unlink(name + suffix) }
         return "Nothing was restored, and \(target) is unchanged"
     }
 
-    /// False also where that cannot be told.
+    /// Whether both names belong to the same file. False if that cannot be found out.
     private func isSameFile(_ first: String, _ second: String) -> Bool {
         var (one, other) = (stat(), stat())
         return lstat(first, &one) == 0 && lstat(second, &other) == 0 && one.isSameFile(as: other)
@@ -397,7 +402,7 @@ struct StoreCopy {
             try requireInPlace()
             try FileSystem.synchronizeDirectory(of: target)
         } catch {
-            // It says by itself what state it is in.
+            // An unverified error already describes the state of the store.
             guard error.reason != .unverified else { throw error }
             throw error.adding(
                 context: """
@@ -408,7 +413,7 @@ struct StoreCopy {
         }
     }
 
-    /// Puts the file in place only if there is no other. It may not last before ``synchronizeNew()``.
+    /// Renames the copy to a new name, and fails if that exists. The rename is durable only after ``synchronizeNew()``.
     func moveIn() throws(DatabaseError) {
         do throws(DatabaseError) {
             try StoreCopy.requireNoLog(of: target)
@@ -427,7 +432,7 @@ struct StoreCopy {
         }
     }
 
-    /// Makes sure that what has the name now is what was verified.
+    /// Makes sure that the file that has the name now is the one that was verified.
     private func requireInPlace() throws(DatabaseError) {
         guard try identity.isNamed(target) else {
             throw DatabaseError(
@@ -441,7 +446,7 @@ struct StoreCopy {
         }
     }
 
-    /// A log or journal without a database would be taken for the new one's.
+    /// Fails if there is a log or journal without a database, because SQLite would take it for the new database's.
     static func requireNoLog(of path: String) throws(DatabaseError) {
         for log in [path + "-wal", path + "-journal"] {
             var status = stat()
@@ -449,7 +454,7 @@ struct StoreCopy {
                 guard errno != ENOENT else { continue }
                 throw .system("Cannot examine \(log)", reason: .ioError)
             }
-            // What has another name too was left by a restore that was killed, and is safe under that.
+            // A log with a second hard link was left by a restore that was killed. It is safe under its other name.
             if status.st_size == 0 || status.st_nlink > 1, unlink(log) == 0 { continue }
             throw .logWithoutDatabase(log)
         }
@@ -460,7 +465,7 @@ struct StoreCopy {
             try requireInPlace()
             try FileSystem.synchronizeDirectory(of: target)
         } catch {
-            // It says by itself what state it is in.
+            // An unverified error already describes the state of the store.
             guard error.reason != .unverified else { throw error }
             throw error.adding(
                 context: """

@@ -1,17 +1,19 @@
 internal import SQLiteEngine
 
-/// What of a table is stored, and how to read and write all of it.
+/// The stored columns of a table, and the statements that read and write all of its rows.
 struct TableLayout {
-    /// As it is shown.
+    /// The name for messages.
     let name: String
-    /// As it is stored: not each name is UTF-8.
+    /// The bytes of the stored name, which need not be UTF-8.
     let identifier: [UInt8]
-    /// Without generated columns, which have no values of their own. `nil` for a name that is not UTF-8.
+    /// The names of the stored columns. Generated columns are left out, because they have no values of their own. `nil`
+    /// for a name that is not UTF-8.
     private let columns: [String?]
-    /// The name by which the row id can be told apart from the columns; `nil` for tables WITHOUT ROWID.
+    /// A name of the row id that no column has; `nil` for tables WITHOUT ROWID.
     let rowID: String?
 
-    /// All tables that have rows of their own: those behind virtual tables, but not these themselves. Sorted by name.
+    /// All tables that store rows, sorted by name. This includes the tables behind virtual tables, but not the virtual
+    /// tables.
     static func all(of connection: Connection) throws(DatabaseError) -> [TableLayout] {
         let names = try connection.prepare(
             "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND rootpage > 0 ORDER BY name COLLATE BINARY"
@@ -44,7 +46,7 @@ struct TableLayout {
                 try connection.prepare(["SELECT \(candidate) FROM main.", quoted(identifier)]).close()
                 found = candidate
             } catch {
-                // Not there.
+                // The table has no row id by this name.
                 guard error.code == SQLITE_ERROR else { throw error }
             }
         }
@@ -53,12 +55,14 @@ struct TableLayout {
 
     // MARK: Rows
 
-    /// Every row, in the order of the table's tree.
+    /// Every row, in the order of the table's B-tree.
     func rows(of connection: Connection) throws(DatabaseError) -> TableRows {
         let names = columns.compactMap { $0?.quotedIdentifier }
-        // A name that is not UTF-8 cannot be given; generated columns come along.
+        // A column name that is not UTF-8 cannot be written in the statement. So all columns are read, including
+        // generated ones.
         let values = (rowID.map { [$0] } ?? []) + (names.count == columns.count ? names : ["*"])
-        // With the row id, a table can have one column more than a result. https://www.sqlite.org/limits.html#max_column
+        // A result has at most 2000 columns. With its row id, a table can have one more.
+        // https://www.sqlite.org/limits.html#max_column
         let most = 2000
         var parts = [try select(values.prefix(most), connection)]
         if values.count > most { parts.append(try select(values.dropFirst(most), connection)) }
@@ -66,13 +70,15 @@ struct TableLayout {
     }
 
     private func select(_ values: ArraySlice<String>, _ connection: Connection) throws(DatabaseError) -> Statement {
-        // Unqualified, the name of a column that is not found is taken for a text. https://www.sqlite.org/quirks.html#dblquote
+        // SQLite takes an unknown name in double quotes for a text, unless it is qualified.
+        // https://www.sqlite.org/quirks.html#dblquote
         let list = values.map { "s." + $0 }.joined(separator: ", ")
         let way: String
         if let rowID {
             way = "NOT INDEXED ORDER BY s.\(rowID)"
         } else {
-            // For a table WITHOUT ROWID SQLite may take any index all the same. Its tree is that of the primary key.
+            // SQLite may use any index for a table WITHOUT ROWID, even with NOT INDEXED. Its rows are in the B-tree of
+            // its primary key.
             let indexes = try connection.prepare(["PRAGMA main.index_list(", quoted(identifier), ")"])
             defer { indexes.close() }
             var key: String?
@@ -82,7 +88,8 @@ struct TableLayout {
         return try connection.prepare(["SELECT \(list) FROM main.", quoted(identifier), " AS s \(way)"])
     }
 
-    /// One row, with the columns of ``rows(of:)``. A conflict clause of the schema must not drop or change a row.
+    /// A statement that inserts one row, with the columns of ``rows(of:)``. OR ABORT overrides conflict clauses of the
+    /// schema, which could drop or change a row.
     func insertion() throws(DatabaseError) -> String {
         let names = columns.compactMap { $0?.quotedIdentifier }
         guard names.count == columns.count, Array(name.utf8) == identifier else {
@@ -103,22 +110,22 @@ struct TableLayout {
 
     // MARK: Indexes
 
-    /// All that each index holds, in its order. Without those for which the connection lacks a collation or function, and
-    /// those whose names are not UTF-8.
+    /// The contents of each index, in the order of the index. Leaves out indexes for which the connection lacks a
+    /// collation or function, and those whose names are not UTF-8.
     func indexes(of connection: Connection) throws(DatabaseError) -> [(name: String, rows: Statement)] {
         // https://www.sqlite.org/pragma.html#pragma_index_list
         let list = try connection.prepare(["PRAGMA main.index_list(", quoted(identifier), ")"])
         defer { list.close() }
         var result: [(name: String, rows: Statement)] = []
         while try list.step() {
-            // That of a primary key is the table, where there is no row id.
+            // In a table WITHOUT ROWID, the index of the primary key is the table itself.
             guard let index = list.text(at: 1), rowID != nil || list.text(at: 3) != "pk" else { continue }
-            // Expressions have no name.
+            // Expressions in an index have no column name.
             let names = try connection.texts("PRAGMA main.index_xinfo(\(index.quotedIdentifier))", column: 2)
             let values = names.filter { !$0.isEmpty }.map(\.quotedIdentifier) + (rowID.map { [$0] } ?? [])
             guard !values.isEmpty else { continue }
             let selection = values.map { "s." + $0 }.joined(separator: ", ")
-            // A part of the rows can only be asked for by what tells it.
+            // SQLite uses a partial index only if the query has the condition of the index.
             let condition = list.int64(at: 4) == 0 ? [] : try condition(ofIndex: index, connection)
             do throws(DatabaseError) {
                 let rows = try connection.prepare([
@@ -133,7 +140,8 @@ struct TableLayout {
         return result
     }
 
-    /// The WHERE of a partial index, which ends its SQL behind the columns. https://www.sqlite.org/partialindex.html
+    /// The WHERE clause of a partial index: the end of its SQL, after the columns.
+    /// https://www.sqlite.org/partialindex.html
     private func condition(ofIndex index: String, _ connection: Connection) throws(DatabaseError) -> [UInt8] {
         let statement = try connection.prepare("SELECT sql FROM main.sqlite_schema WHERE type = 'index' AND name = ?")
         defer { statement.close() }
@@ -155,7 +163,7 @@ struct TableLayout {
     }
 }
 
-/// The rows of a table, of which each may come in two parts.
+/// The rows of a table. With many columns, each row comes in two parts, from two statements.
 struct TableRows {
     let parts: [Statement]
 
@@ -176,7 +184,7 @@ struct TableRows {
     }
 }
 
-/// A piece of SQL: text, or the bytes of a name.
+/// A piece of SQL: a text, or the bytes of a name.
 private protocol SQLPiece {
     var bytes: [UInt8] { get }
 }
@@ -189,7 +197,7 @@ extension [UInt8]: SQLPiece {
     fileprivate var bytes: [UInt8] { self }
 }
 
-/// As `quotedIdentifier`.
+/// Quotes a name like `quotedIdentifier`, but as bytes.
 private func quoted(_ identifier: [UInt8]) -> [UInt8] {
     let quote = UInt8(ascii: "\"")
     return [quote] + identifier.flatMap { $0 == quote ? [quote, quote] : [$0] } + [quote]
