@@ -1,7 +1,7 @@
 /// Makes an encrypted copy of a store while others use it, under a new name.
 ///
-/// The copy is that of one moment. In WAL mode nobody notices; in the other journal modes writers wait until it is done.
-/// It is an ordinary store, under the store's key or one of its own, with the same settings.
+/// The copy shows the store at one moment. In WAL mode others are not affected; in the other journal modes writers wait
+/// until the copy is done. It is an ordinary store with the same settings, under the store's key or a key of its own.
 /// <https://www.sqlite.org/backup.html>
 public struct StoreBackup: Sendable {
     public let path: String
@@ -12,7 +12,7 @@ public struct StoreBackup: Sendable {
     private let busyTimeout: Double
 
     /// - Parameters:
-    ///   - backupKey: `nil`, the default, means the store's own.
+    ///   - backupKey: the key of the copy. `nil`, the default, means the store's key.
     ///   - busyTimeout: seconds to wait for a writer.
     public init(
         path: String,
@@ -30,7 +30,7 @@ public struct StoreBackup: Sendable {
         self.busyTimeout = busyTimeout
     }
 
-    /// Backs up, verifies what was written page by page, and syncs it.
+    /// Makes the copy, verifies it page by page, and syncs it.
     /// - Parameter progress: as in ``KeyRotation/run(progress:)``.
     /// - Throws: ``DatabaseError``; no new file is left then. ``DatabaseError/Reason/alreadyExists`` if `backupPath`
     ///   exists.
@@ -50,9 +50,9 @@ public struct StoreBackup: Sendable {
         try LogDamage.requireNone(ofStore: opening.path ?? path)
         let source = try opening.open()
         defer { source.close() }
-        // What they are is not needed to read rows.
+        // Reading rows does not need the schema's own collations.
         source.acceptUnknownCollations()
-        // Otherwise every write of another process would make the copy begin again.
+        // Without a transaction every write of another process would restart the copy.
         try source.run("BEGIN")
         _ = try source.integer("SELECT count(*) FROM sqlite_schema")
         return try backup.make(

@@ -1,7 +1,8 @@
 /// Makes a new **plaintext** SQLite database from an encrypted store, which stays as it is.
 ///
-/// For leaving, or for tools that know no encryption. Whoever can read the new file can read everything; it is made with
-/// mode 0600, and deleting it later does not wipe it from the disk. Contents are kept as in ``StoreEncryption``.
+/// Use it to leave SQLCipher, or for tools that cannot decrypt. Whoever can read the new file can read everything. The
+/// file has mode 0600, and deleting it later does not wipe it from the disk. The contents are kept as in
+/// ``StoreEncryption``.
 public struct StoreDecryption: Sendable {
     public let path: String
     public let plaintextPath: String
@@ -15,10 +16,10 @@ public struct StoreDecryption: Sendable {
         self.settings = cipherSettings
     }
 
-    /// Decrypts, from a snapshot of the store: others may go on using it.
+    /// Decrypts a snapshot of the store. Others may go on using the store.
     /// - Parameter progress: as in ``KeyRotation/run(progress:)``.
-    /// - Throws: ``DatabaseError``; no new file is left then. ``DatabaseError/Reason/alreadyExists`` if
-    ///   `plaintextPath` exists.
+    /// - Throws: ``DatabaseError``; no new file is left then. ``DatabaseError/Reason/alreadyExists`` if `plaintextPath`
+    ///   exists.
     @discardableResult
     public func run(
         progress: ((KeyRotation.Progress) throws -> Void)? = nil

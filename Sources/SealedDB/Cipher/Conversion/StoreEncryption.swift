@@ -1,17 +1,18 @@
 import Foundation
 
-/// Makes a new encrypted store from a plaintext SQLite database, which stays as it is.
+/// Makes a new encrypted store from a plaintext SQLite database.
 ///
-/// Schema, rows, row ids, counters, `user_version` and `application_id` are kept, row by row; a hash of them all is
-/// compared. The store appears under its name only once it is verified. The plaintext file is neither changed nor
-/// deleted.
+/// Schema, rows, row ids, the counters of AUTOINCREMENT, `user_version` and `application_id` are copied row by row, and
+/// a hash of all of them is compared. The store appears under its name only after it is verified. The plaintext file is
+/// neither changed nor deleted.
 public struct StoreEncryption: Sendable {
     public let plaintextPath: String
     public let path: String
     private let key: Key
     private let settings: CipherSettings
 
-    /// - Parameter cipherSettings: those of the new store. Its page size is theirs, whatever the plaintext file has.
+    /// - Parameter cipherSettings: the settings of the new store. They also set its page size, whatever the plaintext
+    ///   file has.
     public init(plaintextPath: String, path: String, key: Key, cipherSettings: CipherSettings = .init()) {
         self.plaintextPath = plaintextPath
         self.path = path
@@ -35,7 +36,7 @@ public struct StoreEncryption: Sendable {
             throw .system("Cannot open \(plaintextPath)", reason: .noSuchFile)
         }
         guard try FileSystem.status(resolved).st_mode & S_IFMT == S_IFREG else {
-            // SQLite would wait for whoever writes to a pipe.
+            // SQLite would wait until somebody writes to a pipe.
             throw DatabaseError(
                 extendedCode: SQLITE_CANTOPEN,
                 reason: .notRegularFile,

@@ -1,9 +1,9 @@
-/// Gives a store other cipher settings, and if wanted another key, by copy, verify, swap: for stores of SQLCipher 1, 2
-/// and 3, and for every setting of a store of SQLCipher 4.
+/// Gives a store other cipher settings and, if wanted, another key, by copy, verify, swap. Use it for stores of
+/// SQLCipher 1, 2 and 3, and to change any setting of a store of SQLCipher 4.
 ///
-/// Contents are kept as in ``StoreEncryption``, and so is the journal mode; locks and safety are those of
-/// ``KeyRotation``. SQLCipher's own `cipher_migrate` is not used: it fails in ways that leave a connection unusable, and
-/// knows only the default settings of each version.
+/// The contents are kept as in ``StoreEncryption``, and so is the journal mode. Locks and safety are those of
+/// ``KeyRotation``. SQLCipher's own `cipher_migrate` is not used: some of its failures leave a connection unusable, and
+/// it knows only the default settings of each version.
 public struct StoreMigration: Sendable {
     /// Path of the store; a symbolic link is followed and kept.
     public let path: String
@@ -15,14 +15,15 @@ public struct StoreMigration: Sendable {
     private let allowsUnauthenticated: Bool
     private let ignoresUnseenUsers: Bool
 
-    /// Describes a migration; nothing is touched before ``plan()`` or ``run(progress:)``.
+    /// Describes a migration. Nothing is read or written before ``plan()`` or ``run(progress:)`` is called.
     /// - Parameters:
-    ///   - oldSettings: what the store has. `nil`, the default, finds it out, as ``StoreDiagnosis`` does; a plaintext
-    ///     header must be given, with its salt.
-    ///   - allowsUnauthenticated: whether settings are found out that do not authenticate pages, such as those of SQLCipher
-    ///     1. Default false: the new store would vouch for what somebody without the key may have changed in the old one.
-    ///   - newSettings: what it is to have. Default: those of SQLCipher 4.
-    ///   - newKey: `nil`, the default, keeps the key.
+    ///   - oldSettings: the settings that the store has. `nil`, the default, finds them out as ``StoreDiagnosis`` does.
+    ///     Settings with a plaintext header must be given, with the salt.
+    ///   - allowsUnauthenticated: whether settings without page authentication, such as those of SQLCipher 1, are tried
+    ///     when the settings are found out. Default false: somebody without the key may have changed such a store, and
+    ///     the new store would authenticate the changes.
+    ///   - newSettings: the settings that the store gets. Default: those of SQLCipher 4.
+    ///   - newKey: the key that the store gets. `nil`, the default, keeps the key.
     ///   - busyTimeout: seconds to wait for others to release the store.
     ///   - ignoresUnseenUsers: as in ``KeyRotation``.
     public init(
@@ -45,16 +46,16 @@ public struct StoreMigration: Sendable {
         self.ignoresUnseenUsers = ignoresUnseenUsers
     }
 
-    /// Opens the store, and checks lock, space and permissions. Writes nothing.
+    /// Opens the store, and checks locks, free space and permissions. Writes nothing.
     /// - Throws: the ``DatabaseError`` that ``run(progress:)`` would throw before it writes.
     public func plan() throws(DatabaseError) -> KeyRotation.Plan {
         try replacement().plan()
     }
 
-    /// Migrates.
+    /// Migrates the store.
     /// - Parameter progress: as in ``KeyRotation/run(progress:)``.
     /// - Throws: ``DatabaseError``. Unless its message says otherwise, the store is unchanged.
-    ///   ``DatabaseError/Reason/unusableSettings`` if it has key and settings already.
+    ///   ``DatabaseError/Reason/unusableSettings`` if the store already has this key and these settings.
     @discardableResult
     public func run(
         progress: ((KeyRotation.Progress) throws -> Void)? = nil

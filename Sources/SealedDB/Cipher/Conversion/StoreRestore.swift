@@ -1,9 +1,9 @@
 import Foundation
 
-/// Puts a copy of a backup in a store's place, in one step, once the backup is verified.
+/// Puts a verified copy of a backup in a store's place.
 ///
-/// The store that was there is kept, whole, with its log and journal, under a name of its own beside the new one:
-/// deleting it is up to the caller. A store that another process has open is not touched.
+/// The old store is kept whole, with its log and journal, under another name beside the new one. Deleting it is up to
+/// the caller. A store that somebody has open is not touched.
 public struct StoreRestore: Sendable {
     public let backupPath: String
     /// Path of the store; a symbolic link is followed and kept.
@@ -14,18 +14,18 @@ public struct StoreRestore: Sendable {
 
     /// What a finished restore did.
     public struct Report: Sendable, Codable, Hashable {
-        /// Symbolic links followed.
+        /// Absolute path of the store, with symbolic links followed.
         public let path: String
         public let pageCount: Int64
         /// Bytes per page.
         public let pageSize: Int
-        /// Where the store is that was there before; `nil` if there was none.
+        /// Path of the store that was there before; `nil` if there was none.
         public let replacedPath: String?
     }
 
     /// - Parameters:
-    ///   - key: the backup's, which becomes the store's.
-    ///   - cipherSettings: the backup's.
+    ///   - key: the key of the backup. The restored store has it too.
+    ///   - cipherSettings: the settings of the backup.
     ///   - ignoresUnseenUsers: as in ``KeyRotation``.
     public init(
         backupPath: String,
@@ -41,18 +41,18 @@ public struct StoreRestore: Sendable {
         self.settings = cipherSettings
     }
 
-    /// Verifies the backup with ``IntegrityReport/verify(path:key:cipherSettings:busyTimeout:)``, copies it, verifies
-    /// the copy, and swaps.
+    /// Verifies the backup as ``IntegrityReport/verify(path:key:cipherSettings:busyTimeout:isDeep:progress:)`` does, copies
+    /// it, verifies the copy, and swaps.
     ///
-    /// Journal modes are part of the file, so that the store has the backup's.
+    /// The journal mode is part of the file, so the store gets that of the backup.
     /// - Parameter progress: as in ``KeyRotation/run(progress:)``.
     /// - Throws: ``DatabaseError``; unless its message says otherwise, the store is as it was.
-    ///   ``DatabaseError/Reason/busy`` if somebody has the store open, this process included.
+    ///   ``DatabaseError/Reason/busy`` if somebody has the store open, including this process.
     @discardableResult
     public func run(progress: ((KeyRotation.Progress) throws -> Void)? = nil) throws(DatabaseError) -> Report {
         let source = try StoreOpening.existing(backupPath, key: key, settings: settings).forLooking.open()
         defer { source.close() }
-        // What they are is not needed to read rows.
+        // Reading rows does not need the schema's own collations.
         source.acceptUnknownCollations()
         let sealing = Sealing(key: key, settings: settings)
         guard let resolvedBackup = FileSystem.resolve(backupPath) else {
@@ -85,7 +85,7 @@ public struct StoreRestore: Sendable {
         let context = "Nothing was restored, and \(path) is unchanged"
         guard let target else {
             let store = NewStore(path: path, sealing: sealing)
-            // A link that leads nowhere is not followed.
+            // A symbolic link that leads nowhere is not followed.
             try store.requireAbsent()
             let report = try store.make(from: source, method: .pages, context: context, progress: progress)
             return Report(path: path, pageCount: report.pageCount, pageSize: report.pageSize, replacedPath: nil)

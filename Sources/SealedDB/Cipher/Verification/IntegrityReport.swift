@@ -2,39 +2,42 @@ import Foundation
 
 /// What a check of a whole store found.
 public struct IntegrityReport: Sendable, Codable, Hashable {
-    /// Path of the store, symbolic links followed.
+    /// Absolute path of the store, with symbolic links followed.
     public let path: String
-    /// Bytes of the main file, with what is in its log.
+    /// Size in bytes of the main file together with the pages in its log.
     public let fileSize: Int64
     /// Bytes per page.
     public let pageSize: Int
-    /// Pages that the database says it has.
+    /// Number of pages that the database says it has.
     public let pageCount: Int64
-    /// Numbers of the pages whose authentication code does not match their contents; the first is 1.
+    /// Numbers of the pages whose authentication code does not match their contents, or that cannot be read. The first
+    /// page is 1.
     public let damagedPages: [Int64]
-    /// What else is wrong, in SQLite's words.
+    /// Other problems, mostly in SQLite's words.
     public let structureProblems: [String]
 
-    /// Whether nothing is wrong, as far as can be told.
+    /// Whether no problem was found.
     public let isSound: Bool
 
-    /// Whether every page has a code that tells if it is as it was written. False for plaintext and for formats without
-    /// page authentication, of which ``isSound`` says only that the structure holds.
+    /// Whether every page has an authentication code, which shows if the page was changed. False for plaintext and for
+    /// formats without page authentication: then ``isSound`` covers only the structure.
     public let isAuthenticated: Bool
 
-    /// Checks every page's authentication code, the structure, and the size of the file, and writes nothing.
+    /// Checks the authentication code of every page, the structure, and the size of the file. Writes nothing.
     ///
-    /// What stands in a write-ahead log, or in the journal of a transaction that was cut off, is checked in the place of
-    /// the file's own pages, as SQLite would read them. A store that is in use is checked as it stands at one moment; in
-    /// rollback-journal mode writers wait meanwhile.
-    /// The codes are computed without SQLCipher, which computes those of the pages in use again while it reads them for
-    /// the check of the structure. <https://www.sqlite.org/pragma.html#pragma_quick_check>
+    /// Pages in a write-ahead log, or in the journal of an unfinished transaction, are checked in place of the file's
+    /// own pages, as SQLite would read them. A store that is in use is checked as it is at one moment; in
+    /// rollback-journal mode writers wait meanwhile. The codes are computed without SQLCipher. SQLCipher computes those
+    /// of the pages in use again while it reads them for the check of the structure.
+    /// <https://www.sqlite.org/pragma.html#pragma_quick_check>
     /// - Parameters:
+    ///   - busyTimeout: seconds to wait for locks. Default 2.
     ///   - isDeep: also compares every index with its table
-    ///     (<https://www.sqlite.org/pragma.html#pragma_integrity_check>). Some times as slow.
-    ///   - progress: called while the codes are computed; throwing stops the check.
+    ///     (<https://www.sqlite.org/pragma.html#pragma_integrity_check>). This takes several times as long. Default
+    ///     false.
+    ///   - progress: called while the codes are computed. If it throws, the check stops.
     /// - Throws: ``DatabaseError`` if the store cannot be opened: ``DatabaseError/Reason/wrongKey``,
-    ///   ``DatabaseError/Reason/damaged`` and others. Damage to an open store is reported, not thrown.
+    ///   ``DatabaseError/Reason/damaged`` and others. Damage in a store that can be opened is reported, not thrown.
     public static func verify(
         path: String,
         key: Key?,
@@ -58,14 +61,14 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
                 )
             }
         } catch {
-            // Opening does not spend seconds on telling a damaged first page from a wrong passphrase.
+            // To stay fast, opening does not distinguish a damaged first page from a wrong passphrase.
             guard error.reason == .wrongKey else { throw error }
             let diagnosis = try StoreDiagnosis.examine(path: resolved, key: key, cipherSettings: cipherSettings)
             throw diagnosis.finding == .opens ? error : diagnosis.error
         }
     }
 
-    /// - Parameter connection: one that only looks, or to a file without a log.
+    /// - Parameter connection: a connection of a ``StoreView``, or one to a file without a log.
     static func check(
         _ connection: Connection,
         path: String,

@@ -1,69 +1,71 @@
 import Foundation
 
-/// What is the matter with a file, found out without writing a byte to it, and what to do about it.
+/// What is wrong with a file, and what to do about it, found out without writing a byte to the file.
 ///
-/// SQLCipher gives one answer, "file is not a database", to a wrong key, other settings, damage and files of another
-/// kind. This tells them apart by computing authentication codes of pages itself.
+/// SQLCipher reports "file is not a database" for a wrong key, other settings, damage, and files of another kind. A
+/// diagnosis tells these apart, because it computes the authentication codes of pages itself.
 public struct StoreDiagnosis: Sendable, Codable, Hashable {
     public enum Finding: String, Sendable, Codable, CaseIterable {
         /// The key and the settings are right (or the file is a sound plaintext database, and no key was given).
         case opens
-        /// No byte yet.
+        /// The file has no bytes.
         case emptyFile
         case directory
         /// A device, a socket or a pipe.
         case notRegularFile
-        /// This user may not read it.
+        /// This user may not read the file.
         case notPermitted
-        /// A plaintext SQLite database, and a key was given.
+        /// The file is a plaintext SQLite database, but a key was given.
         case plaintext
-        /// The right key, and SQLCipher 1, 2 or 3.
+        /// The key is right, and the file has the settings of SQLCipher 1, 2 or 3.
         case olderFormat
-        /// The right key, and other settings than those given.
+        /// The key is right, but the file has other settings than those given.
         case otherSettings
-        /// It ends before its last page.
+        /// The file ends before its last page.
         case truncated
-        /// The right key, and a first page that was changed by something else than SQLCipher.
+        /// The key is right, but the first page was changed by something other than SQLCipher.
         case damagedFirstPage
-        /// The right key, and damage on other pages.
+        /// The key is right, but other pages are damaged.
         case damaged
-        /// Nothing in the file was written with this key. The first page, and all others that were looked at, could
-        /// also be damaged, or the format be that of a newer SQLCipher.
+        /// No page that was looked at was written with this key. It is also possible that all of these pages are
+        /// damaged, or that a newer SQLCipher wrote the file.
         case wrongKey
-        /// No key was given, and as far as can be told without one the file is encrypted.
+        /// No key was given, and the file seems to be encrypted.
         case encrypted
-        /// Neither a database in the clear nor random enough to be encrypted.
+        /// The file is neither a plaintext database nor random enough to be encrypted.
         case notADatabase
     }
 
     public let finding: Finding
-    /// Symbolic links followed.
+    /// Absolute path, with symbolic links followed.
     public let path: String
-    /// Bytes.
+    /// Size of the main file in bytes.
     public let fileSize: Int64
-    /// Which of `-wal`, `-shm` and `-journal` stand beside the file and hold something.
+    /// Those of `-wal`, `-shm` and `-journal` that exist beside the file and are not empty.
     public let siblings: [String]
-    /// With the right key: the settings that open the file.
+    /// The settings that open the file; `nil` without the right key.
     public let cipherSettings: CipherSettings?
-    /// With the right key: whether pages have authentication codes. Without them nobody can tell whether the file is as it
-    /// was written, nor whether it was turned into this format by somebody without the key.
+    /// Whether pages have authentication codes; false without the right key. If they have none, nobody can tell whether
+    /// the file was changed, or whether somebody without the key turned it into this format.
     public let isAuthenticated: Bool
-    /// Page sizes that the length of the file allows; without the right key nothing more is known.
+    /// The page sizes that divide the size of the file. Without the right key nothing more is known about the page
+    /// size.
     public let possiblePageSizes: [Int]
-    /// With the right key: pages found damaged so far. `sealdb verify` finds all.
+    /// The damaged pages that were found; empty without the right key. `sealdb verify` finds all of them.
     public let damagedPages: [Int64]
-    /// What it is, and what to do, in sentences for people.
+    /// The finding, and what to do, in sentences for people.
     public let explanation: String
 
-    /// Examines a file; nothing is written, not even beside it.
+    /// Examines a file. Writes nothing, not even beside the file.
     ///
     /// With a raw key this takes milliseconds. With a passphrase that does not open the file as it is, it tries 4,000,
-    /// 64,000 and 256,000 rounds with each hash: at most ten derivations, about a second.
-    /// - Parameter allowsUnauthenticated: also tries formats without page authentication, such as that of SQLCipher 1.
-    ///   Default false, unless the settings are such: somebody without the key can turn any store into one of them.
-    /// - Throws: ``DatabaseError`` with ``DatabaseError/Reason/noSuchFile`` if there is none,
-    ///   ``DatabaseError/Reason/busy`` if it is written to again and again while it is looked at and does not seem sound,
-    ///   and I/O errors. What is wrong with the file is returned, not thrown.
+    /// 64,000 and 256,000 iterations with each hash: at most ten derivations, which take about a second.
+    /// - Parameter allowsUnauthenticated: whether to try formats without page authentication too, such as that of
+    ///   SQLCipher 1. Default false, because somebody without the key can turn any store into such a format. If
+    ///   `cipherSettings` have no page authentication, such formats are tried in any case.
+    /// - Throws: ``DatabaseError`` with ``DatabaseError/Reason/noSuchFile`` if there is no file,
+    ///   ``DatabaseError/Reason/busy`` if the file is written to again and again during the examination and does not
+    ///   seem sound, and I/O errors. What is wrong with the file is returned, not thrown.
     public static func examine(
         path: String,
         key: Key?,
@@ -81,7 +83,7 @@ public struct StoreDiagnosis: Sendable, Codable, Hashable {
             return examination.result(status.st_mode & S_IFMT == S_IFDIR ? .directory : .notRegularFile)
         }
         examination.fileSize = Int64(status.st_size)
-        // As this user, not by the mode alone: root may read everything.
+        // Ask the system, instead of looking at the mode alone: root may read everything.
         guard access(resolved, R_OK) == 0 else { return examination.result(.notPermitted) }
         let connection = try Connection(path: resolved, flags: SQLITE_OPEN_READONLY)
         defer { connection.close() }
@@ -89,7 +91,8 @@ public struct StoreDiagnosis: Sendable, Codable, Hashable {
             let before = try Moment(of: resolved, connection)
             var examination = examination
             let diagnosis = try examination.examine(connection)
-            // What was read of a file that changes was perhaps not of one moment. What opens all the same is sound.
+            // If the file changed meanwhile, it may have been read at different moments. If it opens all the same, it
+            // is sound.
             if diagnosis.opens { return diagnosis }
             guard try before != Moment(of: resolved, connection) else { return diagnosis }
         }
@@ -98,8 +101,8 @@ public struct StoreDiagnosis: Sendable, Codable, Hashable {
 
     private var opens: Bool { [.opens, .olderFormat, .otherSettings].contains(finding) }
 
-    /// What of a store changes when it is written to. The time stamps of files are too coarse by themselves; a page that is
-    /// written anew is encrypted with other random bytes.
+    /// The parts of a store that change when it is written to. The time stamps of files alone are too coarse, so this
+    /// includes the first page: SQLCipher encrypts a page with new random bytes each time it writes it.
     private struct Moment: Equatable {
         private let marks: [StoreView.Mark]
         private let firstPage: [UInt8]
@@ -110,12 +113,12 @@ public struct StoreDiagnosis: Sendable, Codable, Hashable {
         }
     }
 
-    /// The same as an error, with the reason that fits the finding.
+    /// The diagnosis as an error, with the reason that belongs to the finding.
     public var error: DatabaseError {
         error(code: finding == .truncated || finding == .damaged ? SQLITE_CORRUPT : SQLITE_NOTADB)
     }
 
-    /// What an opening that failed is reported as.
+    /// The diagnosis as the error of an opening that failed with this code.
     func error(code: Int32) -> DatabaseError {
         DatabaseError(extendedCode: code, reason: finding.reason, message: explanation)
     }

@@ -1,4 +1,4 @@
-/// The steps of a ``StoreDiagnosis``.
+/// Examines a file for a ``StoreDiagnosis``.
 struct StoreExamination {
     let path: String
     let key: Key?
@@ -62,7 +62,7 @@ struct StoreExamination {
         return result(damagedPages.isEmpty ? .opens : .damaged)
     }
 
-    /// The rounds do not count for a raw key.
+    /// Whether the parameters are the same. For a raw key the number of iterations does not count.
     private func isSame(_ first: CipherParameters, as second: CipherParameters) -> Bool {
         guard key?.form != .passphrase else { return first == second }
         var first = first
@@ -70,18 +70,18 @@ struct StoreExamination {
         return first == second
     }
 
-    /// Looks at the beginning of the file, in which the schema usually stands, and not at all of it.
+    /// Checks only the first 1024 pages, which usually hold the schema.
     private func firstDamagedPages(_ cipher: PageCipher, _ connection: Connection) throws(DatabaseError) -> [Int64] {
         let size = cipher.parameters.pageSize
-        // What is newer stands in the log, and a page may be half written.
+        // With a log, newer pages stand in the log, and a page in the file may be half written.
         guard cipher.parameters.usesHMAC, !hasLog else { return [] }
         var result: [Int64] = []
-        // What lies behind the last page is not the database's.
+        // Bytes after the last page do not belong to the database.
         let firstPage = try connection.fileBytes(count: size)
         let count = min(fileSize / Int64(size), cipher.declaredPageCount(firstPage) ?? .max)
         for number in 1...max(1, min(count, 1024)) {
             let page = try connection.fileBytes(at: (number - 1) * Int64(size), count: size)
-            // SQLite may leave out a page that nothing refers to.
+            // SQLite may leave a page unwritten that nothing refers to. It has zeros then.
             if !cipher.authenticates(page, number: number), page.contains(where: { $0 != 0 }) {
                 result.append(number)
             }
@@ -91,19 +91,19 @@ struct StoreExamination {
 
     private var siblings: [String] {
         ["-wal", "-shm", "-journal"].filter { suffix in
-            // One that is there and cannot be examined may hold something.
+            // A file that exists but cannot be examined may hold something.
             guard let status = try? FileSystem.status(path + suffix) else { return FileSystem.mayExist(path + suffix) }
             return status.st_size > 0
         }
     }
 
-    /// Whether changes may stand beside the file that are newer than it.
+    /// Whether there may be changes beside the file that are newer than the file.
     var hasLog: Bool { siblings.contains("-wal") || siblings.contains("-journal") }
 
-    /// Whether SQLite has another first page than the file, which was being written when a process was killed or the
-    /// power failed.
+    /// Whether the log or journal has an intact first page, which SQLite would use instead of the file's. This is so if
+    /// a process was killed, or the power failed, while the page was written to the file.
     private func logHasFirstPage(_ cipher: PageCipher) -> Bool {
-        // A journal that cannot be read tells nothing.
+        // A journal that cannot be read counts as none.
         let journal = (try? RollbackJournal(ofStore: path)?.pages(atMost: 8)) ?? []
         return journal.contains { $0.number == 1 && cipher.authenticates($0.bytes, number: 1) }
             || WriteAheadLog(ofStore: path)?.contains { $0 == 1 && cipher.authenticates($1(), number: 1) } ?? false
@@ -116,7 +116,7 @@ struct StoreExamination {
 
     private func isNoCiphertext(_ start: [UInt8], _ connection: Connection) throws(DatabaseError) -> Bool {
         guard fileSize >= StoreHeader.smallestPage else { return true }
-        // A first page that was overwritten, or is torn, does not make the rest something else.
+        // A damaged first page does not mean that the rest is not encrypted.
         guard !hasLog, !StoreHeader.hasMagic(start), !StoreHeader.looksRandom(start) else { return false }
         return try !StoreHeader.looksRandom(connection.fileBytes(at: fileSize / 2, count: 4096))
     }

@@ -1,47 +1,47 @@
 import Foundation
 
-/// What a file is, as far as can be told, with and without its key.
+/// What a file is, as far as that can be found out with or without its key.
 public struct StoreInfo: Sendable, Codable, Hashable {
     public enum Kind: String, Sendable, Codable {
-        /// No byte yet: a store that nothing was written to.
+        /// The file has no bytes: nothing was written to the store yet.
         case emptyFile
-        /// A SQLite database in the clear.
+        /// A plaintext SQLite database.
         case plaintext
-        /// No header that could be recognised, and a whole number of pages: encrypted, as far as can be told.
+        /// The file has no plaintext header, and a whole number of pages: it seems to be encrypted.
         case encrypted
         case directory
         case notADatabase
     }
 
-    /// What only the key (or a plaintext database) tells.
+    /// What can be read only with the key, or in a plaintext database.
     public struct Details: Sendable, Codable, Hashable {
         /// Bytes per page.
         public let pageSize: Int
         public let pageCount: Int64
         public let freePages: Int64
-        /// `wal`, or `delete` for all other modes, of which the file knows nothing.
+        /// `wal`, or `delete` for all other modes, which SQLite does not store in the file.
         public let journalMode: String
         public let userVersion: Int64
         public let applicationID: Int64
         public let tableCount: Int64
-        /// As pragmas, such as `PRAGMA kdf_iter = 256000;`.
+        /// The settings as pragmas, such as `PRAGMA kdf_iter = 256000;`.
         public let cipherSettings: [String]
     }
 
-    /// Symbolic links followed.
+    /// Absolute path, with symbolic links followed.
     public let path: String
     public let kind: Kind
-    /// Bytes.
+    /// Size of the main file in bytes.
     public let fileSize: Int64
-    /// Which of `-wal`, `-shm` and `-journal` stand beside the file.
+    /// Those of `-wal`, `-shm` and `-journal` that exist beside the file.
     public let siblings: [String]
-    /// The first 16 bytes of an encrypted store in hex digits; not secret.
+    /// The first 16 bytes of an encrypted store in hex digits. They are not secret. `nil` with a plaintext header.
     public let salt: String?
     public let details: Details?
 
-    /// Examines a file, and writes nothing, not even beside it.
-    /// - Parameter key: `nil` to say only what can be known without it.
-    /// - Throws: ``DatabaseError`` with ``DatabaseError/Reason/noSuchFile``, or that of opening with a wrong key.
+    /// Examines a file. Writes nothing, not even beside the file.
+    /// - Parameter key: `nil` to report only what can be found out without a key.
+    /// - Throws: ``DatabaseError`` with ``DatabaseError/Reason/noSuchFile``, or the error of opening with a wrong key.
     ///   ``StoreDiagnosis`` tells more about a file that does not open.
     public static func inspect(
         path: String,
@@ -51,7 +51,7 @@ public struct StoreInfo: Sendable, Codable, Hashable {
         try inspect(path: path, key: key, cipherSettings: cipherSettings, opens: true)
     }
 
-    /// Says only what can be seen from outside, of a plaintext database too.
+    /// Reports only what can be found out without opening the file as a database, even if it is plaintext.
     public static func outside(path: String) throws(DatabaseError) -> StoreInfo {
         try inspect(path: path, key: nil, cipherSettings: .init(), opens: false)
     }
@@ -82,7 +82,7 @@ public struct StoreInfo: Sendable, Codable, Hashable {
             let opening = StoreOpening(path: resolved, key: key, settings: cipherSettings, flags: flags)
             details = try self.details(opening)
         }
-        // With a plaintext header the salt stands elsewhere.
+        // With a plaintext header the salt is not in the file.
         let hasSalt = kind == .encrypted && !StoreHeader.hasMagic(start)
         let salt = hasSalt ? Hexadecimal.string(start.prefix(Key.saltByteCount)) : nil
         return StoreInfo(

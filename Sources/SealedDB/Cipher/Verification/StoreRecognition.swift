@@ -1,34 +1,37 @@
-/// Finds out what a file was written with, from its bytes alone: the engine says "not a database" to all of it.
+/// Finds out from the bytes of a file with which key and settings it was written. SQLCipher itself only reports "not a
+/// database" for everything that it cannot open.
 struct StoreRecognition {
-    /// The file, opened without a key and only to look.
+    /// A connection to the file, opened without a key and only for reading.
     let connection: Connection
     let key: Key
     let settings: CipherSettings
-    /// Whether formats are tried whose pages have no authentication code, if the settings are not such themselves.
+    /// Whether formats without page authentication are tried, even if the given settings have page authentication.
     ///
-    /// Whoever can write the file, and has no key, can turn every store into one of such a format: the ciphertext stays
-    /// where it is, and can be exchanged page by page.
+    /// Somebody without the key who can write to the file can turn any store into such a format: the ciphertext stays
+    /// where it is, and its pages can be exchanged.
     var triesUnauthenticated = false
 
-    /// How much may be spent on it.
+    /// How much time the search may take.
     enum Effort {
-        /// Only the settings as given.
+        /// Tries only the given settings.
         case asGiven
-        /// Fractions of a second: everything with a raw key, the formats 1 to 3 with a passphrase.
+        /// Takes fractions of a second: tries everything with a raw key, and the formats of SQLCipher 1 to 3 with a
+        /// passphrase.
         case quick
-        /// With a passphrase the usual numbers of rounds with every hash: at most ten derivations, about a second.
+        /// With a passphrase, tries the usual numbers of iterations with every hash: at most ten derivations, about a
+        /// second.
         case thorough
     }
 
     struct Match {
         let cipher: PageCipher
-        /// False if the first page is damaged, and others are not.
+        /// False if the first page is damaged, and another page was written with this key.
         let hasFirstPage: Bool
     }
 
     private static let pageSizes = [4096, 1024, 8192, 16384, 32768, 65536, 2048]
 
-    /// The first combination of settings under which a page is this key's; `nil` if there is none.
+    /// The first combination of settings with which a page was written under this key; `nil` if there is none.
     func match(_ effort: Effort) throws(DatabaseError) -> Match? {
         let size = try connection.mainFileSize()
         let start = try connection.fileBytes(count: 65536)
@@ -52,9 +55,10 @@ struct StoreRecognition {
         return damaged
     }
 
-    /// Whether one of the file's pages, or of those that a rollback journal would put back, is this key's.
+    /// Whether one of the file's pages, or of those that a rollback journal would put back, was written with this key.
     ///
-    /// Asked before SQLite may touch the journal. Several pages, because a crash can have left any one of them torn.
+    /// Called before SQLite may touch the journal. It looks at several pages, because a crash can have torn any one of
+    /// them.
     func hasOwnPage(in journal: RollbackJournal) throws(DatabaseError) -> Bool {
         let parameters = settings.parameters
         guard parameters.usesHMAC else { return true }
@@ -66,7 +70,8 @@ struct StoreRecognition {
         return journal.pages(atMost: 8).contains { cipher.authenticates($0.bytes, number: $0.number) }
     }
 
-    /// The pages' cipher under the settings as given; `nil` where pages have no authentication code, or there are none.
+    /// The cipher of the pages with the given settings; `nil` if pages have no authentication code, or if there is no
+    /// salt.
     func pageCipher() throws(DatabaseError) -> PageCipher? {
         let parameters = settings.parameters
         guard parameters.usesHMAC else { return nil }
@@ -91,11 +96,11 @@ struct StoreRecognition {
         return false
     }
 
-    /// One for each key that is to be derived.
+    /// Parameters for each key that has to be derived.
     private func derivations(_ effort: Effort) -> [CipherParameters] {
         let given = settings.parameters
         let presets = [CipherSettings.sqlCipher4, .sqlCipher3, .sqlCipher2].map(\.parameters)
-        // A raw key is not derived; what is left is which hash makes the key of the page authentication.
+        // A raw key is not derived. Only the hash that derives the HMAC key remains to be found.
         guard key.form == .passphrase, effort != .asGiven else { return [given] }
         guard effort == .thorough else { return Array(presets.dropFirst()) }
         var result = [given]
@@ -115,7 +120,7 @@ struct StoreRecognition {
         }
     }
 
-    /// Everything that can differ under one derived key, the likeliest first.
+    /// All parameters that can differ with the same derived key, the most likely first.
     private func variants(of derivation: CipherParameters) -> [CipherParameters] {
         allVariants(of: derivation).filter { $0.usesHMAC || triesUnauthenticated || !settings.parameters.usesHMAC }
     }

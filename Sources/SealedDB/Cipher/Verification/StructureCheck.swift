@@ -1,8 +1,8 @@
-/// SQLite's own check of a database's structure. https://www.sqlite.org/pragma.html#pragma_quick_check
+/// SQLite's own check of the structure of a database. https://www.sqlite.org/pragma.html#pragma_quick_check
 struct StructureCheck {
     let connection: Connection
 
-    /// What is wrong, in SQLite's words.
+    /// The problems, in SQLite's words.
     func problems(_ pragma: String) throws(DatabaseError) -> [String] {
         let rows: [String]
         do throws(DatabaseError) {
@@ -14,7 +14,8 @@ struct StructureCheck {
         return rows.filter { $0 != "ok" }
     }
 
-    /// What is wrong with pages and trees; rows are not compared with the constraints of their tables.
+    /// The problems of pages and B-trees, in SQLite's words. Does not compare rows with the constraints of their
+    /// tables.
     func pageProblems(goesOn: () -> Bool) throws(DatabaseError) -> [String] {
         do throws(DatabaseError) {
             return try connection.pageProblems(goesOn: goesOn)
@@ -24,8 +25,8 @@ struct StructureCheck {
         }
     }
 
-    /// The schema names a collation, function or tokenizer that only the program has that wrote it. All pages are checked
-    /// that belong to tables and indexes; what those rows mean to that program is not.
+    /// Checks each table separately. For schemas that name a collation, function or tokenizer that only the program
+    /// that wrote them has. All pages of tables and indexes are checked, but not what the rows mean to that program.
     private func tableByTable() throws(DatabaseError) -> [String] {
         try connection.run("PRAGMA ignore_check_constraints = ON")
         connection.acceptUnknownCollations()
