@@ -1,4 +1,4 @@
-// The names under which code that comes from FMDB knows these types.
+// FMDB's names of these types, for code that was written for FMDB.
 
 public typealias FMDatabase = Database
 public typealias FMResultSet = ResultSet
@@ -12,14 +12,14 @@ public typealias FMSimpleTokenizer = SimpleTokenizer
 public typealias FMStopWordTokenizer = StopWordTokenizer
 public typealias FMTextOffsets = TextOffsets
 
-// Commands for `issueCommand(_:forTable:)`; the last two are formats.
+// Commands for `issueCommand(_:forTable:)`. The last two are format strings.
 public let kFTSCommandOptimize = "optimize"
 public let kFTSCommandRebuild = "rebuild"
 public let kFTSCommandIntegrityCheck = "integrity-check"
 public let kFTSCommandMerge = "merge=%u,%u"
 public let kFTSCommandAutoMerge = "automerge=%u"
 
-// FMDB's enumeration is a C one, whose cases are constants of the module.
+// FMDB's enumeration is declared in C, so its cases are constants of the module.
 public let CipherLogLevelNone = CipherLogLevel.none
 public let CipherLogLevelError = CipherLogLevel.error
 public let CipherLogLevelWarn = CipherLogLevel.warn

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What systemd hands to a service in files of its own. <https://systemd.io/CREDENTIALS/>
+/// Credentials that systemd passes to a service as files. <https://systemd.io/CREDENTIALS/>
 enum Credential {
     static func contents(
         _ name: String,

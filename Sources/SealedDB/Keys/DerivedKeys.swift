@@ -1,13 +1,14 @@
 internal import CSealedDBSystem
 
-/// What one passphrase became: a key for each salt, derived once, however many connections and threads ask for it.
+/// The keys that are derived from one passphrase, one for each salt. Each is derived once, however many connections and
+/// threads ask for it.
 final class DerivedKeys: Sendable {
     private struct Input: Hashable {
         let salt: [UInt8]
         let derivation: KeyDerivation
     }
 
-    /// Whoever comes while the key is being derived waits for it here.
+    /// Holds one derived key. Others who ask for the key while it is derived wait for its lock.
     private final class Slot: Sendable {
         let key = Guarded<Key?>(nil)
     }
@@ -21,10 +22,11 @@ final class DerivedKeys: Sendable {
 
     private let state = Guarded(State())
 
-    /// Each key takes two locked pages, so a passphrase that opens thousands of stores keeps those of the last ones.
+    /// The most keys that are kept. Each takes two locked pages of memory, so for a passphrase that opens thousands of
+    /// stores only the latest keys are kept.
     private static let limit = 256
 
-    /// How often a key was derived. For tests.
+    /// How many keys have been derived. For tests.
     var derivationCount: Int { state.withLock { $0.derivationCount } }
 
     func key(
@@ -58,7 +60,8 @@ final class DerivedKeys: Sendable {
 
     // MARK: New stores
 
-    /// The salt for a store that does not exist yet: the same for all who want to create it at the same time.
+    /// The salt for a store that does not exist yet. All who want to create the store at the same time get the same
+    /// salt.
     func saltOfNewStore(_ path: String) throws(DatabaseError) -> [UInt8] {
         var salt = [UInt8](repeating: 0, count: Key.saltByteCount)
         guard sealeddb_random(&salt, salt.count) == 0 else {
@@ -72,7 +75,7 @@ final class DerivedKeys: Sendable {
         }
     }
 
-    /// The store exists now, and has its salt in it.
+    /// Forgets the salt of a new store. Call it when the store exists, because its file holds the salt then.
     func storeExists(_ path: String) {
         state.withLock { $0.newSalts[path] = nil }
     }

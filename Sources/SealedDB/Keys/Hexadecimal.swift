@@ -1,4 +1,4 @@
-/// Hex digits of secrets, read and written in place.
+/// Encodes and decodes secrets as hex digits without copying them elsewhere.
 enum Hexadecimal {
     static func value(of digit: UInt8) -> UInt8? {
         switch digit {
@@ -32,7 +32,7 @@ enum Hexadecimal {
         }
     }
 
-    /// For what is not secret, such as salts.
+    /// The bytes as lower-case hex digits. Only for bytes that are not secret, such as salts.
     static func string(_ bytes: some Sequence<UInt8>) -> String {
         bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }

@@ -1,20 +1,21 @@
 internal import CSealedDBSystem
 import Foundation
 
-/// A key of a store: a passphrase, from which the key proper is derived as SQLCipher does it, or that key itself.
+/// The key of a store: a raw key, or a passphrase from which the raw key is derived as SQLCipher does it.
 ///
-/// Its bytes are held in locked memory that core dumps leave out, masked by a random pad, and are wiped when the last copy
-/// goes. While a store is open, SQLCipher keeps the key proper in its own memory; up to 4.6 in the clear. A key prints as
-/// `Key(redacted)`, compares in constant time and cannot be encoded. SQLCipher's forms of keys:
-/// <https://www.zetetic.net/sqlcipher/sqlcipher-api/#key>.
+/// The bytes are held in locked memory that core dumps leave out, masked by a random pad. They are wiped when the last
+/// copy of the key is released. While a store is open, SQLCipher keeps the raw key in its own memory; up to version 4.6
+/// it is not encrypted there. A key prints as `Key(redacted)`, compares in constant time and cannot be encoded.
+/// SQLCipher's forms of keys: <https://www.zetetic.net/sqlcipher/sqlcipher-api/#key>.
 public struct Key: Sendable {
     enum Form { case passphrase, raw, rawWithSalt }
 
     let form: Form
     private let secret: SecretBytes
-    /// Of a passphrase: shared by all copies of this key, and gone with the last.
+    /// The keys derived from a passphrase; `nil` for a raw key. All copies of this key share it.
     let derivedKeys: DerivedKeys?
-    /// Takes no part in comparisons. `nil` for a key that is the caller's own.
+    /// Where the key was read; `nil` if it cannot be read again from there, or was made by the caller. Comparisons
+    /// ignore it.
     var provenance: KeyProvenance?
 
     init(form: Form, secret: SecretBytes) {
@@ -23,14 +24,14 @@ public struct Key: Sendable {
         derivedKeys = form == .passphrase ? DerivedKeys() : nil
     }
 
-    /// A passphrase, as its UTF-8 bytes.
+    /// A passphrase. Its UTF-8 bytes are used.
     ///
-    /// The key proper is derived from it once for each store, which takes 0.1 to 0.4 s, and then opens every
-    /// connection made with this `Key` or a copy of it in a fraction of a millisecond.
+    /// The raw key is derived from it once for each store, which takes 0.1 to 0.4 s. After that, every connection to
+    /// the store that uses this `Key` or a copy of it opens in a fraction of a millisecond.
     ///
     /// The `String` itself cannot be wiped: prefer ``passphrase(_:)-(UnsafeRawBufferPointer)`` or a ``KeySource``.
-    /// - Throws: ``DatabaseError/Reason/malformedKey`` if it is empty, or of the shape `x'…'` that SQLCipher takes
-    ///   for a raw key.
+    /// - Throws: ``DatabaseError/Reason/malformedKey`` if it is empty, or if it has the form `x'…'`, which SQLCipher
+    ///   takes for a raw key.
     public static func passphrase(_ text: String) throws(DatabaseError) -> Key {
         var text = text
         let secret = try SecretBytes(capacity: text.utf8.count) { target throws(DatabaseError) in
@@ -40,7 +41,7 @@ public struct Key: Sendable {
         return try passphrase(secret)
     }
 
-    /// A passphrase as bytes, of any content. Throws as ``passphrase(_:)-(String)``.
+    /// A passphrase of any bytes. Throws as ``passphrase(_:)-(String)``.
     public static func passphrase(_ bytes: UnsafeRawBufferPointer) throws(DatabaseError) -> Key {
         try passphrase(SecretBytes(copying: bytes))
     }
@@ -58,7 +59,7 @@ public struct Key: Sendable {
         return Key(form: .passphrase, secret: secret)
     }
 
-    /// A raw key of 32 bytes, used without derivation: a store opens in a fraction of a millisecond.
+    /// A raw key of 32 bytes. Nothing is derived from it, so a store opens in a fraction of a millisecond.
     /// - Throws: ``DatabaseError/Reason/malformedKey`` for any other length.
     public static func raw(_ bytes: UnsafeRawBufferPointer) throws(DatabaseError) -> Key {
         guard bytes.count == rawByteCount else {
@@ -67,7 +68,7 @@ public struct Key: Sendable {
         return Key(form: .raw, secret: try SecretBytes(copying: bytes))
     }
 
-    /// A raw key of 32 bytes and the store's salt of 16, which is then used instead of the one in the file.
+    /// A raw key of 32 bytes with a salt of 16 bytes. The salt is used instead of the one in the store's file.
     /// - Throws: ``DatabaseError/Reason/malformedKey`` for any other lengths.
     public static func raw(
         _ bytes: UnsafeRawBufferPointer,
@@ -98,8 +99,8 @@ public struct Key: Sendable {
     static let rawByteCount = 32
     static let saltByteCount = 16
 
-    /// `x'`, an even number of hex digits that makes a key (with or without salt and HMAC key), one more byte. The
-    /// last byte is not looked at, as in SQLCipher.
+    /// Whether SQLCipher would take the bytes for a raw key: `x'`, then the hex digits of a key (with or without a salt
+    /// and an HMAC key), then one more byte. Like SQLCipher, this ignores what the last byte is.
     static func isRawKeyLiteral(_ bytes: UnsafeRawBufferPointer) -> Bool {
         let digits = bytes.count - 3
         guard [64, 96, 128, 160].contains(digits), bytes[0] | 0x20 == UInt8(ascii: "x"), bytes[1] == UInt8(ascii: "'")
@@ -107,13 +108,13 @@ public struct Key: Sendable {
         return bytes[2..<2 + digits].allSatisfy { Hexadecimal.value(of: $0) != nil }
     }
 
-    /// The key that a text means in FMDB: `x'…'` is a raw key, anything else a passphrase.
+    /// The key that a text stands for in FMDB: `x'…'` is a raw key, anything else a passphrase.
     static func interpreting(_ bytes: UnsafeRawBufferPointer) throws(DatabaseError) -> Key {
         guard isRawKeyLiteral(bytes) else { return try passphrase(bytes) }
         return try raw(hexadecimal: UnsafeRawBufferPointer(rebasing: bytes[2..<bytes.count - 1]))
     }
 
-    /// A raw key as hex digits, with or without its salt.
+    /// A raw key from hex digits, with or without its salt.
     static func raw(hexadecimal digits: UnsafeRawBufferPointer) throws(DatabaseError) -> Key {
         guard [rawByteCount * 2, (rawByteCount + saltByteCount) * 2].contains(digits.count) else {
             throw .malformedKey("A raw key has 64 hex digits, or 96 with the salt.")
@@ -122,27 +123,27 @@ public struct Key: Sendable {
         return Key(form: secret.count == rawByteCount ? .raw : .rawWithSalt, secret: secret)
     }
 
-    /// The raw key that SQLCipher derives from a passphrase; a raw key is itself.
+    /// The raw key that SQLCipher would derive from a passphrase. A raw key is returned as it is.
     func derived(salt: [UInt8], by derivation: KeyDerivation) throws(DatabaseError) -> Key {
         guard let derivedKeys else { return self }
         return try derivedKeys.key(of: secret, salt: salt, derivation: derivation)
     }
 
-    /// The salt that is part of the key; `nil` where the file's counts.
+    /// The salt that is part of the key; `nil` if the key has none, so that the salt of the file applies.
     func embeddedSalt() throws(DatabaseError) -> [UInt8]? {
         guard form == .rawWithSalt else { return nil }
         return try secret.withBytes { bytes in Array(bytes[Key.rawByteCount...]) }
     }
 
-    /// The 32 bytes that pages are encrypted with.
+    /// The 32 bytes with which pages are encrypted.
     func encryptionKey(salt: [UInt8], by derivation: KeyDerivation) throws(DatabaseError) -> SecretBytes {
         try derived(salt: salt, by: derivation).secret.withBytes { bytes throws(DatabaseError) in
             try SecretBytes(copying: UnsafeRawBufferPointer(rebasing: bytes[..<Key.rawByteCount]))
         }
     }
 
-    /// Calls `body` with what SQLCipher is keyed with, in a buffer that is wiped afterwards; for raw keys alone.
-    /// - Parameter salt: of the store; a key with a salt of its own keeps that.
+    /// Calls `body` with the key in SQLCipher's form `x'…'`, in a buffer that is wiped afterwards. Only for raw keys.
+    /// - Parameter salt: the salt of the store; empty to leave it out. Ignored if the key has a salt of its own.
     func withKeySpec<T>(
         salt: [UInt8] = [],
         _ body: (UnsafeRawBufferPointer) throws(DatabaseError) -> T
@@ -163,15 +164,15 @@ public struct Key: Sendable {
         }
     }
 
-    /// Writes the key as hex digits; for raw keys alone.
-    /// - Returns: their number.
+    /// Writes the key as hex digits. Only for raw keys.
+    /// - Returns: the number of digits.
     @discardableResult
     func encode(to target: UnsafeMutableRawBufferPointer) throws(DatabaseError) -> Int {
         try secret.withBytes { bytes throws(DatabaseError) in Hexadecimal.encode(bytes, to: target) }
         return secret.count * 2
     }
 
-    /// Bytes of the passphrase, or of the raw key with its salt.
+    /// Number of bytes of the passphrase, or of the raw key together with its salt.
     var byteCount: Int { secret.count }
 }
 

@@ -1,7 +1,7 @@
 internal import CSealedDBSystem
 import Foundation
 
-/// Runs a program for the key that it prints. The key passes through a pipe into wiped memory alone.
+/// Runs a program that prints a key. The key goes through a pipe directly into memory that is wiped.
 struct KeyCommand {
     private let arguments: [String]
     private let timeout: Double
@@ -17,7 +17,7 @@ struct KeyCommand {
         try validate()
         let deadline = KeyCommand.now + timeout
         let (process, output) = try start()
-        // It is only read from.
+        // The result does not matter: nothing was written through this descriptor.
         defer { close(output) }
         let contents: SecretBytes
         let status: Int32
@@ -48,7 +48,7 @@ struct KeyCommand {
         }
     }
 
-    /// All that a command gets; what else it needs `/usr/bin/env` can give it.
+    /// The environment variables that a command gets besides `PATH`. It can get others from `/usr/bin/env`.
     private static let environmentNames = ["HOME", "USER", "LOGNAME", "LANG"]
 
     private func start() throws(DatabaseError) -> (process: pid_t, output: Int32) {
@@ -90,7 +90,7 @@ struct KeyCommand {
         }
     }
 
-    /// The status of the ended process. It has closed its output, so it will hardly be long.
+    /// Waits for the process and returns its status. The process has closed its output, so this should not take long.
     private func wait(for process: pid_t, until deadline: Double) throws(DatabaseError) -> Int32 {
         var status: Int32 = 0
         while true {
@@ -102,16 +102,16 @@ struct KeyCommand {
                     reason: .keySourceFailed
                 )
             }
-            // A pause, which a signal may end early.
+            // A pause. A signal may end it early.
             poll(nil, 0, min(5, try milliseconds(until: deadline)))
         }
     }
 
     private func end(_ process: pid_t) {
-        // Only while it is ours to wait for is the number surely that of its group.
+        // The number is certain to be that of its process group only as long as this process has not waited for it.
         var information = siginfo_t()
         guard waitid(P_PID, id_t(process), &information, WEXITED | WNOHANG | WNOWAIT) == 0 else { return }
-        // If it has ended in between, there is nobody to be told.
+        // If it ended meanwhile, there is nothing to kill.
         kill(-process, SIGKILL)
         while waitpid(process, nil, 0) < 0, errno == EINTR {}
     }

@@ -1,5 +1,5 @@
-/// How SQLCipher makes the key proper of a store from a passphrase: PBKDF2 over the salt, which is the file's first 16
-/// bytes. <https://www.zetetic.net/sqlcipher/design/>
+/// How SQLCipher derives a store's raw key from a passphrase: PBKDF2 with the salt, which is the first 16 bytes of the
+/// file. <https://www.zetetic.net/sqlcipher/design/>
 struct KeyDerivation: Hashable, Sendable {
     enum Algorithm: Int, Sendable {
         case sha1 = 160

@@ -2,10 +2,11 @@ import Foundation
 
 /// Files that hold a key.
 public enum KeyFile {
-    /// Writes a new random raw key as 64 hex digits and a newline, readable and writable by the owner alone, synced
-    /// to disk. An existing file is never overwritten.
-    /// - Throws: ``DatabaseError/Reason/alreadyExists``, ``DatabaseError/Reason/cannotCreate``, or an I/O error, after
-    ///   which no file is left.
+    /// Writes a new random raw key as 64 hex digits and a newline, with mode 0600, and syncs it to disk. An existing
+    /// file is never overwritten.
+    /// - Throws: ``DatabaseError/Reason/alreadyExists``, ``DatabaseError/Reason/cannotCreate``, or an I/O error. No
+    ///   file is left then, except if only the sync of the directory failed: the message says that the file is
+    ///   complete.
     public static func create(atPath path: String) throws(DatabaseError) {
         let key = try Key.random()
         try SecretBytes.withScratch(count: key.byteCount * 2 + 1) { line throws(DatabaseError) in
@@ -14,10 +15,10 @@ public enum KeyFile {
         }
     }
 
-    /// Bytes that a key file, or any other source of a key, may have at most.
+    /// The most bytes that a key file, or any other source of a key, may have.
     static let sizeLimit = 4096
 
-    /// 64 hex digits with an optional newline, or exactly 32 bytes.
+    /// A raw key from 64 hex digits with an optional newline, or from exactly 32 bytes.
     static func rawKey(in contents: SecretBytes, name: String) throws(DatabaseError) -> Key {
         try contents.withBytes { bytes throws(DatabaseError) in
             if bytes.count == Key.rawByteCount { return try Key.raw(bytes) }
@@ -38,7 +39,7 @@ public enum KeyFile {
         }
     }
 
-    /// The contents without one newline at their end.
+    /// A passphrase from the contents, without one newline at their end.
     static func passphrase(in contents: SecretBytes, name: String) throws(DatabaseError) -> Key {
         try contents.withBytes { bytes throws(DatabaseError) in
             guard !bytes.contains(0) else {

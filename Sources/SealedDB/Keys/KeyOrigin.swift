@@ -1,10 +1,11 @@
-/// What a configuration has its keys from. Copies share what was read, so that many connections read and derive once.
+/// Where a configuration gets its keys from. All copies share what was read, so that many connections read and derive a
+/// key only once.
 enum KeyOrigin: Sendable {
     case key(Key)
     case source(SourcedKey)
     case ring(RingHolder)
 
-    /// A key ring as last read.
+    /// Holds a key ring as it was last read.
     final class RingHolder: Sendable {
         private let ring: Guarded<KeyRing>
 
@@ -14,8 +15,8 @@ enum KeyOrigin: Sendable {
 
         var ringAsRead: KeyRing { ring.withLock { $0 } }
 
-        /// The ring, from its file if it has one. If that cannot be read, the ring as it was, and why: a key that is known
-        /// is not worse for that.
+        /// The ring, read again from its file if it has one. If the file cannot be read, returns the ring as it was
+        /// last read, and the error: its keys may still fit.
         func currentOrAsRead() -> (KeyRing, DatabaseError?) {
             do throws(DatabaseError) {
                 let read = try ringAsRead.readAgain()
@@ -29,14 +30,14 @@ enum KeyOrigin: Sendable {
         }
     }
 
-    /// Calls `body` with one key after the other until it does not throw ``DatabaseError/Reason/wrongKey``.
-    /// - Parameter adopted: a key that the store was given meanwhile, tried first.
+    /// Calls `body` with one key after the other, until one does not throw ``DatabaseError/Reason/wrongKey``.
+    /// - Parameter adopted: a key that the store got from a rotation. It is tried first.
     func open<T>(
         _ name: String,
         adopted: Key?,
         _ body: (Key) throws(DatabaseError) -> T
     ) throws(DatabaseError) -> (T, FittingKey) {
-        // Before a key is read or asked for.
+        // Checked before a key is read or asked for.
         try Engine.requireCodec()
         if let adopted {
             do throws(DatabaseError) {
@@ -67,7 +68,7 @@ enum KeyOrigin: Sendable {
         }
     }
 
-    /// What there is to say of a key that a rotation gave the store.
+    /// Describes a key that a rotation gave the store.
     func fitting(_ key: Key) -> FittingKey {
         guard case .ring(let holder) = self else { return FittingKey(key: key) }
         let (ring, _) = holder.currentOrAsRead()
@@ -76,23 +77,24 @@ enum KeyOrigin: Sendable {
     }
 }
 
-/// The key that opened a store.
+/// The key that opened a store, and how it relates to the key ring.
 struct FittingKey: Sendable {
     let key: Key
-    /// In the key ring; `nil` without one, or for a key that is not in it.
+    /// The id in the key ring; `nil` if there is no ring, or if the key is not in it.
     var id: String?
     var needsRotation = false
 }
 
 extension SourcedKey {
-    /// What came of trying a key.
+    /// The result of trying a key.
     enum Attempt<T, E: Error> {
         case opened(T, Key)
         case wrongKey(E)
         case unreadable(DatabaseError)
     }
 
-    /// Calls `body` with the key as known, and if that is wrong with the one that the source has now.
+    /// Calls `body` with the key as it was last read. If that is the wrong key, reads the source again and calls `body`
+    /// with its key, if it is another one.
     func attempt<T, E: Error>(_ body: (Key) throws(E) -> T) throws(E) -> Attempt<T, E> {
         let key: Key
         let mismatch: E

@@ -1,18 +1,18 @@
 import Foundation
 
-/// Where a key was read, and can be read again without anybody being asked.
+/// Where a key was read, if it can be read again from there without asking anybody.
 indirect enum KeyProvenance: Sendable {
     case source(KeySource)
     /// The key of this id in a ring file.
     case ring(path: String, id: String)
 
-    /// `nil` for what is read once: a descriptor, the terminal.
+    /// `nil` for a source that can be read only once: a descriptor or the terminal.
     init?(_ source: KeySource) {
         guard source.isRepeatable else { return nil }
         self = .source(source)
     }
 
-    /// Whether asking takes as long as others like.
+    /// Whether reading runs code outside of this library, which may take any time.
     fileprivate var isOthersWork: Bool {
         switch self {
         case .source(.keyCommand), .source(.passphraseCommand), .source(.closure): true
@@ -27,7 +27,7 @@ indirect enum KeyProvenance: Sendable {
         }
     }
 
-    /// Reads the key from where it is once that is synced to disk.
+    /// Reads the key again. If it is in a file, the file is first synced to disk.
     fileprivate func durableKey() throws(DatabaseError) -> Key {
         switch self {
         case .source(.keyFile(let path)):
@@ -48,23 +48,24 @@ indirect enum KeyProvenance: Sendable {
 }
 
 extension Key {
-    /// Makes sure that the key can be had again after this process has ended, whatever ends it.
+    /// Makes sure that the key can be read again after this process has ended, for whatever reason it ends.
     ///
-    /// A key that was read from a file or a key ring has that synced to disk, with its directory. What can be read again
-    /// without anybody being asked (a file, a ring, a credential, a command, a closure) is read again, and must give the
-    /// same key. What is on a read-only or virtual file system is as durable as its owner made it. A key that was made in
-    /// memory, read from a descriptor or typed in is the caller's to keep.
+    /// If the key was read from a file or a key ring, that file and its directory are synced to disk. If it came from a
+    /// source that can be read again without asking anybody (a file, a ring, a credential, a command, a closure), it is
+    /// read again, and must be the same key. A file on a read-only or virtual file system is as durable as its owner
+    /// made it. If the key was made in memory, read from a descriptor or typed in, keeping it is up to the caller.
     ///
-    /// Whatever makes a key the only one of some data does this by itself at the last moment: a new store, a rotation, an
-    /// encryption, a migration to another key, a restore, a backup under a key of its own.
-    /// - Throws: ``DatabaseError/Reason/keySourceFailed`` if another key was read; ``DatabaseError/Reason/ioError`` if the
-    ///   file cannot be synced; or as ``KeySource/key()``.
+    /// Operations after which the key is the only one of some data call this by themselves at the last moment: the
+    /// creation of a store, a rotation, an encryption, a migration to another key, a restore, and a backup under a key
+    /// of its own.
+    /// - Throws: ``DatabaseError/Reason/keySourceFailed`` if another key was read; ``DatabaseError/Reason/ioError`` if
+    ///   the file cannot be synced; or as ``KeySource/key()``.
     public func confirm() throws(DatabaseError) {
         _ = try confirmed()
     }
 
-    /// The same key as one of the caller's own, which is used without a look at where it came from: for a key that was
-    /// read from a place that is gone by now, and that the caller keeps elsewhere.
+    /// The same key without its origin: it is used without being read again from where it came. Use it for a key whose
+    /// source is gone by now, and which the caller keeps elsewhere.
     public var detached: Key {
         var key = self
         key.provenance = nil
@@ -77,15 +78,15 @@ extension Key {
         return key
     }
 
-    /// As ``confirm()``.
-    /// - Parameter isBrief: for whoever keeps others waiting: what is not this library's own work is left out.
-    /// - Returns: the key as it was read again; `nil` if it was not.
+    /// Like ``confirm()``.
+    /// - Parameter isBrief: whether to skip commands and closures, because others are waiting meanwhile.
+    /// - Returns: the key as it was read again; `nil` if it was not read again.
     func confirmed(isBrief: Bool = false) throws(DatabaseError) -> Key? {
         guard let provenance, !isBrief || !provenance.isOthersWork else { return nil }
         let again: Key
         do throws(DatabaseError) {
             again = try provenance.durableKey()
-            // A ring may name a file, and a closure read one.
+            // The ring may name a file, and the closure may have read one: confirm that too.
             _ = try again.confirmed(isBrief: isBrief)
         } catch {
             throw error.adding(context: "The key could not be read again from where it was read")

@@ -1,20 +1,21 @@
 import Foundation
 
 extension KeyRing {
-    /// Calls `body` with the active key and its id, then with the others, until it does not throw
+    /// Calls `body` with the active key and its id, and then with the other keys, until a call does not throw
     /// ``DatabaseError/Reason/wrongKey``.
     ///
-    /// A rotation beside this can put a store under a key that was tried already. So if no key fits, and the store's file
-    /// or that of the ring is another one by then, the ring is read again and all keys are tried again, a few times.
-    /// - Parameter name: path of what is to be opened.
+    /// Meanwhile a rotation may put the store under a key that was already tried. So if no key fits, and the file of
+    /// the store or of the ring has changed by then, the ring is read again and all keys are tried again, up to five
+    /// times in all.
+    /// - Parameter name: path of the store to be opened.
     /// - Returns: what `body` returned.
-    /// - Throws: what `body` throws otherwise. If no key fits, ``DatabaseError/Reason/wrongKey`` with all ids; if none
-    ///   could be read, the error of reading the active one.
+    /// - Throws: any other error that `body` throws. If no key fits, ``DatabaseError/Reason/wrongKey`` with all ids; if
+    ///   no key could be read, the error of reading the active one.
     public func withKey<T>(toOpen name: String, _ body: (Key, String) throws -> T) throws -> T {
         try open(name, wrap: { $0 }, body).result
     }
 
-    /// What a key of a ring opened.
+    /// The result of opening a store with a key of the ring.
     struct Opened<T> {
         let result: T
         let id: String
@@ -22,7 +23,7 @@ extension KeyRing {
         let isActive: Bool
     }
 
-    /// How often all keys are tried. Each time another rotation must have come to its end in between.
+    /// How many times all keys are tried at most. They are tried again only if one of the files has changed meanwhile.
     static let maximumRounds = 5
 
     func open<T, E: Error>(
@@ -40,7 +41,7 @@ extension KeyRing {
                 guard before != after, round < KeyRing.maximumRounds else {
                     throw wrap(ring.error(name, tried, unreadable))
                 }
-                // One that cannot be read any more still has the keys that it had.
+                // If the ring cannot be read again, its keys as last read may still fit.
                 ring = (try? ring.readAgain()) ?? ring
             }
         }
@@ -100,13 +101,13 @@ extension KeyRing {
 
     // MARK: Reading again
 
-    /// The ring as its file has it now, with the keys that this one has read from the same files.
+    /// The ring as its file holds it now. Keys that this ring has already read from the same sources are taken over.
     func readAgain() throws(DatabaseError) -> KeyRing {
         guard let path else { return self }
         return try KeyRing(contentsOfFile: path).keeping(self)
     }
 
-    /// The same ring, with the keys that another one has read from the same files.
+    /// The same ring, with the keys that `old` has already read from the same sources.
     private func keeping(_ old: KeyRing) -> KeyRing {
         let kept = entries.map { entry in
             guard let source = entry.key.source,
@@ -118,13 +119,13 @@ extension KeyRing {
     }
 }
 
-/// Tells a file from the one that had its name before, and one that was written to from what it was. It is not opened: to
-/// close it again would drop this process's locks on it.
+/// Identifies a version of a file: it differs if another file has taken the name, or if the file was written to. The
+/// file is not opened, because closing it would drop this process's locks on it.
 private struct FileVersion: Equatable {
     private let numbers: [Int64]
 
     init?(_ path: String) {
-        // What has no file has no version, now as before.
+        // A file that does not exist has no version, before and after.
         guard let status = try? FileSystem.status(path) else { return nil }
         numbers = [
             Int64(bitPattern: UInt64(status.st_dev)), Int64(bitPattern: UInt64(status.st_ino)), Int64(status.st_size),

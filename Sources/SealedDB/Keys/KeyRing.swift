@@ -1,9 +1,11 @@
 import Foundation
 
-/// Several keys by their ids, one of them active: new stores get it, and a store under another key is due for rotation.
+/// Several keys, each with an id. One of them is active: new stores get it, and a store under another key should be
+/// rotated.
 ///
-/// A store opens with whichever key fits, so that a ring can be changed before, while and after stores are rotated. A
-/// ring is built in code, or kept in a file (see ``init(contentsOfFile:)``), which `sealdb keyring` writes too.
+/// A store opens with any key of the ring that fits. So the ring can be changed before, during and after the rotation
+/// of stores. A ring is made in code, or kept in a file (see ``init(contentsOfFile:)``), which `sealdb keyring` writes
+/// too.
 public struct KeyRing: Sendable {
     struct Entry: Sendable {
         let id: String
@@ -13,18 +15,18 @@ public struct KeyRing: Sendable {
     /// The id of the active key.
     public private(set) var activeID: String
     private(set) var entries: [Entry]
-    /// Where the ring was read.
+    /// The file from which the ring was read; `nil` if it was made in code.
     let path: String?
 
-    /// A ring of one key, the active one.
+    /// Makes a ring with one key, which is active.
     /// - Parameter id: 1 to 64 ASCII letters, digits, dots, dashes and underscores.
     /// - Throws: ``DatabaseError/Reason/malformedKeyRing`` for another id.
     public init(activeID id: String, key: Key) throws(DatabaseError) {
         try self.init(id: id, key: SourcedKey(key))
     }
 
-    /// A ring of one key, the active one, read when it is needed.
-    /// - Throws: ``DatabaseError/Reason/malformedKeyRing`` for an id as above.
+    /// Makes a ring with one key, which is active and is read when it is first needed.
+    /// - Throws: ``DatabaseError/Reason/malformedKeyRing`` for an id that ``init(activeID:key:)`` would refuse.
     public init(activeID id: String, source: KeySource) throws(DatabaseError) {
         try self.init(id: id, key: SourcedKey(source))
     }
@@ -45,13 +47,13 @@ public struct KeyRing: Sendable {
     /// The ids, sorted.
     public var ids: [String] { entries.map(\.id).sorted() }
 
-    /// Adds a key, which does not become active.
-    /// - Throws: ``DatabaseError/Reason/malformedKeyRing`` for an id that is there already or malformed.
+    /// Adds a key. It does not become active.
+    /// - Throws: ``DatabaseError/Reason/malformedKeyRing`` if the id is malformed or already in the ring.
     public mutating func add(_ key: Key, id: String) throws(DatabaseError) {
         try add(SourcedKey(key), id: id)
     }
 
-    /// Adds a key that is read when it is needed.
+    /// Adds a key that is read when it is first needed.
     /// - Throws: as ``add(_:id:)-(Key,_)``.
     public mutating func add(_ source: KeySource, id: String) throws(DatabaseError) {
         try add(SourcedKey(source), id: id)
@@ -63,15 +65,15 @@ public struct KeyRing: Sendable {
         entries.append(Entry(id: id, key: key))
     }
 
-    /// Makes a key of the ring the active one.
+    /// Makes another key of the ring the active one.
     /// - Throws: ``DatabaseError/Reason/malformedKeyRing`` for an unknown id.
     public mutating func activate(_ id: String) throws(DatabaseError) {
         _ = try known(id)
         activeID = id
     }
 
-    /// Removes a key, after which a store that is still under it does not open with the ring.
-    /// - Throws: ``DatabaseError/Reason/malformedKeyRing`` for an unknown id, and for the active one.
+    /// Removes a key. A store that is still under this key no longer opens with the ring.
+    /// - Throws: ``DatabaseError/Reason/malformedKeyRing`` if the id is unknown or that of the active key.
     public mutating func remove(_ id: String) throws(DatabaseError) {
         _ = try known(id)
         guard id != activeID else {
@@ -80,18 +82,18 @@ public struct KeyRing: Sendable {
         entries.removeAll { $0.id == id }
     }
 
-    /// The key of this id, read from its source if it has one.
+    /// The key with this id. If it has a source, it is read from there when it is first needed.
     /// - Throws: ``DatabaseError/Reason/malformedKeyRing`` for an unknown id, or as ``KeySource/key()``.
     public func key(_ id: String) throws(DatabaseError) -> Key {
         try ofRing(keyAsGiven(id), id)
     }
 
-    /// The key, which remembers its own source, and not the ring.
+    /// The key with its own source as its provenance, instead of the ring.
     func keyAsGiven(_ id: String) throws(DatabaseError) -> Key {
         try known(id).key.key()
     }
 
-    /// In a ring without a file a key is where its own source is.
+    /// The key with the ring's file as its provenance. If the ring has no file, the key keeps its own.
     func ofRing(_ key: Key, _ id: String) -> Key {
         path.map { key.read(from: .ring(path: $0, id: id)) } ?? key
     }
@@ -111,7 +113,7 @@ public struct KeyRing: Sendable {
 
     private func entry(_ id: String) -> Entry? { entries.first { $0.id == id } }
 
-    /// The active entry, then the others by their ids.
+    /// The active entry, followed by the others in the order of their ids.
     var entriesToTry: [Entry] {
         entries.sorted { first, second in
             if (first.id == activeID) != (second.id == activeID) { return first.id == activeID }
@@ -119,9 +121,9 @@ public struct KeyRing: Sendable {
         }
     }
 
-    /// The id of an equal key; keys that cannot be read are passed over.
+    /// The id of an equal key in the ring; `nil` if there is none. Keys that cannot be read are skipped.
     func id(of key: Key) -> String? {
-        // One that cannot be read is not known to be equal.
+        // A key that cannot be read counts as not equal.
         entriesToTry.first { (try? $0.key.key()) == key }?.id
     }
 
@@ -155,7 +157,7 @@ extension DatabaseError {
 }
 
 extension KeyRing: CustomStringConvertible, CustomReflectable {
-    /// The ids alone.
+    /// The ids only, without keys.
     public var description: String { "KeyRing(active: \(activeID), ids: \(ids.joined(separator: ", ")))" }
     public var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -2,38 +2,38 @@ import Foundation
 
 /// Key rings in files.
 ///
-/// A ring file is text: a line `sealdb-keyring 1`, a line `active ID`, and a line `ID KIND VALUE` for each key. KIND is
-/// `key` (VALUE is a raw key in 64 hex digits, or 96 with the store's salt), `key-file`, `passphrase-file` (VALUE is an
-/// absolute path), `key-credential` or `passphrase-credential` (VALUE is a name); these are read when they are needed.
-/// One blank separates the words, and every line ends with a newline.
+/// A ring file is a text file. Its lines are `sealdb-keyring 1`, `active ID`, and `ID KIND VALUE` for each key. KIND is
+/// `key` (VALUE is a raw key in 64 hex digits, or 96 with the store's salt), `key-file` or `passphrase-file` (VALUE is
+/// an absolute path), or `key-credential` or `passphrase-credential` (VALUE is a name). Keys in files and credentials
+/// are read when they are first needed. Words are separated by one space, and every line ends with a newline.
 extension KeyRing {
-    /// Bytes that a ring file has at most.
+    /// The most bytes that a ring file may have.
     static let sizeLimit = 1 << 16
 
     private static let header = "sealdb-keyring 1"
 
-    /// Reads a ring file, which must be closed to group and others, as a key file.
+    /// Reads a ring file. It has to be closed to group and others, like a key file.
     ///
-    /// A ``Configuration`` with this ring reads the file anew at each opening.
+    /// A ``Configuration`` with this ring reads the file again at each opening.
     /// - Throws: ``DatabaseError/Reason/malformedKeyRing`` with the number of the line, or as ``KeySource/key()``.
     public init(contentsOfFile path: String) throws(DatabaseError) {
         let contents = try SecretFile.contents(atPath: path, what: "key ring", limit: KeyRing.sizeLimit)
         self = try contents.withBytes { bytes throws(DatabaseError) in try KeyRing(parsing: bytes, path: path) }
     }
 
-    /// Writes the ring to a new file with mode 0600, synced to disk. An existing file is never overwritten.
-    /// - Throws: ``DatabaseError/Reason/alreadyExists`` and others. ``DatabaseError/Reason/malformedKeyRing`` for a key
-    ///   that a file cannot hold: a passphrase itself, or a source that is neither a file nor a credential.
+    /// Writes the ring to a new file with mode 0600, and syncs it to disk. An existing file is never overwritten.
+    /// - Throws: ``DatabaseError/Reason/alreadyExists`` and others. ``DatabaseError/Reason/malformedKeyRing`` if the
+    ///   ring has a key that a file cannot hold: a passphrase, or a source that is neither a file nor a credential.
     public func write(toNewFile path: String) throws(DatabaseError) {
         try withText { text throws(DatabaseError) in
             try SecretFile.create(atPath: path, what: "key ring", text)
         }
     }
 
-    /// Changes a ring file in one step: who reads it meanwhile sees the old ring or the new one. Others who change it at
-    /// the same time wait. Owner and mode are kept.
+    /// Changes a ring file in one step: whoever reads it meanwhile gets either the old ring or the new one. Others that
+    /// change it at the same time wait. Owner and mode are kept.
     /// - Returns: the new ring.
-    /// - Throws: what `change` throws, or as ``init(contentsOfFile:)`` and ``write(toNewFile:)``; the file is unchanged
+    /// - Throws: what `change` throws, or as ``init(contentsOfFile:)`` and ``write(toNewFile:)``. The file is unchanged
     ///   unless the message says otherwise.
     @discardableResult
     public static func update(
@@ -45,7 +45,8 @@ extension KeyRing {
                 while flock(descriptor, LOCK_EX) != 0 {
                     guard errno == EINTR else { throw .system("Cannot lock the key ring \(path)", reason: .ioError) }
                 }
-                // Whoever had the lock before has put another file in place of the one that is locked now.
+                // If another process had the lock before, it may have replaced the file that is locked now. Then begin
+                // again.
                 guard try SecretFile.isCurrent(descriptor, path: path) else { return nil as KeyRing? }
                 var ring = try KeyRing(contentsOfFile: path)
                 try change(&ring)
@@ -194,7 +195,7 @@ extension KeyRing {
 }
 
 extension KeyRing.Entry {
-    /// Of an inline key nothing but what is wrong with it may get into an error.
+    /// Parses a line. The error messages must not show any part of an inline key.
     fileprivate init(parsing line: UnsafeRawBufferPointer) throws(DatabaseError) {
         let words = line.split(separator: UInt8(ascii: " "), maxSplits: 2, omittingEmptySubsequences: false)
         guard words.count == 3 else { throw .malformedKeyRing("an id, a kind and a value are expected.") }
@@ -204,7 +205,7 @@ extension KeyRing.Entry {
             throw .malformedKeyRing("the kind of the key is none of \(kinds).")
         }
         if kind == .key {
-            // Its error would not say that it is about a key ring.
+            // Its error is replaced by one that is about the key ring.
             guard let raw = try? Key.raw(hexadecimal: UnsafeRawBufferPointer(rebasing: words[2])) else {
                 throw .malformedKeyRing("the key is not 64 hex digits, or 96 with the store's salt.")
             }

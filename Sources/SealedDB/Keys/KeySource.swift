@@ -1,39 +1,41 @@
 import Foundation
 
-/// Where a key comes from, and whether a raw key or a passphrase comes from there. Secrets are never taken from the
-/// command line or an environment variable.
+/// Where a key is read, and whether it is a raw key or a passphrase. Secrets are never taken from the command line or
+/// from an environment variable.
 ///
-/// A raw key is 64 hex digits with an optional newline, or exactly 32 bytes. A passphrase is all that is there, without
-/// one newline at the end; a NUL byte in it is refused. Either has at most 4096 bytes.
+/// A raw key is 64 hex digits with an optional newline, or exactly 32 bytes. A passphrase is all bytes that are read,
+/// without one newline at the end; it may not hold a NUL byte. Both have at most 4096 bytes.
 public enum KeySource: Sendable, CustomStringConvertible, CustomReflectable {
-    /// A file with a raw key: a regular file of this user or root, closed to group and others, no symbolic link.
+    /// A file with a raw key. It must be a regular file that belongs to this user or to root, with no permissions for
+    /// group and others. Symbolic links are not followed.
     case keyFile(String)
-    /// A file with a passphrase; checked as ``keyFile(_:)``.
+    /// A file with a passphrase. It is checked like ``keyFile(_:)``.
     case passphraseFile(String)
-    /// A raw key that systemd hands to the service under this name: `LoadCredential=` or `LoadCredentialEncrypted=` in
-    /// its unit. <https://systemd.io/CREDENTIALS/>
+    /// A raw key that systemd passes to the service under this name, from `LoadCredential=` or
+    /// `LoadCredentialEncrypted=` in its unit. <https://systemd.io/CREDENTIALS/>
     case keyCredential(String)
-    /// A passphrase that systemd hands to the service.
+    /// A passphrase that systemd passes to the service under this name.
     case passphraseCredential(String)
-    /// An open descriptor with a raw key, read to its end and closed.
+    /// An open descriptor from which a raw key is read. It is read to its end and closed.
     case keyDescriptor(Int32)
-    /// An open descriptor with a passphrase, read to its end and closed.
+    /// An open descriptor from which a passphrase is read. It is read to its end and closed.
     case passphraseDescriptor(Int32)
-    /// A program that prints a raw key: its absolute path, and its arguments. No shell is involved.
+    /// A program that prints a raw key, given by its absolute path and its arguments. No shell is involved.
     ///
-    /// It reads nothing, inherits standard error and no other descriptor, and of the environment only `HOME`, `USER`,
-    /// `LOGNAME` and `LANG`; `PATH` is the system's. If it exits with another status than 0, prints too much, or takes
-    /// more seconds than the timeout, it and its children are killed, and what it printed is not used. It cannot ask
-    /// for anything on the terminal.
+    /// The program gets no input. It inherits standard error and no other descriptor, and of the environment only
+    /// `HOME`, `USER`, `LOGNAME` and `LANG`; `PATH` is the system's. If it exits with a status other than 0, prints too
+    /// much, or takes longer than the timeout (in seconds, 60 by default), its output is not used. If it prints too
+    /// much or takes too long, it is killed with its children. It cannot ask for anything on the terminal.
     case keyCommand([String], timeout: Double = 60)
-    /// A program that prints a passphrase; run as ``keyCommand(_:timeout:)``.
+    /// A program that prints a passphrase. It is run like ``keyCommand(_:timeout:)``.
     case passphraseCommand([String], timeout: Double = 60)
-    /// A passphrase from the terminal, without echo; asked twice and compared if `confirm`.
+    /// A passphrase that is typed on the terminal, without echo. With `confirm` it is asked for twice and compared.
     case prompt(String, confirm: Bool)
-    /// The caller's own, such as a client of a key management service. It may be called again, from any thread.
+    /// A closure of the caller, such as a client of a key management service. It may be called more than once, and on
+    /// any thread.
     case closure(@Sendable () throws -> Key)
 
-    /// Reads the key, which remembers where it was read (see ``Key/confirm()``).
+    /// Reads the key. The key remembers where it was read (see ``Key/confirm()``).
     /// - Throws: ``DatabaseError`` with the reasons ``DatabaseError/Reason/noSuchFile``,
     ///   ``DatabaseError/Reason/unsafeKeyFile``, ``DatabaseError/Reason/malformedKey`` or
     ///   ``DatabaseError/Reason/keySourceFailed``.
@@ -41,7 +43,7 @@ public enum KeySource: Sendable, CustomStringConvertible, CustomReflectable {
         try keyAsGiven().read(from: KeyProvenance(self))
     }
 
-    /// The key, which remembers no more than that of a closure does.
+    /// Reads the key without recording this source in it. A key from a closure keeps the provenance that it has.
     func keyAsGiven() throws(DatabaseError) -> Key {
         switch self {
         case .keyFile(let path):
@@ -71,9 +73,9 @@ public enum KeySource: Sendable, CustomStringConvertible, CustomReflectable {
     }
 
     private static func contents(ofDescriptor descriptor: Int32) throws(DatabaseError) -> SecretBytes {
-        // If there is no such descriptor, the reading says so.
+        // If there is no such descriptor, the read below fails and reports that.
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-        // It is only read from.
+        // The result does not matter: nothing was written through this descriptor.
         defer { close(descriptor) }
         return try SecretFile.contents(of: descriptor, name: "Descriptor \(descriptor)")
     }
@@ -83,12 +85,12 @@ public enum KeySource: Sendable, CustomStringConvertible, CustomReflectable {
             return try closure()
         } catch {
             if let error = error as? DatabaseError { throw error }
-            // Its text is not ours to show: it might hold what the closure got.
+            // The text of the error is not shown: it might hold a secret that the closure has read.
             throw .keySourceFailed("The closure that gives the key threw an error of type \(type(of: error)).")
         }
     }
 
-    /// Whether the key can be read again without anybody being asked.
+    /// Whether the key can be read again without asking anybody.
     var isRepeatable: Bool {
         switch self {
         case .keyDescriptor, .passphraseDescriptor, .prompt: false
@@ -96,7 +98,7 @@ public enum KeySource: Sendable, CustomStringConvertible, CustomReflectable {
         }
     }
 
-    /// What kind of source it is, and which; of a command, no arguments.
+    /// The kind of the source, and which it is. For a command, its arguments are left out.
     public var description: String {
         switch self {
         case .keyFile(let path): "key file \(path)"

@@ -1,8 +1,9 @@
 internal import CSealedDBSystem
 import Foundation
 
-/// Bytes that must not get out: in locked pages (where the limits allow), left out of core dumps, wiped when freed, and
-/// at rest masked by a random pad in other pages, so that no reading of memory finds them in one piece.
+/// Secret bytes in memory. Their pages are locked (as far as the limits allow), left out of core dumps, and wiped when
+/// freed. While they are not in use, they are masked by a random pad in other pages, so that no part of memory holds
+/// them as they are.
 ///
 /// Sendable because the bytes never change after `init`.
 final class SecretBytes: @unchecked Sendable {
@@ -11,7 +12,7 @@ final class SecretBytes: @unchecked Sendable {
     private let masked: UnsafeMutableRawPointer
     private let pad: UnsafeMutableRawPointer
 
-    /// Lets `fill` write up to `capacity` bytes and return how many count.
+    /// Lets `fill` write up to `capacity` bytes and return how many of them are part of the secret.
     init(capacity: Int, fill: (UnsafeMutableRawBufferPointer) throws(DatabaseError) -> Int) throws(DatabaseError) {
         let pages = try SecretBytes.allocate(capacity)
         do throws(DatabaseError) {
@@ -60,7 +61,7 @@ final class SecretBytes: @unchecked Sendable {
         }
     }
 
-    /// Calls `body` with the bytes, unmasked in pages of the same kind, which are wiped afterwards.
+    /// Calls `body` with the unmasked bytes, in pages of the same kind that are wiped afterwards.
     func withBytes<T>(_ body: (UnsafeRawBufferPointer) throws(DatabaseError) -> T) throws(DatabaseError) -> T {
         try SecretBytes.withScratch(count: count) { scratch throws(DatabaseError) in
             if let start = scratch.baseAddress { combine(into: start, count) }
@@ -68,7 +69,7 @@ final class SecretBytes: @unchecked Sendable {
         }
     }
 
-    /// Calls `body` with pages to write secrets to, which are wiped afterwards.
+    /// Calls `body` with pages for secrets. They are wiped afterwards.
     static func withScratch<T>(
         count: Int,
         _ body: (UnsafeMutableRawBufferPointer) throws(DatabaseError) -> T
@@ -78,7 +79,7 @@ final class SecretBytes: @unchecked Sendable {
         return try body(UnsafeMutableRawBufferPointer(start: pages, count: count))
     }
 
-    /// Takes the same time wherever the first difference is.
+    /// Compares in constant time: the duration does not depend on where the bytes differ.
     func isEqual(to other: SecretBytes) -> Bool {
         guard count == other.count else { return false }
         var difference: UInt8 = 0
@@ -93,7 +94,8 @@ final class SecretBytes: @unchecked Sendable {
     }
 }
 
-/// Secret bytes without their mask, for a loop that needs them time and again; wiped when it is over. Not to be kept.
+/// Secret bytes without their mask, for a loop that needs them repeatedly. They are wiped when the object is released,
+/// so do not keep it longer than needed.
 final class UnmaskedBytes {
     private let pages: UnsafeMutableRawPointer
     private let count: Int

@@ -1,14 +1,16 @@
 internal import CSealedDBSystem
 import Foundation
 
-/// Files that hold secrets: read only if nobody else could have read or written them, written for the owner alone.
+/// Files that hold secrets. They are read only if no other user could have read or written them, and are written with
+/// mode 0600.
 enum SecretFile {
-    /// Whose bits may be set.
+    /// Which owners and permissions a file may have.
     enum Rule {
-        /// This user's or root's, closed to group and others.
+        /// The file belongs to this user or to root, and has no permissions for group and others.
         case closed
-        /// As systemd hands over a credential: if it is root's, the group bits are the mask of the access control list
-        /// by which the service may read it. https://systemd.io/CREDENTIALS/
+        /// The file is a credential from systemd. If it belongs to root, it may be readable by the group: these bits
+        /// are the mask of the access control list through which the service may read it.
+        /// https://systemd.io/CREDENTIALS/
         case credential
     }
 
@@ -23,7 +25,7 @@ enum SecretFile {
         }
     }
 
-    /// Calls `body` with the open file, once it has passed the checks.
+    /// Opens the file, checks it, and calls `body` with its descriptor.
     static func reading<T>(
         _ path: String,
         what: String,
@@ -33,13 +35,13 @@ enum SecretFile {
         guard !path.utf8.contains(0) else {
             throw .malformedKey("The path of the \(what) holds a NUL byte, at which the system would cut it off.")
         }
-        // Whoever uses that store might remove it, be it by opening the store with this very key.
+        // Other users of a store might remove a file with such a name, even by opening the store with this very key.
         try StoreName.requireOwn(path, reason: .unsafeKeyFile)
-        // O_NONBLOCK: a pipe in place of the file must not make the program wait.
+        // Because of O_NONBLOCK, a pipe in place of the file does not make the program wait.
         let descriptor = sealeddb_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0)
         guard descriptor >= 0 else {
             let number = errno
-            // A socket cannot be opened at all.
+            // ENXIO: a socket cannot be opened.
             let isUnsafe = number == ELOOP || number == ENXIO
             let hint = number == ELOOP ? " (symbolic links are not followed)" : ""
             throw .system(
@@ -48,7 +50,7 @@ enum SecretFile {
                 number: number
             )
         }
-        // Nothing is written by it.
+        // The result does not matter: nothing was written through this descriptor.
         defer { close(descriptor) }
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw .system("Cannot examine \(path)", reason: .ioError) }
@@ -72,7 +74,7 @@ enum SecretFile {
         return nil
     }
 
-    /// Reads to the end.
+    /// Reads the descriptor to its end.
     static func contents(
         of descriptor: Int32,
         name: String,
@@ -94,10 +96,11 @@ enum SecretFile {
 
     // MARK: Durability
 
-    /// The contents, once a power failure cannot take them away any more.
+    /// Reads the file after syncing it, so that a power failure cannot take its contents away any more.
     ///
-    /// What is on a read-only or virtual file system is as durable as its owner made it.
-    /// - Throws: as ``contents(atPath:what:rule:limit:)``, and if the file cannot be synced, or has its name no more.
+    /// A file on a read-only or virtual file system is as durable as its owner made it.
+    /// - Throws: as ``contents(atPath:what:rule:limit:)``, and if the file cannot be synced, or if another file has its
+    ///   name now.
     static func durableContents(
         atPath path: String,
         what: String,
@@ -123,17 +126,17 @@ enum SecretFile {
         let name = FileSystem.directory(of: path)
         let directory = sealeddb_open(name, O_RDONLY | O_DIRECTORY, 0)
         guard directory < 0 else {
-            // Nothing is written by it.
+            // The result does not matter: nothing was written through this descriptor.
             defer { close(directory) }
             return try FileSystem.synchronizeIfPossible(directory, name)
         }
-        // Who may enter a directory need not be allowed to list it; the whole file system has it in it.
+        // A user who may enter a directory may not be allowed to read it. Then the whole file system is synced.
         guard errno == EACCES, sealeddb_sync_file_system(descriptor) == 0 else {
             throw .system("Cannot sync \(name)", reason: .ioError)
         }
     }
 
-    /// Whether the path names the open file.
+    /// Whether the path still leads to the open file.
     static func isCurrent(_ descriptor: Int32, path: String) throws(DatabaseError) -> Bool {
         var own = stat()
         guard fstat(descriptor, &own) == 0 else { throw .system("Cannot examine \(path)", reason: .ioError) }
@@ -143,7 +146,8 @@ enum SecretFile {
 
     // MARK: Writing
 
-    /// Creates the file with mode 0600, whole, and syncs it and its directory; an existing file is never overwritten.
+    /// Creates the file with mode 0600 in one step, and syncs it and its directory. An existing file is never
+    /// overwritten.
     static func create(
         atPath path: String,
         what: String,
@@ -154,7 +158,7 @@ enum SecretFile {
                 throw .system("Cannot create \(path)", reason: .alreadyExists, number: EEXIST)
             }
             let (copy, descriptor) = try temporary(for: path)
-            // What was written has been synced, or the failure is known.
+            // The result does not matter: the contents are synced by then, or a failure is already known.
             defer { close(descriptor) }
             do throws(DatabaseError) {
                 try write(contents, to: descriptor, copy, what: what)
@@ -166,10 +170,11 @@ enum SecretFile {
                         number: number
                     )
                 }
-                // What cannot be looked at is not taken for another file: the sync of the directory, next, tells of it.
+                // If the file cannot be examined, it does not count as another one: the sync of the directory below
+                // reports the failure.
                 if (try? isCurrent(descriptor, path: path)) == false { throw exchanged(path, what: what) }
             } catch {
-                // One that stays is removed by the next run.
+                // A file that cannot be removed is removed by the next run.
                 unlink(copy)
                 throw error
             }
@@ -183,18 +188,18 @@ enum SecretFile {
         }
     }
 
-    /// An empty file beside that of the path, open to be written. Others that were left by a process that was killed are
-    /// removed: they may hold keys.
+    /// Creates an empty file beside the path, open for writing. Removes leftovers of killed processes first, because
+    /// they may hold keys.
     ///
-    /// It is written through its descriptor, and never opened by its name: whoever may rename files in the directory could
-    /// put one under that name that they can read.
+    /// The file is written through its descriptor and never opened by its name. Otherwise somebody who may rename files
+    /// in the directory could put a file under this name that they can read.
     private static func temporary(for path: String) throws(DatabaseError) -> (path: String, descriptor: Int32) {
         TemporaryFile.removeLeftovers(of: path)
         let temporary = try TemporaryFile.path(beside: path)
         return (temporary, try FileSystem.openExclusively(temporary))
     }
 
-    /// Makes sure that the path names what was written, and not a file that somebody put there meanwhile.
+    /// Makes sure that the path leads to the file that was written, and not to one that somebody put there meanwhile.
     private static func requireName(_ path: String, of descriptor: Int32, what: String) throws(DatabaseError) {
         guard try isCurrent(descriptor, path: path) else { throw exchanged(path, what: what) }
     }
@@ -210,14 +215,14 @@ enum SecretFile {
         )
     }
 
-    /// Replaces the file in one step by one of the same owner and mode, synced to disk.
+    /// Replaces the file in one step by a new one with the same owner and mode, and syncs it to disk.
     static func replace(
         _ path: String,
         what: String,
         _ contents: UnsafeRawBufferPointer
     ) throws(DatabaseError) {
         let (copy, descriptor) = try temporary(for: path)
-        // As in `create`.
+        // As in `create`: the contents are synced by then, or a failure is already known.
         defer { close(descriptor) }
         let old: String?
         do throws(DatabaseError) {
@@ -227,7 +232,7 @@ enum SecretFile {
             try requireName(copy, of: descriptor, what: what)
             old = try swap(copy, descriptor, for: path, what: what)
         } catch {
-            // One that stays is removed by the next run.
+            // A file that cannot be removed is removed by the next run.
             unlink(copy)
             throw error.adding(context: "The \(what) \(path) is unchanged")
         }
@@ -239,16 +244,18 @@ enum SecretFile {
         }
     }
 
-    /// Renames, and keeps the old file by a second name until the new one is seen in its place: who may rename files there can
-    /// put another one in the new one's place at the last moment.
-    /// - Returns: that name; `nil` where there are no hard links, and so no other users either who could rename.
+    /// Renames the new file over the old one. Keeps the old file under a second name until the new one is seen in its
+    /// place, because somebody who may rename files there can put another file in the new one's place at the last
+    /// moment.
+    /// - Returns: that second name; `nil` if the file system has no hard links. It then has no other users who could
+    ///   rename files either.
     private static func swap(
         _ copy: String,
         _ descriptor: Int32,
         for path: String,
         what: String
     ) throws(DatabaseError) -> String? {
-        // Who waits to change it too gets the new file when it is seen in its place.
+        // Others who wait to change the file get the lock of the new one only after it is seen in its place.
         while flock(descriptor, LOCK_EX) != 0 {
             guard errno == EINTR else { throw .system("Cannot lock the \(what) \(copy)", reason: .ioError) }
         }
@@ -256,14 +263,14 @@ enum SecretFile {
         let isKept = link(path, old) == 0
         guard rename(copy, path) == 0 else {
             let number = errno
-            // As below.
+            // A second name that stays is removed by the next run.
             unlink(old)
             throw .system("The new \(what) could not take the place of \(path)", reason: .ioError, number: number)
         }
         return isKept ? old : nil
     }
 
-    /// Puts the old file back unless the new one is seen in its place.
+    /// Puts the old file back, unless the new one is seen in its place.
     private static func requireSwapped(
         _ descriptor: Int32,
         for path: String,
@@ -274,7 +281,7 @@ enum SecretFile {
         var mayBeOurs = false
         do throws(DatabaseError) {
             if try isCurrent(descriptor, path: path) {
-                // One that stays is removed by the next run.
+                // A second name that stays is removed by the next run.
                 if let old { unlink(old) }
                 return
             }

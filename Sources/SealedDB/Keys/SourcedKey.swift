@@ -1,4 +1,4 @@
-/// A key, or the source that it is read from when it is first needed, and again when it no longer fits.
+/// A key, or a source from which a key is read when it is first needed, and again when the key no longer fits.
 final class SourcedKey: Sendable {
     let source: KeySource?
     private let known: Guarded<Key?>
@@ -13,7 +13,7 @@ final class SourcedKey: Sendable {
         known = Guarded(nil)
     }
 
-    /// The key as last read; those who ask at the same time cause one reading.
+    /// The key as it was last read. If several threads ask at the same time, it is read only once.
     func key() throws(DatabaseError) -> Key {
         try known.withLock { known -> Result<Key, DatabaseError> in
             if let known { return .success(known) }
@@ -21,14 +21,15 @@ final class SourcedKey: Sendable {
         }.get()
     }
 
-    /// The key that the source has now, if it is not this one, which does not fit.
+    /// Reads the source again, because the stale key does not fit. Returns its key, or `nil` if that is the stale one
+    /// or the source cannot be read again.
     func newKey(insteadOf stale: Key) throws(DatabaseError) -> Key? {
         guard let source, source.isRepeatable else { return nil }
         let key = try known.withLock { known -> Result<Key, DatabaseError> in
             if let known, known != stale { return .success(known) }
             var read: Key?
             let result = self.read(into: &read)
-            // An equal key stays the same object, with what was derived from it.
+            // If the key is equal, the old object is kept, together with the keys that were derived from it.
             if let read, read != stale { known = read }
             return result
         }.get()

@@ -1,9 +1,9 @@
 internal import CSealedDBSystem
 import Foundation
 
-/// Passphrases from people.
+/// Asks people for passphrases.
 enum Terminal {
-    /// The signals that a prompt looks out for are the whole process's.
+    /// Lets one prompt run at a time, because the signals that a prompt catches are those of the whole process.
     private static let turn = NSLock()
 
     static func passphrase(prompt: String, confirm: Bool) throws(DatabaseError) -> Key {
@@ -11,7 +11,7 @@ enum Terminal {
         guard terminal >= 0 else {
             throw .system("There is no terminal to ask for the passphrase", reason: .noSuchFile)
         }
-        // What was said on it needs no disk.
+        // The result does not matter: a terminal does not have to store anything.
         defer { Glibc.close(terminal) }
         turn.lock()
         defer { turn.unlock() }
@@ -26,27 +26,30 @@ enum Terminal {
         try KeyFile.passphrase(in: line(from: terminal, prompt: prompt), name: "The passphrase from the terminal")
     }
 
-    /// One line, asked for again after the program was stopped and continued.
+    /// Reads one line. Asks for it again after the program was stopped and continued.
     private static func line(from terminal: Int32, prompt: String) throws(DatabaseError) -> SecretBytes {
         while true {
             let (line, signal) = try attempt(terminal, prompt)
-            // The echo is on again, and the program's own handlers are back, which get the signal now.
+            // The echo is on again, and the program's own handlers are restored. They get the signal now.
             if let signal { try pass(on: signal) }
             if let line { return line }
         }
     }
 
-    /// The signal does what it would have done without a prompt: end the program, stop it, or tell it.
+    /// Lets the signal have the effect that it would have had without a prompt: it ends the program, stops it, or runs
+    /// its handler.
     private static func pass(on signal: Int32) throws(DatabaseError) {
-        // Whoever continues a program may have changed the terminal; nothing else is to be done.
+        // Whoever continued the program may have changed the terminal, so the prompt begins again. Nothing else is
+        // needed.
         guard signal != SIGCONT else { return }
         var wanted = sigset_t()
-        // None of these can fail with a signal that exists.
+        // These calls cannot fail with a valid signal number.
         sigemptyset(&wanted)
         sigaddset(&wanted, signal)
-        // With this argument it cannot fail.
+        // This cannot fail with SIG_UNBLOCK.
         pthread_sigmask(SIG_UNBLOCK, &wanted, nil)
-        // To this thread, so that a stopped program gets no further than here. It can only fail without such a signal.
+        // Sent to this thread, so that a stopped program does not get any further. Fails only for an invalid signal
+        // number.
         raise(signal)
         guard signal != SIGTSTP else { return }
         throw DatabaseError(
@@ -56,7 +59,7 @@ enum Terminal {
         )
     }
 
-    /// One line, with the echo off meanwhile; or the signal that came first.
+    /// Reads one line with the echo off. Returns the signal instead, if one comes first.
     private static func attempt(
         _ terminal: Int32,
         _ prompt: String
@@ -65,7 +68,7 @@ enum Terminal {
         guard tcgetattr(terminal, &original) == 0 else {
             throw .system("Cannot turn the terminal's echo off", reason: .ioError)
         }
-        // The handlers' defaults would end the program with a silent terminal.
+        // The default actions of these signals would end the program and leave the terminal without echo.
         let signals = sealeddb_catch_signals()
         guard signals >= 0 else { throw .system("Cannot look out for signals", reason: .ioError) }
         defer { sealeddb_release_signals() }
@@ -74,7 +77,7 @@ enum Terminal {
         guard set(terminal, &silent) else {
             throw .system("Cannot turn the terminal's echo off", reason: .ioError)
         }
-        // If the terminal is gone, so is its echo.
+        // If this fails, the terminal is gone, and its echo with it.
         defer { _ = set(terminal, &original) }
         say(prompt, to: terminal)
         defer { say("\n", to: terminal) }
@@ -95,7 +98,7 @@ enum Terminal {
         return signal == nil ? (line, nil) : (nil, signal)
     }
 
-    /// Waits for a line, or for a signal, which it returns.
+    /// Waits for input, and returns `nil`, or for a signal, which it returns.
     private static func awaitInput(_ terminal: Int32, _ signals: Int32) throws(DatabaseError) -> Int32? {
         while true {
             var descriptors = [
@@ -115,7 +118,7 @@ enum Terminal {
         }
     }
 
-    /// What was typed before is thrown away.
+    /// Sets the attributes. Discards what was typed before.
     private static func set(_ terminal: Int32, _ attributes: inout termios) -> Bool {
         while tcsetattr(terminal, TCSAFLUSH, &attributes) != 0 {
             guard errno == EINTR else { return false }
@@ -124,7 +127,7 @@ enum Terminal {
     }
 
     private static func say(_ text: String, to terminal: Int32) {
-        // Who does not see it can still type.
+        // If the text cannot be shown, the passphrase can still be typed.
         _ = text.withCString { write(terminal, $0, strlen($0)) }
     }
 }

@@ -1,4 +1,4 @@
-/// Brings a store's schema up to date, step by step: each migration has a name and runs once, in the order of
+/// Brings a store's schema up to date by migrations. Each migration has a name, and runs once, in the order of
 /// registration.
 ///
 /// ```swift
@@ -10,14 +10,15 @@
 /// try await migrator.migrate(queue)
 /// ```
 ///
-/// Each migration and the note that it was made are one IMMEDIATE transaction: after a failure or a kill the store is as
-/// the last complete migration left it. Several processes may migrate at once: one does it, the others wait and find it
-/// done. Foreign keys are not enforced meanwhile, so that tables can be made anew, but checked before each commit, if the
-/// connection enforces them. https://www.sqlite.org/lang_altertable.html#otheralter
+/// Each migration runs in one IMMEDIATE transaction, together with its entry in the record of migrations. After a
+/// failure or a kill the store is as the last complete migration left it. Several processes may migrate at once: one
+/// does it, and the others wait and find it done. Foreign keys are not enforced meanwhile, so that tables can be
+/// replaced. If the connection enforces them, they are checked before each commit.
+/// https://www.sqlite.org/lang_altertable.html#otheralter
 ///
-/// What was made is kept in the table `sealeddb_migrations`, with a checksum of each migration's text. A store that does not
-/// match is refused, and left as it is: one that a later version of the program has migrated, one whose migrations had
-/// another order, and one where the text of a migration was changed after it was made.
+/// The table `sealeddb_migrations` records the migrations that were run, each with a checksum of its text. A store that
+/// does not match is refused and left as it is: if a later version of the program has migrated it, if its migrations
+/// were run in another order, or if the text of a migration was changed after it was run.
 public struct Migrator: Sendable {
     private struct Migration: Sendable {
         let name: String
@@ -37,22 +38,23 @@ public struct Migrator: Sendable {
     /// The names of the migrations, in their order.
     public var names: [String] { migrations.map(\.name) }
 
-    /// Adds a migration at the end. Its text must not change once it was released.
+    /// Adds a migration as the last one. Its text must not change after it was released.
     /// - Parameters:
-    ///   - name: unique, and never changed.
-    ///   - sql: statements without parameters and without BEGIN and COMMIT.
+    ///   - name: a unique name that never changes.
+    ///   - sql: statements without parameters, and without BEGIN and COMMIT.
     public mutating func register(_ name: String, sql: String) {
         add(name, text: sql) { db in
             guard db.executeStatements(sql) else { throw db.lastError() }
         }
     }
 
-    /// Adds a migration at the end that is written in Swift.
+    /// Adds a migration that is written in Swift as the last one.
     /// - Parameters:
-    ///   - name: unique, and never changed.
-    ///   - revision: stands for the block's text, which cannot be compared.
-    ///   - body: runs in a transaction, which it cannot end; an error that it throws rolls back, and so does the failure of a
-    ///     call that nobody looked at (see ``Configuration/failsBlocksAfterIgnoredErrors``), whatever is configured.
+    ///   - name: a unique name that never changes.
+    ///   - revision: is compared in place of the block's text, which cannot be compared. Default: empty.
+    ///   - body: runs in a transaction, which it cannot end. If it throws an error, the transaction is rolled back. The
+    ///     same happens if a call in it fails and nobody checks its result (see
+    ///     ``Configuration/failsBlocksAfterIgnoredErrors``), however the database is configured.
     public mutating func register(
         _ name: String,
         revision: String = "",
@@ -66,7 +68,7 @@ public struct Migrator: Sendable {
         migrations.append(Migration(name: name, checksum: Migrator.checksum(of: text), body: body))
     }
 
-    /// FNV-1a of 64 bits: tells changes by mistake, not by intent.
+    /// A 64-bit FNV-1a hash. It finds accidental changes, but not deliberate ones.
     static func checksum(of text: String) -> String {
         let hash = text.utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
         return String(hash, radix: 16)
@@ -74,22 +76,23 @@ public struct Migrator: Sendable {
 
     // MARK: Migrating
 
-    /// Makes the migrations that are missing, on the connection that writes.
-    /// - Returns: the names of those that were made now.
-    /// - Throws: the error of a migration, whose changes are rolled back while earlier ones stay, or a ``DatabaseError``.
+    /// Runs the missing migrations on the connection that writes.
+    /// - Returns: the names of the migrations that were run now.
+    /// - Throws: the error of a migration, or a ``DatabaseError``. The changes of the failed migration are rolled back;
+    ///   earlier migrations stay.
     @discardableResult
     public func migrate(_ access: some DatabaseAccess) throws -> [String] {
         try access.writeWithoutTransaction { db in try migrate(db) }
     }
 
-    /// As ``migrate(_:)-(DatabaseAccess)``, waiting without a thread. Cancelling the task stops the migration that runs,
-    /// which is rolled back.
+    /// Like ``migrate(_:)-(DatabaseAccess)``, but does not block a thread while it waits. Cancelling the task stops the
+    /// running migration, which is rolled back.
     @discardableResult
     public func migrate(_ access: some DatabaseAccess) async throws -> [String] {
         try await access.writeWithoutTransaction { db in try migrate(db) }
     }
 
-    /// As ``migrate(_:)-(DatabaseAccess)``, on one connection, which may not be in a transaction.
+    /// Like ``migrate(_:)-(DatabaseAccess)``, on one connection. It may not be in a transaction.
     @discardableResult
     public func migrate(_ database: Database) throws -> [String] {
         guard !database.isInTransaction else {
@@ -106,7 +109,8 @@ public struct Migrator: Sendable {
         do {
             while let name = try makeNext(in: database, checksForeignKeys: enforcesForeignKeys) { made.append(name) }
         } catch {
-            // Why the migration failed says more; a connection that could not be set back is closed.
+            // The error of the migration is more useful than one from here. If foreign keys cannot be enforced again,
+            // the connection is closed.
             if enforcesForeignKeys { try? enforceForeignKeys(again: database) }
             throw error
         }
@@ -114,7 +118,8 @@ public struct Migrator: Sendable {
         return made
     }
 
-    /// SQLite says nothing of a change that it does not make: in a transaction that a failed ROLLBACK has left open.
+    /// Enforces foreign keys again, and checks it: in a transaction that a failed ROLLBACK has left open, SQLite
+    /// ignores the pragma without an error.
     private func enforceForeignKeys(again database: Database) throws {
         guard database.isOpen else { return }
         do {
@@ -126,7 +131,7 @@ public struct Migrator: Sendable {
         }
     }
 
-    /// The names of the migrations that are missing; nothing is changed.
+    /// The names of the missing migrations. Changes nothing.
     /// - Throws: ``DatabaseError`` with ``DatabaseError/Reason/unknownMigrations`` for a store that does not match.
     public func pending(in database: Database) throws(DatabaseError) -> [String] {
         let applied = try applied(in: database)
@@ -134,11 +139,11 @@ public struct Migrator: Sendable {
         return migrations.dropFirst(applied.count).map(\.name)
     }
 
-    /// One migration in one transaction; `nil` if none is missing.
+    /// Runs the next migration in a transaction, and returns its name; `nil` if none is missing.
     private func makeNext(in database: Database, checksForeignKeys: Bool) throws -> String? {
         if database.supervision.isStopped { throw DatabaseError.stopped }
         return try database.inTransaction {
-            // Another process may have been faster.
+            // Another process may have run it meanwhile.
             let applied = try applied(in: database)
             try verify(applied)
             guard applied.count < migrations.count else { return nil }
@@ -196,7 +201,7 @@ public struct Migrator: Sendable {
         return applied
     }
 
-    /// What was made must be the beginning of what is registered.
+    /// Makes sure that the migrations that were run are the first of those that are registered.
     private func verify(_ applied: [Applied]) throws(DatabaseError) {
         let unknown = applied.map(\.name).filter { !names.contains($0) }
         guard unknown.isEmpty else {
@@ -247,7 +252,7 @@ extension Database {
         try recording { () throws(DatabaseError) in try openConnection().integer(sql) }
     }
 
-    /// Runs the block of a migration in the transaction that is open, and notices if SQLite has rolled that back.
+    /// Runs the block of a migration in the open transaction. Throws if SQLite has rolled that transaction back.
     fileprivate func withinTransaction(_ block: () throws -> Void) throws {
         try noticingFailures(always: true) {
             try block()
@@ -256,7 +261,7 @@ extension Database {
         guard isInTransaction else { throw DatabaseError.transactionLost }
     }
 
-    /// https://www.sqlite.org/pragma.html#pragma_foreign_key_check
+    /// Checks foreign keys. https://www.sqlite.org/pragma.html#pragma_foreign_key_check
     fileprivate func checkForeignKeys() throws(DatabaseError) {
         let tables = try recording { () throws(DatabaseError) in
             try openConnection().texts("PRAGMA foreign_key_check")
