@@ -9,7 +9,7 @@ extension CipherSettings.Algorithm: ExpressibleByArgument {
     public static var allValueStrings: [String] { allCases.map { $0.rawValue.lowercased() } }
 }
 
-/// The settings of a store that was not made with SQLCipher 4's own.
+/// The settings of a store that does not have the defaults of SQLCipher 4.
 struct CipherOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Defaults of SQLCipher 1, 2, 3 or 4.", valueName: "version"))
     var compatibility: Int?
@@ -39,19 +39,19 @@ struct CipherOptions: ParsableArguments {
         _ = try CipherChoice(self).settings()
     }
 
-    /// The settings given; SQLCipher 4's without any.
+    /// The settings from the options; those of SQLCipher 4 if no option was given.
     var settings: CipherSettings {
         get throws { try CipherChoice(self).settings() ?? .init() }
     }
 
-    /// `nil` if no option was given.
+    /// The settings from the options; `nil` if no option was given.
     var givenSettings: CipherSettings? {
         get throws { try CipherChoice(self).settings() }
     }
 }
 
 extension CipherSettings {
-    /// For the line that tells what was done with a store of this format; empty if its pages have codes.
+    /// Text for the end of the line that reports the work on a store. Empty if its pages have authentication codes.
     var remarkOnAuthentication: String {
         isAuthenticated ? "" : "; its pages were not authenticated, so that changes to them could not be found out"
     }
@@ -65,7 +65,7 @@ struct UnauthenticatedOptions: ParsableArguments {
     var allowUnauthenticated = false
 }
 
-/// The same for what a store is to be converted to.
+/// The settings that a store is to be converted to.
 struct NewCipherOptions: ParsableArguments {
     @Option(help: ArgumentHelp("New: bytes per page.", valueName: "bytes"))
     var newPageSize: Int?
@@ -79,7 +79,7 @@ struct NewCipherOptions: ParsableArguments {
     @Option(help: "New: hash of the page authentication.")
     var newHmacAlgorithm: CipherSettings.Algorithm?
 
-    /// Always of SQLCipher 4, always authenticated: the older formats are for reading.
+    /// Always based on SQLCipher 4 and always authenticated: older formats can only be read.
     var settings: CipherSettings {
         CipherSettings(
             pageSize: newPageSize,

@@ -2,13 +2,14 @@ import CSealedDBSystem
 import Foundation
 
 enum Confirmation {
-    /// Asks on the terminal, whatever standard input is; false without one, and for anything but "yes".
+    /// Asks on the terminal, even if standard input is something else. False without a terminal, and for any answer
+    /// except "yes".
     static func ask(_ question: String) throws -> Bool {
         let terminal = sealeddb_open("/dev/tty", O_RDWR | O_NOCTTY, 0)
         guard terminal >= 0 else { return false }
-        // A terminal keeps nothing back.
+        // The result does not matter: a terminal does not have to store anything.
         defer { close(terminal) }
-        // Who does not see the question does not answer yes.
+        // If the question cannot be shown, nobody answers yes.
         _ = question.utf8.withContiguousStorageIfAvailable { write(terminal, $0.baseAddress, $0.count) }
         var answer: [UInt8] = []
         var byte: UInt8 = 0

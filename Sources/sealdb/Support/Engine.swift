@@ -1,7 +1,7 @@
 import SealedDB
 
 enum Engine {
-    /// Refuses before a key is read, asked for, or a file is made.
+    /// Fails if the engine cannot encrypt. Call it before a key is read or asked for, or a file is made.
     static func requireEncryption() throws(Failure) {
         let engine = EngineInfo.current()
         guard engine.isEncrypting else {

@@ -2,14 +2,14 @@ import ArgumentParser
 import Foundation
 import SealedDB
 
-/// Where one key comes from, and the rule that there is exactly one source.
+/// The source of one key. Makes sure that exactly one source is given.
 struct KeyChoice {
     enum Origin: Sendable {
         case source(KeySource)
         case ring(String)
         case prompt
 
-        /// Reads the key; of a ring the active one.
+        /// Reads the key. For a ring this is the active key.
         func key(prompt: String, confirm: Bool) throws(DatabaseError) -> Key {
             switch self {
             case .source(let source): try source.key()
@@ -19,9 +19,9 @@ struct KeyChoice {
         }
     }
 
-    /// What precedes the option names: "" or "new-".
+    /// The prefix of the option names: "" or "new-".
     let prefix: String
-    /// The options that were given, with what they mean; in the order of ``optionNames``.
+    /// The options that were given, each with its source, in the order of ``optionNames``.
     private(set) var given: [(name: String, origin: Origin)] = []
 
     var isGiven: Bool { !given.isEmpty }
@@ -37,12 +37,13 @@ struct KeyChoice {
         self.prefix = prefix
     }
 
-    /// Adds an option if it was given.
+    /// Adds the option if it was given.
     mutating func add<Value>(_ name: String, _ value: Value?, _ origin: (Value) -> Origin) {
         if let value { given.append(("--\(prefix)\(name)", origin(value))) }
     }
 
-    /// What the environment names, if no option does. Variables name files; there is none for a key itself.
+    /// Adds the source that an environment variable names, if no option was given. Variables can only name files; no
+    /// variable holds a key.
     mutating func addEnvironment() {
         guard given.isEmpty else { return }
         let variables: [(name: String, origin: (String) -> Origin)] = [
@@ -82,7 +83,7 @@ struct KeyChoice {
         }
     }
 
-    /// The descriptor that the key is read from, if it is.
+    /// The descriptor from which the key is read; `nil` for other sources.
     var descriptor: Int32? {
         switch given.first?.origin {
         case .source(.keyDescriptor(let number)), .source(.passphraseDescriptor(let number)): number
@@ -101,15 +102,15 @@ struct KeyChoice {
         }
     }
 
-    /// The key ring, if there is one.
+    /// The key ring; `nil` for other sources.
     func ring() throws(DatabaseError) -> KeyRing? {
         guard case .ring(let path) = given.first?.origin else { return nil }
         return try KeyRing(contentsOfFile: path)
     }
 
-    /// Reads the key; of a ring the active one.
+    /// Reads the key. For a ring this is the active key.
     func key(prompt: String, confirm: Bool) throws -> Key {
-        // `validate(isRequired:)` has run before.
+        // `validate(isRequired:)` has made sure of this before.
         guard let origin = given.first?.origin else { throw Failure(.usage, "No key source was given.") }
         return try origin.key(prompt: prompt, confirm: confirm)
     }

@@ -56,8 +56,8 @@ struct KeyOptions: ParsableArguments {
         return choice
     }
 
-    /// Calls `body` with the key of a store that exists. With a ring it is called with the ring and one key after the
-    /// other, until it throws no wrong-key error.
+    /// Calls `body` with the key of an existing store. For a ring, calls `body` with one key after the other, together
+    /// with the ring, until a call does not throw a wrong-key error.
     func withKey<T>(of store: String, _ body: (Key, (ring: KeyRing, id: String)?) throws -> T) throws -> T {
         try Engine.requireEncryption()
         guard let ring = try choice.ring() else {
@@ -71,7 +71,7 @@ struct KeyOptions: ParsableArguments {
         try withKey(of: store) { key, _ in try body(key) }
     }
 
-    /// The key of a store that is about to be made.
+    /// Reads the key for a new store.
     func keyForNewStore(_ store: String) throws -> Key {
         try Engine.requireEncryption()
         return try choice.key(prompt: "Passphrase for \(TerminalText.escaped(store)): ", confirm: true)

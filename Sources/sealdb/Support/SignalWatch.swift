@@ -1,19 +1,19 @@
 import Foundation
 import Synchronization
 
-/// Notes SIGINT, SIGTERM and SIGHUP, so that long work stops at a safe point and cleans up, and short work ends with the exit
-/// code of what it has done. A second one ends at once.
+/// Notes SIGINT, SIGTERM and SIGHUP, so that long work can stop at a safe point and clean up, and short work can end
+/// with the exit code of what it has done. A second signal ends the process at once.
 enum SignalWatch {
     private static let received = Atomic<Int32>(0)
 
     static func start() {
-        // Initialised here, because a handler must not be the first to touch it.
+        // Initialised here, because a signal handler must not be the first to access it.
         received.store(0, ordering: .relaxed)
         for number in [SIGINT, SIGTERM, SIGHUP] {
             var former = sigaction()
-            // It fails for numbers alone that are no signal's, and so does `signal`.
+            // This can fail only for an invalid signal number, and so can `signal` below.
             sigaction(number, nil, &former)
-            // nohup has asked for that.
+            // SIGHUP is ignored if nohup started the process, and must stay so.
             if number == SIGHUP, isIgnored(former) { continue }
             // As above.
             signal(number) { number in
@@ -24,7 +24,7 @@ enum SignalWatch {
 
     static var wasInterrupted: Bool { received.load(ordering: .relaxed) != 0 }
 
-    /// 129, 130 or 143; `nil` if no signal came.
+    /// The exit code for the signal that came: 129, 130 or 143; `nil` if none came.
     static var exitStatus: Int32? {
         let number = received.load(ordering: .relaxed)
         return number == 0 ? nil : 128 + number

@@ -20,13 +20,14 @@ struct ForceOptions: ParsableArguments {
 }
 
 enum Store {
-    /// SQLite gives "" and names that begin with a colon another meaning than a file's name.
+    /// The path in a form that SQLite takes for a file. For SQLite, "" and names that begin with a colon have other
+    /// meanings.
     static func literalPath(_ path: String) throws(Failure) -> String {
         if path.isEmpty { throw Failure(.usage, "The name of the store is empty.") }
         return path.hasPrefix(":") ? "./" + path : path
     }
 
-    /// Opens a store that exists; a wrong key fails here.
+    /// Opens an existing store. Fails if the key is wrong.
     static func open(
         _ path: String,
         key: Key,
@@ -45,7 +46,7 @@ enum Store {
         return database
     }
 
-    /// Opens a store for reading alone.
+    /// Opens a store only for reading.
     static func openReadOnly(
         _ path: String,
         key: Key,
@@ -55,13 +56,13 @@ enum Store {
         do {
             return try open(path, key: key, settings: settings, lockWait: lockWait, isReadOnly: true)
         } catch let error as DatabaseError where error.code == SQLITE_READONLY {
-            // A process was killed within a transaction. Only a connection that may write can undo that.
+            // A process was killed within a transaction. Only a connection that may write can roll that back.
             try open(path, key: key, settings: settings, lockWait: lockWait).close()
             return try open(path, key: key, settings: settings, lockWait: lockWait, isReadOnly: true)
         }
     }
 
-    /// Fails early, before a key is asked for. `create` makes sure again.
+    /// Fails early, before a key is asked for. `create` makes sure of it again.
     static func requireAbsent(_ path: String) throws(Failure) {
         var status = stat()
         if lstat(path, &status) == 0 {
@@ -75,21 +76,22 @@ enum Store {
         }
     }
 
-    /// Makes an encrypted file of one page, and opens it again to see that the key works, before it gets its name.
+    /// Creates an encrypted file with one page under a temporary name, opens it again to check the key, and then gives
+    /// it its name.
     static func create(_ store: String, key: Key, settings: CipherSettings = .init()) throws {
         let directory = store.lastIndex(of: "/").map { String(store[...$0]) } ?? "./"
-        // Of one that was killed.
+        // Remove what a killed process left.
         TemporaryFile.removeLeftovers(of: store)
         let path = try TemporaryFile.path(beside: store)
         let descriptor = sealeddb_open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { throw failure("Cannot create \(store)") }
-        // Nothing is written yet.
+        // The result does not matter: nothing has been written yet.
         close(descriptor)
         do {
-            // Looked for where it was read when all else is done.
+            // The key is confirmed below, when everything else is done.
             let known = key.detached
             let database = try open(path, key: known, settings: settings, lockWait: 0, isNew: true)
-            // Any write makes SQLite lay down the first page.
+            // Any write makes SQLite write the first page.
             try database.executeUpdate("PRAGMA user_version = 0", values: nil)
             database.close()
             try open(path, key: known, settings: settings, lockWait: 0, isReadOnly: true).close()
@@ -98,15 +100,15 @@ enum Store {
             }
             try key.confirm()
             SignalWatch.start()
-            // So that a file made meanwhile by somebody else is never taken for ours.
+            // An exclusive rename cannot replace a file that somebody else has created meanwhile.
             guard sealeddb_rename_exclusively(path, store) == 0 else { throw failure("Cannot create \(store)") }
         } catch {
-            // What cannot be removed is a leftover, which the next one to create the store removes.
+            // A file that cannot be removed is a leftover. The next process that creates this store removes it.
             for suffix in ["", "-journal", "-wal", "-shm"] { unlink(path + suffix) }
             throw error
         }
         let parent = sealeddb_open(directory, O_RDONLY | O_DIRECTORY, 0)
-        // Nothing is written by it.
+        // The result does not matter: nothing was written through this descriptor.
         defer { if parent >= 0 { close(parent) } }
         guard parent >= 0, fsync(parent) == 0 else {
             throw failure(

@@ -10,12 +10,12 @@ enum BoundStatement {
         }
     }
 
-    /// Prepares the statement and binds the words of the command line to it.
+    /// Prepares the statement, and binds the parameters from the command line to it.
     static func start(_ sql: String, parameters: [String], on database: Database) throws -> ResultSet {
         do {
             return try database.executeQuery(sql, values: parameters.map { NumberForm($0.utf8).bindable(text: $0) })
         } catch {
-            // The number of parameters is wrong.
+            // These errors mean that the number of parameters is wrong.
             let isUsage = error.reason == .misuse || error.code == SQLITE_RANGE
             throw isUsage ? Failure(.usage, error.message) : error
         }

@@ -1,4 +1,4 @@
-/// The declared types that an import gives to columns, and one more that it finds.
+/// The types that an import gives to columns: INTEGER, REAL and TEXT. NUMERIC occurs only in tables that exist already.
 enum ColumnType: String {
     case integer = "INTEGER"
     case real = "REAL"
@@ -6,16 +6,16 @@ enum ColumnType: String {
     case text = "TEXT"
 }
 
-/// Collects what a column's values have in common. A column becomes a number column only if no value loses anything
-/// by it: article numbers such as "007" and versions such as "1.10" stay text.
+/// Guesses the type of a column from its values. A column gets a numeric type only if that loses nothing of any value:
+/// article numbers such as "007" and versions such as "1.10" stay text.
 struct ColumnGuess {
     private var hasInteger = false
     private var hasReal = false
     private var hasText = false
-    /// Beyond 2^53 a double cannot hold every integer.
+    /// Whether there is an integer beyond 2^53. A double cannot hold every such integer.
     private var hasLongInteger = false
 
-    /// Empty fields become NULL in number columns, so they say nothing.
+    /// Takes one value into account. Empty fields are ignored, because they become NULL in numeric columns.
     mutating func observe(_ field: ArraySlice<UInt8>) {
         guard !hasText, !field.isEmpty else { return }
         switch NumberForm(field) {

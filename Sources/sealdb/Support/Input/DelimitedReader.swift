@@ -3,17 +3,18 @@ import ArgumentParser
 enum DelimitedFormat: String, ExpressibleByArgument, CaseIterable {
     /// RFC 4180.
     case csv
-    /// Tabs without quoting; backslash escapes for tab, line feed, carriage return and backslash, `\N` for NULL.
+    /// Tab-separated, without quotes; backslash escapes for tab, line feed, carriage return and backslash, `\N` for
+    /// NULL.
     case tsv
 
-    /// By the file name's extension.
+    /// The format for the file name's extension: TSV for `.tsv` and `.tab`, otherwise CSV.
     init(path: String) {
         let name = path.lowercased()
         self = name.hasSuffix(".tsv") || name.hasSuffix(".tab") ? .tsv : .csv
     }
 }
 
-/// Reads CSV or TSV record by record, in constant memory, and knows the line of everything it refuses.
+/// Reads CSV or TSV record by record, in constant memory. Its errors name the line.
 struct DelimitedReader {
     private(set) var record = DelimitedRecord()
     private let format: DelimitedFormat
@@ -29,10 +30,10 @@ struct DelimitedReader {
     private static let backslash = UInt8(ascii: "\\")
     private static let lineFeed = UInt8(ascii: "\n")
     private static let carriageReturn = UInt8(ascii: "\r")
-    /// SQLite's own limit for a row. Without one, a quote that is never closed would take all memory.
+    /// SQLite's own limit for a row, in bytes. Without it, a quote that is never closed would use up all memory.
     private static let maximumRecordSize = 1_000_000_000
 
-    /// - Parameter fill: writes the next bytes to the front of a buffer and returns how many; 0 at the end.
+    /// - Parameter fill: writes the next bytes to the front of a buffer, and returns their number; 0 at the end.
     init(format: DelimitedFormat, bufferSize: Int = 256 * 1024, fill: @escaping (inout [UInt8]) throws -> Int) {
         self.format = format
         self.fill = fill
@@ -43,7 +44,7 @@ struct DelimitedReader {
         self.init(format: format) { try file.read(into: &$0) }
     }
 
-    /// Reads the next record into ``record``; false at the end.
+    /// Reads the next record into ``record``. False at the end of the input.
     mutating func next() throws -> Bool {
         if isAtStart { try skipByteOrderMark() }
         record.begin(line: line)
@@ -131,7 +132,7 @@ struct DelimitedReader {
                     endsInCarriageReturn = false
                     continue
                 }
-                // Many programs write backslashes and know of no escapes.
+                // An unknown escape is kept as it is, because many programs write backslashes and know no escapes.
                 isNullMark = byte == UInt8(ascii: "N") && record.openFieldCount == 0
                 record.append(DelimitedReader.backslash)
             }

@@ -1,12 +1,13 @@
-/// Why delimited text cannot be read, and on which line, counted from 1.
+/// Why delimited text cannot be read, and on which line. The first line is 1.
 struct DelimitedError: Error, Equatable {
     let line: Int
     let reason: String
 }
 
-/// One record: its fields' bytes one after the other, and where each ends. Reused for the next, to save allocations.
+/// One record: the bytes of its fields one after the other, and the end of each field. It is reused for the next
+/// record, to save allocations.
 struct DelimitedRecord {
-    /// Line on which the record begins.
+    /// The line on which the record begins.
     var line = 1
     private(set) var bytes: [UInt8] = []
     private var ends: [Int] = []
@@ -14,7 +15,7 @@ struct DelimitedRecord {
 
     var fieldCount: Int { ends.count }
 
-    /// Bytes of the field that is being read.
+    /// Number of bytes so far of the field that is being read.
     var openFieldCount: Int { bytes.count - (ends.last ?? 0) }
 
     var isBlankLine: Bool { ends.count == 1 && bytes.isEmpty }
@@ -23,7 +24,7 @@ struct DelimitedRecord {
         bytes[(index == 0 ? 0 : ends[index - 1])..<ends[index]]
     }
 
-    /// Whether the field is the mark that PostgreSQL writes for NULL.
+    /// Whether the field is `\N`, which PostgreSQL writes for NULL.
     func isNull(at index: Int) -> Bool { !nulls.isEmpty && nulls.contains(index) }
 
     func text(at index: Int) throws(DelimitedError) -> String {
@@ -35,7 +36,7 @@ struct DelimitedRecord {
         )
     }
 
-    /// Checks all fields without keeping their text.
+    /// Makes sure that all fields are valid UTF-8, without keeping their text.
     func validateText() throws(DelimitedError) {
         guard bytes.contains(where: { $0 >= 0x80 }) else { return }
         for index in ends.indices { _ = try text(at: index) }
@@ -70,7 +71,7 @@ struct DelimitedRecord {
 }
 
 extension Collection<UInt8> {
-    /// How many bytes from the start are whole, valid UTF-8 sequences.
+    /// Number of bytes at the start that are complete, valid UTF-8 sequences.
     fileprivate var validPrefixCount: Int {
         var decoder = UTF8()
         var iterator = makeIterator()

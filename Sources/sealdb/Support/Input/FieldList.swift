@@ -1,4 +1,4 @@
-/// Names and values for people, one pair on each line.
+/// Names and values for people to read, one pair per line.
 struct FieldList {
     let text: String
 

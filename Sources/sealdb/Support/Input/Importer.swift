@@ -1,14 +1,14 @@
 import Foundation
 import SealedDB
 
-/// Fills one table from delimited text, in one transaction: all of it or nothing.
+/// Fills one table from delimited text in a single transaction: either all rows are stored or none.
 struct Importer {
     let input: InputFile
     let format: DelimitedFormat
     let table: String
-    /// Whether rows may be added to a table that exists.
+    /// Whether rows may be added to an existing table.
     let appends: Bool
-    /// Whether columns get their types from a first pass over the data.
+    /// Whether a first pass over the data determines the types of the columns.
     let guessesTypes: Bool
     let progress: ProgressReporter
 
@@ -17,6 +17,7 @@ struct Importer {
         let type: ColumnType
     }
 
+    /// Imports the file.
     /// - Returns: the number of rows.
     func run(on database: Database) throws -> Int {
         do {
@@ -31,7 +32,7 @@ struct Importer {
         var header: [String] = []
         var guesses: [ColumnGuess] = []
         if guessesTypes && input.isRegular && !appends {
-            // Finds what is wrong with the file before the store is locked.
+            // Errors in the file are found here, before the store is locked.
             (header, guesses) = try survey()
             try input.rewind()
         }
@@ -59,7 +60,7 @@ struct Importer {
 
     // MARK: Reading
 
-    /// The first pass: the header, and what type each column can have.
+    /// The first pass: reads the header, and guesses the type of each column.
     private func survey() throws -> ([String], [ColumnGuess]) {
         var reader = DelimitedReader(format: format, file: input)
         let names = try readHeader(&reader)
@@ -82,7 +83,7 @@ struct Importer {
             if name.isEmpty {
                 throw DelimitedError(line: reader.record.line, reason: "column \(index + 1) of the header has no name")
             }
-            // As SQLite compares names: without regard to the case of ASCII letters.
+            // Like SQLite, this compares names without regard to the case of ASCII letters.
             guard seen.insert(String(decoding: name.utf8.map(\.asciiLowercased), as: UTF8.self)).inserted else {
                 throw DelimitedError(
                     line: reader.record.line,
@@ -100,7 +101,7 @@ struct Importer {
         return names
     }
 
-    /// SQLITE_MAX_COLUMN as compiled in by default. https://www.sqlite.org/limits.html
+    /// SQLite's default for SQLITE_MAX_COLUMN. https://www.sqlite.org/limits.html
     private static let maximumColumnCount = 2000
 
     private func nextRow(_ reader: inout DelimitedReader, fieldCount: Int, phase: String) throws -> Bool {
@@ -151,7 +152,7 @@ struct Importer {
         return columns
     }
 
-    /// The header's columns, with the kinds that the table has declared for them.
+    /// The columns that the header names, with the types that the table declares for them.
     private func existingColumns(_ names: [String], in database: Database) throws -> [Column] {
         guard appends else { throw tableExists }
         var declared: [(name: String, type: ColumnType)] = []
@@ -175,7 +176,8 @@ struct Importer {
         let names = columns.map(\.name.quotedIdentifier).joined(separator: ", ")
         let placeholders = Array(repeating: "?", count: columns.count).joined(separator: ", ")
         let statement = try database.prepare(
-            // Whatever the table says of conflicts: no row is left out or replaced without a word.
+            // OR ABORT overrides conflict clauses of the table, so that no row is left out or replaced without an
+            // error.
             "INSERT OR ABORT INTO \(table.quotedIdentifier) (\(names)) VALUES (\(placeholders))"
         )
         defer { statement.close() }
@@ -199,7 +201,7 @@ struct Importer {
         return count
     }
 
-    /// Errors that one row's values cause are told with its line.
+    /// Adds the line number to errors that the values of a single row cause.
     private func located(_ error: DatabaseError, line: Int) -> any Error {
         switch error.code {
         case SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_TOOBIG: DelimitedError(line: line, reason: error.message)
@@ -227,7 +229,8 @@ struct Importer {
 }
 
 extension ColumnType {
-    /// What SQLite makes of a declared type. https://www.sqlite.org/datatype3.html#determination_of_column_affinity
+    /// The affinity that SQLite derives from a declared type.
+    /// https://www.sqlite.org/datatype3.html#determination_of_column_affinity
     fileprivate init(declared: String) {
         let type = declared.uppercased()
         self =
@@ -244,7 +247,7 @@ extension ColumnType {
 }
 
 extension String {
-    /// As a name in SQL.
+    /// The string as a quoted SQL identifier.
     var quotedIdentifier: String { "\"\(replacingOccurrences(of: "\"", with: "\"\""))\"" }
 }
 

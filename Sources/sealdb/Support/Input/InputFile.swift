@@ -1,20 +1,20 @@
 import CSealedDBSystem
 import Foundation
 
-/// A file or standard input, read once from the start to the end, or again if it is a regular file.
+/// A file or standard input. It is read once from start to end; a regular file can be read again.
 final class InputFile {
-    /// As the user named it.
+    /// The name by which the user gave it.
     let name: String
     let isRegular: Bool
-    /// 0 when it is not known.
+    /// Size in bytes; 0 if it is not known.
     let size: Int64
     private(set) var position: Int64 = 0
-    /// Whoever started the program has opened it.
+    /// Whether this is standard input, which whoever started the program has opened.
     let isStandardInput: Bool
     private let descriptor: Int32
     private let lastChange: timespec
 
-    /// - Parameter path: "-" for standard input.
+    /// - Parameter path: path of the file, or "-" for standard input.
     convenience init(path: String) throws(Failure) {
         let isInput = path == "-"
         try self.init(
@@ -24,7 +24,7 @@ final class InputFile {
         )
     }
 
-    /// - Parameter descriptor: stays the caller's.
+    /// - Parameter descriptor: an open descriptor. It is duplicated, and stays the caller's to close.
     convenience init(descriptor: Int32, name: String) throws(Failure) {
         try self.init(opened: fcntl(descriptor, F_DUPFD_CLOEXEC, 0), name: name, isInput: false)
     }
@@ -43,19 +43,19 @@ final class InputFile {
         if status.st_mode & S_IFMT == S_IFDIR {
             throw Failure(.noInput, "Cannot read \(name): it is a directory.")
         }
-        // Of standard input somebody may have read a part.
+        // Standard input never counts as regular, because a part of it may have been read already.
         isRegular = status.st_mode & S_IFMT == S_IFREG && !isInput
         size = isRegular ? Int64(status.st_size) : 0
         lastChange = status.st_mtim
     }
 
     deinit {
-        // Nothing is written by it.
+        // The result does not matter: nothing was written through this descriptor.
         if descriptor >= 0 { close(descriptor) }
     }
 
-    /// Fills the buffer as far as one read does.
-    /// - Returns: the number of bytes, 0 at the end.
+    /// Fills the buffer with the bytes of a single read.
+    /// - Returns: the number of bytes; 0 at the end.
     func read(into buffer: inout [UInt8]) throws(Failure) -> Int {
         while true {
             try waitForInput()
@@ -70,14 +70,15 @@ final class InputFile {
         }
     }
 
-    /// A read goes on after a signal that is only noted.
+    /// Waits for input that is not a regular file, and throws if a signal came. A read alone would go on after a signal
+    /// that ``SignalWatch`` only notes.
     private func waitForInput() throws(Failure) {
         guard !isRegular else { return }
         var state = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         while true {
-            // The signal may have come right before the wait, which is short for that.
+            // A signal may come right before the wait, so the wait is short.
             let count = poll(&state, 1, 1000)
-            // A wait that fails is told by the read.
+            // If the wait fails, the read that follows reports it.
             let isOver = count > 0 || count < 0 && errno != EINTR
             if SignalWatch.wasInterrupted {
                 throw Failure(.interrupted, "Interrupted while \(name) was read. Nothing was changed.")
@@ -86,7 +87,8 @@ final class InputFile {
         }
     }
 
-    /// Whether a regular file is what it was when it was opened. Of others nothing can be asked.
+    /// Whether a regular file has not changed since it was opened. Always true for other input, where this cannot be
+    /// found out.
     func isUnchanged() throws(Failure) -> Bool {
         guard isRegular else { return true }
         let status = try status()
@@ -111,7 +113,7 @@ extension InputFile {
         return status
     }
 
-    /// All that is still to be read.
+    /// Everything that has not been read yet.
     func contents() throws(Failure) -> [UInt8] {
         var result: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 64 * 1024)

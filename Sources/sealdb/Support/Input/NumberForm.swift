@@ -1,7 +1,7 @@
 import Foundation
 
-/// Recognises numbers in their canonical spelling: those that come out of SQLite as they went in. "007", "1.10" and
-/// "+5" are not, because as numbers they would lose something.
+/// Recognises numbers in their canonical form, which SQLite returns as they were stored. "007", "1.10" and "+5" are not
+/// canonical: as numbers they would lose something.
 enum NumberForm {
     case integer(Int64)
     case real(Double)
@@ -24,7 +24,7 @@ enum NumberForm {
         }
         guard rest.first == UInt8(ascii: ".") else { return }
         let fraction = rest.dropFirst()
-        // Fifteen digits are what every double keeps; beyond 0.0001 SQLite would write an exponent.
+        // A double keeps any fifteen digits. For values below 0.0001 SQLite would write an exponent.
         guard let last = fraction.last, fraction.allSatisfy(\.isDigit), whole.count + fraction.count <= 15,
             last != UInt8(ascii: "0") || fraction.count == 1
         else { return }
@@ -37,7 +37,7 @@ enum NumberForm {
         if let value = Double(String(decoding: bytes, as: UTF8.self)) { self = .real(value) }
     }
 
-    /// Whether a column that is declared as numbers keeps it for sure, as nearly all are.
+    /// Whether a numeric column of this type certainly keeps the value. This quick check covers nearly all values.
     func isKept(in type: ColumnType) -> Bool {
         switch self {
         case .integer: type != .real
@@ -46,9 +46,9 @@ enum NumberForm {
         }
     }
 
-    /// Whether a column that is declared as numbers keeps the value: as the same number, or as text if it is none.
+    /// Whether a numeric column keeps the value: as the same number or, if it is not a number, as text.
     ///
-    /// SQLite makes a number of each text that spells one, such as 007, 1.10 and 1e400, even if that changes it.
+    /// SQLite converts every text that spells a number, such as 007, 1.10 and 1e400, even if that changes it.
     /// https://www.sqlite.org/datatype3.html#type_affinity
     static func isKept(_ bytes: ArraySlice<UInt8>, asReal: Bool) -> Bool {
         let isBlank = { (byte: UInt8) in byte == UInt8(ascii: " ") || (9...13).contains(byte) }
@@ -80,15 +80,15 @@ enum NumberForm {
         let text = String(decoding: spelled, as: UTF8.self)
         if isWhole, !asReal, Int64(text) != nil { return true }
         let kept = significant[...last]
-        // No double has more digits that say something of it.
+        // More than 40 significant digits are not kept by a double.
         guard let value = Double(text), value.isFinite, value != 0, kept.count <= 40 else { return false }
-        // A fraction is near enough; digits before the point are not to become others.
+        // A fraction may be rounded, but the digits before the point must not change.
         if !isWhole, whole.drop(while: isZero).count <= 15 { return true }
         let printed = String(format: "%.*e", kept.count - 1, value.magnitude)
         return printed.utf8.prefix { $0 != UInt8(ascii: "e") }.filter(\.isDigit).elementsEqual(kept)
     }
 
-    /// As a value to bind; `text` is what the bytes spell.
+    /// The value to bind. `text` is the text of the bytes.
     func bindable(text: String) -> Any {
         switch self {
         case .integer(let value): value

@@ -1,22 +1,22 @@
 import SealedDB
 
-/// As much understanding of SQL text as the commands need: where statements end and what kind they are, as the library
-/// sees it. SQLite itself decides about everything else.
+/// Splits SQL text into statements and finds out their kind, with the library's own parser, as far as the commands need
+/// it. SQLite itself decides about everything else.
 struct SQLScript {
     struct Statement {
         let text: String
         fileprivate let form: SQLStatementText
 
-        /// The first word in capitals, behind `EXPLAIN`; empty if it begins otherwise.
+        /// The first word, after `EXPLAIN`, in capital letters; empty if the statement does not begin with a word.
         var verb: String { (form.verb ?? "").uppercased() }
 
-        /// Whether SQLite counts the rows that the statement changes, provided that it writes.
+        /// Whether SQLite counts the rows that the statement changes, if it writes at all.
         var countsChanges: Bool {
             !form.isExplained && ["INSERT", "REPLACE", "UPDATE", "DELETE", "WITH"].contains(verb)
         }
     }
 
-    /// Empty statements are left out.
+    /// The statements, without empty ones.
     private(set) var statements: [Statement] = []
 
     init(_ sql: String) {
@@ -31,7 +31,7 @@ struct SQLScript {
         }
     }
 
-    /// Whether the script begins or ends transactions itself, or holds what does not run within one.
+    /// Whether the script begins or ends transactions itself, or has statements that cannot run within one.
     var managesTransactions: Bool {
         statements.contains { SQLScript.verbsOutsideTransactions.contains($0.verb) }
     }
@@ -40,8 +40,8 @@ struct SQLScript {
         "BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE", "VACUUM", "PRAGMA", "ATTACH", "DETACH",
     ]
 
-    /// Refuses what would take a secret from the command line, or break the store: SQLCipher obeys a setting that
-    /// comes too late, and nothing opens the file afterwards.
+    /// Refuses statements that would take a secret from the command line or break the store: SQLCipher accepts settings
+    /// that come too late, and then nothing can open the file.
     func refuseKeyStatements() throws(Failure) {
         for statement in statements {
             guard let pragma = statement.form.pragma else {

@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import SealedDB
 
-/// One value of a result.
+/// One value of a query result.
 enum Cell {
     case null
     case integer(Int64)
@@ -34,7 +34,7 @@ enum Cell {
         }
     }
 
-    /// The spelling outside JSON; `nil` for NULL. Blobs are spelled as SQL spells them.
+    /// The text of the value outside of JSON; `nil` for NULL. Blobs are written as SQL literals.
     var plainText: String? {
         switch self {
         case .null: nil

@@ -1,8 +1,8 @@
-/// The words of a command in one argument, for which no shell is started.
+/// Splits a command in one argument into its words. No shell is started.
 enum CommandWords {
-    /// Blanks separate words. Within '…' everything is literal; within "…" and outside quotes a backslash makes the next
-    /// character literal. Nothing is expanded.
-    /// - Returns: `nil` if a quote is not closed or a backslash is last.
+    /// Words are separated by blanks. Within '…' everything is literal. Within "…" and outside of quotes, a backslash
+    /// makes the next character literal. Nothing is expanded.
+    /// - Returns: `nil` if a quote is not closed, or if the last character is a backslash.
     static func split(_ text: String) -> [String]? {
         var words: [String] = []
         var word: String?

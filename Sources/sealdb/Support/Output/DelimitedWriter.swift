@@ -1,6 +1,6 @@
 import Foundation
 
-/// CSV or TSV with a header row, as the import reads it.
+/// Writes CSV or TSV with a header row, in the form that the import reads.
 final class DelimitedWriter: ResultWriter {
     private let output: StandardOutput
     private let format: DelimitedFormat
@@ -39,7 +39,7 @@ final class DelimitedWriter: ResultWriter {
     private func writeQuoted(_ bytes: some Collection<UInt8>) throws {
         let quote = UInt8(ascii: "\"")
         let needsQuotes = bytes.contains { [quote, UInt8(ascii: ","), 0x0a, 0x0d].contains($0) }
-        // An empty text is quoted, which tells it from NULL.
+        // An empty text is quoted, to distinguish it from NULL.
         guard needsQuotes || bytes.isEmpty else { return try output.write(bytes) }
         try output.write("\"")
         try output.write(bytes.flatMap { $0 == quote ? [quote, quote] : [$0] })

@@ -21,7 +21,7 @@ enum ErrorReport {
         }
     }
 
-    /// Help requests and usage errors, which argument-parser words.
+    /// Prints help texts and usage errors. Their text comes from argument-parser.
     private static func exitWithParserError(_ error: any Error) -> Never {
         let code = SealdbCommand.exitCode(for: error)
         var text = SealdbCommand.fullMessage(for: error)
@@ -62,7 +62,7 @@ enum ErrorReport {
         return (statuses[error.reason] ?? statusOfCode(error.code)).rawValue
     }
 
-    /// For errors of which only SQLite's code is known: mostly SQL that the database rejects.
+    /// The exit code for errors that have only SQLite's code: mostly SQL that the database rejects.
     private static func statusOfCode(_ code: Int32) -> ExitStatus {
         switch code {
         case SQLITE_CANTOPEN: .noInput

@@ -1,6 +1,6 @@
 /// The exit codes of sysexits.h, as this tool uses them.
 enum ExitStatus: Int32 {
-    /// Of several stores, some were done and some were not.
+    /// Some of several stores failed.
     case partial = 2
     case usage = 64
     case data = 65
@@ -12,11 +12,11 @@ enum ExitStatus: Int32 {
     case busy = 75
     case wrongKey = 77
     case configuration = 78
-    /// By a signal, whose number is in the code: 129, 130 or 143.
+    /// Ended by a signal. The actual code contains the signal's number: 129, 130 or 143.
     case interrupted = 130
 }
 
-/// An error of this tool, with the sentence for people and the code for scripts.
+/// An error of this tool, with a message for people and an exit code for scripts.
 struct Failure: Error {
     let status: ExitStatus
     let message: String

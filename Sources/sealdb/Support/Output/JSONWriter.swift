@@ -1,9 +1,9 @@
 import Foundation
 
-/// An array of objects, one on each line, written as the rows come.
+/// Writes an array of objects, one per line, as the rows come.
 final class JSONWriter: ResultWriter {
     private let output: StandardOutput
-    /// The members' names, encoded and with their colons.
+    /// The names of the members, as encoded JSON with their colons.
     private var names: [String] = []
     private var isFirst = true
 
@@ -31,7 +31,8 @@ final class JSONWriter: ResultWriter {
         try output.write(isFirst ? "]\n" : "\n]\n")
     }
 
-    /// An object cannot have a name twice: the second `id` becomes `id:1`, as in SQLite's shell.
+    /// Makes column names unique, because an object should not have a name twice. Like in SQLite's shell, the second
+    /// `id` becomes `id:1`.
     static func unique(_ columns: [String]) -> [String] {
         var used = Set<String>()
         return columns.map { column in
@@ -50,7 +51,7 @@ final class JSONWriter: ResultWriter {
         switch cell {
         case .null: "null"
         case .integer(let value): String(value)
-        // JSON has no infinity.
+        // JSON has no infinity, so it becomes null.
         case .real(let value): value.isFinite ? "\(value)" : "null"
         case .text(let text): string(text)
         case .brokenText(let bytes): string(String(decoding: bytes, as: UTF8.self))
@@ -67,7 +68,7 @@ final class JSONWriter: ResultWriter {
             case "\n": result += "\\n"
             case "\r": result += "\\r"
             case "\t": result += "\\t"
-            // The controls beyond ASCII need no escape in JSON, but a terminal obeys them.
+            // JSON allows the control characters beyond ASCII without an escape, but a terminal would obey them.
             case "\0"..<" ", "\u{7f}"..<"\u{a0}": result += String(format: "\\u%04x", scalar.value)
             default: result.unicodeScalars.append(scalar)
             }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Buffered standard output whose failures are noticed: a full disk must not look like a result.
+/// Buffered standard output that reports failures: a full disk must not look like a complete result.
 final class StandardOutput {
     static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
@@ -8,8 +8,8 @@ final class StandardOutput {
     private let capacity = 64 * 1024
     private let endsWithReader: Bool
 
-    /// - Parameter endsWithReader: whether the process ends, as any other tool in a pipe would, when the reader has seen
-    ///   enough; otherwise that is a failure.
+    /// - Parameter endsWithReader: whether the process ends by SIGPIPE, like other tools in a pipe, when the reader has
+    ///   gone. If false, that is a failure.
     init(endsWithReader: Bool = true) {
         self.endsWithReader = endsWithReader
     }
@@ -40,7 +40,7 @@ final class StandardOutput {
             if written >= 0 {
                 rest = rest.dropFirst(written)
             } else if errno == EPIPE, endsWithReader {
-                // Does not end a process that was started with the signal blocked.
+                // If the process was started with SIGPIPE blocked, this does not end it.
                 signal(SIGPIPE, SIG_DFL)
                 raise(SIGPIPE)
                 throw Self.failure(EPIPE)
@@ -54,13 +54,13 @@ final class StandardOutput {
     func writeJSON(_ value: some Encodable) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // The encoder leaves some of what drives a terminal as it is. All of it stands in strings.
+        // The encoder does not escape all characters that control a terminal. They occur only within strings.
         let text = String(decoding: try encoder.encode(value), as: UTF8.self)
         try write(TerminalText.escapedInJSON(text) + "\n")
     }
 }
 
-/// Unbuffered standard error, for people. Failures to write there are nobody's loss.
+/// Unbuffered standard error, for people. If it cannot be written to, the failure is ignored.
 enum StandardError {
     static var isTerminal: Bool { isatty(STDERR_FILENO) == 1 }
 
@@ -79,7 +79,7 @@ enum StandardError {
     }
 }
 
-/// Text from data or file names, made safe to show: it must not drive the terminal.
+/// Makes text from data or file names safe to show, so that it cannot control the terminal.
 enum TerminalText {
     static func escaped(_ text: String, keepingNewlines: Bool = false) -> String {
         guard text.unicodeScalars.contains(where: isUnsafe) else { return text }
@@ -97,7 +97,7 @@ enum TerminalText {
         return result
     }
 
-    /// JSON on one line.
+    /// The same for JSON text on a single line.
     static func escapedInJSON(_ text: String) -> String {
         guard text.unicodeScalars.contains(where: isUnsafe) else { return text }
         return text.unicodeScalars.reduce(into: "") { result, scalar in
@@ -107,7 +107,8 @@ enum TerminalText {
         }
     }
 
-    /// C0 and C1 controls, and the marks that reorder a line.
+    /// Whether this is a C0 or C1 control character, a line or paragraph separator, or a mark that changes the
+    /// direction of text.
     private static func isUnsafe(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0..<0x20, 0x7f..<0xa0, 0x202a...0x202e, 0x2028...0x2029, 0x2066...0x2069: true

@@ -14,7 +14,7 @@ struct ProgressOptions: ParsableArguments {
         ProgressReporter(mode: progress)
     }
 
-    /// Runs long work that reports pages, and stops it between two of them when a signal comes.
+    /// Runs long work that reports its progress in pages, and stops it at the next report after a signal.
     func watchingSignals<T>(_ work: ((@escaping (KeyRotation.Progress) throws -> Void)) throws -> T) rethrows -> T {
         let reporter = reporter()
         SignalWatch.start()
@@ -32,8 +32,9 @@ struct ProgressOptions: ParsableArguments {
     }
 }
 
-/// One redrawn line on a terminal, whole lines elsewhere. No colours and no escape sequences, so that `NO_COLOR`
-/// holds anyway; a dumb terminal, which cannot go back, gets whole lines and only on request.
+/// Shows progress: one redrawn line on a terminal, and separate lines elsewhere. It uses no colours and no escape
+/// sequences, so `NO_COLOR` needs no special case. A dumb terminal cannot go back to the start of a line, so it gets
+/// separate lines, and only on request.
 final class ProgressReporter {
     private enum Style { case none, redrawn, lines, json }
 
@@ -66,7 +67,7 @@ final class ProgressReporter {
         )
     }
 
-    /// - Parameter total: in bytes; 0 when it is not known.
+    /// - Parameter total: in bytes; 0 if it is not known.
     func update(phase: String, completed: Int64, total: Int64) {
         guard style != .none else { return }
         let now = clock.now
@@ -91,7 +92,7 @@ final class ProgressReporter {
         }
     }
 
-    /// Ends the redrawn line, so that what follows begins on one of its own.
+    /// Ends the redrawn line, so that other output begins on a new line.
     func finish() {
         endLine()
     }
@@ -101,7 +102,7 @@ final class ProgressReporter {
         case .none, .json: break
         case .lines: StandardError.write(text + "\n")
         case .redrawn:
-            // Blanks wipe what a longer line left.
+            // Blanks overwrite the rest of a longer line.
             let padding = String(repeating: " ", count: max(0, drawnWidth - text.count))
             StandardError.write("\r" + text + padding)
             drawnWidth = text.count

@@ -1,13 +1,13 @@
 import Foundation
 
-/// Bytes done of bytes in all, since a moment: what progress of any form is made from.
+/// How many of all bytes are done after how much time. All forms of progress are made from this.
 struct Throughput {
     let completed: Int64
-    /// 0 when it is not known.
+    /// Number of bytes in all; 0 if it is not known.
     let total: Int64
     let elapsed: Duration
 
-    /// Bytes in a second; `nil` before there is something to go by.
+    /// Bytes per second; `nil` as long as there is too little to measure.
     var rate: Double? {
         let seconds = elapsed / .seconds(1)
         return seconds >= 0.1 && completed > 0 ? Double(completed) / seconds : nil
@@ -18,7 +18,7 @@ struct Throughput {
         return Double(max(0, total - completed)) / rate
     }
 
-    /// " 42%  1.2 GiB of 3.0 GiB  62.0 MiB/s  0:29 left"
+    /// For example " 42%  1.2 GiB of 3.0 GiB  62.0 MiB/s  0:29 left".
     var text: String {
         var text = ""
         if total > 0 {
@@ -34,7 +34,7 @@ struct Throughput {
 }
 
 enum ByteText {
-    /// "512 B", "1.5 MiB".
+    /// For example "512 B" or "1.5 MiB".
     static func size(_ bytes: Int64) -> String {
         guard bytes >= 1024 else { return "\(bytes) B" }
         var value = Double(bytes)
@@ -48,10 +48,10 @@ enum ByteText {
 }
 
 enum DurationText {
-    /// "0.12 s".
+    /// For example "0.12 s".
     static func seconds(_ seconds: Double) -> String { "\((seconds * 100).rounded() / 100) s" }
 
-    /// "0:29", "1:02:03".
+    /// For example "0:29" or "1:02:03".
     static func clock(_ seconds: Double) -> String {
         let whole = seconds.isNaN ? 0 : Int(max(0, min(seconds, 1e9)).rounded(.up))
         let (hours, minutes) = (whole / 3600, whole / 60 % 60)
@@ -60,15 +60,15 @@ enum DurationText {
     }
 }
 
-/// A line of `--progress json`. Fields may be added; those that are there keep their meaning.
+/// A line of `--progress json`. Fields may be added; existing fields keep their meaning.
 struct ProgressRecord: Encodable {
-    /// `progress` of one store or file, or `total` of all.
+    /// `progress` for one store or file, or `total` for all of them.
     let kind: String
-    /// The store; absent where there is just one file to work on.
+    /// The store; absent if there is only one file to work on.
     var path: String?
     var phase: String?
     let completedBytes: Int64
-    /// 0 when it is not known.
+    /// 0 if it is not known.
     let totalBytes: Int64
     var bytesPerSecond: Int64?
     var secondsLeft: Double?
@@ -88,7 +88,7 @@ struct ProgressRecord: Encodable {
     func write() {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // Numbers and texts can always be encoded; without a line of progress nothing is lost.
+        // Numbers and texts can always be encoded. If not, only a line of progress is lost.
         guard let line = try? encoder.encode(self) else { return }
         StandardError.write(String(decoding: line, as: UTF8.self) + "\n")
     }

@@ -1,11 +1,11 @@
 import Foundation
 
-/// Aligned columns. Their widths come from the first rows, and the rest is written as it comes, so that a result of
-/// any size needs little memory.
+/// Writes aligned columns. The first rows determine their widths, and the others are written as they come, so that a
+/// result of any size needs little memory.
 final class TableWriter: ResultWriter {
     private let output: StandardOutput
     private let sampleSize = 1000
-    /// A single long value should not push everything else off the screen.
+    /// Columns get no wider than this, so that a single long value does not push everything else off the screen.
     private let maximumWidth = 60
     private var columns: [String] = []
     private var sample: [[Cell]]? = []
