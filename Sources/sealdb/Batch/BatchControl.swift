@@ -1,23 +1,23 @@
 import Foundation
 import SealedDB
 
-/// When the stores are to be left as they are: a signal came, or the time is over.
+/// Decides when the work has to stop: when a signal comes, or at the deadline.
 struct BatchControl: Sendable {
     var deadline: Date?
 
-    /// The exit code of a stop; `nil` while the work may go on.
+    /// The exit code if the work has to stop; `nil` if it may go on.
     var stopStatus: Int32? {
         if let status = SignalWatch.exitStatus { return status }
         if let deadline, deadline <= Date() { return ExitStatus.busy.rawValue }
         return nil
     }
 
-    /// Whether work of this duration is done by the deadline.
+    /// Whether work of this duration (in seconds) would end before the deadline.
     func hasTime(for seconds: Double) -> Bool {
         deadline.map { Date().addingTimeInterval(seconds) <= $0 } ?? true
     }
 
-    /// Ends the work on a store at a point at which it is whole.
+    /// Throws if the work has to stop. Call it where the store is whole.
     func check() throws(DatabaseError) {
         guard stopStatus != nil else { return }
         throw DatabaseError(
@@ -28,11 +28,12 @@ struct BatchControl: Sendable {
     }
 }
 
-/// A time of day or a duration, as `--deadline` takes it.
+/// The deadline that `--deadline` sets: a time of day or a duration.
 struct Deadline {
     let date: Date
 
-    /// `HH:MM`, the next such time here; or a number of seconds, minutes or hours: `90s`, `45m`, `2h`.
+    /// - Parameter text: `HH:MM` for the next such time in the local time zone, or a number of seconds, minutes or
+    ///   hours: `90s`, `45m`, `2h`.
     init?(_ text: String, now: Date = Date(), calendar: Calendar = .current) {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         if parts.count == 2, parts.allSatisfy({ $0.count == 2 && $0.allSatisfy(\.isASCIIDigit) }) {

@@ -3,17 +3,18 @@ import Foundation
 import SealedDB
 import Synchronization
 
-/// The log of a batch: what was begun, done and failed, one record on a line, each on disk before the work goes on.
+/// The journal of a batch: what was begun, done and failed, with one record per line. Each record is on disk before the
+/// work goes on.
 ///
-/// It is for people and for `sealdb status`. Whether a store is done, a run asks the store.
+/// It is for people and for `sealdb status`. To find out whether a store is done, a run examines the store.
 final class BatchJournal: Sendable {
     let path: String
-    /// What it said before this run.
+    /// What the journal held before this run.
     let state: JournalState?
-    /// `nil` until there is a file.
+    /// `nil` until the file exists.
     private let descriptor: Mutex<Int32?>
 
-    /// Opens the journal, if there is one, and keeps other runs from it.
+    /// Opens the journal if it exists, and locks it against other runs.
     init(path: String) throws {
         self.path = path
         guard let descriptor = try JournalFile.open(path, O_RDWR | O_APPEND) else {
@@ -25,11 +26,11 @@ final class BatchJournal: Sendable {
             try BatchJournal.lock(descriptor, path)
             let (state, isWhole) = try JournalFile.read(descriptor, path)
             self.state = state
-            // A line that was cut off must not swallow the next one.
+            // End a line that was cut off, so that it does not run into the next one.
             if !isWhole { try BatchJournal.append([0x0a], to: descriptor, path: path) }
             try BatchJournal.synchronizeDirectory(of: path)
         } catch {
-            // What was written to it was synced, or is not believed.
+            // The result does not matter: what was written was synced, or its failure is already reported.
             close(descriptor)
             throw error
         }
@@ -38,18 +39,18 @@ final class BatchJournal: Sendable {
 
     deinit {
         descriptor.withLock { descriptor in
-            // Each line was synced when it was written.
+            // The result does not matter: each line was synced when it was written.
             if let descriptor { close(descriptor) }
         }
     }
 
-    /// What is known of the batch of these stores, if it is not complete.
+    /// The state of the batch of these stores, if it is not complete.
     func unfinishedBatch(operation: String, _ stores: [StoreItem]) -> JournalState? {
         state?.asUnfinishedBatch(operation: operation, stores)
     }
 
-    /// Begins a run: the next one of a batch that is not complete, or the first of a new batch.
-    /// - Parameter isResumeOnly: whether there must be such a batch.
+    /// Begins a run. It continues the batch of these stores if that is not complete, and otherwise begins a new batch.
+    /// - Parameter isResumeOnly: whether to fail if there is no batch to continue.
     func begin(operation: String, _ stores: [StoreItem], isResumeOnly: Bool) throws {
         try BatchJournal.check(state, path: path, operation: operation, stores, isResumeOnly: isResumeOnly)
         let unfinished = unfinishedBatch(operation: operation, stores)
@@ -70,9 +71,11 @@ final class BatchJournal: Sendable {
         }
     }
 
-    /// A file that has its first record from the start: one without could not be told from somebody else's.
+    /// Creates the file together with its first record. A file without a record could not be told from one of somebody
+    /// else.
     private static func create(_ path: String, _ line: Data) throws -> Int32 {
-        // Of one that was killed. If another run is at it, only one of the two can put its file in place.
+        // Remove what a killed process left. If another run does the same now, only one of the two can put its file in
+        // place.
         TemporaryFile.removeLeftovers(of: path)
         let temporary = try TemporaryFile.path(beside: path)
         let flags = O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW
@@ -81,7 +84,7 @@ final class BatchJournal: Sendable {
             throw Failure(.cannotCreate, "Cannot create the journal \(path): \(String(cString: strerror(errno))).")
         }
         do {
-            // The lock is on the file, and goes with it to its name.
+            // The lock belongs to the file, and stays when the file is renamed.
             try lock(descriptor, path)
             try append(line, to: descriptor, path: path)
             guard sealeddb_rename_exclusively(temporary, path) == 0 else {
@@ -89,7 +92,7 @@ final class BatchJournal: Sendable {
                 throw Failure(.cannotCreate, "Cannot create the journal \(path): \(String(cString: strerror(errno))).")
             }
         } catch {
-            // It has not become the journal; one that stays is removed by the next run.
+            // This file has not become the journal. If it cannot be removed, the next run removes it.
             close(descriptor)
             unlink(temporary)
             throw error
@@ -97,7 +100,7 @@ final class BatchJournal: Sendable {
         do {
             try synchronizeDirectory(of: path)
         } catch {
-            // Its record was synced.
+            // The result does not matter: the record was synced.
             close(descriptor)
             throw error
         }
@@ -111,7 +114,7 @@ final class BatchJournal: Sendable {
         }
     }
 
-    /// Fails if a run with this journal would, and writes nothing.
+    /// Fails if a run with this journal would fail. Writes nothing.
     static func check(
         path: String,
         operation: String,
@@ -124,7 +127,7 @@ final class BatchJournal: Sendable {
         }
         var state: JournalState?
         if let descriptor = try JournalFile.open(path, O_RDWR) {
-            // Nothing is written by it.
+            // The result does not matter: nothing was written through this descriptor.
             defer { close(descriptor) }
             guard try !JournalFile.isInUse(path) else { throw inUse(path) }
             state = try JournalFile.read(descriptor, path).state
@@ -161,7 +164,7 @@ final class BatchJournal: Sendable {
         Failure(.busy, "Another run uses the journal \(path). Nothing was done.")
     }
 
-    /// Writes a record and waits until it is on disk.
+    /// Writes a record, and waits until it is on disk.
     func append(_ record: JournalRecord) throws {
         let line = try record.line()
         try descriptor.withLock { descriptor in
@@ -172,7 +175,7 @@ final class BatchJournal: Sendable {
 
     private static func append(_ bytes: some Collection<UInt8>, to descriptor: Int32, path: String) throws(Failure) {
         let bytes = Array(bytes)
-        // One call, so that a kill leaves a line or none.
+        // A single call, so that a kill leaves either the whole line or nothing.
         guard write(descriptor, bytes, bytes.count) == bytes.count, fsync(descriptor) == 0 else {
             throw Failure(
                 .inputOutput,
@@ -187,7 +190,7 @@ final class BatchJournal: Sendable {
     private static func synchronizeDirectory(of path: String) throws(Failure) {
         let directory = URL(fileURLWithPath: path).deletingLastPathComponent().path
         let descriptor = sealeddb_open(directory, O_RDONLY | O_DIRECTORY, 0)
-        // Nothing is written by it.
+        // The result does not matter: nothing was written through this descriptor.
         defer { if descriptor >= 0 { close(descriptor) } }
         guard descriptor >= 0, fsync(descriptor) == 0 else {
             throw Failure(.inputOutput, "Cannot sync \(directory): \(String(cString: strerror(errno))).")

@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import SealedDB
 
-/// How many stores are worked on.
+/// How several stores are worked on.
 struct BatchOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Work on so many stores at a time.", valueName: "number"))
     var jobs = 1
@@ -19,7 +19,7 @@ struct BatchOptions: ParsableArguments {
     }
 }
 
-/// How long and how fast a batch may run, and what it leaves.
+/// How long and how fast a batch may run, and which files it keeps.
 struct RotationOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -36,7 +36,7 @@ struct RotationOptions: ParsableArguments {
     @Flag(help: "Keep the old file as STORE.old, under the old key; --keep-old=SUFFIX for another ending.")
     var keepOld = false
 
-    // What `--keep-old=SUFFIX` becomes: a flag cannot have a value.
+    // `--keep-old=SUFFIX` is turned into this option, because a flag cannot have a value.
     @Option(help: .hidden)
     var keepOldSuffix: String?
 
@@ -70,12 +70,12 @@ struct RotationOptions: ParsableArguments {
 
     var oldFileSuffix: String? { keepOldSuffix ?? (keepOld ? ".old" : nil) }
 
-    /// From now on.
+    /// A deadline given as a duration begins now.
     var control: BatchControl { BatchControl(deadline: deadline.flatMap { Deadline($0)?.date }) }
 
     var rateLimit: RateLimit? { maxRate.map { RateLimit(bytesPerSecond: $0 * 1e6) } }
 
-    /// `--keep-old=SUFFIX` in terms that the parser knows.
+    /// Replaces `--keep-old=SUFFIX` by the option that the parser knows.
     static func normalized(_ arguments: [String]) -> [String] {
         let end = arguments.firstIndex(of: "--") ?? arguments.endIndex
         return arguments.enumerated().map { index, argument in

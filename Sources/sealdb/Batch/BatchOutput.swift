@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// The results of a batch on standard output and its failures on standard error, each as soon as it is known.
+/// Prints the results of a batch on standard output and its failures on standard error, each as soon as it is known.
 final class BatchOutput: Sendable {
     private let printsJSON: Bool
     private let progress: BatchProgress
@@ -12,13 +12,13 @@ final class BatchOutput: Sendable {
         self.progress = progress
     }
 
-    /// The exit code if standard output cannot be written; the work goes on without it.
+    /// The exit code if standard output could not be written to; otherwise `nil`. The work goes on without it.
     var failure: ExitStatus? { firstFailure.withLock { $0 } }
 
-    /// - Parameter text: whole lines; empty for nothing.
+    /// - Parameter text: complete lines; empty to print nothing.
     func write(_ record: some Encodable, _ text: String) {
         progress.interlude {
-            // The end of a reader must not be that of the work.
+            // If the reader of the output goes away, the work must not end.
             let output = StandardOutput(endsWithReader: false)
             do {
                 if printsJSON { try output.writeJSON(record) } else { try output.write(text) }
@@ -33,7 +33,7 @@ final class BatchOutput: Sendable {
         }
     }
 
-    /// Says why a store failed, if it did.
+    /// Prints why a store failed, if it did.
     func message(_ store: StoreItem, _ outcome: StoreOutcome) {
         guard case .failed(_, let message) = outcome else { return }
         progress.interlude { StandardError.message("\(store.name): \(message)") }

@@ -3,8 +3,9 @@ import Foundation
 import SealedDB
 import Synchronization
 
-/// Shows how far many stores are: a redrawn line for each that is being worked on and one for all, or lines of text or
-/// JSON. Messages and results go through it, so that they do not land in the middle of a line.
+/// Shows the progress of many stores: a redrawn line for each store that is being worked on and one for the total, or
+/// separate lines of text or JSON. Messages and results are written through it, so that they do not land in the middle
+/// of a line.
 final class BatchProgress: Sendable {
     private enum Style { case none, redrawn, lines, json }
 
@@ -17,7 +18,8 @@ final class BatchProgress: Sendable {
         var isComplete = false
         var lastShown: ContinuousClock.Instant?
 
-        /// Copying is about half of the work; the rest is checking.
+        /// Bytes of the store's size that count as done. Copying counts as one half of the work, and checking as the
+        /// other.
         var completedOfAllPhases: Int64 {
             switch KeyRotation.Progress.Phase(rawValue: phase) {
             case .copy: completed / 2
@@ -32,7 +34,7 @@ final class BatchProgress: Sendable {
         var running: [Int: Running] = [:]
         var completedStores = 0
         var completedBytes: Int64 = 0
-        /// Of stores that needed no work, or on which it failed.
+        /// Bytes of the stores that needed no work or failed.
         var skippedBytes: Int64 = 0
         var lastShown: ContinuousClock.Instant?
         var drawnLines = 0
@@ -79,7 +81,7 @@ final class BatchProgress: Sendable {
                 total: progress.totalPages * Int64(progress.pageSize),
                 elapsed: now - store.phaseStart
             )
-            // The beginning and the end of every phase are told.
+            // The beginning and the end of every phase are always shown.
             let completes = progress.completedPages >= progress.totalPages && !store.isComplete
             if completes { store.isComplete = true }
             let isDue = isNewPhase || completes || store.lastShown.map { now - $0 >= .seconds(1) } ?? true
@@ -108,7 +110,7 @@ final class BatchProgress: Sendable {
         }
     }
 
-    /// Lets something be written that is no progress.
+    /// Erases the progress, so that `body` can write something else.
     func interlude<T>(_ body: () throws -> T) rethrows -> T {
         try state.withLock { state in
             erase(&state)
@@ -116,7 +118,7 @@ final class BatchProgress: Sendable {
         }
     }
 
-    /// Wipes the redrawn lines.
+    /// Erases the redrawn lines.
     func finish() {
         interlude {}
     }
@@ -159,7 +161,7 @@ final class BatchProgress: Sendable {
             return line(store.item.name, store.phase, throughput)
         }
         lines.append(line("\(state.completedStores) of \(totalStores) stores", "total", total(state, now)))
-        // A line that wraps could not be wiped again. Some terminals do not tell their width.
+        // A line that wraps could not be erased. Some terminals do not report their width; then 79 columns are used.
         let width = Int(sealeddb_terminal_columns(STDERR_FILENO))
         let columns = width > 1 ? width - 1 : 79
         erase(&state)
@@ -169,7 +171,7 @@ final class BatchProgress: Sendable {
 
     private func erase(_ state: inout State) {
         guard state.drawnLines > 0 else { return }
-        // Up to the first of them, and everything from there on.
+        // Move up to the first of these lines, and erase everything from there on.
         StandardError.write("\u{1b}[\(state.drawnLines)A\r\u{1b}[J")
         state.drawnLines = 0
     }

@@ -1,29 +1,29 @@
 import Foundation
 import Synchronization
 
-/// What became of one store.
+/// The result of the work on one store.
 enum StoreOutcome: Sendable, Equatable {
     case done
-    /// It was as it is to be.
+    /// The store already was as it should be.
     case unchanged
     case failed(status: Int32, message: String)
-    /// Begun, and left as it was.
+    /// The work was begun, and the store was left as it was.
     case stopped
     case notBegun
 }
 
-/// Works on many stores, some of them at a time.
+/// Works on many stores, several at a time.
 struct BatchRunner: Sendable {
-    /// How many at a time.
+    /// How many stores are worked on at a time.
     let jobs: Int
     let continuesOnError: Bool
     let control: BatchControl
 
-    /// Calls `work` for one store after the other until one fails, or a signal or the deadline comes. What is begun,
-    /// `work` brings to an end.
+    /// Calls `work` for one store after the other, until one fails (unless ``continuesOnError``), a signal comes, or
+    /// the deadline is reached. Work that has begun is brought to its end.
     /// - Parameters:
-    ///   - mayBegin: asked for each; false leaves it out.
-    ///   - work: called on several threads, each time with the number of the job, from 0.
+    ///   - mayBegin: called for each store. If it returns false, the store is left out.
+    ///   - work: called on several threads, with the store and the number of the job, from 0.
     /// - Returns: the outcomes, in the order of the stores.
     func run(
         _ items: [StoreItem],
@@ -32,7 +32,8 @@ struct BatchRunner: Sendable {
     ) -> [StoreOutcome] {
         let books = Books(count: items.count)
         let group = DispatchGroup()
-        // Threads of their own: a pool has no more than there are processors, and these mostly wait for the disk.
+        // The jobs get threads of their own: a pool has no more threads than there are processors, and jobs mostly wait
+        // for the disk.
         for job in 0..<min(jobs, items.count) {
             group.enter()
             Thread.detachNewThread {
@@ -79,7 +80,7 @@ struct BatchRunner: Sendable {
         }
     }
 
-    /// The exit code of all of it.
+    /// The exit code for all stores together.
     func status(of outcomes: [StoreOutcome]) -> Int32 {
         if let status = SignalWatch.exitStatus { return status }
         let failures = outcomes.compactMap(\.failureStatus)
@@ -96,7 +97,7 @@ extension StoreOutcome {
 
     var isFailure: Bool { failureStatus != nil }
 
-    /// For JSON.
+    /// The name of the outcome in JSON.
     var name: String {
         switch self {
         case .done: "done"

@@ -1,13 +1,13 @@
 import CSealedDBSystem
 import Foundation
 
-/// A journal on disk. Somebody else could have put it there, so it is opened without following links, and must be this
-/// user's or root's, closed to writing by others.
+/// Opens and reads journals. Somebody else could have put the file there. So symbolic links are not followed, and the
+/// file must belong to this user or to root and not be writable by others.
 enum JournalFile {
-    /// Bytes that one can have at most: some million records.
+    /// The most bytes that a journal may have: enough for some million records.
     private static let sizeLimit = 1 << 30
 
-    /// - Returns: `nil` if there is none.
+    /// - Returns: `nil` if the file does not exist.
     static func open(_ path: String, _ access: Int32) throws(Failure) -> Int32? {
         let descriptor = sealeddb_open(path, access | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0)
         guard descriptor >= 0 else {
@@ -22,7 +22,7 @@ enum JournalFile {
         do throws(Failure) {
             try check(descriptor, path)
         } catch {
-            // Nothing was written by it.
+            // The result does not matter: nothing was written through this descriptor.
             close(descriptor)
             throw error
         }
@@ -52,8 +52,8 @@ enum JournalFile {
         throw Failure(.configuration, "The journal \(path) \(problem). It was neither believed nor changed.")
     }
 
-    /// What it says, and whether its last line has an end.
-    /// - Throws: ``Failure`` for what is not a journal of this version of sealdb.
+    /// The state that the journal records, and whether its last line is complete.
+    /// - Throws: ``Failure`` if it is not a journal of this version of sealdb.
     static func read(_ descriptor: Int32, _ path: String) throws(Failure) -> (state: JournalState?, isWhole: Bool) {
         let contents = try InputFile(descriptor: descriptor, name: path).contents()
         let records = contents.split(separator: 0x0a).compactMap { JournalRecord(line: $0) }
@@ -63,31 +63,31 @@ enum JournalFile {
         } catch {
             throw Failure(.data, "\(path) is not a journal that this sealdb wrote: \(error.what). It was not changed.")
         }
-        // Whatever it is, it is not ours to write to.
+        // A file without the records of a journal belongs to somebody else and is not written to.
         guard contents.isEmpty || state != nil else {
             throw Failure(.data, "\(path) is not a journal of sealdb. It was not changed.")
         }
         return (state, contents.last.map { $0 == 0x0a } ?? true)
     }
 
-    /// What a journal says, for whoever only looks.
+    /// The state that the journal records, without opening it for writing.
     static func state(_ path: String) throws(Failure) -> JournalState? {
         guard let descriptor = try Self.open(path, O_RDONLY) else {
             throw Failure(.noInput, "Cannot read \(path): \(String(cString: strerror(ENOENT))).")
         }
-        // Nothing is written by it.
+        // The result does not matter: nothing was written through this descriptor.
         defer { close(descriptor) }
         return try read(descriptor, path).state
     }
 
-    /// Whether a run has the journal open.
+    /// Whether a run has the journal open and locked.
     static func isInUse(_ path: String) throws(Failure) -> Bool {
         guard let descriptor = try Self.open(path, O_RDONLY) else { return false }
-        // Nothing is written by it.
+        // The result does not matter: nothing was written through this descriptor.
         defer { close(descriptor) }
         var type = Int32(F_RDLCK)
         var count: Int64 = 0
-        // A file system without such locks has kept none for a run either.
+        // If the file system has no such locks, a run could not lock the journal either.
         return sealeddb_excluding_lock(descriptor, &type, 0, &count) == 0 && type != F_UNLCK
     }
 }

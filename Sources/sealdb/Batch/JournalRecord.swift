@@ -1,17 +1,17 @@
 import Foundation
 
-/// One line of a batch journal. Fields that a reader does not know are passed over, such as the words of the command,
-/// which earlier versions wrote: they can hold a secret, and somebody else could have written them.
+/// One line of a batch journal. Unknown fields are ignored, such as the words of the command, which earlier versions
+/// wrote: they can hold a secret, and somebody else could have written them.
 struct JournalRecord: Codable {
     enum Event: String, Codable {
-        /// A run begins: the first one of a batch, or one that goes on with it.
+        /// A run begins: the first one of a batch, or one that continues it.
         case begin
-        /// A store is begun.
+        /// The work on a store begins.
         case start
-        /// A store is done, whether the run changed it or found it so.
+        /// A store is done: the run changed it, or it was done before.
         case done
         case failed
-        /// A store was begun and left as it was.
+        /// The work on a store was begun, and the store was left as it was.
         case stopped
         /// The run ended by itself.
         case end
@@ -19,10 +19,10 @@ struct JournalRecord: Codable {
 
     var event: Event
     var time = Date()
-    /// The store, absolute; of all events but `begin` and `end`.
+    /// Absolute path of the store. Missing in `begin` and `end`.
     var path: String?
 
-    // Of `begin`:
+    // Fields of `begin`:
     var version: Int?
     var batch: String?
     var operation: String?
@@ -30,7 +30,7 @@ struct JournalRecord: Codable {
     var directory: String?
     var stores: [String]?
 
-    // Of `done`, `failed` and `end`:
+    // Fields of `done`, `failed` and `end`:
     var outcome: String?
     var exitCode: Int32?
     var message: String?
@@ -55,11 +55,11 @@ struct JournalRecord: Codable {
         return try encoder.encode(self) + [0x0a]
     }
 
-    /// - Returns: `nil` for a line that is no record: one that a power failure cut off.
+    /// - Returns: `nil` for a line that is not a record, such as one that a power failure cut off.
     init?(line: some DataProtocol) {
         let decoder = JSONDecoder()
         decoder.dateDecodingStrategy = .iso8601
-        // Whether only the last line is no record is seen by who reads them all.
+        // A line that is not a record is left to the reader of the whole journal.
         guard let record = try? decoder.decode(JournalRecord.self, from: Data(line)) else { return nil }
         self = record
     }

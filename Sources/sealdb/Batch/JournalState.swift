@@ -1,15 +1,15 @@
 import Foundation
 
-/// What a journal says of its last batch. It is for people: no run believes it.
+/// What a journal says about its last batch. It is for people: a run does not rely on it.
 struct JournalState {
-    /// Why it cannot be one that this version wrote.
+    /// Why this version of sealdb cannot have written the journal.
     struct Malformed: Error {
         let what: String
     }
 
     enum Store: Equatable {
         case notBegun
-        /// Begun, and nothing more was written: the run was killed, or still goes on.
+        /// The work was begun, and nothing more was recorded: the run was killed, or is still going on.
         case begun
         case done
         case failed(exitCode: Int32, message: String)
@@ -20,17 +20,17 @@ struct JournalState {
     let operation: String
     /// When the first run of the batch began.
     let begun: Date
-    /// The last run's working directory.
+    /// The working directory of the last run.
     private(set) var directory = ""
-    /// Absolute paths, in the order of the work.
+    /// Absolute paths of the stores, in the order of the work.
     private(set) var stores: [String] = []
     private var known: Set<String> = []
     private(set) var states: [String: Store] = [:]
     private(set) var runCount = 0
-    /// When the last run ended by itself; `nil` if it goes on or was killed.
+    /// When and with which exit code the last run ended by itself; `nil` if it is still going on or was killed.
     private(set) var end: (time: Date, exitCode: Int32)?
 
-    /// - Returns: `nil` without a record of a beginning.
+    /// - Returns: `nil` if no run has begun.
     init?(_ records: [JournalRecord]) throws(Malformed) {
         guard let last = records.last(where: { $0.event == .begin }), let batch = last.batch,
             let first = records.first(where: { $0.event == .begin && $0.batch == batch })
@@ -86,7 +86,7 @@ struct JournalState {
 
     func stores(in isWanted: (Store) -> Bool) -> [String] { stores.filter { isWanted(state(of: $0)) } }
 
-    /// This, if it is of these stores and not complete.
+    /// This state, if it belongs to a batch of these stores that is not complete; otherwise `nil`.
     func asUnfinishedBatch(operation: String, _ stores: [StoreItem]) -> JournalState? {
         let isOfThese = self.operation == operation && Set(self.stores) == Set(stores.map(\.identity))
         return isOfThese && !isComplete ? self : nil

@@ -1,14 +1,14 @@
 import ArgumentParser
 import SealedDB
 
-/// Which key opens which store: one for all, or a source for each.
+/// Which key opens which store: one key or ring for all stores, or a source for each store.
 enum KeyAssignment: Sendable {
     case key(Key)
     case ring(KeyRing)
     case each(@Sendable (StoreItem) throws -> KeyChoice.Origin)
 
-    /// Calls `body` with the key of a store that exists. With a ring it is called with the ring and one key after the
-    /// other, until it throws no wrong-key error.
+    /// Calls `body` with the key of an existing store. For a ring, calls `body` with one key after the other, together
+    /// with the ring, until a call does not throw a wrong-key error.
     func withKey<T>(
         of store: StoreItem,
         _ body: (Key, (ring: KeyRing, id: String)?) throws -> T
@@ -27,7 +27,7 @@ enum KeyAssignment: Sendable {
         }
     }
 
-    /// The key that a store is to have; of a ring the active one.
+    /// The key that the store is to get. For a ring this is the active key.
     func newKey(of store: StoreItem) throws -> Key {
         switch self {
         case .key(let key): key
@@ -38,13 +38,13 @@ enum KeyAssignment: Sendable {
 }
 
 extension KeyChoice {
-    /// The key or ring, read now, for all stores.
+    /// Reads the key or the ring now, for all stores.
     func assignment(prompt: String, confirm: Bool) throws -> KeyAssignment {
         if let ring = try ring() { return .ring(ring) }
         return .key(try key(prompt: prompt, confirm: confirm))
     }
 
-    /// Whether an option says it, and not the environment.
+    /// Whether the source comes from an option, and not from the environment.
     var isGivenByOption: Bool { given.first?.name.hasPrefix("--") == true }
 }
 
@@ -82,7 +82,7 @@ struct KeyTableOptions: ParsableArguments {
         if let keyTemplate { try KeyTableOptions.check(keyTemplate) }
     }
 
-    /// Refuses a template that is wrong for any store.
+    /// Refuses a template that could not be right for any store.
     static func check(_ template: String) throws {
         do throws(Failure) {
             _ = try KeySourceText(template).origin(for: StoreItem("/store"))
@@ -93,7 +93,7 @@ struct KeyTableOptions: ParsableArguments {
 
     var isGiven: Bool { keyTemplate != nil || keyMap != nil }
 
-    /// Checks that there is exactly one source of keys.
+    /// Makes sure that there is exactly one source of keys.
     func validate(with choice: KeyChoice, isRequired: Bool = true) throws {
         guard isGiven else { return try choice.validate(isRequired: isRequired) }
         guard !choice.isGivenByOption else {
@@ -106,7 +106,7 @@ struct KeyTableOptions: ParsableArguments {
         try keyMap.map { path throws(Failure) in try KeyMap(contentsOfFile: path) }
     }
 
-    /// The keys of stores of which a command needs just one each.
+    /// The keys for a command that needs only one key for each store.
     func assignment(_ choice: KeyChoice, _ map: KeyMap?, _ stores: [StoreItem]) throws -> KeyAssignment {
         try Engine.requireEncryption()
         if let map { return .each { store in try map.current(store) } }

@@ -1,16 +1,16 @@
 import Foundation
 
-/// A file that says which key belongs to which store: lines of a path, a tab and the source of its key, and for
-/// `rotate` another tab and the source of its new key. Empty lines, and lines that begin with #, are passed over.
+/// A file that assigns keys to stores. Each line has a path, a tab and the source of the store's key and, for `rotate`,
+/// another tab and the source of its new key. Empty lines and lines that begin with # are ignored.
 struct KeyMap: Sendable {
     struct Entry: Sendable {
         let path: String
-        /// The source of the key, or of the old and the new one.
+        /// The source of the key, or the sources of the old and of the new key.
         let sources: [KeySourceText]
     }
 
     private let name: String
-    /// In the order of the file.
+    /// The entries in the order of the file.
     let entries: [Entry]
     private let entriesByIdentity: [String: Entry]
 
@@ -61,12 +61,12 @@ struct KeyMap: Sendable {
         return entry
     }
 
-    /// The key that a store has: the last one of its line, which is the new one after a rotation.
+    /// The key that a store has now: the last one of its line, because that is the new key after a rotation.
     func current(_ store: StoreItem) throws(Failure) -> KeyChoice.Origin {
         try entry(of: store).sources.last!.origin()
     }
 
-    /// The key that a store has before a rotation, and the one that it is to have.
+    /// The key that a store has before a rotation, and the key that it is to get.
     func oldAndNew(_ store: StoreItem) throws(Failure) -> (old: KeyChoice.Origin, new: KeyChoice.Origin) {
         let sources = try entry(of: store).sources
         guard sources.count == 2 else {
@@ -77,12 +77,12 @@ struct KeyMap: Sendable {
 }
 
 extension InputFile {
-    /// Whoever can change the file decides what is run as this user.
+    /// Refuses a file that other users may change, because it decides which commands run as this user.
     fileprivate func requireOwnersAlone() throws(Failure) {
         let status = try self.status()
         let isOpenToOthers = status.st_mode & 0o022 != 0 || ![0, geteuid()].contains(status.st_uid)
         let isRegular = status.st_mode & S_IFMT == S_IFREG
-        // A named pipe can be somebody else's too; one to standard input, or a terminal, is what this user reads from.
+        // A named pipe can belong to somebody else too. But standard input and a terminal were given by this user.
         let isGiven = isStandardInput || status.st_mode & S_IFMT == S_IFCHR
         guard isOpenToOthers, isRegular || !isGiven else { return }
         throw Failure(

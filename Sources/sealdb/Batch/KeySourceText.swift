@@ -1,6 +1,6 @@
 import SealedDB
 
-/// A key source in one word, as templates and maps have it: `key-file:/etc/keys/app.key`.
+/// A key source as one word, as templates and key maps contain it: `key-file:/etc/keys/app.key`.
 struct KeySourceText: Sendable {
     let kind: String
     let value: String
@@ -10,7 +10,7 @@ struct KeySourceText: Sendable {
         "passphrase-command",
     ]
 
-    /// - Throws: a message without what stands after the colon.
+    /// - Throws: ``Failure``. Its message does not show what follows the colon.
     init(_ text: String) throws(Failure) {
         guard let colon = text.firstIndex(of: ":"), KeySourceText.kinds.contains(String(text[..<colon])) else {
             throw Failure(
@@ -25,10 +25,11 @@ struct KeySourceText: Sendable {
 
     private var isCommand: Bool { kind.hasSuffix("-command") }
 
-    /// What it means, with every `{placeholder}` replaced.
+    /// The source that the text stands for, with every `{placeholder}` replaced.
     func origin(for store: StoreItem? = nil) throws(Failure) -> KeyChoice.Origin {
         if isCommand {
-            // The words first: a store's name must not become several.
+            // Split into words before replacing placeholders, so that the name of a store does not become several
+            // words.
             guard let words = CommandWords.split(value), words.first?.hasPrefix("/") == true else {
                 throw Failure(.usage, "\(kind): takes the absolute path of a program, and its arguments.")
             }
@@ -51,7 +52,7 @@ struct KeySourceText: Sendable {
         ("name", { $0.fileName }), ("stem", { $0.stem }),
     ]
 
-    /// - Parameter store: `nil` where placeholders have no meaning.
+    /// - Parameter store: `nil` if braces are not placeholders.
     private func replacePlaceholders(in text: String, _ store: StoreItem?) throws(Failure) -> String {
         guard let store else { return text }
         var result = ""
@@ -75,7 +76,7 @@ struct KeySourceText: Sendable {
 extension StoreItem {
     fileprivate var fileName: String { String(identity[identity.index(after: identity.lastIndex(of: "/")!)...]) }
 
-    /// The file's name without its last extension.
+    /// The file name without its last extension.
     fileprivate var stem: String {
         guard let dot = fileName.lastIndex(of: "."), dot != fileName.startIndex else { return fileName }
         return String(fileName[..<dot])

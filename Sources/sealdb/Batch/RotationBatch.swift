@@ -3,7 +3,7 @@ import Foundation
 import SealedDB
 import Synchronization
 
-/// Changes the keys of many stores, and leaves a journal of it.
+/// Changes the keys of many stores, and records that in a journal.
 struct RotationBatch: Sendable {
     let stores: [StoreItem]
     let rotation: StoreRotation
@@ -22,7 +22,7 @@ struct RotationBatch: Sendable {
     /// - Returns: the exit code.
     func run() throws -> Int32 {
         let start = ContinuousClock.now
-        // Before a journal is made.
+        // This check comes before a journal is created.
         try BatchJournal.check(path: journalPath, operation: operation, stores, isResumeOnly: isResumeOnly)
         let journal = try BatchJournal(path: journalPath)
         let known = journal.unfinishedBatch(operation: operation, stores)
@@ -121,7 +121,7 @@ struct RotationBatch: Sendable {
             record.exitCode = status
             record.message = message
         }
-        // If this fails too, the store is still named by its beginning.
+        // If this fails too, the journal still names the store in its `start` record.
         try? journal.append(record)
         output.message(store, outcome)
         output.write(StoreRecord(store, outcome, content: [String: String]()), "")
@@ -130,7 +130,7 @@ struct RotationBatch: Sendable {
 
     // MARK: The plan
 
-    /// Does all that the run would do before it writes.
+    /// Does everything that the run would do before it writes.
     /// - Returns: the exit code that the run would have.
     func plan() throws -> Int32 {
         let progress = BatchProgress(mode: .never, stores: stores)
@@ -189,7 +189,7 @@ struct RotationBatch: Sendable {
     }
 }
 
-/// How long stores of the size of those that are done take.
+/// Estimates how long a store takes, from the stores that are done.
 private final class Speed: Sendable {
     private let state = Mutex((bytes: Int64(0), seconds: 0.0))
 
@@ -200,7 +200,7 @@ private final class Speed: Sendable {
         }
     }
 
-    /// 0 before there is something to go by.
+    /// The estimated seconds for a store of this size; 0 before the first store is done.
     func seconds(for bytes: Int64) -> Double {
         state.withLock { state in
             state.bytes == 0 ? 0 : state.seconds * Double(bytes) / Double(state.bytes)

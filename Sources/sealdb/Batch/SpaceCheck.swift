@@ -1,8 +1,8 @@
 import Foundation
 
-/// Whether there is room for the copies that exist at the same time.
+/// Makes sure that there is room for all copies that exist at the same time.
 enum SpaceCheck {
-    /// - Parameter keepsOld: whether every store is there twice at the end.
+    /// - Parameter keepsOld: whether the old files are kept, so that every store exists twice at the end.
     static func check(_ stores: [StoreItem], jobs: Int, keepsOld: Bool) throws(Failure) {
         var sizes: [UInt: (directory: String, sizes: [Int64])] = [:]
         for store in stores {

@@ -1,12 +1,13 @@
 import Foundation
 
-/// One store of those that a command works on.
+/// One of the stores that a command works on.
 struct StoreItem: Sendable {
-    /// As the user named it.
+    /// The name by which the user gave it.
     let name: String
-    /// What it is opened by.
+    /// The path by which it is opened.
     let path: String
-    /// Absolute, and symbolic links followed as far as there are files: tells whether two names mean one store.
+    /// Absolute path, with symbolic links followed as far as files exist. Two names with the same identity mean the
+    /// same store.
     let identity: String
 
     init(_ name: String) throws(Failure) {
@@ -15,7 +16,7 @@ struct StoreItem: Sendable {
         identity = StoreItem.identity(of: path)
     }
 
-    /// Bytes of the file; 0 if it cannot be examined.
+    /// Size of the file in bytes; 0 if it cannot be examined.
     var size: Int64 {
         var status = stat()
         return stat(path, &status) == 0 ? Int64(status.st_size) : 0

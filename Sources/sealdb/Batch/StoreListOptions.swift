@@ -15,11 +15,11 @@ struct StoreListOptions: ParsableArguments {
     )
     var fromFileWithNULs: String?
 
-    /// Whether just one store is named, on the command line.
+    /// Whether a single store is given, by its name on the command line.
     var isSingle: Bool { stores.count == 1 && stores[0] != "-" && fromFile == nil && fromFileWithNULs == nil }
 
-    /// The stores in the order in which they are named; one that is named again is left out.
-    /// - Parameter others: taken if no other names are given at all, such as those of a key map.
+    /// The stores, in the order in which they are given. A store that is given again is left out.
+    /// - Parameter others: the names to use if no names are given at all, such as those of a key map.
     func items(or others: [String] = []) throws -> [StoreItem] {
         var names: [String] = []
         for name in stores {
@@ -44,7 +44,7 @@ struct StoreListOptions: ParsableArguments {
         return items
     }
 
-    /// Empty lines are passed over.
+    /// The names in a list. Empty lines are ignored.
     private static func names(in path: String, separator: UInt8) throws(Failure) -> [String] {
         try InputFile(path: path).contents().split(separator: separator).map { bytes throws(Failure) in
             guard let name = String(validating: bytes, as: UTF8.self) else {

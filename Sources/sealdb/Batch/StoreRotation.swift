@@ -1,23 +1,23 @@
 import SealedDB
 
-/// Gives one store its new key, or finds that it has it.
+/// Gives one store its new key, or finds out that it already has it.
 struct StoreRotation: Sendable {
     let old: KeyAssignment
-    /// `nil` for the active key of the store's ring.
+    /// `nil` to use the active key of the store's ring.
     let new: KeyAssignment?
     let settings: CipherSettings
     let lockWait: Double
-    /// What follows the store's name in that of the old file, which is then kept.
+    /// If not `nil`, the old file is kept, under the store's name followed by this suffix.
     let oldFileSuffix: String?
     let ignoresUnseenUsers: Bool
 
     enum Result: Sendable {
         case planned(KeyRotation.Plan)
         case changed(KeyRotation.Report)
-        /// The id is that of the ring's key.
+        /// The id is that of the key in the ring; `nil` without a ring's id.
         case unchanged(id: String?)
 
-        /// Members of a JSON object.
+        /// The members of the JSON object for this result.
         var content: any Encodable & Sendable {
             switch self {
             case .planned(let plan): plan
@@ -26,7 +26,7 @@ struct StoreRotation: Sendable {
             }
         }
 
-        /// As one line.
+        /// The result as one line of text.
         func line(_ store: StoreItem, _ settings: CipherSettings) -> String {
             let name = TerminalText.escaped(store.name)
             switch self {
@@ -44,12 +44,13 @@ struct StoreRotation: Sendable {
         }
     }
 
-    /// Checks all that a rotation needs, and writes nothing.
+    /// Checks everything that a rotation needs. Writes nothing.
     func plan(_ store: StoreItem) throws -> Result {
         try attempt(store, isLooking: true) { rotation in .planned(try rotation.plan()) }
     }
 
-    /// - Parameter isThoughtDone: whether to look for the new key first.
+    /// - Parameter isThoughtDone: whether the store is expected to have the new key already, so that this is checked
+    ///   first.
     func run(
         _ store: StoreItem,
         isThoughtDone: Bool = false,
@@ -89,9 +90,10 @@ struct StoreRotation: Sendable {
             do {
                 return try body(rotation)
             } catch let error as DatabaseError where [.wrongKey, .alreadyExists].contains(error.reason) {
-                // Done before, by a run whose end nobody saw, and which may have kept the old file.
+                // An earlier run may have changed the key without its end being recorded, and may have kept the old
+                // file.
                 if isLooking {
-                    // Why it has not that key either is of no interest.
+                    // The reason does not matter: the store does not open with the new key either.
                     guard (try? require(target, of: store)) != nil else { throw error }
                 } else {
                     guard try rotation.isDone() else { throw error }
@@ -101,7 +103,7 @@ struct StoreRotation: Sendable {
         }
     }
 
-    /// Writes nothing.
+    /// Makes sure that the key opens the store. Writes nothing.
     private func require(_ key: Key, of store: StoreItem) throws {
         _ = try StoreInfo.inspect(path: store.path, key: key, cipherSettings: settings)
     }

@@ -2,25 +2,25 @@ import ArgumentParser
 import Foundation
 import SealedDB
 
-/// What a command has to say of one store.
+/// What a command reports about one store.
 struct StoreReport: Sendable {
     enum Text: Sendable {
-        /// Lines that can stand below those of other stores, once each begins with the store's name.
+        /// Lines that can stand below those of other stores. Each gets the store's name at its beginning.
         case lines([String])
-        /// Fields of the store's own.
+        /// A block of several fields for this store alone.
         case block(String)
     }
 
     let text: Text
-    /// An object, of which the members are the report.
+    /// An object whose members are the report.
     var content: any Encodable & Sendable = [String: String]()
     /// Whether there was nothing to do.
     var isUnchanged = false
-    /// What is wrong with the store; the report is printed all the same.
+    /// What is wrong with the store. The report is printed in any case.
     var failure: Failure?
 }
 
-/// A command that works on one store or several, each by itself, without a journal.
+/// Runs a command on one or several stores, each by itself, without a journal.
 struct StoreWork {
     typealias Work =
         @Sendable (StoreItem, @escaping (KeyRotation.Progress) throws -> Void) throws -> StoreReport
@@ -29,7 +29,7 @@ struct StoreWork {
     let batchOptions: BatchOptions
     let progressOptions: ProgressOptions
     var printsJSON = false
-    /// What is true of a store that is done, such as "sound".
+    /// What a finished store is in the summary, such as "sound".
     let doneText: String
     let work: Work
 
@@ -96,7 +96,7 @@ struct StoreWork {
 }
 
 extension StoreReport {
-    /// As the only store's.
+    /// The text if this is the only store.
     fileprivate func ownText(of store: StoreItem) -> String {
         switch text {
         case .lines(let lines): lines.map { $0 + "\n" }.joined()
@@ -104,7 +104,7 @@ extension StoreReport {
         }
     }
 
-    /// As one of several.
+    /// The text if this is one of several stores.
     fileprivate func text(of store: StoreItem) -> String {
         switch text {
         case .lines(let lines):
@@ -117,7 +117,7 @@ extension StoreReport {
 }
 
 extension StoreOutcome {
-    /// - Parameter isStopped: whether a signal or the deadline has come.
+    /// - Parameter isStopped: whether a signal came, or the deadline is reached.
     init(_ error: any Error, isStopped: Bool) {
         if isStopped, (error as? DatabaseError)?.reason == .interrupted {
             self = .stopped
@@ -128,8 +128,8 @@ extension StoreOutcome {
     }
 }
 
-/// A line of JSON for one store: the report's own members, and for one of several what became of it. Fields may be
-/// added; those that are there keep their meaning.
+/// A line of JSON for one store: the members of the report and, if there are several stores, the outcome. Fields may be
+/// added; existing fields keep their meaning.
 struct StoreRecord: Encodable {
     private let content: any Encodable & Sendable
     private var store: (path: String, status: String, outcome: StoreOutcome)?
@@ -138,7 +138,7 @@ struct StoreRecord: Encodable {
         self.content = content
     }
 
-    /// - Parameter status: if not the outcome's name.
+    /// - Parameter status: the status to write; `nil` for the name of the outcome.
     init(_ store: StoreItem, _ outcome: StoreOutcome, status: String? = nil, content: any Encodable & Sendable) {
         self.content = content
         self.store = (store.identity, status ?? outcome.name, outcome)
@@ -168,7 +168,7 @@ struct BatchSummary: Encodable {
     let done: Int
     let unchanged: Int
     let failed: Int
-    /// Stopped, or not begun.
+    /// Number of stores that were stopped or not begun.
     let left: Int
     var exitCode: Int32 = 0
     var seconds: Double = 0
