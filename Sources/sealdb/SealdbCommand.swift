@@ -44,7 +44,7 @@ struct SealdbCommand: ParsableCommand {
         ]
     )
 
-    // Not the parser's own version text, which would start the engine for every command.
+    // A flag of its own, because the parser's version text would start the engine for every command.
     @Flag(name: .long, help: "Print the versions of sealdb, SQLite and SQLCipher.")
     var version = false
 
@@ -58,18 +58,19 @@ struct SealdbCommand: ParsableCommand {
     }
 
     static func main() {
-        // Else a file would be opened under their numbers, and results printed into it.
+        // Otherwise a file could be opened as descriptor 0, 1 or 2, and results be printed into it.
         guard sealeddb_take_standard_descriptors() == 0 else {
             StandardError.message("A standard stream is closed, and /dev/null cannot be opened in its place.")
             Foundation.exit(ExitStatus.inputOutput.rawValue)
         }
-        // Keys must not reach a core dump, nor another process of the same user.
+        // Keys must not get into a core dump, or be read by another process of the same user. If this fails, work goes
+        // on.
         _ = sealeddb_forbid_dumps()
-        // No file made here, or by SQLite for us, is for others.
+        // Files that this process or SQLite creates must not be open to other users.
         umask(0o077)
-        // A reader that went away is reported by write(2) instead, after transactions have ended.
+        // With SIGPIPE ignored, write(2) reports that the reader is gone, so transactions are ended properly first.
         signal(SIGPIPE, SIG_IGN)
-        // So is a file that grows past a limit.
+        // With SIGXFSZ ignored, write(2) also reports a file that exceeds the size limit.
         signal(SIGXFSZ, SIG_IGN)
         do {
             var command = try parseAsRoot(RotationOptions.normalized(Array(CommandLine.arguments.dropFirst())))

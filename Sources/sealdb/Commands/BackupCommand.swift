@@ -99,7 +99,7 @@ struct BackupCommand: ParsableCommand {
         try work.run(stores)
     }
 
-    /// Where the backup of each store is to be.
+    /// The path of the backup of each store, by the identity of the store.
     private func backupPaths(_ stores: [StoreItem], _ target: String?) throws(Failure) -> [String: String] {
         var paths: [String: String] = [:]
         for store in stores {

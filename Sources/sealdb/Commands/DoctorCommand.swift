@@ -66,7 +66,7 @@ struct DoctorCommand: ParsableCommand {
 
     private func memoryLock(_ limit: Int64?) -> String {
         guard let limit else { return "unlimited" }
-        // What SQLCipher's private heap and a handful of keys take.
+        // SQLCipher's private heap and a few keys need about this much.
         let isScarce = limit < 64 * 1024
         return ByteText.size(limit) + (isScarce ? ": keys may be swapped out; raise it with ulimit -l" : "")
     }

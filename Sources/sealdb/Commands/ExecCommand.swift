@@ -54,7 +54,7 @@ struct ExecCommand: ParsableCommand {
         if script.managesTransactions {
             count = try execute(script, on: database)
             guard !database.isInTransaction else {
-                // If it fails, closing does it.
+                // If this fails, closing the database rolls back.
                 _ = database.rollback()
                 throw Failure(
                     .data,
@@ -63,7 +63,7 @@ struct ExecCommand: ParsableCommand {
             }
         } else {
             guard database.beginImmediateTransaction() else { throw database.lastError() }
-            // What fails is not stored: closing rolls back.
+            // If a statement fails, nothing is stored: closing the database rolls back.
             count = try execute(script, on: database)
             try commit(database)
         }
@@ -72,15 +72,17 @@ struct ExecCommand: ParsableCommand {
         try output.flush()
     }
 
-    /// Until now a signal ended the process, with nothing stored. From now on it is stored if COMMIT succeeds, and the exit
-    /// code says so; while COMMIT waits for those who read, a signal ends the waiting.
+    /// Commits. Until now a signal ended the process, with nothing stored. From now on signals are only noted: if
+    /// COMMIT succeeds, the changes are stored and the exit code says so. While COMMIT waits for readers, a signal ends
+    /// the wait.
     private func commit(_ database: Database) throws {
         SignalWatch.start()
         let start = ContinuousClock.now
         database.maxBusyRetryTimeInterval = min(0.1, lockOptions.lockWait)
         while !database.commit() {
             let error = database.lastError()
-            // The transaction stays, and can be committed again. https://www.sqlite.org/lang_transaction.html
+            // After SQLITE_BUSY the transaction stays open, and COMMIT can be tried again.
+            // https://www.sqlite.org/lang_transaction.html
             guard let busy = error as? DatabaseError, busy.code == SQLITE_BUSY, database.isInTransaction else {
                 throw error
             }
@@ -94,13 +96,14 @@ struct ExecCommand: ParsableCommand {
                     """
                 )
             }
-            // SQLite does not wait if it sees that two wait for each other.
+            // SQLite does not wait if it sees that two connections wait for each other.
             usleep(1000)
         }
     }
 
-    /// - Returns: the number of changed rows. Not SQLite's total, which would count those behind a virtual table, and those of
-    ///   transactions that the script rolls back. What `ROLLBACK TO` takes back is counted, as SQLite counts it.
+    /// - Returns: the number of changed rows. This is not SQLite's total, which would include rows behind virtual
+    ///   tables, and rows of transactions that the script rolls back. Changes that `ROLLBACK TO` undoes are counted, as
+    ///   SQLite counts them.
     private func execute(_ script: SQLScript, on database: Database) throws -> Int {
         var count = 0
         var countBefore = 0

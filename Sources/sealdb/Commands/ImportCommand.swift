@@ -63,7 +63,7 @@ struct ImportCommand: ParsableCommand {
     }
 
     func run() throws {
-        // Before the key is asked for, so that a typing error costs no passphrase.
+        // Opened before the key is asked for, so that after a mistyped file name no passphrase has to be typed.
         let input = try InputFile(path: file)
         let settings = try cipherOptions.settings
         let database = try keyOptions.withKey(of: store) {

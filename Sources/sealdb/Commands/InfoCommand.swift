@@ -66,7 +66,7 @@ struct InfoCommand: ParsableCommand {
         try work.run(stores)
     }
 
-    /// One object: the diagnosis, and what the key ring tells, beside the members of the store's own.
+    /// One JSON object: the members of the store's information, the diagnosis, and what the key ring says.
     private struct Result: Encodable, Sendable {
         let info: StoreInfo
         let diagnosis: StoreDiagnosis
@@ -84,7 +84,7 @@ struct InfoCommand: ParsableCommand {
         }
     }
 
-    /// What a store is looked at with.
+    /// The settings with which a store is examined.
     private struct Search: Sendable {
         let settings: CipherSettings
         let allowsUnauthenticated: Bool
@@ -112,12 +112,12 @@ struct InfoCommand: ParsableCommand {
         switch diagnosis.finding {
         case .opens, .olderFormat, .otherSettings: break
         case .notPermitted: throw diagnosis.error
-        // Without a key there is nothing that would not open.
+        // Without a key there is nothing that could fail to open.
         case _ where key == nil: break
         default: throw diagnosis.error
         }
         let settings = diagnosis.cipherSettings ?? search.settings
-        // A truncated plaintext database has nothing inside that could be counted on.
+        // The contents of a truncated plaintext database cannot be relied on.
         let isReadable = diagnosis.finding != .truncated
         let info =
             isReadable

@@ -20,7 +20,7 @@ struct KeyringCommand: ParsableCommand {
         subcommands: [Create.self, Add.self, Activate.self, Remove.self, List.self]
     )
 
-    /// What an entry of the ring holds.
+    /// The options for what an entry of the ring holds.
     struct EntryOptions: ParsableArguments {
         @Option(help: "Refer to a file with a raw key.", completion: .file())
         var keyFile: String?
@@ -60,7 +60,8 @@ struct KeyringCommand: ParsableCommand {
             case source(KeySource)
         }
 
-        /// Without an option a new random key. A file is read, to see that it is one, and synced before a ring names it.
+        /// Without an option, a new random key. A file is read first, to check that it holds a key, and synced before a
+        /// ring names it.
         func content() throws -> Content {
             guard case .source(let source) = choice.given.first?.origin else { return .key(try Key.random()) }
             switch source {

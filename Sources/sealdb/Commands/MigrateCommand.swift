@@ -85,7 +85,7 @@ struct MigrateCommand: ParsableCommand {
     }
 
     private struct Migration: Sendable {
-        /// `nil` to find them out.
+        /// The settings of the store; `nil` to find them out.
         let old: CipherSettings?
         let allowsUnauthenticated: Bool
         let new: CipherSettings
@@ -101,7 +101,7 @@ struct MigrateCommand: ParsableCommand {
             let old = try self.old ?? found(store.path, key: key)
             let name = TerminalText.escaped(store.name)
             if old.isSame(as: new) {
-                // Not believed, but tried.
+                // The settings alone do not prove it, so the store is opened with them.
                 _ = try StoreInfo.inspect(path: store.path, key: key, cipherSettings: old)
                 let line = "\(name): has these settings already (\(new)); nothing was changed"
                 return StoreReport(text: .lines([line]), isUnchanged: true)

@@ -186,7 +186,7 @@ struct RotateCommand: ParsableCommand {
         try output.flush()
     }
 
-    /// One object: the status beside the content's own members.
+    /// One JSON object: the status, and the members of the content.
     private struct StatusAndContent<Content: Encodable>: Encodable {
         let status: String
         let content: Content

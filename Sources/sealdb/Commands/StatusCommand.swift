@@ -39,7 +39,7 @@ private struct BatchStatus: Encodable {
     let begun: String
     let runs: Int
     let isRunning: Bool
-    /// Of the last run; absent while it runs, and after a kill.
+    /// The exit code of the last run; absent while it runs, and if it was killed.
     let exitCode: Int32?
     let stores: Int
     let done: Int
@@ -98,7 +98,8 @@ private struct BatchStatus: Encodable {
             text += TerminalText.escaped("\(store.path): exit code \(store.exitCode): \(store.message)") + "\n"
         }
         if !isRunning, done < stores {
-            // Not the command itself: it can hold secrets, and whoever could write the journal would have it pasted.
+            // The command itself is not shown: it can hold secrets, and whoever can write the journal could have it
+            // pasted.
             text += "To go on, run the same command again, in \(TerminalText.escaped(directory))\n"
         }
         return text
