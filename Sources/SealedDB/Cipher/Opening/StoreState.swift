@@ -1,28 +1,29 @@
 import Foundation
 
-/// What tells whether anybody has written to a store: its file, and the log beside it.
+/// The attributes of a store's file and of its log that show whether anybody has written to the store.
 struct StoreState: Equatable {
     private let device: dev_t
     private let inode: ino_t
     private let size: off_t
     private let modified: Moment
-    /// Whether nothing is in the log that is not in the file.
+    /// Whether the log beside the file holds any bytes. If it does, it may hold something that the file does not.
     private let hasLog: Bool
 
-    /// Of a store of which no connection of this process writes now.
-    /// - Returns: `nil` if a later write might not show.
+    /// The state of a store to which no connection of this process is writing now.
+    /// - Returns: `nil` if a later write might leave the state as it is, or if the log is not empty.
     static func settled(_ path: String) throws(DatabaseError) -> StoreState? {
         let state = try StoreState(of: path)
-        // File systems that count whole seconds do not tell two writes apart.
+        // On file systems that only count whole seconds, two writes can have the same time. Their times have no
+        // nanoseconds.
         guard !state.hasLog, state.modified.nanoseconds != 0 else { return nil }
-        // The kernel dates writes by a clock that ticks a few hundred times a second.
+        // The kernel dates writes by a clock that ticks only a few hundred times a second. Wait for its next tick.
         for _ in 0..<50 {
             var now = timespec()
-            // This clock is always there.
+            // The result does not matter: this clock always exists.
             clock_gettime(CLOCK_REALTIME_COARSE, &now)
             if state.modified < Moment(now) { return state }
             var pause = timespec(tv_sec: 0, tv_nsec: 1_000_000)
-            // A signal may end it early.
+            // A signal may end the pause early.
             nanosleep(&pause, nil)
         }
         return nil
@@ -39,7 +40,8 @@ struct StoreState: Equatable {
     }
 }
 
-/// Not a sum: files may be dated further than 64 bits of nanoseconds go.
+/// A time of modification. It is not a single number, because files may have dates that 64 bits of nanoseconds cannot
+/// hold.
 private struct Moment: Comparable {
     let seconds: Int
     let nanoseconds: Int
