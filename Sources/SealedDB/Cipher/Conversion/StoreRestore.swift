@@ -41,8 +41,8 @@ public struct StoreRestore: Sendable {
         self.settings = cipherSettings
     }
 
-    /// Verifies the backup as ``IntegrityReport/verify(path:key:cipherSettings:busyTimeout:isDeep:progress:)`` does, copies
-    /// it, verifies the copy, and swaps.
+    /// Verifies the backup as ``IntegrityReport/verify(path:key:cipherSettings:busyTimeout:isDeep:progress:)`` does,
+    /// copies it, verifies the copy, and swaps.
     ///
     /// The journal mode is part of the file, so the store gets that of the backup.
     /// - Parameter progress: as in ``KeyRotation/run(progress:)``.

@@ -42,8 +42,8 @@ struct StoreCopy {
         TemporaryFile.hasLeftover(of: path, mark: markOfWAL)
     }
 
-    /// Removes the copy and the files that SQLite keeps beside it. A file that cannot be removed is a leftover, which the
-    /// next copy removes.
+    /// Removes the copy and the files that SQLite keeps beside it. A file that cannot be removed is a leftover, which
+    /// the next copy removes.
     func discard() {
         for suffix in ["", "-journal", "-wal", "-shm"] { unlink(path + suffix) }
     }

@@ -79,8 +79,8 @@ struct StoreReplacement {
         }
     }
 
-    /// Locks the store, and makes and verifies the copy that is to replace it. If this fails, the store is unchanged, except
-    /// that the caller has to put WAL mode back.
+    /// Locks the store, and makes and verifies the copy that is to replace it. If this fails, the store is unchanged,
+    /// except that the caller has to put WAL mode back.
     private func verifiedCopy(
         of source: RotationSource,
         _ prepared: LiveCopy?,

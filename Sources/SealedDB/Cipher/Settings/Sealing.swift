@@ -5,8 +5,8 @@ struct Sealing {
     var key: Key?
     var settings = CipherSettings()
 
-    /// Whether pages of `other` can be copied as they are, and encrypted under this key: both have a key or neither has one,
-    /// and page size, reserved bytes and authentication are the same.
+    /// Whether pages of `other` can be copied as they are, and encrypted under this key: both have a key or neither has
+    /// one, and page size, reserved bytes and authentication are the same.
     func hasLayout(of other: Sealing) -> Bool {
         let own = settings.parameters
         let others = other.settings.parameters
