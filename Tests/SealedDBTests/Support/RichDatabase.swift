@@ -17,6 +17,12 @@ enum RichDatabase {
             DELETE FROM counted WHERE id > 1;
             UPDATE sqlite_sequence SET seq = 700 WHERE name = 'counted';
             INSERT INTO sqlite_sequence VALUES ('gone', 12);
+            CREATE TABLE zz_lowered (id INTEGER PRIMARY KEY AUTOINCREMENT, a);
+            CREATE TABLE zz_forgotten (id INTEGER PRIMARY KEY AUTOINCREMENT, a);
+            INSERT INTO zz_lowered (a) VALUES (1), (2), (3);
+            INSERT INTO zz_forgotten (a) VALUES (1), (2), (3);
+            UPDATE sqlite_sequence SET seq = 1 WHERE name = 'zz_lowered';
+            DELETE FROM sqlite_sequence WHERE name = 'zz_forgotten';
             CREATE TABLE keyed (k TEXT COLLATE NOCASE, n INTEGER, v, PRIMARY KEY (k DESC, n)) WITHOUT ROWID;
             INSERT INTO keyed VALUES ('b', 2, 'x'), ('A', 1, 'y'), ('c', 1, NULL), ('C', 2, 'z');
             CREATE TABLE computed (a INTEGER, b AS (a * 2), c TEXT GENERATED ALWAYS AS ('c' || a) STORED, d DEFAULT 7);

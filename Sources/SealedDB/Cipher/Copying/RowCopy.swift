@@ -23,8 +23,8 @@ struct RowCopy {
         try digest.addSchema(of: source)
         for table in try TableLayout.all(of: source) {
             digest.begin(table)
-            // Inserting into the tables before this one has filled sqlite_sequence. Its rows in the source may differ,
-            // so start again.
+            // Inserting into the tables before this one, which are all others, has filled sqlite_sequence. Its rows in the
+            // source may differ, so start again.
             if table.name == "sqlite_sequence" { try target.run("DELETE FROM sqlite_sequence") }
             try copy(table, &digest, progress)
         }

@@ -13,10 +13,13 @@ struct TableLayout {
     let rowID: String?
 
     /// All tables that store rows, sorted by name. This includes the tables behind virtual tables, but not the virtual
-    /// tables.
+    /// tables. sqlite_sequence comes last, because inserting into tables with AUTOINCREMENT changes it.
     static func all(of connection: Connection) throws(DatabaseError) -> [TableLayout] {
         let names = try connection.prepare(
-            "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND rootpage > 0 ORDER BY name COLLATE BINARY"
+            """
+            SELECT name FROM main.sqlite_schema WHERE type = 'table' AND rootpage > 0
+            ORDER BY name = 'sqlite_sequence', name COLLATE BINARY
+            """
         )
         defer { names.close() }
         var result: [TableLayout] = []
