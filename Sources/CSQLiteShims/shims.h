@@ -1,11 +1,11 @@
-// What Swift cannot import from sqlite3.h (variadic functions, SQLITE_TRANSIENT, VFS method tables),
-// shared by both engines. Included after <sqlite3.h>.
+// What Swift cannot import from sqlite3.h: variadic functions, SQLITE_TRANSIENT and VFS method tables. Both engines
+// share this header. Include it after <sqlite3.h>.
 
 #ifndef SEALEDDB_SHIMS_H
 #define SEALEDDB_SHIMS_H
 
-// The oldest library that has all functions which are called here; whoever calls a newer one raises it. It depends on
-// the headers alone, so a library that is updated, or goes back to the one before, is still good.
+// The oldest library version that has all functions which this build calls. Raise it when you call a newer function. It
+// depends only on the headers, so the library may be updated, or downgraded to this version.
 #if SQLITE_VERSION_NUMBER >= 3039000
 static const int sealeddb_oldest_version_number = 3039000;
 #elif SQLITE_VERSION_NUMBER >= 3038000
@@ -15,11 +15,11 @@ static const int sealeddb_oldest_version_number = 3036000;
 #endif
 
 static inline int sealeddb_bind_text(sqlite3_stmt *stmt, int index, const void *bytes, sqlite3_uint64 count) {
-    // A null pointer would bind NULL, and Swift's empty buffers have one.
+    // SQLite binds NULL for a null pointer, and an empty buffer of Swift has a null pointer.
     return sqlite3_bind_text64(stmt, index, bytes ? bytes : "", count, SQLITE_TRANSIENT, SQLITE_UTF8);
 }
 
-// In the byte order of this machine. A mark of the byte order at its start is not part of the text.
+// Binds UTF-16 in the byte order of this machine. SQLite removes a byte order mark at the start.
 static inline int sealeddb_bind_text16(sqlite3_stmt *stmt, int index, const void *bytes, sqlite3_uint64 count) {
     return sqlite3_bind_text64(stmt, index, bytes, count, SQLITE_TRANSIENT, SQLITE_UTF16);
 }
@@ -29,7 +29,7 @@ static inline int sealeddb_bind_blob(sqlite3_stmt *stmt, int index, const void *
     return sqlite3_bind_blob64(stmt, index, bytes, count, SQLITE_TRANSIENT);
 }
 
-// Without a copy: the bytes stay where they are until the parameter is bound again.
+// Binds without copying: the bytes must stay valid until the parameter is bound again.
 static inline int sealeddb_bind_static_text(sqlite3_stmt *stmt, int index, const void *bytes, sqlite3_uint64 count) {
     return sqlite3_bind_text64(stmt, index, bytes, count, SQLITE_STATIC, SQLITE_UTF8);
 }
@@ -47,7 +47,7 @@ static inline void sealeddb_result_blob(sqlite3_context *context, const void *by
     else sqlite3_result_blob64(context, bytes, count, SQLITE_TRANSIENT);
 }
 
-// Byte offset of the token that the last error refers to, or -1.
+// Returns the byte offset of the token that the last error refers to, or -1.
 static inline int sealeddb_error_offset(sqlite3 *db) {
 #if SQLITE_VERSION_NUMBER >= 3038000
     return sqlite3_error_offset(db);
@@ -57,11 +57,11 @@ static inline int sealeddb_error_offset(sqlite3 *db) {
 #endif
 }
 
-// Takes effect only before SQLite's initialisation; SQLITE_MISUSE afterwards.
+// These two only take effect before SQLite is initialized; afterwards they return SQLITE_MISUSE.
 static inline int sealeddb_disable_uri_filenames(void) { return sqlite3_config(SQLITE_CONFIG_URI, 0); }
 static inline int sealeddb_disable_memory_statistics(void) { return sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
 
-// SQLITE_NOTFOUND for a database without a file.
+// Returns the open file of a database; SQLITE_NOTFOUND for a database without a file.
 static inline int sealeddb_open_file(sqlite3 *db, const char *schema, sqlite3_file **file) {
     *file = 0;
     int rc = sqlite3_file_control(db, schema, SQLITE_FCNTL_FILE_POINTER, file);
@@ -69,8 +69,8 @@ static inline int sealeddb_open_file(sqlite3 *db, const char *schema, sqlite3_fi
     return rc;
 }
 
-// The file of a database, read beneath the codec. Opening the file a second time would drop the process's POSIX
-// locks on it when that descriptor is closed.
+// Reads from the file of a database beneath the codec, through SQLite's own descriptor. Closing a second descriptor of
+// the file would drop the POSIX locks that the process holds on it.
 static inline int sealeddb_read_file(
     sqlite3 *db, const char *schema, void *buffer, int count, sqlite3_int64 offset
 ) {
@@ -80,7 +80,7 @@ static inline int sealeddb_read_file(
     return file->pMethods->xRead(file, buffer, count, offset);
 }
 
-// Writes to the file of a database beneath the codec, the journal and the page cache.
+// Writes to the file of a database, beneath the codec, the journal and the page cache.
 static inline int sealeddb_write_file(
     sqlite3 *db, const char *schema, const void *buffer, int count, sqlite3_int64 offset
 ) {
@@ -97,8 +97,9 @@ static inline int sealeddb_file_size(sqlite3 *db, const char *schema, sqlite3_in
     return file->pMethods->xFileSize(file, size);
 }
 
-// Takes SQLite's shared lock on the file of "main", of a connection that does not read, and asks as SQLite does before it puts a
-// journal back whether somebody is at work. If so, there may be no lock. To be given back in any case.
+// Takes SQLite's shared lock on the file of "main", for a connection that is not reading. Then checks for a writer, as
+// SQLite does before it rolls a journal back. Even if this fails, the lock may be held: always call
+// sealeddb_unlock_after_look.
 static inline int sealeddb_lock_to_look(sqlite3 *db, int *has_writer) {
     sqlite3_file *file;
     *has_writer = 1;
@@ -114,8 +115,8 @@ static inline int sealeddb_unlock_after_look(sqlite3 *db) {
     return rc == SQLITE_OK ? file->pMethods->xUnlock(file, SQLITE_LOCK_NONE) : rc;
 }
 
-// Whether the index of the log of "main", which this connection has open, says that all frames are in the file.
-// https://www.sqlite.org/walformat.html#the_wal_index_header
+// Whether, according to the WAL index of "main", all frames of the log are in the database file. This connection must
+// have the log open. https://www.sqlite.org/walformat.html#the_wal_index_header
 static inline int sealeddb_whole_log_is_in_file(sqlite3 *db, int *is_in_file) {
     sqlite3_file *file;
     void volatile *region = 0;
@@ -125,65 +126,65 @@ static inline int sealeddb_whole_log_is_in_file(sqlite3 *db, int *is_in_file) {
     if (file->pMethods->iVersion < 2) return SQLITE_NOTFOUND;
     rc = file->pMethods->xShmMap(file, 0, 32768, 0, &region);
     if (rc != SQLITE_OK) return rc;
-    // Without a region there is no log.
+    // Without a region, there is no log. words[16 / 4] is mxFrame, and words[96 / 4] is nBackfill.
     const volatile unsigned int *words = (const volatile unsigned int *)region;
     *is_in_file = words == 0 || words[16 / 4] == words[96 / 4];
     return SQLITE_OK;
 }
 
-// Whether closing the last connection moves the write-ahead log into the file and deletes it.
+// Sets whether closing the last connection checkpoints the write-ahead log and deletes it.
 static inline int sealeddb_set_checkpoint_on_close(sqlite3 *db, int on) {
     return sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, on ? 0 : 1, (int *)0);
 }
 
-// Sets a switch of sqlite3_db_config that is on or off, or asks for it with -1; SQLITE_ERROR for one that is not there.
+// Sets a boolean option of sqlite3_db_config, or queries it with -1. Returns SQLITE_ERROR for an unknown option.
 static inline int sealeddb_switch(sqlite3 *db, int number, int on, int *value) {
     return sqlite3_db_config(db, number, on, value);
 }
 
-// 1 when the path of "main" no longer names the file that this connection has open.
+// Sets `moved` to 1 if the path of "main" no longer names the file that this connection has open.
 static inline int sealeddb_main_file_has_moved(sqlite3 *db, int *moved) {
     return sqlite3_file_control(db, "main", SQLITE_FCNTL_HAS_MOVED, moved);
 }
 
-// A database whose open transaction has written to a file that its path does not name any more; NULL for none. Before SQLite
-// 3.39 only "main" is looked at. https://www.sqlite.org/c3ref/txn_state.html
+// Returns a database whose open transaction has written to a file that its path no longer names; NULL if there is none.
+// Before SQLite 3.39, only "main" is checked. https://www.sqlite.org/c3ref/txn_state.html
 static inline const char *sealeddb_moved_schema(sqlite3 *db) {
 #if SQLITE_VERSION_NUMBER >= 3039000
     const char *schema;
     for (int i = 0; (schema = sqlite3_db_name(db, i)) != 0; i++) {
-        // The second one is for temporary tables.
+        // Database 1 is the one for temporary tables.
         if (i == 1 || sqlite3_txn_state(db, schema) != SQLITE_TXN_WRITE) continue;
 #else
     const char *schema = "main";
     {
 #endif
         int moved = 0;
-        // In memory there is no file that could be moved.
+        // A database in memory has no file that could be moved.
         if (sqlite3_file_control(db, schema, SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved) return schema;
     }
     return 0;
 }
 
-// The FTS5 of this connection, or NULL, which is what stays there if any of the calls fails.
+// Returns the FTS5 API of this connection; NULL if any of the calls fails.
 // https://www.sqlite.org/fts5.html#extending_fts5
 static inline fts5_api *sealeddb_fts5_api(sqlite3 *db) {
     fts5_api *api = 0;
     sqlite3_stmt *stmt = 0;
     if (sqlite3_prepare_v3(db, "SELECT fts5(?1)", -1, 0, &stmt, 0) == SQLITE_OK) {
-        // Whether they succeeded is seen by the pointer.
+        // The pointer shows whether both calls succeeded.
         sqlite3_bind_pointer(stmt, 1, &api, "fts5_api_ptr", 0);
         sqlite3_step(stmt);
     }
-    // Repeats the error of the step.
+    // The result repeats the error of the step.
     sqlite3_finalize(stmt);
     return api;
 }
 
-// Whether it is there, or could not be looked at.
+// The answer to a question about the contents of a file; unknown if the file could not be read.
 enum sealeddb_answer { sealeddb_no, sealeddb_yes, sealeddb_unknown };
 
-// Whether a file has zeros there, all of them.
+// Whether a part of a file contains only zeros.
 static inline enum sealeddb_answer sealeddb_holds_zeros(
     sqlite3_file *file, sqlite3_int64 offset, unsigned char *buffer, int size
 ) {
@@ -194,7 +195,8 @@ static inline enum sealeddb_answer sealeddb_holds_zeros(
     return sealeddb_yes;
 }
 
-// Whether a write-ahead log has a frame of this page that is all zeros. https://www.sqlite.org/fileformat.html#walformat
+// Whether the write-ahead log contains a frame of this page that is all zeros.
+// https://www.sqlite.org/fileformat.html#walformat
 static inline enum sealeddb_answer sealeddb_log_holds_zeros(
     sqlite3_file *log, unsigned int page, unsigned char *buffer, int page_size
 ) {
@@ -203,13 +205,13 @@ static inline enum sealeddb_answer sealeddb_log_holds_zeros(
     if (log->pMethods->xFileSize(log, &size) != SQLITE_OK) return sealeddb_unknown;
     if (size < 32) return sealeddb_no;
     int code = log->pMethods->xRead(log, header, 32, 0);
-    // Another process may have truncated it meanwhile.
+    // Another process may have truncated the log in the meantime.
     if (code != SQLITE_OK) return code == SQLITE_IOERR_SHORT_READ ? sealeddb_no : sealeddb_unknown;
     if (header[0] != 0x37 || header[1] != 0x7f || header[2] != 0x06) return sealeddb_no;
     for (sqlite3_int64 start = 32; start + 24 + page_size <= size; start += 24 + page_size) {
         code = log->pMethods->xRead(log, frame, 24, start);
         if (code != SQLITE_OK) return code == SQLITE_IOERR_SHORT_READ ? sealeddb_no : sealeddb_unknown;
-        // From here on the frames are those of an earlier log.
+        // A different salt: this frame and those after it are left from an earlier log.
         for (int i = 0; i < 8; i++) if (frame[8 + i] != header[16 + i]) return sealeddb_no;
         unsigned int number = (unsigned int)frame[0] << 24 | frame[1] << 16 | frame[2] << 8 | frame[3];
         if (number != page) continue;
@@ -219,8 +221,9 @@ static inline enum sealeddb_answer sealeddb_log_holds_zeros(
     return sealeddb_no;
 }
 
-// Whether a file of the connection, or its log, has this page, all of it zeros: no page that was written with a key is.
-// Before 3.39 SQLite does not tell the names of its databases, and this is not asked.
+// Whether a database file of the connection, or its log, contains this page as zeros throughout. A page that was
+// written with a key is never all zeros. Before 3.39, SQLite cannot list the databases of a connection, and the answer
+// is no.
 static inline enum sealeddb_answer sealeddb_stored_as_zeros(sqlite3 *db, unsigned int page, int page_size) {
 #if SQLITE_VERSION_NUMBER >= 3039000
     unsigned char *buffer = (unsigned char *)sqlite3_malloc(page_size);
@@ -230,7 +233,7 @@ static inline enum sealeddb_answer sealeddb_stored_as_zeros(sqlite3 *db, unsigne
     for (int i = 0; answer == sealeddb_no && (schema = sqlite3_db_name(db, i)) != 0; i++) {
         sqlite3_file *file, *log = 0;
         sqlite3_int64 size = 0, offset = (sqlite3_int64)(page - 1) * page_size;
-        // One in memory has none.
+        // A database in memory has no file.
         if (sealeddb_open_file(db, schema, &file) != SQLITE_OK) continue;
         if (file->pMethods->xFileSize(file, &size) != SQLITE_OK) answer = sealeddb_unknown;
         else if (offset + page_size <= size) answer = sealeddb_holds_zeros(file, offset, buffer, page_size);

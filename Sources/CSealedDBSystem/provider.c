@@ -7,7 +7,8 @@
 
 __thread struct sealeddb_page_failures sealeddb_page_failures;
 
-// The functions that every SQLCipher from 4.5 to 4.19 has at these places. What is not called here keeps no type.
+// The functions of SQLCipher's provider, in the order that every version from 4.5 to 4.19 has. A function that is not
+// called here is declared without its type.
 typedef void (*any_function)(void);
 typedef int (*hmac_function)(
     void *context, int algorithm, const unsigned char *key, int key_size, const unsigned char *in, int in_size,
@@ -26,7 +27,8 @@ struct provider {
     any_function cipher_name, key_size, iv_size, block_size;
     int (*hmac_size)(void *context, int algorithm);
     any_function context_init, context_free, fips_status, version;
-    // Later versions link their providers here. Space for what still later ones may add.
+    // Later versions keep the link to the next provider here. The rest is space for members that versions after those
+    // may add.
     void *reserved[15];
 };
 
@@ -49,8 +51,8 @@ static int is_zero(const unsigned char *bytes, size_t count) {
     return count == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, count - 1) == 0);
 }
 
-// The input is the ciphertext of a page with its IV, and the page number. Where the page is read, its code lies right
-// behind that; where it is written, the code is to be put there.
+// `in` holds the ciphertext of a page with its IV, and `in2` the page number. When a page is read, `in` lies in the
+// page itself, and the stored HMAC follows it. When a page is written, `out` points right behind `in`.
 static int hmac(
     void *context, int algorithm, const unsigned char *key, int key_size, const unsigned char *in, int in_size,
     const unsigned char *in2, int in2_size, unsigned char *out
@@ -70,11 +72,11 @@ static int hmac(
     const unsigned char *stored = in + in_size;
     if (size > 0 && memcmp(stored, out, (size_t)size) == 0) return result;
     if (failures->has_read_failed) {
-        // Before the zeros are looked for, which reads too.
+        // This check comes before the search for stored zeros, because that search reads from files too.
         note(page, sealeddb_page_not_read);
         return failure;
     }
-    // In whole blocks of the cipher.
+    // The reserved size of a page is a multiple of the cipher's block size.
     int reserved_size = (iv_size + size + 15) / 16 * 16;
     int page_size = in_size - iv_size + reserved_size;
     if (page == 1 || !is_zero(in, (size_t)page_size)) {
@@ -84,7 +86,7 @@ static int hmac(
     void *connection = failures->connection;
     int answer = connection == NULL ? 0 : are_zeros_stored(connection, page, page_size);
     if (answer == 0) return result;
-    // SQLCipher would have nothing against it if the store has auto_vacuum.
+    // In a store with auto_vacuum, SQLCipher would accept this page.
     note(page, answer < 0 ? sealeddb_page_not_read : sealeddb_page_is_damaged);
     return failure;
 }
@@ -101,7 +103,7 @@ static int cipher(
 const char *sealeddb_install_provider(const char *object, sealeddb_zeros_are_stored zeros_are_stored) {
     void *library = dlopen(object, RTLD_LAZY | RTLD_NOLOAD);
     if (library == NULL) return "the engine is no shared library";
-    // Never closed: the functions below are in use from now on.
+    // The library is never closed, because its functions are in use from now on.
     struct provider *(*get)(void) = (struct provider *(*)(void))dlsym(library, "sqlcipher_get_provider");
     int (*put)(struct provider *) = (int (*)(struct provider *))dlsym(library, "sqlcipher_register_provider");
     void *(*allocate)(unsigned long long) = (void *(*)(unsigned long long))dlsym(library, "sqlcipher_malloc");
@@ -116,7 +118,7 @@ const char *sealeddb_install_provider(const char *object, sealeddb_zeros_are_sto
     are_zeros_stored = zeros_are_stored;
     copy.hmac = hmac;
     copy.cipher = cipher;
-    // SQLCipher owns it, and frees it by its own means.
+    // SQLCipher takes ownership of the provider and frees it with its own allocator.
     struct provider *ours = allocate(sizeof *ours);
     if (ours == NULL) return "no memory";
     memcpy(ours, &copy, sizeof copy);

@@ -51,9 +51,10 @@ void *sealeddb_secret_allocate(size_t count) {
     size_t size = whole_pages(count ? count : 1);
     void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED) return NULL;
-    // A process with too many mappings gets no more (ENOMEM); a key that a core dump would hold is no substitute.
+    // If the process has too many mappings, madvise fails with ENOMEM. Memory that a core dump would contain is no
+    // substitute.
     if (madvise(pages, size, MADV_DONTDUMP) != 0) {
-        // Nothing is in the pages yet. What could fail is what failed just now.
+        // The pages hold nothing yet. If munmap fails too, it does so for the same reason as madvise just did.
         (void)munmap(pages, size);
         return NULL;
     }
@@ -67,18 +68,18 @@ void *sealeddb_secret_allocate(size_t count) {
 void sealeddb_secret_free(void *pages, size_t count) {
     size_t size = whole_pages(count ? count : 1);
     explicit_bzero(pages, size);
-    // It may fail for want of mappings; the pages are wiped, and stay what they are.
+    // munmap can fail when the process has too many mappings. The pages are wiped by now, and stay mapped.
     (void)munmap(pages, size);
 }
 
 void sealeddb_wipe(void *bytes, size_t count) { explicit_bzero(bytes, count); }
 
-// Moves it, if it is 0, 1 or 2. Closed if that fails.
+// Moves a descriptor that is 0, 1 or 2 to a higher number. Closes the descriptor if that fails.
 static int above_standard(int descriptor) {
     if (descriptor < 0 || descriptor > 2) return descriptor;
     int moved = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
     int error = errno;
-    // Nothing was written by it.
+    // Nothing was written through this descriptor, so closing it loses nothing.
     close(descriptor);
     errno = error;
     return moved;
@@ -94,7 +95,7 @@ static int open_pipe(int ends[2], int flags) {
     int first = above_standard(opened[0]), second = above_standard(opened[1]);
     if (first < 0 || second < 0) {
         int error = errno;
-        // Nothing was written to it.
+        // Nothing was written to the pipe, so closing it loses nothing.
         if (first >= 0) close(first);
         if (second >= 0) close(second);  // As above.
         errno = error;
@@ -108,7 +109,8 @@ static int open_pipe(int ends[2], int flags) {
 int sealeddb_take_standard_descriptors(void) {
     for (int descriptor = 0; descriptor <= 2; descriptor++) {
         if (fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
-        // The lowest that is free. What it is not open for fails.
+        // open(2) takes the lowest free descriptor, which is this one. The access mode is wrong on purpose, so that
+        // reading from 0, and writing to 1 and 2, fails.
         if (open("/dev/null", descriptor == 0 ? O_WRONLY : O_RDONLY) != descriptor) return -1;
     }
     return 0;
@@ -124,12 +126,12 @@ int sealeddb_spawn(char *const arguments[], char *const environment[], pid_t *pr
     error = posix_spawnattr_init(&attributes);
     if (error != 0) goto without_attributes;
     sigset_t none, all;
-    // They cannot fail for a set of one's own.
+    // These two cannot fail with a valid pointer to a signal set.
     sigemptyset(&none);
     sigfillset(&all);
     (error = posix_spawn_file_actions_adddup2(&actions, ends[1], 1))
         || (error = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0))
-        // Also those that another library opened without O_CLOEXEC.
+        // Also closes descriptors that another library opened without O_CLOEXEC.
         || (error = posix_spawn_file_actions_addclosefrom_np(&actions, 3))
         || (error = posix_spawnattr_setpgroup(&attributes, 0))
         || (error = posix_spawnattr_setsigmask(&attributes, &none))
@@ -137,7 +139,7 @@ int sealeddb_spawn(char *const arguments[], char *const environment[], pid_t *pr
         || (error = posix_spawnattr_setflags(
                 &attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
         || (error = posix_spawn(process, arguments[0], &actions, &attributes, arguments, environment));
-    // To free them cannot fail, and a pipe to which nothing was written here has nothing to lose when it is closed.
+    // Freeing these cannot fail. Closing the pipe loses nothing, because this process wrote nothing to it.
     posix_spawnattr_destroy(&attributes);
 without_attributes:
     posix_spawn_file_actions_destroy(&actions);  // As above.
@@ -162,19 +164,21 @@ long long sealeddb_memory_lock_limit(void) {
 
 int sealeddb_rename_exclusively(const char *from, const char *to) {
     if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
-    // Some network file systems cannot; there, a kill between the two calls leaves a second link.
+    // Some network file systems do not support RENAME_NOREPLACE. There, a process killed between link and unlink leaves
+    // both names.
     if (errno != EINVAL) return -1;
     if (link(from, to) != 0) return -1;
     if (unlink(from) == 0) return 0;
     int error = errno;
-    // The caller is told that nothing was renamed. If this fails too, both names are there, of one whole file.
+    // The caller learns that nothing was renamed. If this unlink fails too, both names stay, as links to one complete
+    // file.
     (void)unlink(to);
     errno = error;
     return -1;
 }
 
 int sealeddb_lock_store(int descriptor) {
-    // PENDING_BYTE, RESERVED_BYTE and the 510 bytes of SHARED, which follow each other.
+    // PENDING_BYTE, RESERVED_BYTE and the 510 bytes of the SHARED range lie next to each other.
     struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0x40000000, .l_len = 512};
     return fcntl(descriptor, F_OFD_SETLK, &range);
 }
@@ -194,7 +198,8 @@ static int copy_extended_attributes(const char *from, int to) {
         if (value == NULL) { result = -1; break; }
         size = getxattr(from, name, value, (size_t)size);
         if (size < 0 || fsetxattr(to, name, value, (size_t)size, 0) != 0) {
-            // The security module labels files by its own rules and may forbid a label to be set again.
+            // A security module labels files by its own rules, and may forbid setting a label that the copy already
+            // has.
             char had[256];
             ssize_t now = fgetxattr(to, name, had, sizeof had);
             if (now < 0 || now != size || memcmp(had, value, (size_t)now) != 0) result = -1;
@@ -214,7 +219,8 @@ int sealeddb_copy_attributes(const char *from, int to, const char **step) {
     *step = "fchown";
     if ((original.st_uid != copy.st_uid || original.st_gid != copy.st_gid)
         && fchown(to, original.st_uid, original.st_gid) != 0) return -1;
-    // After fchown, which clears the set-id bits, and before the attributes, whose ACL refines the mode.
+    // fchmod comes after fchown, which clears the set-id bits, and before the extended attributes, whose ACL refines
+    // the mode.
     *step = "fchmod";
     if (fchmod(to, original.st_mode & 07777) != 0) return -1;
     *step = "setxattr";
@@ -235,11 +241,12 @@ int sealeddb_excluding_lock(int descriptor, int *type, long long start, long lon
 }
 
 int sealeddb_is_only_descriptor(int descriptor) {
-    // Who opens the file before the lease is given back makes the kernel send this signal, which does nothing by default.
+    // If somebody opens the file before the lease is returned, the kernel sends this signal. By default it does
+    // nothing.
     if (fcntl(descriptor, F_SETSIG, SIGURG) != 0) return -1;
     int result = fcntl(descriptor, F_SETLEASE, F_WRLCK);
     int error = errno;
-    // Without a lease there is none to give back. F_SETSIG cannot fail with the signal that is the default.
+    // Without a lease, there is nothing to return. F_SETSIG cannot fail when it restores the default signal.
     if (result == 0) (void)fcntl(descriptor, F_SETLEASE, F_UNLCK);
     (void)fcntl(descriptor, F_SETSIG, 0);
     if (result == 0) return 1;
@@ -264,8 +271,9 @@ int sealeddb_terminal_columns(int descriptor) {
 
 // ---- Signals at a prompt ------------------------------------------------------------------------------------------
 
-// The first ones come from the terminal, or from who manages the process. The others would only end it, with the echo off;
-// a program that has handlers for them goes on.
+// The first six signals come from the terminal or from a process manager. The others, left to their default, would end
+// the process with the terminal's echo off; where the program has a handler for them, it goes on, and they are left
+// alone.
 static const int caught_signals[] = {
     SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT,
     SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGXFSZ, SIGIO,
@@ -278,23 +286,24 @@ static int signal_pipe[2] = { -1, -1 };
 static void note_signal(int number) {
     int saved = errno;
     unsigned char byte = (unsigned char)number;
-    // A pipe that is full has signals enough.
+    // If the pipe is full, the reader already has signals to handle.
     ssize_t written = write(signal_pipe[1], &byte, 1);
     (void)written;
     errno = saved;
 }
 
 int sealeddb_catch_signals(void) {
-    // Never closed: a handler that still runs on another thread must not write to a file of the same number.
+    // The pipe is never closed: a handler that still runs on another thread could write to an unrelated file with the
+    // same descriptor number.
     if (signal_pipe[0] < 0 && open_pipe(signal_pipe, O_NONBLOCK) != 0) return -1;
     unsigned char byte;
     while (read(signal_pipe[0], &byte, 1) == 1) {}
     struct sigaction action = { .sa_handler = note_signal };
-    // Cannot fail for a set of one's own.
+    // This cannot fail with a valid pointer to a signal set.
     sigfillset(&action.sa_mask);
     for (int index = 0; index < caught_count; index++) {
         is_caught[index] = sigaction(caught_signals[index], NULL, &former_actions[index]) == 0
-            // nohup, or a shell without job control, has asked for that.
+            // An ignored signal stays ignored: nohup, or a shell without job control, asked for that.
             && former_actions[index].sa_handler != SIG_IGN
             && (index < always_caught_count || former_actions[index].sa_handler == SIG_DFL)
             && sigaction(caught_signals[index], &action, NULL) == 0;
@@ -304,7 +313,7 @@ int sealeddb_catch_signals(void) {
 
 void sealeddb_release_signals(void) {
     for (int index = 0; index < caught_count; index++) {
-        // It succeeded with the same signal before.
+        // Setting an action for the same signal succeeded before, so it succeeds now.
         if (is_caught[index]) sigaction(caught_signals[index], &former_actions[index], NULL);
     }
 }

@@ -1,4 +1,4 @@
-// Linux calls that Swift cannot import: variadic, or hidden behind _GNU_SOURCE.
+// Linux calls that Swift cannot import, because they are variadic or need _GNU_SOURCE.
 
 #ifndef SEALEDDB_SYSTEM_H
 #define SEALEDDB_SYSTEM_H
@@ -8,74 +8,82 @@
 
 #include "provider.h"
 
-// Base address of the shared object that holds the address, or NULL; the object's path is copied to `path`.
+// Copies the path of the shared object that contains the address to `path`. Returns the object's base address, or NULL.
 const void *sealeddb_object_of(const void *address, char *path, size_t capacity);
 
-// As open(2), with O_CLOEXEC, but never 0, 1 or 2: what is printed, by whomever, must not go into a file of a store because
-// the process was started with these closed. A descriptor, or -1 with errno set.
+// Like open(2) with O_CLOEXEC, but never returns 0, 1 or 2. A process may start with these descriptors closed; what any
+// code then prints must not go into a file of a store. Returns a descriptor, or -1 with errno set.
 int sealeddb_open(const char *path, int flags, mode_t mode);
 
-// Takes those of the descriptors 0, 1 and 2 that are closed, so that nothing else gets them; to read from 0 and to write
-// to 1 and 2 fail then. 0, or -1 with errno set.
+// Occupies those of the descriptors 0, 1 and 2 that are closed, so that no file gets them. Reading from such a 0, and
+// writing to such a 1 or 2, fails. Returns 0, or -1 with errno set.
 int sealeddb_take_standard_descriptors(void);
 
-// Fills the buffer from the kernel's random generator. 0, or -1 with errno set.
+// Fills the buffer from the kernel's random generator. Returns 0, or -1 with errno set.
 int sealeddb_random(void *buffer, size_t count);
 
-// Anonymous pages, left out of core dumps, and locked if the limits allow. NULL when out of memory.
+// Allocates anonymous pages that core dumps leave out, and locks them in memory if RLIMIT_MEMLOCK allows. Returns NULL
+// when out of memory.
 void *sealeddb_secret_allocate(size_t count);
 
-// Wipes and unmaps.
+// Wipes and unmaps pages from sealeddb_secret_allocate.
 void sealeddb_secret_free(void *pages, size_t count);
 
 void sealeddb_wipe(void *bytes, size_t count);
 
-// Starts a program in a process group of its own, with /dev/null to read, `*output` to be read for what it writes, the
-// caller's standard error, and no other descriptor; no signal is blocked or ignored. 0, or the error's number.
+// Starts a program in its own process group. Its standard input is /dev/null, its standard output is a pipe whose
+// reading end becomes `*output`, its standard error is the caller's, and it has no other descriptor. No signal is
+// blocked or ignored. Returns 0, or the error number.
 int sealeddb_spawn(char *const arguments[], char *const environment[], pid_t *process, int *output);
 
-// No core dumps, and no reading of this process's memory by others of the same user. 0, or -1 with errno set.
+// Forbids core dumps, and keeps other processes of the same user from reading this process's memory. Returns 0, or -1
+// with errno set.
 int sealeddb_forbid_dumps(void);
 
-// Bytes that may be locked in memory; -1 for no limit.
+// Returns how many bytes may be locked in memory; -1 if there is no limit.
 long long sealeddb_memory_lock_limit(void);
 
-// Renames unless there is a file of the new name. 0, or -1 with errno set (EEXIST) and nothing changed.
+// Renames a file unless the new name exists. Returns 0, or -1 with errno set (EEXIST if the new name exists) and
+// nothing changed.
 int sealeddb_rename_exclusively(const char *from, const char *to);
 
-// Takes the locks of an exclusive SQLite connection on an open file, for this descriptor alone. 0, or -1 with errno set
-// (EAGAIN when somebody else holds one).
+// Takes the locks of an exclusive SQLite connection on an open file. They belong to the open file description. Returns
+// 0, or -1 with errno set (EAGAIN if somebody else holds one of them).
 int sealeddb_lock_store(int descriptor);
 
-// Syncs the file system that the open file is on. 0, or -1 with errno set.
+// Syncs the file system that contains the open file. Returns 0, or -1 with errno set.
 int sealeddb_sync_file_system(int descriptor);
 
-// Copies owner, group, mode and extended attributes. 0, or -1 with errno set and `*step` naming the call.
+// Copies owner, group, mode and extended attributes. Returns 0, or -1 with errno set and `*step` naming the call that
+// failed.
 int sealeddb_copy_attributes(const char *from, int to, const char **step);
 
-// A lock of the open file description (F_OFD_SETLK) on `count` bytes, or its release: F_RDLCK, F_WRLCK, F_UNLCK. Does
-// not wait. 0, or -1 with errno set (EAGAIN if somebody else has a lock that excludes this one).
+// Takes or releases a lock of the open file description (F_OFD_SETLK) on `count` bytes: F_RDLCK, F_WRLCK or F_UNLCK.
+// Does not wait. Returns 0, or -1 with errno set (EAGAIN if somebody else holds a conflicting lock).
 int sealeddb_lock(int descriptor, int type, long long start, long long count);
 
-// Type and length of a lock that excludes this one; F_UNLCK for none. 0, or -1 with errno set.
+// Finds a lock that conflicts with the given one, and sets `type` and `count` to its type and length, or `type` to
+// F_UNLCK if there is none. Returns 0, or -1 with errno set.
 int sealeddb_excluding_lock(int descriptor, int *type, long long start, long long *count);
 
-// Whether this descriptor is the only one by which anybody has the file open, in whatever process, container or name space:
-// the kernel gives a lease of the file only then. 1 or 0; -1 with errno set where it cannot tell (EACCES for a file of
-// another user, EINVAL for a file system without leases). https://man7.org/linux/man-pages/man2/fcntl.2.html
+// Whether nobody else has the file open through another open file description, in any process, container or name space:
+// only then does the kernel grant a write lease. Returns 1 or 0, or -1 with errno set if the kernel cannot tell (EACCES
+// for a file of another user, EINVAL for a file system without leases).
+// https://man7.org/linux/man-pages/man2/fcntl.2.html
 int sealeddb_is_only_descriptor(int descriptor);
 
-// Whether the file is mounted by itself, as containers get single files. Not before Linux 5.8. 1 or 0, where it cannot be told
-// too. https://man7.org/linux/man-pages/man2/statx.2.html
+// Whether the file itself is a mount point, as when a container mounts a single file. Returns 1 or 0; 0 also if this
+// cannot be determined, as before Linux 5.8. https://man7.org/linux/man-pages/man2/statx.2.html
 int sealeddb_is_mounted(const char *path);
 
-// Until they are released, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP and SIGCONT, and signals that nobody has a handler for
-// and that would end the process, do nothing but send their number, as one
-// byte, to the descriptor that is returned; those that are ignored stay so. For one caller at a time. -1 with errno set.
+// Catches SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP and SIGCONT, and those other signals that would end the process and
+// have no handler. Until sealeddb_release_signals, a caught signal only writes its number, as one byte, to the pipe
+// whose reading end is returned. Ignored signals stay ignored. Only one caller at a time may use this. Returns a
+// descriptor, or -1 with errno set.
 int sealeddb_catch_signals(void);
 void sealeddb_release_signals(void);
 
-// Columns of a terminal; 0 if the descriptor is none.
+// Returns the number of columns of a terminal; 0 if the descriptor is not a terminal.
 int sealeddb_terminal_columns(int descriptor);
 
 #endif
