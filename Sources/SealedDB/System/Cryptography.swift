@@ -1,8 +1,9 @@
 internal import SQLiteEngine
 
-/// What SQLCipher does to pages, done by the same OpenSSL. The plain build has none of it, and nothing to use it for.
+/// The cryptography that SQLCipher applies to pages, done by the same OpenSSL. It is missing in the plain build, which
+/// does not need it.
 enum Cryptography {
-    /// - Parameter bits: of the hash: 160, 256 or 512.
+    /// - Parameter bits: the size of the hash: 160, 256 or 512.
     static func hmac(bits: Int, key: UnsafeRawBufferPointer, _ bytes: ArraySlice<UInt8>) -> [UInt8] {
         var code = [UInt8](repeating: 0, count: bits / 8)
         let isDone = bytes.withUnsafeBytes {
@@ -12,7 +13,7 @@ enum Cryptography {
         return code
     }
 
-    /// AES-256-CBC over whole blocks; `nil` if OpenSSL refused.
+    /// Decrypts whole blocks with AES-256-CBC. Returns `nil` if OpenSSL refused.
     static func decrypt(_ ciphertext: ArraySlice<UInt8>, key: UnsafeRawBufferPointer, iv: [UInt8]) -> [UInt8]? {
         var plaintext = [UInt8](repeating: 0, count: ciphertext.count)
         let isDone = ciphertext.withUnsafeBytes {
@@ -22,7 +23,7 @@ enum Cryptography {
     }
 }
 
-/// SHA-256 of what comes in parts.
+/// Computes the SHA-256 of data that arrives in parts.
 final class SHA256Hash {
     private let context: UnsafeMutableRawPointer
 
@@ -41,7 +42,7 @@ final class SHA256Hash {
         precondition(sealeddb_hash_update(context, bytes.baseAddress, bytes.count) == 1, "OpenSSL has no SHA-256.")
     }
 
-    /// To be asked for once.
+    /// The hash of all parts. Call this only once.
     func value() -> [UInt8] {
         var value = [UInt8](repeating: 0, count: 32)
         precondition(sealeddb_hash_value(context, &value) == 1, "OpenSSL has no SHA-256.")

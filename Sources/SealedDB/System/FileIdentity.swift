@@ -1,19 +1,20 @@
 import Foundation
 
-/// A file of this process's own, known by what does not change when somebody renames another one to its name.
+/// A file that this process created, identified by device and inode. Renaming another file to its name does not change
+/// them.
 struct FileIdentity {
     private let status: stat
     private let path: String
 
-    /// Creates the file, empty and for its owner alone. An existing one is an error.
+    /// Creates an empty file that only its owner may access. Throws if the path exists.
     init(creating path: String) throws(DatabaseError) {
         let descriptor = try FileSystem.openExclusively(path)
-        // Nothing is written by it.
+        // Nothing is written through this descriptor, so closing it loses nothing.
         defer { close(descriptor) }
         var status = stat()
         guard fstat(descriptor, &status) == 0 else {
             let number = errno
-            // Nothing is in it. What stays is a leftover, which the next one removes.
+            // The file is empty. If it cannot be removed, the next cleanup of leftovers removes it.
             unlink(path)
             throw .system("Cannot examine \(path)", reason: .ioError, number: number)
         }
@@ -21,12 +22,12 @@ struct FileIdentity {
         self.path = path
     }
 
-    /// Whether a descriptor of this process is open on it.
+    /// Whether this process has a descriptor for the file.
     func isOpenInThisProcess() throws(DatabaseError) -> Bool {
         try !FileSystem.ownDescriptors(of: status, path).isEmpty
     }
 
-    /// Whether this is its name.
+    /// Whether the path names this file.
     func isNamed(_ path: String) throws(DatabaseError) -> Bool {
         var found = stat()
         guard lstat(path, &found) == 0 else { throw .system("Cannot examine \(path)", reason: .ioError) }

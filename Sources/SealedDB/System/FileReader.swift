@@ -1,16 +1,17 @@
 internal import CSealedDBSystem
 import Foundation
 
-/// Reads a regular file, whatever stands in its place: a pipe does not make it wait, and a link is not followed.
+/// Reads a regular file. It refuses anything else: it does not wait for a pipe, and does not follow a symbolic link.
 ///
-/// Never for the main file of a database: closing a second descriptor would drop the locks of this process on it.
+/// Do not use it for the main file of a database: closing a second descriptor would drop the locks that this process
+/// has on the file.
 /// <https://www.sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_>
 final class FileReader {
     private let descriptor: Int32
     private let path: String
 
-    /// `nil` if there is no such file.
-    /// - Throws: ``DatabaseError/Reason/notRegularFile``, or that it cannot be opened.
+    /// Opens the file. Returns `nil` if it does not exist.
+    /// - Throws: ``DatabaseError/Reason/notRegularFile``, or an error if the file cannot be opened.
     init?(_ path: String) throws(DatabaseError) {
         self.path = path
         descriptor = sealeddb_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0)
@@ -21,7 +22,7 @@ final class FileReader {
         }
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            // A throwing initializer of a class runs deinit, which closes.
+            // If an initializer of a class throws after all properties are set, deinit runs and closes the descriptor.
             throw DatabaseError(
                 extendedCode: SQLITE_CANTOPEN,
                 reason: .notRegularFile,
@@ -31,7 +32,7 @@ final class FileReader {
     }
 
     deinit {
-        // Only read from.
+        // The descriptor is only read from, so closing it loses nothing.
         if descriptor >= 0 { close(descriptor) }
     }
 
@@ -41,7 +42,7 @@ final class FileReader {
         return Int64(status.st_size)
     }
 
-    /// So many bytes; `nil` if there are fewer.
+    /// Reads exactly `count` bytes. Returns `nil` if the file has fewer.
     func bytes(at offset: Int64, count: Int) throws(DatabaseError) -> [UInt8]? {
         var bytes = [UInt8](repeating: 0, count: count)
         var done = 0

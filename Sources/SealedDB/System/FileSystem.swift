@@ -1,9 +1,9 @@
 internal import CSealedDBSystem
 import Foundation
 
-/// The calls that make a new file durable and like the old one.
+/// File-system calls, mainly those that make a new file durable and give it the attributes of the old one.
 enum FileSystem {
-    /// Absolute path with symbolic links followed; `nil` with `errno` if there is no such file.
+    /// Returns the absolute path with symbolic links followed; `nil`, with `errno` set, if the file does not exist.
     static func resolve(_ path: String) -> String? {
         guard let resolved = realpath(path, nil) else { return nil }
         defer { free(resolved) }
@@ -19,16 +19,17 @@ enum FileSystem {
         path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
     }
 
-    /// A failed fsync is never repeated: the kernel may have dropped the pages.
+    /// Syncs a file or directory. A failed fsync is never repeated: the kernel may have dropped the pages.
     static func synchronize(_ path: String, flags: Int32 = O_RDONLY) throws(DatabaseError) {
         let descriptor = sealeddb_open(path, flags, 0)
         guard descriptor >= 0 else { throw .system("Cannot open \(path) to sync it", reason: .ioError) }
-        // Nothing is written by it.
+        // Nothing is written through this descriptor, so closing it loses nothing.
         defer { close(descriptor) }
         guard fsync(descriptor) == 0 else { throw .system("Cannot sync \(path) to disk", reason: .ioError) }
     }
 
-    /// Syncs an open file or directory, unless it is on a file system that cannot: a read-only or a virtual one.
+    /// Syncs an open file or directory, unless its file system does not support that, such as a read-only or virtual
+    /// one.
     static func synchronizeIfPossible(_ descriptor: Int32, _ path: String) throws(DatabaseError) {
         guard fsync(descriptor) != 0, ![EROFS, EINVAL, ENOTSUP].contains(errno) else { return }
         throw .system("Cannot sync \(path) to disk", reason: .ioError)
@@ -38,13 +39,13 @@ enum FileSystem {
         try synchronize(directory(of: path), flags: O_RDONLY | O_DIRECTORY)
     }
 
-    /// Creates an empty file for the owner alone; an existing one is an error.
+    /// Creates an empty file that only its owner may access. Throws if the path exists.
     static func createExclusively(_ path: String) throws(DatabaseError) {
-        // Nothing is written yet.
+        // Nothing was written through this descriptor, so closing it loses nothing.
         close(try openExclusively(path))
     }
 
-    /// As above, open to be read and written.
+    /// Creates the file as ``createExclusively(_:)`` does, and leaves it open for reading and writing.
     static func openExclusively(_ path: String) throws(DatabaseError) -> Int32 {
         let descriptor = sealeddb_open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else {
@@ -62,7 +63,7 @@ enum FileSystem {
     static func copyAttributes(from original: String, to copy: String) throws(DatabaseError) {
         let descriptor = sealeddb_open(copy, O_RDWR | O_NOFOLLOW, 0)
         guard descriptor >= 0 else { throw .system("Cannot open \(copy)", reason: .ioError) }
-        // Attributes do not wait to be written, and are synced with the copy.
+        // Attributes are written at once, and the sync of the copy includes them.
         defer { close(descriptor) }
         var step: UnsafePointer<CChar>?
         guard sealeddb_copy_attributes(original, descriptor, &step) == 0 else {
@@ -95,18 +96,18 @@ enum FileSystem {
         return lstat(path, &status) == 0
     }
 
-    /// False only if there certainly is none.
+    /// Whether the file may exist. False only if it certainly does not.
     static func mayExist(_ path: String) -> Bool {
         exists(path) || (errno != ENOENT && errno != ENOTDIR)
     }
 
-    /// Whether nobody can write to the file: its file system itself is mounted without the right to, and not only this
-    /// mount of it, and no other machine has it.
+    /// Whether nobody can write to the file: the file system itself is mounted read-only, not just this mount of it,
+    /// and it is not one that another machine can share.
     static func isOnReadOnlyMedium(_ path: String) -> Bool {
         var status = statvfs()
         var file = stat()
         guard statvfs(path, &status) == 0, status.f_flag & UInt(ST_RDONLY) != 0, stat(path, &file) == 0,
-            // What cannot be told is no.
+            // If this cannot be determined, the answer is false.
             let mounts = kernelText("/proc/self/mountinfo")
         else { return false }
         // https://man7.org/linux/man-pages/man3/makedev.3.html
@@ -125,7 +126,7 @@ enum FileSystem {
         return false
     }
 
-    /// What is in a directory; `nil`, with `errno`, if that cannot be read.
+    /// Returns the names in a directory; `nil`, with `errno` set, if the directory cannot be read.
     static func names(in directory: String) -> [String]? {
         guard let stream = opendir(directory) else { return nil }
         defer { closedir(stream) }  // Only read from.
@@ -140,8 +141,8 @@ enum FileSystem {
         }
     }
 
-    /// Whether one of this process's descriptors is that file.
-    /// - Throws: if that cannot be known: without `/proc`, without memory or descriptors.
+    /// Whether this process has the file open.
+    /// - Throws: if this cannot be determined: without `/proc`, or without memory or descriptors.
     static func isOpenInThisProcess(_ path: String) throws(DatabaseError) -> Bool {
         var wanted = stat()
         guard stat(path, &wanted) == 0 else {
@@ -152,26 +153,27 @@ enum FileSystem {
         return try !ownDescriptors(of: wanted, path).isEmpty
     }
 
-    /// The descriptors of this process that are that file.
-    /// - Throws: as above.
+    /// Returns the descriptors that this process has for the file.
+    /// - Throws: if `/proc/self/fd` cannot be read.
     static func ownDescriptors(of file: stat, _ path: String) throws(DatabaseError) -> [Int32] {
         guard let descriptors = names(in: "/proc/self/fd") else {
             throw .system("Cannot tell from /proc/self/fd whether this process has \(path) open", reason: .ioError)
         }
         return descriptors.compactMap { Int32($0) }.filter { descriptor in
             var found = stat()
-            // It was closed meanwhile.
+            // If fstat fails, the descriptor was closed in the meantime.
             return fstat(descriptor, &found) == 0 && found.isSameFile(as: file)
         }
     }
 
-    /// All of a text that the kernel makes as it is read; `nil` if it cannot be read.
+    /// Reads a text that the kernel generates on reading; `nil` if it cannot be read.
     ///
-    /// Such files have no size, and Foundation takes the first read for all there is, which of `/proc/locks` is one page.
+    /// Such files report no size. Foundation takes the first read for the whole file, but a read of `/proc/locks`
+    /// returns one page.
     static func kernelText(_ path: String) -> String? {
         let descriptor = sealeddb_open(path, O_RDONLY, 0)
         guard descriptor >= 0 else { return nil }
-        // Nothing is written by it.
+        // Nothing is written through this descriptor, so closing it loses nothing.
         defer { close(descriptor) }
         var text: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 65536)
@@ -184,7 +186,7 @@ enum FileSystem {
         }
     }
 
-    /// 16 hex digits.
+    /// Returns 16 random hexadecimal digits.
     static func randomName() throws(DatabaseError) -> String {
         var number: UInt64 = 0
         guard sealeddb_random(&number, MemoryLayout<UInt64>.size) == 0 else {
@@ -193,7 +195,7 @@ enum FileSystem {
         return hexDigits(number, count: 16)
     }
 
-    /// The last digits of a number, with zeros in front.
+    /// Returns the last `count` hexadecimal digits of a number, padded with zeros.
     static func hexDigits(_ number: UInt64, count: Int) -> String {
         let digits = String(number, radix: 16)
         return String((String(repeating: "0", count: count) + digits).suffix(count))
@@ -201,12 +203,12 @@ enum FileSystem {
 }
 
 extension stat {
-    /// Whether both are of one file, whatever its names.
+    /// Whether both describe the same file, whatever its names.
     func isSameFile(as other: stat) -> Bool { st_ino == other.st_ino && st_dev == other.st_dev }
 }
 
 extension DatabaseError {
-    /// A failed system call, told by `errno`.
+    /// The error for a system call that failed with `errno`.
     static func system(_ message: String, reason: Reason, number: Int32 = errno) -> DatabaseError {
         let reason = number == ENOSPC || number == EDQUOT ? Reason.noSpace : reason
         return DatabaseError(

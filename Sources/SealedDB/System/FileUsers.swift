@@ -1,16 +1,17 @@
 internal import CSealedDBSystem
 import Foundation
 
-/// Who has a file open, whatever locks they hold: a stock shell may hold none, and who has the file alone in its container
-/// has another lock file.
+/// Finds the processes that have a file open, whatever locks they hold. Locks alone do not find them all: a stock
+/// SQLite shell may hold none, and a container that mounts only the file has a separate lock file.
 enum FileUsers {
-    /// Makes sure that nobody but the caller has the file open, right before another one takes its place.
+    /// Ensures that only the caller has the file open, right before another file takes its place.
     ///
-    /// The kernel knows, and tells the owner of a file by a lease. Where it does not, processes are looked at one by one.
-    /// A child of another process has copies of its descriptors until it calls exec, so only who stays for a while counts.
+    /// The kernel knows, and tells the owner of a file through a lease. Where it does not tell, processes are searched
+    /// one by one. A child of another process has copies of its descriptors until it calls exec, so only processes that
+    /// keep the file open for a while count.
     /// - Parameters:
-    ///   - ignoresUnseen: goes on although there are processes that cannot be looked into, and the kernel does not tell.
-    /// - Throws: ``DatabaseError/Reason/busy``, with the names of the others.
+    ///   - ignoresUnseen: whether to go on although some processes cannot be examined and the kernel does not tell.
+    /// - Throws: ``DatabaseError/Reason/busy``, with the names of the other processes.
     static func requireNobodyElse(_ path: String, ignoresUnseen: Bool) throws(DatabaseError) {
         var names: [String] = []
         var unseen: [String] = []
@@ -24,16 +25,16 @@ enum FileUsers {
             if own.count > 1 { names.append(LockHolders.describe(getpid())) }
             unseen = found.unseen
             if answer < 0, names.isEmpty, unseen.isEmpty || ignoresUnseen { return }
-            // Nothing will change.
+            // Further attempts would not change this.
             if answer < 0, names.isEmpty { throw .unseenUsers(path, unseen) }
         }
         throw .storeInUse(path, by: names)
     }
 
-    /// Tells of those who opened the old file at the last moment, after another one has taken its name.
+    /// Detects processes that opened the old file at the last moment. Called after the new file has taken its name.
     /// - Parameters:
     ///   - keptFile: the old file, under its new name.
-    ///   - state: of the store now, as a sentence.
+    ///   - state: the present state of the store, as a sentence.
     static func requireNobodyCame(to keptFile: String, _ state: String) throws(DatabaseError) {
         do throws(DatabaseError) {
             try requireNobodyElse(keptFile, ignoresUnseen: true)
@@ -47,17 +48,17 @@ enum FileUsers {
         }
     }
 
-    /// Processes other than this one.
+    /// Returns the processes other than this one that have the file open.
     static func others(_ path: String) throws(DatabaseError) -> [Int32] { try Search(path).users }
 
-    /// A look at all other processes. Descriptors tell device and inode also of files in another mount name space.
+    /// A search of all other processes. Descriptors show device and inode, even of files in another mount name space.
     private struct Search {
         private(set) var users: [Int32] = []
-        /// What could not be looked at, in words.
+        /// What could not be examined, in words.
         private(set) var unseen: [String] = []
         private let file: stat
 
-        /// Of the first process name space: a constant of the kernel.
+        /// The initial PID name space, whose number is a constant of the kernel.
         private static let firstNameSpace = "pid:[4026531836]"
 
         init(_ path: String) throws(DatabaseError) {
@@ -68,7 +69,7 @@ enum FileUsers {
             }
             for process in names.compactMap({ Int32($0) }).sorted() where process != getpid() { look(into: process) }
             if !names.contains("1") { unseen.append("processes that /proc hides") }
-            // What cannot be read is not the first one.
+            // If the link cannot be read, this counts as another name space.
             if (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/ns/pid"))
                 != Search.firstNameSpace
             {
@@ -78,7 +79,7 @@ enum FileUsers {
 
         private mutating func look(into process: Int32) {
             guard let descriptors = FileSystem.names(in: "/proc/\(process)/fd") else {
-                // It ended, or it may not be looked into.
+                // The process has ended, or this user may not examine it.
                 if [EACCES, EPERM].contains(errno), !Search.isOfKernel(process) {
                     unseen.append(LockHolders.describe(process))
                 }
@@ -87,7 +88,7 @@ enum FileUsers {
             for descriptor in descriptors {
                 var found = stat()
                 if stat("/proc/\(process)/fd/\(descriptor)", &found) != 0 {
-                    // Closed meanwhile, if not this.
+                    // For any other error, the descriptor was closed in the meantime.
                     guard [EACCES, EPERM].contains(errno) else { continue }
                     unseen.append(LockHolders.describe(process))
                     return
@@ -98,9 +99,9 @@ enum FileUsers {
             }
         }
 
-        /// A thread of the kernel, or a process that has ended: neither has memory of its own.
+        /// Whether it is a kernel thread or a process that has ended: neither has memory of its own.
         private static func isOfKernel(_ process: Int32) -> Bool {
-            // What cannot be read has ended.
+            // If the status cannot be read, the process has ended.
             guard let status = FileSystem.kernelText("/proc/\(process)/status") else { return true }
             return !status.contains("\nVmSize:")
         }
@@ -108,7 +109,7 @@ enum FileUsers {
 }
 
 extension DatabaseError {
-    /// - Parameter holders: empty if they belong to users whom this one may not look into.
+    /// - Parameter holders: the processes. Empty if they belong to users whose processes this one may not examine.
     static func storeInUse(_ store: String, by holders: [String]) -> DatabaseError {
         let names = holders.isEmpty ? "another process, which this user may not see" : holders.joined(separator: ", ")
         return DatabaseError(

@@ -2,21 +2,22 @@ internal import CSealedDBSystem
 import Foundation
 internal import SQLiteEngine
 
-/// Files that SQLite believes because of their names.
+/// Journals, logs and indexes, which SQLite trusts because of their names.
 enum JournalName {
-    /// Whether it is such a name as SQLite gives the journal of a transaction over several files: of the main file, with
-    /// "-mj" and nine digits, of which the seventh is 9.
+    /// Whether SQLite would give this name to the super-journal of a transaction over several files: the name of the
+    /// main file, "-mj", and nine hexadecimal digits, the seventh of which is 9.
     static func isOfSuperJournal(_ name: String) -> Bool {
         let end = Array(name.utf8.suffix(12))
         return end.count == 12 && end.starts(with: Array("-mj".utf8)) && end[9] == UInt8(ascii: "9")
             && end[3...].allSatisfy { isxdigit(Int32($0)) != 0 }
     }
 
-    /// Whether a journal or log was made by a user who has no part in the store: where everybody may make files, but only
-    /// their owners replace them. What is no regular file is of a stranger anywhere.
+    /// Whether a journal or log may come from a user who has no rights to the store. That is possible in a directory
+    /// where everybody may create files, but only owners may replace theirs (sticky bit). Anything but a regular file
+    /// counts as a stranger's, in any directory.
     static func isOfStranger(_ name: String) -> Bool {
         var file = stat()
-        // What is not there is made by SQLite; it tells of other errors.
+        // If the file does not exist, SQLite creates it. If it cannot be examined, SQLite reports the error.
         guard lstat(name, &file) == 0 else { return false }
         guard file.st_mode & S_IFMT == S_IFREG else { return true }
         guard mayStrangersMakeFiles(beside: name) else { return false }
@@ -24,7 +25,8 @@ enum JournalName {
         var store = stat()
         for suffix in suffixes where name.hasSuffix(suffix) {
             guard lstat(String(name.dropLast(suffix.count)), &store) == 0 else { continue }
-            // SQLite gives it the store's mode. As root it also gives it the store's owner, whoever has it open.
+            // SQLite gives the file the mode of the store. When it runs as root, it also gives the file the owner of
+            // the store, no matter who has the file open.
             guard file.st_mode & (S_IWGRP | S_IWOTH) & ~store.st_mode == 0 else { return true }
             owners.append(store.st_uid)
         }
@@ -33,10 +35,10 @@ enum JournalName {
 
     private static let suffixes = ["-journal", "-wal", "-shm"]
 
-    /// Strangers are those who may make files beside the store, and not write to it.
+    /// Whether users who may not write to the store may create files beside it.
     private static func mayStrangersMakeFiles(beside name: String) -> Bool {
         var directory = stat()
-        // What cannot be looked at, nobody can reach.
+        // If the directory cannot be examined, nobody can reach the file.
         guard stat(FileSystem.directory(of: name), &directory) == 0, directory.st_mode & S_ISVTX != 0 else {
             return false
         }
@@ -47,29 +49,31 @@ enum JournalName {
         return stat(store, &status) != 0 || status.st_gid != directory.st_gid || status.st_mode & S_IWGRP == 0
     }
 
-    /// Makes sure that the index of a log is not a stranger's, who could show SQLite another log in it. One that is not there is
-    /// made, before a stranger can.
+    /// Ensures that the index of the log does not come from a stranger, who could make SQLite read another log through
+    /// it. Creates a missing index before a stranger can.
     static func isIndexSafe(ofStore store: String) -> Bool {
         let name = store + "-shm"
         if mayStrangersMakeFiles(beside: name), !makeIndex(name, ofStore: store) { return false }
         return !isOfStranger(name)
     }
 
-    /// - Returns: false if it cannot be told whose the index should be.
+    /// Creates the index if it does not exist.
+    /// - Returns: false if the store cannot be examined, so that the owner of the index is unknown.
     private static func makeIndex(_ name: String, ofStore store: String) -> Bool {
         var status = stat()
         guard stat(store, &status) == 0 else { return false }
         let descriptor = sealeddb_open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, status.st_mode & 0o777)
         if descriptor >= 0 {
-            // As SQLite does, so that the store's owner can use it. If it fails, so does SQLite's own.
+            // SQLite does the same, so that the owner of the store can use the index. If it fails here, it also fails
+            // in SQLite.
             if geteuid() == 0 { _ = fchown(descriptor, status.st_uid, status.st_gid) }
-            // It is empty, and nobody has locks on it.
+            // The index is empty and nobody has locks on it, so closing it loses nothing.
             close(descriptor)
         }
         return true
     }
 
-    /// The journals and logs beside a store that are not opened.
+    /// Throws if a journal, log or index beside the store comes from a stranger, so that SQLite does not read it.
     static func requireNoneOfStrangers(_ store: String) throws(DatabaseError) {
         for name in suffixes.map({ store + $0 }) where isOfStranger(name) {
             throw DatabaseError(

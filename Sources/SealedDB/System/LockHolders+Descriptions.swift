@@ -1,17 +1,18 @@
 import Foundation
 
-/// The holders of locks of open file descriptions, which have no process to the kernel.
+/// Finds the holders of open-file-description locks, for which the kernel names no process.
 extension LockHolders {
-    /// Such as `process 4711 (sealdb)` for each process that has the file locked through a descriptor of its own.
+    /// Returns a text such as `process 4711 (sealdb)` for each process that has locked the file through a descriptor of
+    /// its own.
     ///
-    /// Every process shows what its descriptors have locked to those who may look into it.
+    /// The kernel shows the locks of a process's descriptors to those who may examine that process.
     /// <https://man7.org/linux/man-pages/man5/proc_pid_fdinfo.5.html>
     static func ofDescriptions(_ path: String) -> [String] { processes(withLocksOn: path).map(describe) }
 
-    /// Refuses a store that another process has open, in the way of a writer or not.
+    /// Throws if another process has the store open, whether or not it blocks a writer.
     ///
-    /// A child of this process has copies of its descriptors, with the locks, until it calls exec. So only who stays for
-    /// a while counts.
+    /// A child of this process has copies of its descriptors, with their locks, until it calls exec. So only processes
+    /// that keep the store open for a while count.
     static func requireNoOthers(of store: String) throws(DatabaseError) {
         var lasting: Set<Int32>?
         for attempt in 0..<20 {
@@ -27,16 +28,16 @@ extension LockHolders {
 
     static func pause() {
         var pause = timespec(tv_sec: 0, tv_nsec: 50_000_000)
-        // A signal may cut it short: nobody counts on the length.
+        // A signal may shorten the pause. That does no harm: nothing depends on its length.
         _ = nanosleep(&pause, nil)
     }
 
     private static func processes(withLocksOn path: String) -> [Int32] {
-        // Without a lock file nobody has a lock on it.
+        // Without a lock file, nobody has a lock on it.
         guard let status = try? FileSystem.status(path) else { return [] }
         let processes = names(in: "/proc").compactMap { Int32($0) }.filter { process in
             names(in: "/proc/\(process)/fd").contains { descriptor in
-                // It was closed, or is not to be seen.
+                // The descriptor was closed, or this user may not examine it.
                 guard let other = try? FileSystem.status("/proc/\(process)/fd/\(descriptor)"),
                     other.isSameFile(as: status)
                 else { return false }
@@ -46,6 +47,6 @@ extension LockHolders {
         return processes.sorted()
     }
 
-    /// None where nothing is to be seen.
+    /// Returns no names if the directory cannot be read.
     private static func names(in directory: String) -> [String] { FileSystem.names(in: directory) ?? [] }
 }

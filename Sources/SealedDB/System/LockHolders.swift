@@ -1,14 +1,17 @@
 import Foundation
 
-/// Which processes hold locks on a database, as far as the kernel tells. For messages: by the time they are read it may
-/// have changed.
+/// Finds processes that hold locks on a database, as far as the kernel tells. Use this for messages only: the answer
+/// may be outdated by the time somebody reads it.
 enum LockHolders {
-    /// Such as `process 4711 (sealdb)` for each process that could be in the way of a writer, or of one who wants the
-    /// file to itself.
+    /// Returns a text such as `process 4711 (sealdb)` for each process that may block a writer, or one who needs the
+    /// file exclusively.
     ///
-    /// Taken from `/proc/locks`: opening the files to ask would drop this process's own locks when they are closed.
-    /// - Parameter attempts: how often to look if nobody is found. The kernel gives the table page by page, and while it
-    ///   changes leaves lines out.
+    /// The source is `/proc/locks`: opening the files to query their locks would drop this process's own locks on
+    /// closing.
+    /// - Parameters:
+    ///   - isForAlone: whether the caller needs the file exclusively, so that readers block it too.
+    ///   - attempts: how often to look if no process is found. The kernel returns the table page by page, and leaves
+    ///     lines out if the table changes in between.
     static func of(_ path: String, isForAlone: Bool = false, attempts: Int = 5) -> [String] {
         for _ in 0..<attempts {
             let holders = now(path, isForAlone: isForAlone)
@@ -18,30 +21,31 @@ enum LockHolders {
     }
 
     private static func now(_ path: String, isForAlone: Bool) -> [String] {
-        // What is not there is locked by nobody, and what cannot be read is left out of a message.
+        // A file that does not exist has no locks, and a file that cannot be examined is left out of the message.
         let files = [path, path + "-shm"].compactMap { try? FileSystem.status($0) }.map { LockedFile($0) }
-        // As above.
+        // The message also does without a table that cannot be read.
         guard !files.isEmpty, let table = FileSystem.kernelText("/proc/locks") else { return [] }
         var writers: [Int32] = []
         var readers: [Int32] = []
         for line in table.split(separator: "\n") {
-            // 1: POSIX  ADVISORY  WRITE 4711 fe:00:1234 120 120; with "->" those who wait.
+            // 1: POSIX  ADVISORY  WRITE 4711 fe:00:1234 120 120; lines with "->" are waiting requests.
             let fields = line.split(separator: " ")
             guard fields.count >= 8, fields[1] == "POSIX" || fields[1] == "OFDLCK", let process = Int32(fields[4]),
                 let file = LockedFile(fields[5]), files.contains(file)
             else { continue }
-            // Whoever has a file in WAL mode open holds byte 128. https://www.sqlite.org/walformat.html#locks
+            // Every connection in WAL mode locks byte 128, which blocks nobody.
+            // https://www.sqlite.org/walformat.html#locks
             let isPresence = !isForAlone && files.count > 1 && file == files[1] && fields[6] == "128"
             if fields[3] == "WRITE" { writers.append(process) } else if !isPresence { readers.append(process) }
         }
-        // This process has read locks of its own when it asks.
+        // This process itself may hold read locks while it asks.
         let inTheWay = writers.isEmpty || isForAlone ? (writers + readers).filter { $0 != getpid() } : writers
         return Set(inTheWay).sorted().map(describe)
     }
 
-    /// Whether anybody has a lock on the file, as far as this process may see; true if it cannot be told.
+    /// Whether anybody has a lock on the file, as far as this process may see. True if this cannot be determined.
     static func hasLocks(on path: String) -> Bool {
-        // A file that is gone is locked by nobody; without a table nobody can tell.
+        // A file that does not exist has no locks. Without the table, this cannot be determined.
         guard let file = try? FileSystem.status(path) else { return false }
         guard let table = FileSystem.kernelText("/proc/locks") else { return true }
         return table.split(separator: "\n").contains { line in
@@ -49,7 +53,7 @@ enum LockHolders {
         }
     }
 
-    /// The number alone, if the name cannot be had.
+    /// Returns the number and name of a process, or only the number if the name cannot be read.
     static func describe(_ process: Int32) -> String {
         if process == getpid() { return "another connection of this process" }
         // A process that has ended has no name any more.

@@ -1,10 +1,10 @@
 internal import SQLiteEngine
 
-/// PBKDF2 by OpenSSL, the library that does it for SQLCipher. It reads and writes the caller's memory, and wipes its own
-/// copies, which a Swift package's `Data` would not. https://www.rfc-editor.org/rfc/rfc8018
+/// PBKDF2 by OpenSSL, which SQLCipher uses for it too. OpenSSL reads and writes the caller's memory and wipes its own
+/// copies; a Swift package that works with `Data` leaves copies behind. https://www.rfc-editor.org/rfc/rfc8018
 enum PBKDF2 {
-    /// - Parameter bits: of the hash: 160, 256 or 512.
-    /// - Returns: false if OpenSSL refused, or in the plain build.
+    /// - Parameter bits: the size of the hash: 160, 256 or 512.
+    /// - Returns: false if OpenSSL refused, and always in the plain build.
     static func derive(
         bits: Int,
         passphrase: UnsafeRawBufferPointer,

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Set once, from any thread, by whoever no longer wants what another thread is doing.
+/// A flag that tells another thread to stop. Any thread may set it, once and for all.
 final class StopFlag: Sendable {
     private let flag = Atomic(false)
 

@@ -1,15 +1,18 @@
 internal import CSealedDBSystem
 import Foundation
 
-/// The one name of a file that is written to.
+/// Ensures that a store is written to under one name only.
 ///
-/// SQLite keeps the log and the journal beside the name by which a file was opened. Who opens it by another name does not find
-/// them, and makes their own. <https://www.sqlite.org/howtocorrupt.html#_multiple_links_to_the_same_file>
+/// SQLite keeps the log and the journal beside the name by which a file was opened. A process that opens the file by
+/// another name does not find them, and creates its own.
+/// <https://www.sqlite.org/howtocorrupt.html#_multiple_links_to_the_same_file>
 package enum StoreName {
-    /// How the names of what SQLite and this library put beside a store end: <https://www.sqlite.org/tempfiles.html>
+    /// The endings of the files that SQLite and this library put beside a store.
+    /// <https://www.sqlite.org/tempfiles.html>
     package static let siblingEndings = ["-journal", "-wal", "-shm", "-sealdb-lock"]
 
-    /// Refuses the name of something that belongs to another store: whoever uses that store removes or overwrites the file.
+    /// Throws if the path is a name that belongs to another store: a user of that store removes or overwrites such a
+    /// file.
     package static func requireOwn(
         _ path: String,
         reason: DatabaseError.Reason = .cannotCreate
@@ -39,15 +42,15 @@ package enum StoreName {
         }
     }
 
-    /// A database has whole pages, of 512 bytes at least. What cannot be looked at may be one.
+    /// Whether the file may be a database, which has whole pages of at least 512 bytes. True if it cannot be examined.
     private static func mayBeStore(_ path: String) -> Bool {
         var status = stat()
         guard lstat(path, &status) == 0 else { return ![ENOENT, ENOTDIR].contains(errno) }
         return status.st_mode & S_IFMT == S_IFREG && status.st_size % 512 == 0
     }
 
-    /// Refuses to write to a file that others may have open by another name, or take for a part of their store. One that is
-    /// not there has no other name.
+    /// Throws if others may have the file open by another name, or may take it for a part of their store. A file that
+    /// does not exist has no other name.
     static func requireOnly(_ path: String) throws(DatabaseError) {
         let resolved = FileSystem.resolve(path)
         try requireOwn(path, resolved: resolved, .cannotCreate)
@@ -75,8 +78,8 @@ package enum StoreName {
         )
     }
 
-    /// Between giving the old file a second name, such as `app.db.old`, and putting the new one in its place, a rotation may
-    /// have been killed. The store goes on by its own name.
+    /// Whether a rotation was killed between giving the old file a second name, such as `app.db.old`, and putting the
+    /// new file in its place. The store is then still used by its own name.
     private static func isLeftByKilledSwap(_ file: String, _ status: stat) -> Bool {
         let (directory, own) = (FileSystem.directory(of: file), FileSystem.name(of: file))
         let names = (FileSystem.names(in: directory) ?? []).filter { name in

@@ -1,16 +1,18 @@
 import Foundation
 
-/// Files that stand beside another one until they take its place, and what is left of them when a process is killed.
+/// Names files that stand beside a target file until they take its place, and finds those that a killed process left.
 ///
-/// The name is `.`, that of the other file, `.sealdb-`, a mark if there is one, and 16 hex digits, of which the last six
-/// are a checksum of all that is before them. So nobody's own `.app.db.sealdb-before-upgrade` is taken for a leftover.
+/// The name is `.`, the name of the target, `.sealdb-`, a mark and `-` if there is a mark, and 16 hexadecimal digits.
+/// The last six digits are a checksum of everything before them. So a user's own `.app.db.sealdb-before-upgrade` is not
+/// taken for a leftover.
 package enum TemporaryFile {
     private static let randomDigits = 10
     private static let checkDigits = 6
 
-    /// A path for a new one; nothing is created.
-    /// - Throws: if the target has the name of what belongs to another store.
-    /// - Parameter mark: what is to be known of it when this process has been killed: lower-case letters, or nothing.
+    /// Returns a path for a new file; creates nothing.
+    /// - Parameters:
+    ///   - mark: what to tell about the file if this process is killed: lower-case letters, or nothing.
+    /// - Throws: if the target has a name that belongs to another store.
     package static func path(beside target: String, mark: String = "") throws(DatabaseError) -> String {
         try StoreName.requireOwn(target)
         let random = try FileSystem.randomName().prefix(randomDigits)
@@ -18,33 +20,33 @@ package enum TemporaryFile {
         return "\(FileSystem.directory(of: target))/\(start)\(checksum(start.utf8))"
     }
 
-    /// Removes what was left beside the file.
+    /// Removes the leftovers beside the target.
     ///
-    /// For whoever knows that nobody else is making one, or that only one of the two could put it in place.
-    /// - Parameter kept: one that is in use, with what stands beside it.
+    /// Call this only if nobody else is making such a file, or if only one of the two could put it in place.
+    /// - Parameter kept: a file in use. It stays, and so do the files whose names begin with its name.
     package static func removeLeftovers(of target: String, except kept: String? = nil) {
         for leftover in leftovers(of: target) {
             if let kept, leftover.utf8.starts(with: kept.utf8) { continue }
-            // Best effort: what cannot be removed is in nobody's way.
+            // Best effort: a file that cannot be removed does no harm.
             unlink(leftover)
         }
     }
 
-    /// Whether one with this mark was left.
+    /// Whether a file with this mark was left.
     static func hasLeftover(of target: String, mark: String) -> Bool {
         let start = "\(FileSystem.directory(of: target))/\(beginning(target))\(mark)-"
         return leftovers(of: target).contains { $0.utf8.starts(with: start.utf8) }
     }
 
-    /// Paths of regular files, made by this user or given to the owner of the other file.
+    /// Returns the paths of leftover regular files that belong to this user or to the owner of the target.
     private static func leftovers(of target: String) -> [String] {
         let directory = FileSystem.directory(of: target)
-        // In a directory that cannot be read nothing is found, and nothing removed.
+        // If the directory cannot be read, nothing is found and nothing removed.
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
         let candidates = names.filter { isName($0, beside: target) }.map { "\(directory)/\($0)" }
         guard !candidates.isEmpty else { return [] }
         var owners = [geteuid()]
-        // A file that is not there yet has no owner.
+        // A target that does not exist has no owner.
         if let status = try? FileSystem.status(target) { owners.append(status.st_uid) }
         return candidates.filter { path in
             var status = stat()
@@ -56,7 +58,7 @@ package enum TemporaryFile {
 
     private static func beginning(_ target: String) -> String { ".\(FileSystem.name(of: target)).sealdb-" }
 
-    /// Byte by byte: to Swift's strings names in different Unicode forms are the same.
+    /// Compares bytes: Swift's strings treat names in different Unicode forms as equal.
     private static func isName(_ name: String, beside target: String) -> Bool {
         let sibling = StoreName.siblingEndings.first { name.hasSuffix($0) } ?? ""
         let whole = name.dropLast(sibling.count).utf8
@@ -77,7 +79,7 @@ package enum TemporaryFile {
         return whole.suffix(checkDigits).elementsEqual(checksum(whole.dropLast(checkDigits)).utf8)
     }
 
-    /// FNV-1a: not against those who forge it, who may remove the files themselves.
+    /// FNV-1a. It need not resist forgery: whoever can forge a name here can also remove the files.
     private static func checksum(_ bytes: some Sequence<UInt8>) -> String {
         let hash = bytes.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
         return FileSystem.hexDigits(hash, count: checkDigits)

@@ -1,24 +1,25 @@
 internal import CSealedDBSystem
 import Foundation
 
-/// Tells those who use a store from those who put another file in its place.
+/// Separates those who use a store from those who put another file in its place.
 ///
-/// SQLite's own locks do not: a connection in rollback-journal mode has none while it is idle. So every connection to an
-/// encrypted file shares a lock on a file beside it, and whoever replaces the store must have that lock alone. It
-/// belongs to the open file description: connections of one process do not disturb each other, and it ends with them.
-/// <https://man7.org/linux/man-pages/man2/fcntl_locking.2.html>
+/// SQLite's own locks do not: an idle connection in rollback-journal mode has none. So every connection to an encrypted
+/// file takes a shared lock on a file beside it, and replacing the store requires that lock exclusively. The lock
+/// belongs to the open file description: connections of one process do not affect each other, and the lock ends with
+/// the connection. <https://man7.org/linux/man-pages/man2/fcntl_locking.2.html>
 ///
-/// The lock file is empty and has the owner and mode of the store. The last user removes it. Until then it is open to
-/// all who may read the store. A file of that name that is not empty is somebody else's, and left alone.
+/// The lock file is empty and has the owner and mode of the store. The last user removes it. Until then, everybody who
+/// may read the store may open it. A file of that name that is not empty belongs to somebody else, and is left alone.
 ///
-/// Who does not know of it, or has the store by another name in another directory, is found by ``FileUsers``.
+/// Processes that do not take this lock, or have the store under another name in another directory, are found by
+/// ``FileUsers``.
 final class UsageLock {
     enum Mode {
         case shared, exclusive
 
         var type: Int32 { Int32(self == .shared ? F_RDLCK : F_WRLCK) }
-        /// All lock the first byte, but only who replaces the store the second: the last user has the first one alone for
-        /// a moment while it removes the file.
+        /// Every user locks the first byte. Only replacing the store locks the second byte too: while the last user
+        /// removes the lock file, it holds the first byte exclusively for a moment.
         var byteCount: Int64 { self == .shared ? 1 : 2 }
     }
 
@@ -34,21 +35,22 @@ final class UsageLock {
         release()
     }
 
-    /// Whether it is that of the store with this path.
+    /// Whether this is the lock of the store with this path.
     func isOf(_ store: String) -> Bool { path == UsageLock.path(ofStore: store) }
 
     static func path(ofStore path: String) -> String { path + "-sealdb-lock" }
 
     // MARK: Taking
 
-    /// For as long as a connection is open.
-    /// - Parameter store: a file that exists, symbolic links followed.
-    /// - Parameter isForReadingAlone: whether nothing can be written by the connection, so that nothing is lost if the
-    ///   store is replaced. Then it does without a lock where it may not make one; whoever replaces the store finds it by
-    ///   ``FileUsers``.
-    /// - Returns: `nil` only then.
+    /// Takes the shared lock that a connection holds while it is open.
+    /// - Parameters:
+    ///   - store: the path of an existing file, with symbolic links followed.
+    ///   - isForReadingAlone: whether the connection cannot write anything, so that nothing is lost if the store is
+    ///     replaced. Such a connection does without a lock where it may not create one; ``FileUsers`` finds it when the
+    ///     store is replaced.
+    /// - Returns: the lock; `nil` only for such a connection.
     /// - Throws: ``DatabaseError/Reason/busy`` if somebody is replacing the store for longer than the timeout;
-    ///   ``DatabaseError/Reason/cannotCreate`` if there can be no lock.
+    ///   ``DatabaseError/Reason/cannotCreate`` if the lock file cannot be created or opened.
     static func shared(
         _ store: String,
         timeout: Double,
@@ -78,9 +80,9 @@ final class UsageLock {
         }
     }
 
-    /// To replace the store.
-    /// - Throws: ``DatabaseError/Reason/busy`` with the names of those who have the store open for longer than the
-    ///   timeout; ``DatabaseError/Reason/cannotCreate`` without a lock file.
+    /// Takes the exclusive lock that replacing the store requires.
+    /// - Throws: ``DatabaseError/Reason/busy``, with the names of the processes that have the store open, after the
+    ///   timeout; ``DatabaseError/Reason/cannotCreate`` if the lock file cannot be created or opened.
     static func exclusive(_ store: String, timeout: Double) throws(DatabaseError) -> UsageLock {
         do throws(Unavailable) {
             return try take(.exclusive, store, timeout: timeout)
@@ -93,7 +95,7 @@ final class UsageLock {
         }
     }
 
-    /// Refuses early where ``exclusive(_:timeout:)`` would, and makes nothing.
+    /// Throws early if another file has the lock file's name, as ``exclusive(_:timeout:)`` would. Creates nothing.
     static func requirePlace(_ store: String) throws(DatabaseError) {
         var status = stat()
         guard lstat(path(ofStore: store), &status) == 0 else { return }
@@ -129,7 +131,7 @@ final class UsageLock {
                     lock.abandon()
                     throw error
                 }
-                // Its last user removed it between the two calls.
+                // The last user removed the lock file between the open and the lock.
                 lock.abandon()
                 continue
             }
@@ -149,12 +151,12 @@ final class UsageLock {
         }
     }
 
-    /// Opens the lock file, or makes it with the owner and mode of the store.
+    /// Opens the lock file, or creates it with the owner and mode of the store.
     private static func open(_ path: String, _ store: String, _ mode: Mode) throws(Unavailable) -> Int32 {
         let flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
         while true {
             var descriptor = sealeddb_open(path, O_RDWR | flags, 0)
-            // A shared lock needs no more than the right to read.
+            // A shared lock only needs read permission.
             if descriptor < 0, mode == .shared, [EACCES, EROFS].contains(errno) {
                 descriptor = sealeddb_open(path, O_RDONLY | flags, 0)
             }
@@ -162,22 +164,24 @@ final class UsageLock {
                 do throws(Unavailable) {
                     if try isLockFile(descriptor) { return descriptor }
                 } catch {
-                    close(descriptor)  // Nothing was written.
+                    close(descriptor)  // Nothing was written to it.
                     throw error
                 }
-                close(descriptor)  // As above.
+                close(descriptor)  // Nothing was written to it.
                 throw .failed(EEXIST)
             }
             guard errno == ENOENT else { throw .failed(errno) }
             var status = stat()
             guard stat(store, &status) == 0 else { throw .failed(errno) }
-            // The owner must be able to lock it exclusively, whatever may be done to the store.
+            // The owner must be able to lock the file exclusively, whatever the mode of the store is.
             let permissions = status.st_mode & 0o666 | 0o600
             descriptor = sealeddb_open(path, O_RDWR | O_CREAT | O_EXCL | flags, permissions)
             if descriptor >= 0 {
-                // As SQLite does with its log. The umask may have taken something away.
+                // The umask may have removed permissions. SQLite does the same with its log. If this fails, users
+                // without them get an error.
                 fchmod(descriptor, permissions)
-                // Others of the store's group must be able to open it. Whoever cannot gets an error that names it.
+                // The store's group must be able to open the lock file. If this fails, users who cannot open it get an
+                // error that names it.
                 _ = fchown(descriptor, geteuid() == 0 ? status.st_uid : uid_t.max, status.st_gid)
                 return descriptor
             }
@@ -191,7 +195,7 @@ final class UsageLock {
         return status.st_mode & S_IFMT == S_IFREG && status.st_size == 0
     }
 
-    /// Whether the path still names the file that is locked.
+    /// Whether the path still names the locked file.
     private func isNamed() throws(Unavailable) -> Bool {
         var own = stat()
         var named = stat()
@@ -212,23 +216,23 @@ final class UsageLock {
 
     // MARK: Giving back
 
-    /// Idempotent.
+    /// Gives the lock back. Calling it again has no effect.
     func release() {
         guard descriptor >= 0 else { return }
-        // Only the last user gets it alone, and nobody else can come before the file is gone.
+        // Only the last user gets the exclusive lock, and nobody else can take a lock before the file is removed.
         if sealeddb_lock(descriptor, Int32(F_WRLCK), 0, 1) == 0, (try? isNamed()) == true { unlink(path) }
         abandon()
     }
 
     private func abandon() {
-        // Explicitly: a child of this process shares the description until it calls exec.
+        // The explicit unlock is needed: a child of this process shares the open file description until it calls exec.
         _ = sealeddb_lock(descriptor, Int32(F_UNLCK), 0, 0)
         close(descriptor)
         descriptor = -1
     }
 }
 
-/// Waits between attempts, longer each time, until a time is over.
+/// Pauses between attempts, longer each time, until a time limit is reached.
 struct Patience {
     private let deadline: UInt64
     private var pause: UInt64 = 1_000_000
@@ -237,12 +241,12 @@ struct Patience {
         deadline = DispatchTime.now().uptimeNanoseconds + UInt64(nanosecondsOf: seconds)
     }
 
-    /// False when the time is over.
+    /// Pauses. Returns false once the time limit is reached.
     mutating func wait() -> Bool {
         let now = DispatchTime.now().uptimeNanoseconds
         guard now < deadline else { return false }
         var duration = timespec(tv_sec: 0, tv_nsec: Int(min(pause, deadline - now)))
-        // A signal may cut it short: then it is looked sooner.
+        // A signal may shorten the pause; the next attempt then comes sooner.
         _ = nanosleep(&duration, nil)
         pause = min(pause * 2, 100_000_000)
         return true
@@ -250,7 +254,7 @@ struct Patience {
 }
 
 extension UInt64 {
-    /// A limit of time that a caller has set: at most some thirty years, and no time for what is negative or no number.
+    /// Converts a time limit from a caller. The maximum is about thirty years; a negative number or NaN gives zero.
     init(nanosecondsOf seconds: Double) {
         self = seconds > 0 ? UInt64(Swift.min(seconds, 1e9) * 1e9) : 0
     }
