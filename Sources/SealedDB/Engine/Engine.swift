@@ -1,34 +1,35 @@
 internal import CSealedDBSystem
 internal import SQLiteEngine
 
-/// What is true of the SQLite library in this process as a whole.
+/// The SQLite library in this process.
 enum Engine {
-    /// Whether this is the build with a codec.
+    /// Whether this build has a codec.
     static let isEncrypting = sealeddb_has_codec != 0
 
-    /// Done once, before the first connection.
+    /// Configures SQLite. This happens once, before the first connection.
     static func start() {
         _ = configured
     }
 
-    /// False when another part of the process has used SQLite before; `Connection` then still keeps its own paths from
-    /// being taken for URIs.
+    /// Whether URI filenames are off in the whole process. False if another part of the process used SQLite before;
+    /// `Connection` then ensures itself that a path is not taken for a URI.
     static var areURIsOff: Bool { configured }
 
     private static let configured: Bool = {
         let code = sealeddb_disable_uri_filenames()
-        // They count under one mutex for the whole process at each allocation: connections on two cores would be slower
-        // than on one. SQLite advises the same: https://www.sqlite.org/compile.html#default_memstatus
+        // Memory statistics take one mutex of the whole process for each allocation: two connections on two cores would
+        // be slower than on one. SQLite recommends turning them off:
+        // https://www.sqlite.org/compile.html#default_memstatus
         _ = sealeddb_disable_memory_statistics()
         sqlite3_initialize()
         return code == SQLITE_OK
     }()
 
-    /// The start-up checks, made once per process, before its first key. With libsqlite3 ahead of libsqlcipher,
+    /// The start-up checks, made once per process, before its first key. If libsqlite3 came before libsqlcipher,
     /// `PRAGMA key` would do nothing, the file would be plaintext, and `sqlite3_key` would crash.
     static var checks: [EngineFacts.Check] { examination.checks }
 
-    /// Why pages that SQLCipher finds damaged do not always fail the call that reads them; `nil` if they do.
+    /// Why a damaged page may go unreported by the call that reads it; `nil` if every such call fails.
     static var pageWatchProblem: String? { examination.pageWatchProblem }
 
     private static let examination: (checks: [EngineFacts.Check], pageWatchProblem: String?) = {
@@ -61,7 +62,7 @@ enum Engine {
         )
     }
 
-    /// Throws unless all checks passed.
+    /// Throws unless all start-up checks passed.
     static func requireCodec() throws(DatabaseError) {
         guard isEncrypting else {
             throw DatabaseError(
@@ -87,7 +88,7 @@ enum Engine {
         )
     }
 
-    /// Where a search for leaks finds it. Set once, and read by nobody.
+    /// Keeps the handle reachable for leak detectors. It is set once and never read.
     nonisolated(unsafe) private static var probe: OpaquePointer?
 
     private static func objectPath(_ address: UnsafeRawPointer?) -> String? {
@@ -96,10 +97,11 @@ enum Engine {
         return String(decoding: path.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
-    /// Keys a database in memory, which starts SQLCipher, and silences its log: since 4.6 a wrong key prints three
-    /// lines to stderr. The setting is lost if made before the first key of the process, and stays afterwards.
+    /// Opens a database in memory with a key, which starts SQLCipher, and turns SQLCipher's log off: since 4.6, a wrong
+    /// key prints three lines to stderr. The setting is lost if made before the first key of the process, and stays
+    /// afterwards.
     ///
-    /// It is never closed: SQLCipher before 4.7 forgets its provider with the last connection that has a key.
+    /// The database is never closed: SQLCipher before 4.7 forgets its provider with the last connection that has a key.
     private static func keyedProbe() -> String? {
         var handle: OpaquePointer?
         defer { probe = handle }
@@ -110,7 +112,7 @@ enum Engine {
         guard sealeddb_key(handle, placeholder, Int32(placeholder.count)) == SQLITE_OK else { return nil }
         guard sqlite3_exec(handle, "PRAGMA cipher_log = off", nil, nil, nil) == SQLITE_OK else { return nil }
         var statement: OpaquePointer?
-        // Repeats the error of the step.
+        // The result repeats the error of the step.
         defer { sqlite3_finalize(statement) }
         guard sqlite3_prepare_v3(handle, "PRAGMA cipher_version", -1, 0, &statement, nil) == SQLITE_OK,
             sqlite3_step(statement) == SQLITE_ROW

@@ -1,17 +1,17 @@
-/// What is known of the SQLite library in a process, and whether it may be trusted with keys.
+/// Facts about the SQLite library in a process, and the checks whether it may be trusted with keys.
 ///
-/// It need not be the very library that the program was built with: an update of libsqlcipher replaces it, and must lock
-/// nobody out. What must hold is that it encrypts, that all of it comes from one object, and that it has all that is
-/// called here. What it makes of a key and of the cipher settings is looked at again for each store.
+/// The library need not be the very one that the program was built with: an update replaces libsqlcipher, and must lock
+/// nobody out. It must encrypt, all its functions must come from one shared object, and it must have every function
+/// that is called here. How it treats a key and the cipher settings is checked again for each store.
 struct EngineFacts {
-    /// Whether the library was compiled with `SQLITE_HAS_CODEC`, as it says itself.
+    /// Whether the library reports that it was compiled with `SQLITE_HAS_CODEC`.
     var hasCodec: Bool
-    /// Such as 3046001.
+    /// The version as a number, such as 3046001.
     var versionNumber: Int32
     var sourceID: String
     /// The oldest version that has all functions which this build calls.
     var oldestVersionNumber: Int32
-    /// The objects that functions come from; `nil` for one that cannot be known.
+    /// The shared objects that functions come from; the path is `nil` if unknown.
     var objects: [(function: String, path: String?)]
 
     /// One condition that must hold before a key is given to the engine.
@@ -21,8 +21,8 @@ struct EngineFacts {
         let detail: String
     }
 
-    /// - Parameter cipherVersion: keys a database in memory and asks SQLCipher for its version; called only if all else is
-    ///   as it must be: with the wrong library in front, `sqlite3_key` would crash.
+    /// - Parameter cipherVersion: opens a database in memory with a key, and returns SQLCipher's version. It is only
+    ///   called if all other checks pass: with the wrong library loaded first, `sqlite3_key` would crash.
     func checks(cipherVersion: () -> String?) -> [Check] {
         var checks = [codecCheck, versionCheck, objectCheck]
         checks.append(
@@ -78,7 +78,7 @@ struct EngineFacts {
         )
     }
 
-    /// 3046001 is 3.46.1. https://www.sqlite.org/c3ref/c_source_id.html
+    /// Formats a version number: 3046001 is 3.46.1. https://www.sqlite.org/c3ref/c_source_id.html
     private static func name(ofVersion number: Int32) -> String {
         "\(number / 1_000_000).\(number / 1000 % 1000).\(number % 1000)"
     }

@@ -1,9 +1,9 @@
 internal import SQLiteEngine
 
 extension Connection {
-    /// Has SQLite compile the next statement of a text. It gets no more of the text than that, so that a script is read
-    /// once, and an error shows its own statement. https://www.sqlite.org/c3ref/prepare.html
-    /// - Returns: also where the statement ends. Without one, its pointer is `nil`.
+    /// Compiles the next statement of a text. SQLite receives only this statement, so that a script is parsed once, and
+    /// an error message quotes only the statement it is about. https://www.sqlite.org/c3ref/prepare.html
+    /// - Returns: the statement, whose pointer is `nil` if the rest holds none, and the offset at which it ends.
     func compile(
         _ sql: UnsafeBufferPointer<UInt8>,
         from start: Int
@@ -24,7 +24,8 @@ extension Connection {
         var tail: UnsafePointer<CChar>?
         let first = piece.baseAddress.map { UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self) }
         let outer = statementGuard.begin(text)
-        // A hint that costs nothing where the statement is not kept. https://www.sqlite.org/c3ref/c_prepare_dont_log.html
+        // This is a hint, and costs nothing if the statement is not kept.
+        // https://www.sqlite.org/c3ref/c_prepare_dont_log.html
         let (code, targets) = observedPrepare {
             let flags = UInt32(SQLITE_PREPARE_PERSISTENT)
             return watchingPages {
@@ -32,23 +33,23 @@ extension Connection {
             }
         }
         let facts = statementGuard.end(outer)
-        // That pragma tells damaged pages as rows: reading them is what it was asked for.
+        // PRAGMA cipher_integrity_check reports damaged pages as rows: reading them is its purpose.
         if let failure = takeReadFailure(), text.pragma != "cipher_integrity_check" {
-            // The result has nothing to tell: it was not stepped.
+            // The result is of no interest, because the statement was not stepped.
             sqlite3_finalize(pointer)
             forgetSchema()
             throw failure
         }
         guard code == SQLITE_OK || pointer != nil else {
-            // What the library says itself shows no key.
+            // The library's own message contains no key.
             if code == SQLITE_AUTH, let refusal = statementGuard.takeRefusal() { throw .notAllowed(refusal) }
-            // Text and message could show it.
+            // The statement text and SQLite's message could contain the key.
             if text.isSecret || (code == SQLITE_ERROR && SQLStatementText.mayHoldKey(piece)) {
                 throw .statementWithKeyFailed(code: sqlite3_extended_errcode(handle))
             }
             throw error(sql: String(decoding: piece, as: UTF8.self))
         }
-        // Pragmas act when they are prepared.
+        // Some pragmas take effect when they are prepared.
         if text.pragma == "defer_foreign_keys" { mayDeferForeignKeys = true }
         if text.pragma == "cache_size" { statementGuard.heldChanges.cacheSize = nil }
         let prepared = PreparedStatement(pointer, text: text, facts: facts)

@@ -24,8 +24,8 @@ extension Connection {
 
     /// The error that SQLite last reported on this connection.
     ///
-    /// What a closure of the caller threw meanwhile is that error.
-    /// - Parameter statement: the one that failed, if it is one whose values may stand in SQLite's message.
+    /// If a closure of the caller threw in the meantime, the thrown error is returned.
+    /// - Parameter statement: the statement that failed, if SQLite's message may contain its values. They are removed.
     func error(sql: String? = nil, of statement: PreparedStatement? = nil) -> DatabaseError {
         guard let handle else { return .notOpen }
         if let failure = takeReadFailure() { return failure.adding(sql: sql) }
@@ -36,7 +36,7 @@ extension Connection {
         let offset = sealeddb_error_offset(handle)
         let original = UnsafeBufferPointer(start: sqlite3_errmsg(handle), count: strlen(sqlite3_errmsg(handle)))
         let bytes = original.map { UInt8(bitPattern: $0) }
-        // The library's own statements have paths for values, which are to be told.
+        // In the library's own statements, values are file paths, which the message should show.
         let shown = statementGuard.isSuspended ? nil : statement?.withoutValues(bytes, code)
         let text = String(decoding: bytes, as: UTF8.self)
         let (reason, message) = lockFailure(code, text, shown: shown ?? text)
@@ -51,20 +51,22 @@ extension Connection {
 
     var lastCode: Int32 { handle.map { sqlite3_extended_errcode($0) } ?? SQLITE_MISUSE }
 
-    /// What became of a transaction whose COMMIT failed, in words; `nil` if nothing of it is kept.
+    /// Describes what happened to a transaction whose COMMIT failed; `nil` if nothing of it is stored.
     ///
-    /// That is so but for these cases: after the journal is gone, which is the moment of the commit, its directory is synced
-    /// and the file shortened; a journal that is cut off or overwritten instead is synced after that; in WAL mode the log is
-    /// synced when all is in it, and each file is committed by itself. <https://www.sqlite.org/atomiccommit.html> <https://www.sqlite.org/lang_attach.html>
+    /// Nothing is stored, except in these cases. With a rollback journal, the commit happens when the journal is
+    /// deleted; after that, SQLite syncs the directory and truncates the file. A journal that is truncated or
+    /// overwritten instead is synced after that. In WAL mode, SQLite syncs the log after the whole transaction is in
+    /// it, and commits each file separately. <https://www.sqlite.org/atomiccommit.html>
+    /// <https://www.sqlite.org/lang_attach.html>
     func stateAfterFailedCommit(_ code: Int32) -> String? {
         if let state = stateAfterMoment(code) { return state }
-        // Then nothing was written yet.
+        // In these cases, nothing was written yet.
         guard ![Connection.refusedByHook, SQLITE_READONLY_DBMOVED].contains(code), lastCode != Connection.refusedByHook
         else { return nil }
         return hasSeveralFiles ? Connection.isStoredInPart : nil
     }
 
-    /// Also where that cannot be asked.
+    /// Whether files are attached. True if this cannot be determined.
     private var hasSeveralFiles: Bool { (try? attachedFiles().isEmpty) != true }
 
     private static let isStoredInPart = """
@@ -72,7 +74,7 @@ extension Connection {
         them may be stored: look before you repeat it
         """
 
-    /// What may have failed after the moment of the commit; `nil` if it was before.
+    /// Describes a failure that may have come after the moment of the commit; `nil` if it came before.
     func stateAfterMoment(_ code: Int32) -> String? {
         if code == Connection.directoryNotSynced { return Connection.isStored }
         guard code & 0xff == SQLITE_IOERR, mayFailAfterMoment(code) else { return nil }
@@ -89,19 +91,20 @@ extension Connection {
             """
     }
 
-    /// What cannot be asked may be so. The same calls come before that moment, too, and the code does not tell which it was.
+    /// Whether the failure may have come after the moment of the commit. True if this cannot be determined. The same
+    /// system calls also come before that moment, and the code does not tell which one failed.
     private func mayFailAfterMoment(_ code: Int32) -> Bool {
-        // Nothing is read after it.
+        // SQLite reads nothing after that moment.
         guard ![SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ].contains(code) else { return false }
         if isWAL { return code == Connection.notSynced }
-        // See above.
+        // If the mode cannot be queried, the failure may have come after the commit.
         guard let mode = try? text("PRAGMA main.journal_mode") else { return true }
-        // The file is shortened at the end, and a journal that stays is overwritten and synced.
+        // SQLite truncates the file last. It overwrites or truncates a journal that stays, and syncs it.
         return code == Connection.notTruncated || ["truncate", "persist"].contains(mode)
-            || (try? text("PRAGMA main.locking_mode")) != "normal"  // As above.
+            || (try? text("PRAGMA main.locking_mode")) != "normal"  // If the query fails, it may have.
     }
 
-    /// False where that cannot be asked.
+    /// Whether "main" is in WAL mode. False if this cannot be determined.
     private var isWAL: Bool { (try? text("PRAGMA main.journal_mode")) == "wal" }
 
     /// `SQLITE_IOERR_FSYNC`.
@@ -117,10 +120,10 @@ extension Connection {
         repeat it before you have looked
         """
 
-    /// Why an execution could not be completed that ended without a step to its end. Outside a transaction SQLite commits
-    /// then, and rolls back what it cannot commit.
+    /// Returns the error of an execution that was ended before its last step and could not be completed. Outside a
+    /// transaction, ending a statement commits what it wrote; if SQLite cannot commit, it rolls back.
     func endFailure(_ code: Int32, of statement: PreparedStatement?) -> DatabaseError {
-        // Another thread may have used the connection meanwhile.
+        // The handle's own error code may be outdated: another thread may have used the connection since.
         noteUnfitness(code)
         let (text, sql) = (String(cString: sqlite3_errstr(code)), statement?.sql)
         let error =
@@ -132,8 +135,8 @@ extension Connection {
         )
     }
 
-    /// Tells a lock that others have from one that the connection has itself, for which SQLite has the same code.
-    /// - Parameter shown: the message as it may be shown.
+    /// Distinguishes locks of other connections from locks of this one, for which SQLite uses the same code.
+    /// - Parameter shown: the message with any secret values removed.
     private func lockFailure(_ code: Int32, _ message: String, shown: String) -> (DatabaseError.Reason, String) {
         guard code & 0xff == SQLITE_BUSY else { return (.sqlite, shown) }
         if code == SQLITE_BUSY_SNAPSHOT {
@@ -145,8 +148,8 @@ extension Connection {
                 """
             )
         }
-        // Of locks that others have SQLite only says that they exist: "cannot commit transaction - SQL statements in
-        // progress" is about this connection.
+        // For locks of others, SQLite uses the standard text of the code. A special text, such as "cannot commit
+        // transaction - SQL statements in progress", is about this connection.
         if message != String(cString: sqlite3_errstr(code)) {
             return (
                 .locked,
@@ -166,15 +169,15 @@ extension Connection {
         throw error(sql: sql)
     }
 
-    /// Takes note of a result code of SQLite's own, which is known to come from this connection. One that blocks share is
-    /// opened anew then; others are used, and asked, by any thread.
+    /// Records a result code that SQLite returned for this connection. A connection that blocks share is opened again
+    /// if the code makes it unfit. Other connections are not tracked, because any thread may use them at any time.
     func noteUnfitness(_ code: Int32) {
         if gate != nil, DatabaseError.isUnfitness(code) { isUnfit = true }
     }
 }
 
 extension DatabaseError {
-    /// Whether a connection that gets this code from SQLite, or its file, may be of no use as it is.
+    /// Whether this code means that the connection, or its file, may be unusable as it is.
     static func isUnfitness(_ extendedCode: Int32) -> Bool {
         switch extendedCode & 0xff {
         case SQLITE_NOTADB, SQLITE_CORRUPT, SQLITE_IOERR: true

@@ -3,7 +3,8 @@ internal import SQLiteEngine
 
 /// The files beneath the codec. https://www.sqlite.org/c3ref/c_fcntl_begin_atomic_write.html#sqlitefcntlfilepointer
 extension Connection {
-    /// Size in bytes of the file of a database as this connection has it open; 0 for a database in memory.
+    /// The size in bytes of the file of a database, read through this connection's descriptor; 0 for a database in
+    /// memory.
     func fileSize(schema: String = "main") throws(DatabaseError) -> Int64 {
         guard let handle else { throw .notOpen }
         var size: sqlite3_int64 = 0
@@ -13,7 +14,7 @@ extension Connection {
         return size
     }
 
-    /// Bytes of the file of a database, as they lie on disk; fewer where the file ends.
+    /// Reads bytes of the file of a database as they are on disk. Returns fewer bytes at the end of the file.
     func fileBytes(at offset: Int64 = 0, count: Int, schema: String = "main") throws(DatabaseError) -> [UInt8] {
         guard let handle else { throw .notOpen }
         let available = try Int(min(Int64(count), fileSize(schema: schema) - offset))
@@ -26,33 +27,36 @@ extension Connection {
         return bytes
     }
 
-    /// Calls `body` while nobody can write to the file of "main", for a connection that is not read by SQL meanwhile.
-    /// - Returns: `nil` if somebody is at work, or that cannot be asked.
+    /// Calls `body` while nobody can write to the file of "main". Use it only on a connection that does not run SQL
+    /// during the call.
+    /// - Returns: the result of `body`; `nil` if somebody is writing, or if the lock cannot be taken.
     func whileNobodyWrites<T>(_ body: () throws(DatabaseError) -> T?) throws(DatabaseError) -> T? {
         guard let handle else { throw .notOpen }
         var hasWriter: Int32 = 1
         let code = sealeddb_lock_to_look(handle, &hasWriter)
-        // The file is closed soon, which gives it back too.
+        // If the unlock fails, closing the file, which follows soon, releases the lock too.
         defer { _ = sealeddb_unlock_after_look(handle) }
         return code == SQLITE_OK && hasWriter == 0 ? try body() : nil
     }
 
-    /// Makes the start of the file of "main" what no database begins with, around codec and journal.
+    /// Overwrites the start of the file of "main" with bytes that no database begins with, bypassing codec and journal.
     func overwriteMainFile(byteCount: Int) throws(DatabaseError) {
         guard let handle else { throw .notOpen }
         let bytes = [UInt8](repeating: 0xff, count: byteCount)
         try check(bytes.withUnsafeBytes { sealeddb_write_file(handle, "main", $0.baseAddress, Int32(byteCount), 0) })
     }
 
-    /// The absolute path of the file of "main", symbolic links followed; `nil` for a database without a file.
+    /// The absolute path of the file of "main", with symbolic links followed; `nil` for a database without a file.
     /// https://www.sqlite.org/c3ref/db_filename.html
     var mainFilePath: String? {
         let path = handle.flatMap { sqlite3_db_filename($0, "main") }.map { String(cString: $0) }
         return path?.isEmpty == true ? nil : path
     }
 
-    /// Before a commit: what is committed to a file without its name, or to the log beside that name, is lost, or spoils the
-    /// file that has the name now. In WAL mode SQLite does not ask. https://www.sqlite.org/howtocorrupt.html#_unlinking_or_renaming_a_database_file_while_in_use
+    /// Throws if a file of the open transaction is no longer the one that its path names. Called before a commit: what
+    /// is committed to a file without its name, or to the log beside that name, is lost, or damages the file that has
+    /// the name now. In WAL mode, SQLite does not check this.
+    /// https://www.sqlite.org/howtocorrupt.html#_unlinking_or_renaming_a_database_file_while_in_use
     func requireNamedFiles() throws(DatabaseError) {
         guard let handle else { return }
         let schema =
@@ -71,17 +75,18 @@ extension Connection {
         )
     }
 
-    /// Whether another volume has come in the place of that which the file is on. SQLite compares the inodes' numbers alone.
+    /// Whether the path of "main" is now on another device than when the file was opened. SQLite only compares inode
+    /// numbers.
     var hasOtherDevice: Bool {
-        // Not as a text, because each turn of a queue asks.
+        // Does not convert the path to a string, because this runs on each turn of a queue.
         guard let mainDevice, let handle, let path = sqlite3_db_filename(handle, "main") else { return false }
         var status = stat()
-        // A file that is gone is told by SQLite.
+        // If the file is gone, SQLite reports it.
         return stat(path, &status) == 0 && status.st_dev != mainDevice
     }
 
-    /// Whether all of the log is in the file too, or was when this connection's read transaction began: what is in the log
-    /// now is then nothing that is missing in the file.
+    /// Whether all frames of the log are in the file too, or were when this connection's read transaction began. If so,
+    /// the file alone has everything that is in the log now.
     func hasWholeLogInFile() throws(DatabaseError) -> Bool {
         guard let handle else { throw .notOpen }
         var isInFile: Int32 = 0
@@ -89,7 +94,7 @@ extension Connection {
         return isInFile != 0
     }
 
-    /// Whether nothing can be written to "main". https://www.sqlite.org/c3ref/db_readonly.html
+    /// Whether "main" is read-only. https://www.sqlite.org/c3ref/db_readonly.html
     var isReadOnly: Bool { handle.map { sqlite3_db_readonly($0, "main") == 1 } ?? false }
 
     func mainFileSize() throws(DatabaseError) -> Int64 { try fileSize() }
@@ -97,7 +102,7 @@ extension Connection {
     /// The first 16 bytes of the file of "main": SQLite's magic, or the salt of an encrypted store.
     func mainFileHeader() throws(DatabaseError) -> [UInt8] { try fileBytes(count: 16) }
 
-    /// Whether closing may move the write-ahead log into the file. SQLite's default is that it does.
+    /// Sets whether closing may checkpoint the log into the file. It does by default.
     func setCheckpointsOnClose(_ isOn: Bool) throws(DatabaseError) {
         guard let handle else { return }
         try check(sealeddb_set_checkpoint_on_close(handle, isOn ? 1 : 0))

@@ -1,30 +1,31 @@
 internal import SQLiteEngine
 
-/// Keeps what a transaction has changed in memory where it may still be undone in part.
+/// Holds the changes of a transaction in memory as long as they may still be undone in part.
 ///
-/// SQLite writes a transaction that is larger than the page cache to the log bit by bit ("spilling"). Where a part of it is
-/// undone later, by ROLLBACK TO or with a statement that fails, frames of the log can stay without a checksum (seen with
-/// 3.40.1 and 3.46.1; the code is there since 3.11). COMMIT succeeds, and all connections see the rows. But whoever
-/// reads that log after a crash finds its end at that frame: this transaction is lost, and so are all that came later.
+/// SQLite writes a transaction that is larger than the page cache to the log piece by piece ("spilling"). If a part of
+/// it is undone later, by ROLLBACK TO or by a failing statement, frames without a valid checksum can stay in the log
+/// (seen with 3.40.1 and 3.46.1; the code has been there since 3.11). COMMIT succeeds, and all connections see the
+/// rows. But recovery after a crash ends the log at the first such frame: this transaction and all later ones are lost.
 ///
-/// So nothing is spilled within a statement or a savepoint. Between the statements of a transaction nothing can be undone
-/// in part, and changes are written there.
+/// So nothing is spilled within a statement or a savepoint. Between the statements of a transaction, nothing can be
+/// undone in part, so changes are written there.
 /// <https://www.sqlite.org/pragma.html#pragma_cache_spill>, <https://www.sqlite.org/c3ref/db_cacheflush.html>
 struct HeldChanges {
-    /// Whether the connection holds them.
+    /// Whether the connection holds changes.
     fileprivate(set) var areHeld = false
-    /// Whether the transaction may have a savepoint. SQLite does not tell, and an inner one's end is not looked for.
+    /// Whether the transaction may have a savepoint. SQLite does not tell, and the end of an inner savepoint is not
+    /// tracked.
     fileprivate var mayHaveSavepoint = false
-    /// Statements that have written.
+    /// The number of statements that have written.
     fileprivate var statementCount: UInt32 = 0
-    /// Of the cache, in bytes; `nil` until it is asked for.
+    /// The size of the page cache in bytes; `nil` until it is queried.
     var cacheSize: Int64?
 
-    /// How much there may be, beside what the cache may hold anyway. For each time it is written, what the cache held is
-    /// read again.
+    /// How many bytes of changes may be held beyond the size of the cache. Each write of held changes empties the
+    /// cache, so its pages must be read again.
     static let maximumSize: Int64 = 16 << 20
 
-    /// Why a pragma is refused; `nil` if it is not. A number would be the size from which on SQLite spills.
+    /// Returns why a pragma is refused; `nil` if it is allowed. A number would set the size from which SQLite spills.
     func refusal(ofPragma name: String, value: String?) -> String? {
         guard areHeld, let value, name.lowercased() == "cache_spill",
             !["on", "yes", "true", "off", "no", "false", "0"].contains(value.lowercased())
@@ -37,25 +38,25 @@ struct HeldChanges {
 }
 
 extension Connection {
-    /// From now on, also for files that are attached later.
+    /// Starts holding changes, also of files that are attached later.
     func holdChanges() throws(DatabaseError) {
         try holdChanges(of: "main")
         statementGuard.heldChanges.areHeld = true
     }
 
     private func holdChanges(of schema: String) throws(DatabaseError) {
-        // No cache has as many pages.
+        // No cache has this many pages.
         try run("PRAGMA \(schema.quotedIdentifier).cache_spill = \(Int32.max)")
     }
 
-    /// After files were attached.
+    /// Applies the setting to attached files. Call this after attaching.
     func holdChangesOfAttachedFiles() throws(DatabaseError) {
         guard statementGuard.heldChanges.areHeld else { return }
         try trusted { () throws(DatabaseError) in
             try unguarded { () throws(DatabaseError) in
                 for schema in try texts("SELECT name FROM pragma_database_list WHERE file <> ''") {
                     try holdChanges(of: schema)
-                    // Within a transaction SQLite refuses it, and syncs as it does by default.
+                    // Within a transaction, SQLite refuses this pragma; the file then keeps SQLite's default.
                     if schema != "main", let synchronous, isAutocommit {
                         try run("PRAGMA \(schema.quotedIdentifier).synchronous = \(synchronous)")
                     }
@@ -64,21 +65,21 @@ extension Connection {
         }
     }
 
-    /// After a statement that may have begun or ended a transaction or savepoint.
+    /// Call this after a statement that may have begun or ended a transaction or savepoint.
     func noteBoundary(isSavepoint: Bool) {
         statementGuard.heldChanges.mayHaveSavepoint = isSavepoint && !isAutocommit
     }
 
-    /// After a statement that writes.
+    /// Call this after a statement that has written.
     @inline(__always)
     func hasWritten() throws(DatabaseError) {
         statementGuard.heldChanges.statementCount &+= 1
-        // What is asked for costs as much as inserting a small row.
+        // The check costs as much as inserting a small row, so it runs only for every 16th statement.
         if statementGuard.heldChanges.statementCount & 15 == 0 { try writeHeldChanges() }
     }
 
-    /// When a statement that writes has returned its first row: all that it writes is there, but until it ends can still be
-    /// undone with it.
+    /// Call this when a writing statement has returned its first row. By then it has written everything, but until it
+    /// ends its changes can still be undone with it.
     func willHaveWritten() {
         statementGuard.heldChanges.statementCount &+= 1
         if statementGuard.heldChanges.statementCount & 15 == 0 { asksForHeldChanges = true }
@@ -89,19 +90,19 @@ extension Connection {
     func writeHeldChanges() throws(DatabaseError) {
         asksForHeldChanges = owesRollback
         let held = statementGuard.heldChanges
-        // Also the transaction that an open blob has for itself.
+        // The transaction may also be one that an open blob holds by itself.
         guard held.areHeld, !held.mayHaveSavepoint, depth == 0, let handle,
             sqlite3_txn_state(handle, nil) == SQLITE_TXN_WRITE
         else { return }
         var used: Int32 = 0
         var highest: Int32 = 0
         let code = sqlite3_db_status(handle, SQLITE_DBSTATUS_CACHE_USED, &used, &highest, 0)
-        // Beyond 2 GiB the number wraps around.
+        // SQLite's counter wraps around beyond 2 GiB, so it is read as unsigned.
         guard code == SQLITE_OK, try Int64(UInt32(bitPattern: used)) > cacheSize() + HeldChanges.maximumSize,
             !hasUnfinishedWriter(handle)
         else { return }
         let result = watchingPages { sqlite3_db_cacheflush(handle) }
-        // Busy: a page is in use, and stays for the next time.
+        // `SQLITE_BUSY` means that a page is in use. It stays in memory until the next time.
         guard result == SQLITE_OK || result == SQLITE_BUSY else {
             noteUnfitness(result)
             throw DatabaseError(
@@ -112,14 +113,14 @@ extension Connection {
                     """
             )
         }
-        // Else those pages would still count as held. The result is always OK.
+        // Frees the pages, which would otherwise still count as held. The result is always OK.
         sqlite3_db_release_memory(handle)
     }
 
     private func cacheSize() throws(DatabaseError) -> Int64 {
         if let size = statementGuard.heldChanges.cacheSize { return size }
         let size = try trusted { () throws(DatabaseError) -> Int64 in
-            // Negative for KiB. https://www.sqlite.org/pragma.html#pragma_cache_size
+            // A negative value is in KiB. https://www.sqlite.org/pragma.html#pragma_cache_size
             let value = try integer("PRAGMA cache_size") ?? 0
             return value < 0 ? -value * 1024 : value * (try integer("PRAGMA page_size") ?? 4096)
         }
@@ -127,8 +128,8 @@ extension Connection {
         return size
     }
 
-    /// Whether a statement that writes has not ended: what it wrote can still be undone with it. What was written to an open
-    /// blob cannot; it is what SQLite has without a text.
+    /// Whether a writing statement has not ended, so that its changes can still be undone with it. What was written to
+    /// an open blob cannot be undone; SQLite's statement for a blob is the only kind without a text.
     private func hasUnfinishedWriter(_ handle: OpaquePointer) -> Bool {
         var statement = sqlite3_next_stmt(handle, nil)
         while let pointer = statement {

@@ -1,18 +1,19 @@
 internal import SQLiteEngine
 
 extension Connection {
-    /// Runs one statement to its end, ignoring rows.
+    /// Runs one statement to its end and ignores its rows.
     func run(_ sql: String) throws(DatabaseError) {
         let statement = try prepare(sql)
         defer { statement.close() }
         while try statement.step() {}
     }
 
-    /// Runs `body`, so that all it reads is of one moment: that of the transaction that is open, if any.
+    /// Runs `body` so that everything it reads comes from one moment: that of the open transaction, if there is one.
     func snapshot<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
         try trusted { () throws(DatabaseError) in
-            // While its row is not all read, SQLite keeps what it reads as it is. Unlike a transaction it ends whatever else
-            // fails: what is written later would be lost in one. https://www.sqlite.org/lang_transaction.html
+            // As long as this statement has not returned all its rows, SQLite keeps a read transaction open. It ends
+            // whatever else fails. An explicit transaction that stayed open could lose later writes.
+            // https://www.sqlite.org/lang_transaction.html
             let reader = try prepare("SELECT count(*) FROM main.sqlite_schema")
             defer { reader.close() }
             _ = try reader.step()
@@ -20,7 +21,7 @@ extension Connection {
         }
     }
 
-    /// Runs `body` with a flag of the connection as given, and sets it back to what its user has set.
+    /// Runs `body` with a boolean pragma set as given, and then restores its former value.
     /// https://www.sqlite.org/pragma.html
     func with<T>(_ pragma: String, _ isOn: Bool, _ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
         guard try (integer("PRAGMA \(pragma)") == 1) != isOn else { return try body() }
@@ -29,7 +30,7 @@ extension Connection {
         do throws(DatabaseError) {
             try run("PRAGMA \(pragma) = \(!isOn)")
         } catch {
-            // An interrupt stops this, too, as long as anything is under way.
+            // An interrupt stops this pragma too, as long as any statement runs or a blob is open.
             endUses()
             endBlobs()
             try run("PRAGMA \(pragma) = \(!isOn)")
@@ -37,35 +38,35 @@ extension Connection {
         return try result.get()
     }
 
-    /// Ends a transaction of the library's own, whatever keeps it from that. An interrupt stops every statement as long as
-    /// one runs or a blob is open, so that these are ended, which would fail as well.
+    /// Rolls back a transaction of the library's own, even if something stands in the way. An interrupt stops every
+    /// statement as long as one runs or a blob is open. So these are ended; they would fail anyway.
     /// https://www.sqlite.org/c3ref/interrupt.html
-    /// - Returns: whether there is none any more.
+    /// - Returns: whether no transaction is open any more.
     func rollBack() -> Bool {
         guard !isAutocommit else { return true }
-        // A block does not keep the library from it.
+        // The rules for a caller's block must not stop the library's own rollback.
         let scope = supervision?.scope
         supervision?.scope = .block
         defer { if let scope { supervision?.scope = scope } }
-        // Whether it succeeded is seen by what is left, each time.
+        // Whether the transaction is gone is checked after each attempt.
         try? run("ROLLBACK")
         guard !isAutocommit else { return true }
         endUses()
         endBlobs()
-        // As above.
+        // The result shows in the check below.
         try? run("ROLLBACK")
-        // Not while the statement runs that called a function.
+        // A rollback is not possible while the statement that called a function runs.
         if !isAutocommit, depth > 0 { owesRollback = true }
         return isAutocommit
     }
 
-    /// Has pages read anew that are in the cache. What cannot be freed stays there.
+    /// Frees pages in the cache, so that they are read again. Pages in use stay.
     func forgetPages() {
-        // It cannot fail.
+        // This cannot fail.
         if let handle { sqlite3_db_release_memory(handle) }
     }
 
-    /// The first column of the first row as text; `nil` for no row or NULL.
+    /// Returns the first column of the first row as text; `nil` for no row or NULL.
     func text(_ sql: String) throws(DatabaseError) -> String? {
         let statement = try prepare(sql)
         defer { statement.close() }
@@ -75,7 +76,7 @@ extension Connection {
         return text
     }
 
-    /// The first column of the first row as an integer; `nil` for no row or NULL.
+    /// Returns the first column of the first row as an integer; `nil` for no row or NULL.
     func integer(_ sql: String) throws(DatabaseError) -> Int64? {
         let statement = try prepare(sql)
         defer { statement.close() }
@@ -85,12 +86,12 @@ extension Connection {
         return value
     }
 
-    /// What a statement writes may be refused with its end.
+    /// Runs a writing statement to its end, because SQLite may refuse its changes only there.
     private func complete(_ statement: Statement) throws(DatabaseError) {
         if !statement.isReadOnly { while try statement.step() {} }
     }
 
-    /// A column of all rows as text, by default the first.
+    /// Returns one column of all rows as text, by default the first.
     func texts(_ sql: String, column: Int32 = 0) throws(DatabaseError) -> [String] {
         let statement = try prepare(sql)
         defer { statement.close() }
@@ -122,7 +123,7 @@ extension Connection {
             return
         }
         let milliseconds = (seconds * 1000).rounded()
-        // It only remembers the time, and cannot fail.
+        // This only stores the time, and cannot fail.
         sqlite3_busy_timeout(handle, milliseconds.isNaN ? 0 : Int32(clamping: Int64(min(max(milliseconds, 0), 1e12))))
     }
 
@@ -130,7 +131,7 @@ extension Connection {
 
     var changes: Int32 { handle.map { sqlite3_changes($0) } ?? 0 }
 
-    /// Moves the log into the database file. Without a log both counts are -1.
+    /// Moves the log into the database file. Both counts are -1 if there is no log.
     /// https://www.sqlite.org/c3ref/wal_checkpoint_v2.html
     func checkpoint(
         _ mode: CheckpointMode,
@@ -142,7 +143,7 @@ extension Connection {
         return counts
     }
 
-    /// Keeps SQLite from making checkpoints by itself, and notes the length of the log instead.
+    /// Turns automatic checkpoints off, and records the length of the log after each commit instead.
     /// https://www.sqlite.org/c3ref/wal_hook.html
     func countWALFrames() {
         guard let handle else { return }
@@ -156,7 +157,7 @@ extension Connection {
         )
     }
 
-    /// Sets a limit unless `value` is negative, and returns the former one; -1 for a limit that does not exist.
+    /// Sets a limit unless `value` is negative. Returns the former limit, or -1 for an unknown one.
     /// https://www.sqlite.org/c3ref/limit.html
     func limit(_ category: Int32, value: Int32) throws(DatabaseError) -> Int32 {
         guard let handle else { throw .notOpen }
@@ -167,16 +168,16 @@ extension Connection {
         if let handle { sqlite3_interrupt(handle) }
     }
 
-    /// Gives a database without pages its first one.
+    /// Writes the first page of a database that has no pages.
     func writeFirstPage() throws(DatabaseError) {
         try run("BEGIN IMMEDIATE")
-        // Writing the cookie, even unchanged, makes SQLite write page 1.
+        // Writing the user version, even unchanged, makes SQLite write page 1.
         let version = try integer("PRAGMA user_version") ?? 0
         try run("PRAGMA user_version = \(version)")
         try run("COMMIT")
     }
 
-    /// Whether the path now names another file than the one that this connection has open.
+    /// Whether the path now names a file other than the one that this connection has open.
     func mainFileHasMoved() throws(DatabaseError) -> Bool {
         guard let handle else { throw .notOpen }
         var moved: Int32 = 0

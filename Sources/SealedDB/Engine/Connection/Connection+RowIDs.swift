@@ -1,10 +1,11 @@
 internal import SQLiteEngine
 
 extension Connection {
-    /// Runs `body` and returns the row id of what it inserted; 0 if it inserted no row of a table with row ids.
+    /// Runs `body` and returns the row id of the last row that it inserted; 0 if it inserted no row into a table with
+    /// row ids.
     ///
-    /// SQLite itself would then still tell the row id of an earlier insertion, and afterwards it does.
-    /// https://www.sqlite.org/c3ref/set_last_insert_rowid.html
+    /// SQLite itself would return the row id of an earlier insertion in that case. `lastInsertRowID` still does so
+    /// afterwards. https://www.sqlite.org/c3ref/set_last_insert_rowid.html
     func insertedRowID(_ body: () throws(DatabaseError) -> Void) throws(DatabaseError) -> Int64 {
         let earlier = lastInsertRowID
         setLastInsertRowID(0)

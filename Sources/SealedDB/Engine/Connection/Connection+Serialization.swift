@@ -1,9 +1,9 @@
 import Foundation
 internal import SQLiteEngine
 
-/// Databases as bytes. https://www.sqlite.org/c3ref/serialize.html
+/// Databases as byte arrays. https://www.sqlite.org/c3ref/serialize.html
 extension Connection {
-    /// The pages of "main" in plaintext, whatever encrypts them.
+    /// Returns the pages of "main" in plaintext, whether or not the file is encrypted.
     func plaintextImage() throws(DatabaseError) -> Data {
         guard let handle else { throw .notOpen }
         var count: sqlite3_int64 = 0
@@ -19,7 +19,7 @@ extension Connection {
             throw error
         }
         guard let bytes = image else {
-            // There is no page yet.
+            // No bytes: either the database has no page yet, or memory ran out.
             guard count == 0 else { throw DatabaseError(extendedCode: SQLITE_NOMEM, message: "No memory for a copy.") }
             return Data()
         }
@@ -27,7 +27,7 @@ extension Connection {
         return Data(bytes: bytes, count: Int(count))
     }
 
-    /// Makes "main" a database in memory that begins with these bytes.
+    /// Replaces "main" by a database in memory with these bytes as its content.
     func deserialize(_ image: Data) throws(DatabaseError) {
         guard let handle else { throw .notOpen }
         guard let copy = sqlite3_malloc64(UInt64(max(image.count, 1))) else {
@@ -37,7 +37,7 @@ extension Connection {
         image.copyBytes(to: bytes, count: image.count)
         let count = sqlite3_int64(image.count)
         let flags = UInt32(SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE)
-        // SQLite owns the bytes from now on, and frees them if it fails.
+        // SQLite owns the bytes from now on, and frees them even if the call fails.
         try check(sqlite3_deserialize(handle, "main", bytes, count, count, flags))
     }
 }

@@ -1,14 +1,14 @@
 internal import SQLiteEngine
 
-/// The half of SQLite's structure check that is about pages. https://www.sqlite.org/pragma.html#pragma_quick_check
+/// The part of SQLite's structure check that concerns pages. https://www.sqlite.org/pragma.html#pragma_quick_check
 extension Connection {
-    /// What is wrong with pages and trees, in SQLite's words, each page having been read once: `PRAGMA quick_check` up
-    /// to where it reads all tables again, to compare their rows with their constraints. A copy of pages cannot have
-    /// changed those; a row that breaks one broke it in the source too.
+    /// Returns what is wrong with pages and b-trees, in SQLite's words. Each page is read once: this is `PRAGMA
+    /// quick_check` up to the point where it reads all tables again, to check rows against their constraints. Copying
+    /// pages cannot have changed rows: a row that violates a constraint did so in the source too.
     ///
-    /// That point is recognised by a loop being run, of which the program of the statement has none before. If the
-    /// engine's program is another one than is known, all of `quick_check` is run, and everything it finds counts.
-    /// - Parameter goesOn: asked time and again; false stops the check with `SQLITE_INTERRUPT`.
+    /// That point is recognized by the first loop that runs, because the statement's program has none before. If the
+    /// engine's program differs from the known one, all of `quick_check` runs, and every finding counts.
+    /// - Parameter goesOn: called repeatedly; returning false stops the check with `SQLITE_INTERRUPT`.
     func pageProblems(goesOn: () -> Bool) throws(DatabaseError) -> [String] {
         let sql = "PRAGMA main.quick_check"
         let checksPagesFirst = try checksPagesFirst(sql)
@@ -39,7 +39,7 @@ extension Connection {
         return rows.filter { checksPagesFirst ? $0.hasPrefix(Connection.pageProblemsStart) : $0 != "ok" }
     }
 
-    /// What everything that is wrong with pages is led by, in one row.
+    /// The prefix of the one row that reports all page problems.
     private static let pageProblemsStart = "*** in database main ***\n"
 
     private final class Watch {
@@ -55,14 +55,14 @@ extension Connection {
         }
 
         var mustStop: Bool {
-            // The counter of loops that are no full scans of a query, which has no name. Were it never to count, the
-            // statement would just run to its end.
+            // Counter 0 has no name in SQLite's API. It counts the loops that are not full scans of a query. If it
+            // never counted, the statement would only run to its end.
             if checksPagesFirst, sqlite3_stmt_status(statement, 0, 0) > 0 { isAtRows = true }
             return isAtRows || !goesOn()
         }
     }
 
-    /// Whether the program checks the pages in one instruction, tells what it found, and every loop comes after that.
+    /// Whether the program checks the pages in one instruction, reports its findings, and runs every loop after that.
     /// https://www.sqlite.org/opcode.html
     private func checksPagesFirst(_ sql: String) throws(DatabaseError) -> Bool {
         let statement = try prepare("EXPLAIN \(sql)")

@@ -2,70 +2,74 @@ import Foundation
 internal import SQLiteEngine
 import Synchronization
 
-/// Sole owner of a `sqlite3 *` and of what is open on it: statements, blobs, backups.
+/// The sole owner of a `sqlite3 *` and of everything that is open on it: statements, blobs and backups.
 final class Connection {
     private(set) var handle: OpaquePointer?
-    /// Which thread may use it, and end its handles; `nil` where SQLite serialises the calls of all.
+    /// Decides which thread may use the connection and end its handles; `nil` if SQLite serializes the calls of all
+    /// threads.
     let gate: ThreadGate?
     private let registry = Guarded(HandleRegistry())
-    /// See ``noteUnnoticed(_:)``. Under a lock, because what is dropped may end on any thread.
+    /// See ``noteUnnoticed(_:)``. A lock guards it, because a dropped handle may end on any thread.
     private let unnoticed = Guarded<DatabaseError?>(nil)
     let statementGuard = StatementGuard()
-    /// Whether a statement may have had SQLite defer foreign keys. https://www.sqlite.org/pragma.html#pragma_defer_foreign_keys
+    /// Whether a statement may have turned on deferred foreign keys.
+    /// https://www.sqlite.org/pragma.html#pragma_defer_foreign_keys
     var mayDeferForeignKeys = false
-    /// Files that the library has attached in plaintext, by the names of their schemas in small letters.
+    /// The schema names, in lower case, of files that the library has attached in plaintext.
     var plaintextSchemas: Set<String> = []
-    /// How much SQL text SQLite was given to compile.
+    /// How many bytes of SQL text SQLite has compiled.
     var compiledByteCount = 0
-    /// Frames in the log at the last commit, once they are counted.
+    /// The number of frames in the log at the last commit, if ``countWALFrames()`` was called.
     var walFrameCount: Int32 = 0
-    /// What `PRAGMA synchronous` was set to for "main", which attached files get too.
+    /// The value of `PRAGMA synchronous` set for "main". Attached files get the same value.
     var synchronous: String?
-    /// Where the file of "main" was when it was opened; `nil` without a file.
+    /// The device of the file of "main" when it was opened; `nil` for a database without a file.
     private(set) var mainDevice: dev_t?
-    /// By the name of the attached file, in small letters; `main` for the file that is open. Given back at closing.
+    /// The usage locks, by lower-case schema name of the attached file; `main` for the main file. Closing releases
+    /// them.
     var usageLocks: [String: UsageLock] = [:]
-    /// What it reads the file through, if it only looks at it.
+    /// What the connection reads the file through, if it only views the file.
     var view: AnyObject?
-    /// What closures of the caller threw, until it is met as a result code.
+    /// Errors that closures of the caller threw, until their result code arrives.
     var thrown = ThrownErrors()
-    /// What SQLite calls meanwhile; kept as long as it may.
+    /// The callbacks that SQLite calls. They are retained as long as SQLite may call them.
     var hooks: Hooks?
-    /// What a page was like that the last call read, until it is met as a result code.
+    /// The failed page that the last call read, until its result code arrives.
     var readFailure: PageWatch.Failure?
-    /// Whether SQLite has told this connection that it, or its file, is of no use as it is; see ``noteUnfitness(_:)``.
+    /// Whether SQLite has reported that this connection, or its file, is unusable; see ``noteUnfitness(_:)``.
     var isUnfit = false
     /// Whether ``hooks`` observe changes.
     var isObserved = false { didSet { chooseSteps() } }
-    /// Whether statements may take a limited time only.
+    /// Whether statements have a time limit.
     private var isTimed = false { didSet { chooseSteps() } }
-    /// Whether nothing is to be done around a step.
+    /// Whether a step needs no work before or after it.
     private var stepsPlainly = true
-    /// Whether it is to be asked before the next statement how much the transaction has changed.
+    /// Whether to check, before the next statement, how much the transaction has changed.
     var asksForHeldChanges = false
-    /// Whether a transaction is to be rolled back before the next statement, which could not be in a function that a
-    /// statement calls.
+    /// Whether to roll back a transaction before the next statement. Within a function that a statement calls, the
+    /// rollback was not possible.
     var owesRollback = false { didSet { asksForHeldChanges = asksForHeldChanges || owesRollback } }
-    /// How many statements are being stepped, each in a function that the one before it calls.
+    /// How many steps are nested: each but the first runs in a function that the previous statement calls.
     private(set) var depth = 0
-    /// Whether a function ended the transaction of a writing statement that calls it, and that has to fail for it.
+    /// Whether a function ended the transaction of the writing statement that calls it, so that this statement must
+    /// fail.
     private(set) var hasLostTransaction = false
-    /// Who bounds and stops what runs on it; `nil` for nobody.
+    /// Limits and stops what runs on this connection; `nil` for no supervision.
     var supervision: Supervision? {
         didSet {
             supervisor = supervision.map { .passUnretained($0) }
             isTimed = supervision?.timeLimit != nil
         }
     }
-    /// The same, to be asked for each statement.
+    /// The same object, without reference counting, because every statement asks it.
     private var supervisor: Unmanaged<Supervision>?
-    /// How dates are stored and read as text; `nil` for seconds.
+    /// The format in which dates are stored and read as text; `nil` for numbers of seconds.
     var dateFormat: DateFormatter?
-    /// Waits for locks in place of SQLite, on supervised connections.
+    /// Waits for locks instead of SQLite's own handler, on supervised connections.
     var busyWait: BusyWait?
-    /// The thread that is in a hook, 0 for none, ``replaced`` while a backup writes to it.
+    /// The thread that is in a hook; 0 for none; ``replaced`` while a backup writes to this connection.
     private let hookThread = Atomic<UInt>(0)
-    /// No thread's number.
+    /// A value that no thread has as its number.
     private static let replaced = UInt.max
 
     /// https://www.sqlite.org/c3ref/open.html
@@ -93,21 +97,21 @@ final class Connection {
         self.gate = gate
         let mutex = gate == nil ? SQLITE_OPEN_FULLMUTEX : SQLITE_OPEN_NOMUTEX
         let cleared = flags & ~(SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_NOMUTEX)
-        // Libraries built with SQLITE_USE_URI take "file:" for a URI whatever the flags say.
+        // Libraries built with SQLITE_USE_URI treat "file:" as the start of a URI whatever the flags are.
         let literal = path.hasPrefix("file:") ? "./" + path : path
         let vfs = try GuardedVFS.name(guarding: vfs)
         let code = sqlite3_open_v2(literal, &handle, cleared | mutex, vfs)
         guard code == SQLITE_OK else {
             let error = Connection.openError(handle, code: code, path: path)
-            // It never opened.
+            // The database was never open, so closing the handle cannot fail.
             sqlite3_close_v2(handle)
             handle = nil
             throw error
         }
-        // It only sets a flag, and cannot fail.
+        // This only sets a flag, and cannot fail.
         sqlite3_extended_result_codes(handle, 1)
         installAuthorizer()
-        // What cannot be examined has a number that no file has.
+        // If the file cannot be examined, this is a device number that no file has.
         mainDevice = mainFilePath.map { (try? FileSystem.status($0))?.st_dev ?? .max }
     }
 
@@ -119,36 +123,36 @@ final class Connection {
 
     private static var currentThread: UInt { ThreadGate.currentThread }
 
-    /// Whether this thread may make SQLite end a handle.
+    /// Whether this thread may end a SQLite handle.
     private var mayEnd: Bool {
         let thread = Connection.currentThread
         guard hookThread.load(ordering: .relaxed) != thread else { return false }
         return gate?.isInside ?? true
     }
 
-    /// Ends what was dropped where nobody could end it; for the thread inside the gate.
+    /// Ends handles that were dropped where no thread could end them. Only for the thread inside the gate.
     func endOrphans() {
         end(registry.withLock { $0.takeOrphans() })
     }
 
     // MARK: Hooks
 
-    /// Runs a closure of the caller that may not use the connection.
+    /// Runs a closure of the caller that must not use the connection.
     func withinHook<T>(_ closure: () throws -> T) rethrows -> T {
         let outer = hookThread.exchange(Connection.currentThread, ordering: .relaxed)
         defer { hookThread.store(outer, ordering: .relaxed) }
         return try closure()
     }
 
-    /// Runs what replaces all that the connection has. Between the steps of a backup SQLite lets nobody use its destination,
-    /// and does not look. https://www.sqlite.org/c3ref/backup_finish.html
+    /// Runs `body`, which replaces the whole database. Between the steps of a backup, nobody may use its destination,
+    /// and SQLite does not check this. https://www.sqlite.org/c3ref/backup_finish.html
     func whileReplaced<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
         let outer = hookThread.exchange(Connection.replaced, ordering: .relaxed)
         defer { hookThread.store(outer, ordering: .relaxed) }
         return try body()
     }
 
-    /// SQLite allows no use of a connection from within its hooks, nor while a backup writes to it.
+    /// Throws within a hook, and while a backup writes to this connection: SQLite then allows no use of it.
     @inline(__always)
     func requireNoHook() throws(DatabaseError) {
         let thread = hookThread.load(ordering: .relaxed)
@@ -160,7 +164,7 @@ final class Connection {
 
     // MARK: Steps
 
-    /// Whether nobody has to be asked before a statement runs.
+    /// Whether a statement may start without any check.
     @inline(__always)
     func startsFreely(_ isReadOnly: Bool) -> Bool {
         guard !asksForHeldChanges else { return false }
@@ -169,7 +173,7 @@ final class Connection {
         return supervisor._withUnsafeGuaranteedRef { $0.startsFreely(isReadOnly) }
     }
 
-    /// Before the first step of a statement, unless it ``startsFreely(_:)``.
+    /// Call this before the first step of a statement, unless ``startsFreely(_:)`` is true.
     @inline(never)
     func willStart(_ statement: Statement) throws(DatabaseError) {
         if owesRollback, depth == 0 {
@@ -179,7 +183,7 @@ final class Connection {
                 throw .transactionLost
             }
         }
-        // What ends the transaction is not refused for what could not be written of it.
+        // A statement that ends the transaction must not fail because held changes could not be written.
         let prepared = statement.prepared
         if asksForHeldChanges, depth == 0, !prepared.controlsTransaction, !prepared.controlsSavepoint {
             try writeHeldChanges()
@@ -201,7 +205,7 @@ final class Connection {
 
     private func chooseSteps() { stepsPlainly = !isObserved && !isTimed }
 
-    /// In a function that another statement calls, under observation, or for a limited time.
+    /// Steps within a function that another statement calls, under observation, or with a time limit.
     @inline(never)
     private func nestedStep(_ statement: Statement, _ pointer: OpaquePointer) -> Int32 {
         depth += 1
@@ -215,14 +219,15 @@ final class Connection {
         }
         let wasInTransaction = !isAutocommit
         let code = isObserved ? observedStep(statement, pointer) : sqlite3_step(pointer)
-        // SQLite would let the outer statement go on writing without a transaction, and report success for what it loses.
+        // SQLite would let the outer statement continue without a transaction, and report success for changes that are
+        // lost.
         if wasInTransaction, isAutocommit, hasRunningWriter { hasLostTransaction = true }
         return code
     }
 
     // MARK: Handles
 
-    /// Owns the handle from now on; also ends those that were dropped where nobody could.
+    /// Takes ownership of the handle. Also ends handles that were dropped where no thread could end them.
     func register(_ handle: any ConnectionHandle) {
         let mayEnd = mayEnd
         end(
@@ -241,18 +246,18 @@ final class Connection {
         if hasOrphans, mayEnd { endOrphans() }
     }
 
-    /// Ends the handle, now if this thread may, else when the owner of the gate comes by.
+    /// Ends the handle: now if this thread may, otherwise when the owner of the gate next can.
     func end(_ handle: any ConnectionHandle) {
         ending(handle) { end($0) }
     }
 
-    /// Ends what was claimed, and notes what could not be completed.
+    /// Ends what was claimed, and records failures.
     private func end(_ claim: HandleRegistry.Claim) {
         claim.end(on: handle) { code, statement in noteUnnoticed(endFailure(code, of: statement)) }
     }
 
-    /// Has the handle's pointer ended outside the lock, because SQLite may call something that takes it. Nothing is claimed
-    /// if somebody else has it, or if this thread may not end it.
+    /// Claims the handle's pointer, and lets `body` end it outside the lock, because SQLite may call code that takes
+    /// the lock. Nothing is claimed if the pointer was already taken, or if this thread may not end it.
     func ending<T>(_ handle: any ConnectionHandle, _ body: (HandleRegistry.Claim) throws -> T) rethrows -> T {
         let (mayEnd, thread) = (mayEnd, Connection.currentThread)
         let claimed = registry.withLock { registry -> HandleRegistry.Claim in
@@ -265,15 +270,15 @@ final class Connection {
         return try body(claimed)
     }
 
-    /// Ends the blobs that are open.
+    /// Ends the open blobs.
     func endBlobs() {
         for blob in registry.withLock({ $0.all(BlobHandle.self) }) { end(blob) }
     }
 
     // MARK: Statements
 
-    /// Prepares the first statement of `sql`, or takes it from the cache. The statement's pointer is `nil` for empty or
-    /// comment-only text. https://www.sqlite.org/c3ref/prepare.html
+    /// Prepares the first statement of `sql`, or takes it from the cache. The statement's pointer is `nil` if the text
+    /// is empty or only a comment. https://www.sqlite.org/c3ref/prepare.html
     func prepare(_ sql: String) throws(DatabaseError) -> Statement {
         let key = StatementCache.Key(sql)
         if let statement = takeFromCache(key) { return try permitted(statement) }
@@ -297,7 +302,7 @@ final class Connection {
         return statement
     }
 
-    /// Prepares the next statement of a script, and tells where it ends.
+    /// Prepares the next statement of a script, and returns the offset at which it ends.
     func prepare(
         _ sql: UnsafeBufferPointer<UInt8>,
         from start: Int
@@ -308,7 +313,7 @@ final class Connection {
         return (try permitted(statement), end)
     }
 
-    /// The statement, unless the present block may not have it.
+    /// Returns the statement. Closes it and throws if the rules of the present block forbid it.
     private func permitted(_ statement: Statement) throws(DatabaseError) -> Statement {
         guard let supervision else { return statement }
         do throws(DatabaseError) {
@@ -320,12 +325,12 @@ final class Connection {
         return statement
     }
 
-    /// Ends a use of the statement: it goes back to the cache, or is finalised, now if this thread may, else when the
-    /// owner of the gate comes by.
+    /// Ends a use of the statement. It returns to the cache or is finalized: now if this thread may, otherwise when the
+    /// owner of the gate next can.
     /// - Returns: why its execution could not be completed, if it ends now.
     func release(_ statement: Statement) -> DatabaseError? {
         let (mayEnd, thread) = (mayEnd, Connection.currentThread)
-        // Its user is let go here, outside of the lock: nobody else may be keeping it alive.
+        // The user of the statement is released here, outside the lock: this may be its last reference.
         let taken = registry.withLock { registry -> Statement.Taken? in
             guard let taken = registry.claim(statement) else { return nil }
             if mayEnd { registry.willEnd(thread) } else { registry.orphan(taken.prepared) }
@@ -347,19 +352,19 @@ final class Connection {
             }
         }
         guard let surplus else { return nil }
-        // It has ended already.
+        // The statement was reset above, so ending it reports nothing new.
         surplus.end { _, _ in }
         registry.withLock { $0.hasEnded(thread) }
         return failure
     }
 
-    /// Keeps a failure that no call could throw, the first one until it is taken: who ends a block looks whether there is
-    /// one. From any thread.
+    /// Records a failure that no call could throw. The first failure is kept until it is taken. Blocks check for one at
+    /// their end. May be called from any thread.
     func noteUnnoticed(_ failure: DatabaseError) {
         unnoticed.withLock { if $0 == nil { $0 = failure } }
     }
 
-    /// What was noted since the last time.
+    /// Takes the failure recorded since the last call, if there is one.
     func takeUnnoticedFailure() -> DatabaseError? {
         unnoticed.withLock { failure in
             defer { failure = nil }
@@ -367,7 +372,7 @@ final class Connection {
         }
     }
 
-    /// Ends the uses that keep somebody alive: those of result sets.
+    /// Closes the statements that keep a user alive: those of result sets.
     func endUses() {
         if mayEnd { endOrphans() }
         for statement in registry.withLock({ $0.statements { $0.user != nil } }) { statement.close() }
@@ -378,33 +383,33 @@ final class Connection {
 
     private var hasRunningWriter: Bool { registry.withLock { !$0.statements { $0.isRunningWriter }.isEmpty } }
 
-    /// Finalises the statements that are kept for later; those in use are not touched.
+    /// Finalizes the statements in the cache. Statements in use are not affected.
     func clearCache() {
         end(registry.withLock { $0.clearCache() })
     }
 
-    /// How many statements are kept for later uses; 0 for none.
+    /// Sets how many statements are kept for later uses; 0 for none.
     func setCacheCapacity(_ capacity: Int) {
         end(registry.withLock { $0.setCacheCapacity(capacity) })
     }
 
-    /// Ends every handle and closes. Idempotent.
-    /// - Returns: false if SQLite still had something of this connection in use; it is then closed when that ends. Also
-    ///   false, with nothing done, while ``isRunning``.
+    /// Ends every handle and closes the connection. Calling it again has no effect.
+    /// - Returns: false if something of this connection is still in use by SQLite, which then closes the connection
+    ///   when that ends. Also false while ``isRunning``; then nothing is done.
     @discardableResult
     func close() -> Bool {
         guard let handle else { return true }
         guard !isRunning else { return false }
         detach(handle)
-        // After SQLite, which may still move its log into the file.
+        // The locks are released after closing, because SQLite may still move its log into the file.
         defer { releaseLocks() }
         if PageWatch.during(handle, { sqlite3_close(handle) }) != SQLITE_BUSY { return true }
-        // Always OK: what is in use ends it.
+        // Always OK: the connection closes when what is in use ends.
         sqlite3_close_v2(handle)
         return false
     }
 
-    /// Leaves the connection as it is, with its memory and its file descriptor, until the process ends.
+    /// Leaves the SQLite connection as it is, with its memory and file descriptor, until the process ends.
     func abandon() {
         guard let handle, !isRunning else { return }
         detach(handle)
@@ -415,15 +420,15 @@ final class Connection {
         for lock in usageLocks.values { lock.release() }
     }
 
-    /// Ends all that uses the handle, and forgets it.
+    /// Ends everything that uses the handle, and forgets the handle.
     private func detach(_ handle: OpaquePointer) {
         end(registry.withLock { $0.close() })
-        // What other threads have dropped this very moment is gone soon.
+        // Another thread may be ending something right now. It finishes soon.
         while registry.withLock({ $0.isEnding(besides: Connection.currentThread) }) { sched_yield() }
         settleChanges()
         hooks?.detach(from: handle)
         hooks = nil
-        // What outlives this object must not ask it. It is only remembered, which cannot fail.
+        // The handle may outlive this object, and must not call it. This only sets a pointer, and cannot fail.
         sqlite3_set_authorizer(handle, nil, nil)
         self.handle = nil
         guardRules = nil

@@ -1,18 +1,19 @@
-/// What a database adds to its connection, and adds again to every later one.
+/// The functions, collations, tokenizers and hooks that a database adds to its connection, and to every later one.
 final class ConnectionAdditions {
     let hooks = Hooks()
     private var functions: [SQLFunction] = []
     private var collations: [Collation] = []
     private var tokenizers: [FTS5Module] = []
 
-    /// - Parameter mayBeKeyedLater: whether the connection may still need a key to be read at all.
+    /// - Parameter mayBeKeyedLater: whether the file may still need a key before it can be read.
     func install(on connection: Connection, mayBeKeyedLater: Bool) throws(DatabaseError) {
         for function in functions { try function.register(on: connection) }
         for collation in collations { try collation.register(on: connection) }
         do throws(DatabaseError) {
             for tokenizer in tokenizers { try tokenizer.register(on: connection) }
         } catch {
-            // FTS5 is reached by a statement. With the key everything is installed again.
+            // Reaching FTS5 takes a statement, which may need the key. Once the key is set, everything is installed
+            // again.
             if !mayBeKeyedLater { throw error }
         }
         hooks.attach(to: connection)

@@ -1,34 +1,35 @@
 internal import SQLiteEngine
 
-/// Something of SQLite's that must end before its connection does: an open blob, a backup. Statements have a list of
-/// their own.
+/// A SQLite object that must end before its connection: an open blob or a backup. Statements have a separate list.
 protocol ConnectionHandle: AnyObject {
-    /// Gives the pointer away, once. For the connection alone, under its lock.
+    /// Gives the pointer away, at most once. Only the connection calls this, under its lock.
     func takePointer() -> OpaquePointer?
-    /// Returns SQLite's code: not what an earlier call has reported, but what went wrong with the end itself.
+    /// Ends the object. Returns SQLite's code for a failure of the end itself, not one that an earlier call has
+    /// reported.
     static func end(_ pointer: OpaquePointer) -> Int32
 }
 
-/// Which handles a connection has, who may end them, and which of them wait for that.
+/// Tracks the handles of a connection, and those that wait for a thread that may end them.
 ///
-/// Handles may be dropped by anybody on any thread. Each pointer is therefore claimed exactly once, under the lock around
-/// the registry, by whoever ends it: its last user or the closing connection.
-// @unchecked: the pointers are only handed from one owner to the next, under the lock.
+/// Any thread may drop a handle. So each pointer is claimed exactly once, under the registry's lock, by whoever ends
+/// it: its last user or the closing connection.
+// @unchecked: the pointers only pass from one owner to the next, under the lock.
 struct HandleRegistry: @unchecked Sendable {
-    /// What now belongs to whoever holds this. It is let go outside of the lock, because its end may call anything.
+    /// Pointers that belong to the holder of this claim. They end outside the lock, because ending may call anything.
     // @unchecked: as for the registry.
     struct Claim: @unchecked Sendable {
         fileprivate(set) var pointers: [(pointer: OpaquePointer, kind: any ConnectionHandle.Type)] = []
         fileprivate var statements: [PreparedStatement] = []
-        /// What the statements' users kept alive.
+        /// The users of the statements, which the statements kept alive.
         fileprivate var users: [AnyObject] = []
 
         var first: OpaquePointer? { pointers.first?.pointer }
         var isEmpty: Bool { pointers.isEmpty && statements.isEmpty && users.isEmpty }
 
         /// - Parameters:
-        ///   - connection: what they belong to. The end of a blob commits what it was part of, and may read pages for that.
-        ///   - failed: called for each end that went wrong, with the statement, if it is one's.
+        ///   - connection: the connection of these handles. Ending a blob may commit a transaction, and read pages for
+        ///     that.
+        ///   - failed: called for each end that failed, with the statement if there is one.
         func end(
             on connection: OpaquePointer?,
             _ failed: (_ code: Int32, _ statement: PreparedStatement?) -> Void
@@ -47,19 +48,19 @@ struct HandleRegistry: @unchecked Sendable {
     }
 
     private var open: [ObjectIdentifier: any ConnectionHandle] = [:]
-    /// The statements in use, each of which is retained for its place in the list.
+    /// The first of the statements in use, a linked list. The list retains each of them.
     private var statements: Unmanaged<Statement>?
     private var orphans = Claim()
     private var cache = StatementCache()
     private var isClosed = false
-    /// The threads that are ending something which they have claimed.
+    /// The threads that are ending something they have claimed.
     private var enders: [UInt] = []
 
     mutating func add(_ handle: any ConnectionHandle) {
         open[ObjectIdentifier(handle)] = handle
     }
 
-    /// Takes the pointer out of the handle; nothing if somebody else did.
+    /// Claims the pointer of the handle. The claim is empty if the pointer was already taken.
     mutating func claim(_ handle: any ConnectionHandle) -> Claim {
         var claim = Claim()
         open[ObjectIdentifier(handle)] = nil
@@ -67,17 +68,17 @@ struct HandleRegistry: @unchecked Sendable {
         return claim
     }
 
-    /// A thread ends what it has claimed, until ``hasEnded(_:)``.
+    /// Records that a thread ends what it has claimed, until ``hasEnded(_:)``.
     mutating func willEnd(_ thread: UInt) { enders.append(thread) }
 
     mutating func hasEnded(_ thread: UInt) {
         if let index = enders.firstIndex(of: thread) { enders.remove(at: index) }
     }
 
-    /// Whether a thread other than this one is ending something.
+    /// Whether any thread but this one is ending something.
     func isEnding(besides thread: UInt) -> Bool { enders.contains { $0 != thread } }
 
-    /// Takes the pointer out of the handle, for ``takeOrphans()``.
+    /// Claims the pointer of the handle, and keeps it for ``takeOrphans()``.
     mutating func orphan(_ handle: any ConnectionHandle) {
         orphans.pointers += claim(handle).pointers
     }
@@ -89,12 +90,12 @@ struct HandleRegistry: @unchecked Sendable {
         return orphans
     }
 
-    /// The handles of one kind that are in use.
+    /// Returns the handles of one kind that are in use.
     func all<Handle: ConnectionHandle>(_ kind: Handle.Type) -> [Handle] {
         open.values.compactMap { $0 as? Handle }
     }
 
-    /// Takes everything; nothing is kept from now on.
+    /// Claims everything. From now on, nothing is kept.
     mutating func close() -> Claim {
         var all = takeOrphans()
         for handle in Array(open.values) { all.pointers += claim(handle).pointers }
@@ -113,22 +114,22 @@ struct HandleRegistry: @unchecked Sendable {
         statements = entry
     }
 
-    /// Takes it out of the list; `nil` if somebody else did.
+    /// Removes the statement from the list; `nil` if it was already removed.
     mutating func claim(_ statement: Statement) -> Statement.Taken? {
         guard let taken = statement.take() else { return nil }
         let (next, previous) = (statement.nextInUse, statement.previousInUse)
         (statement.nextInUse, statement.previousInUse) = (nil, nil)
         next?._withUnsafeGuaranteedRef { $0.previousInUse = previous }
         if let previous { previous._withUnsafeGuaranteedRef { $0.nextInUse = next } } else { statements = next }
-        // Not the last reference: the caller has one.
+        // This does not release the last reference: the caller has one.
         Unmanaged.passUnretained(statement).release()
         return taken
     }
 
-    /// For ``takeOrphans()``.
+    /// Keeps a claimed statement for ``takeOrphans()``.
     mutating func orphan(_ statement: PreparedStatement) { orphans.statements.append(statement) }
 
-    /// The statements in use for which `condition` holds.
+    /// Returns the statements in use for which `condition` holds.
     func statements(where condition: (Statement) -> Bool) -> [Statement] {
         var result: [Statement] = []
         var candidate = statements
@@ -144,9 +145,9 @@ struct HandleRegistry: @unchecked Sendable {
 
     mutating func takeFromCache(_ key: StatementCache.Key) -> PreparedStatement? { cache.take(key) }
 
-    /// Keeps a claimed statement; returns what is to be finalised.
+    /// Keeps a claimed statement in the cache. Returns the statement that must be finalized, if any.
     mutating func keep(_ statement: PreparedStatement) -> PreparedStatement? {
-        // Closed by another thread meanwhile, which could not know of this statement.
+        // Another thread may have closed the registry in the meantime, without knowing of this statement.
         isClosed ? statement : cache.put(statement)
     }
 

@@ -1,10 +1,10 @@
 internal import SQLiteEngine
 
-/// What was set on a connection, by SQL or by calls, and is not in the file: it goes with the connection, and has to be set
-/// again where one is opened in its place.
+/// The settings of a connection, made by SQL or by calls, that are not stored in the file. They end with the
+/// connection, and must be set again on a connection that replaces it.
 ///
-/// All that reads back is looked at on both connections, and what differs is set. What cannot be carried over are
-/// temporary objects and attached databases; see ``Connection/requireNothingTemporary()``.
+/// Every setting that can be read is compared on both connections, and set where it differs. Temporary objects and
+/// attached databases cannot be transferred; see ``Connection/requireNothingTemporary()``.
 struct ConnectionSettings {
     private let pragmas: [String: String]
     private let switches: [Int32: Int32]
@@ -13,8 +13,8 @@ struct ConnectionSettings {
     private let journalMode: String?
     private let lastInsertRowID: Int64
 
-    /// https://www.sqlite.org/pragma.html - those that belong to a connection, and tell what they are set to. The last
-    /// forbids some of the others.
+    /// https://www.sqlite.org/pragma.html - the pragmas that belong to a connection and return their value. The last
+    /// one forbids setting some of the others.
     private static let pragmaNames = [
         "analysis_limit", "automatic_index", "busy_timeout", "cache_size", "cache_spill", "cell_size_check",
         "checkpoint_fullfsync", "count_changes", "empty_result_callbacks", "foreign_keys", "full_column_names",
@@ -24,8 +24,8 @@ struct ConnectionSettings {
         "query_only",
     ]
 
-    /// https://www.sqlite.org/c3ref/c_dbconfig_defensive.html - from SQLITE_DBCONFIG_ENABLE_FKEY on, without what acts
-    /// instead of being set (1009), and what the library sets itself (1006).
+    /// https://www.sqlite.org/c3ref/c_dbconfig_defensive.html - from SQLITE_DBCONFIG_ENABLE_FKEY on, without 1009,
+    /// which is an action and not a setting, and 1006, which the library sets itself.
     private static let switchNumbers = (1002...1019 as ClosedRange<Int32>).filter { ![1006, 1009].contains($0) }
 
     /// https://www.sqlite.org/c3ref/c_limit_attached.html
@@ -39,14 +39,14 @@ struct ConnectionSettings {
     private init(_ connection: Connection, _ handle: OpaquePointer) throws(DatabaseError) {
         var pragmas: [String: String] = [:]
         for name in ConnectionSettings.pragmaNames {
-            // Without an answer, this engine does not have it.
+            // A pragma without an answer does not exist in this engine.
             if let value = try connection.text("PRAGMA \(name)") { pragmas[name] = value }
         }
         self.pragmas = pragmas
         var switches: [Int32: Int32] = [:]
         for number in ConnectionSettings.switchNumbers {
             var value: Int32 = 0
-            // One that this SQLite does not have is refused.
+            // This SQLite refuses a switch that it does not have.
             if sealeddb_switch(handle, number, -1, &value) == SQLITE_OK { switches[number] = value }
         }
         self.switches = switches
@@ -56,8 +56,8 @@ struct ConnectionSettings {
         lastInsertRowID = connection.lastInsertRowID
     }
 
-    /// Sets all that is different on another connection.
-    /// - Throws: ``DatabaseError`` if something is not as it was afterwards.
+    /// Applies every setting that differs to another connection.
+    /// - Throws: ``DatabaseError`` if a setting could not be restored.
     func restore(on connection: Connection) throws(DatabaseError) {
         guard let handle = connection.handle else { throw .notOpen }
         try connection.trusted { () throws(DatabaseError) in try restore(connection, handle) }
@@ -72,13 +72,13 @@ struct ConnectionSettings {
             }
         }
         for (number, value) in zip(ConnectionSettings.limitNumbers, limits) {
-            // The result is the limit before.
+            // The result is the former limit.
             _ = sqlite3_limit(handle, number, value)
         }
         if let isLikeCaseSensitive, isLikeCaseSensitive != present.isLikeCaseSensitive {
             try connection.run("PRAGMA case_sensitive_like = \(isLikeCaseSensitive ? "ON" : "OFF")")
         }
-        // Of a file, WAL is; the others are of the connection.
+        // WAL mode belongs to the file; the other journal modes belong to the connection.
         if let journalMode, journalMode != present.journalMode, ![journalMode, present.journalMode].contains("wal") {
             guard try connection.text("PRAGMA journal_mode = \(journalMode)") == journalMode else {
                 throw ConnectionSettings.notRestored("journal_mode")
@@ -86,10 +86,10 @@ struct ConnectionSettings {
         }
         for name in ConnectionSettings.pragmaNames {
             guard let value = pragmas[name], try connection.text("PRAGMA \(name)") != value else { continue }
-            // The one whose answer it does not take.
+            // For secure_delete, SQLite does not accept the number 2 that it returns itself.
             let setting = name == "secure_delete" && value == "2" ? "FAST" : value
             try connection.run("PRAGMA \(name) = \(setting)")
-            // The number of pages is never less than there are.
+            // SQLite raises max_page_count to the present number of pages.
             guard try connection.text("PRAGMA \(name)") == value || name == "max_page_count" else {
                 throw ConnectionSettings.notRestored(name)
             }
@@ -109,8 +109,8 @@ struct ConnectionSettings {
 }
 
 extension Connection {
-    /// - Throws: ``DatabaseError`` if this connection has what ends with it and cannot be made again elsewhere: temporary
-    ///   tables, views and triggers, and attached databases, whose keys are not kept.
+    /// - Throws: ``DatabaseError`` if this connection has something that ends with it and cannot be created again on
+    ///   another: temporary tables, views and triggers, or attached databases, whose keys are not kept.
     func requireNothingTemporary() throws(DatabaseError) {
         let (schemas, objects) = try trusted { () throws(DatabaseError) in
             (
@@ -132,8 +132,8 @@ extension Connection {
         )
     }
 
-    /// Whether there is something that ``requireNothingTemporary()`` names, or may be: it is asked where not even the schema
-    /// can be read any more, which this pragma does not need.
+    /// Whether the connection has, or may have, anything that ``requireNothingTemporary()`` names. This pragma also
+    /// works if not even the schema can be read any more.
     var mayHaveTemporaries: Bool {
         do throws(DatabaseError) {
             return try trusted { () throws(DatabaseError) in

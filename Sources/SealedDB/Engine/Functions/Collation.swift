@@ -1,14 +1,14 @@
 import Foundation
 internal import SQLiteEngine
 
-/// An order of texts, as it comes back with every opening.
+/// A collation, which the database registers on each connection that it opens.
 struct Collation {
     let name: String
     let compare: (String, String) -> ComparisonResult
 
     private final class Box {
         let compare: (String, String) -> ComparisonResult
-        /// Compares only within statements, which keep their connection.
+        /// Not retained: SQLite compares only within statements, which keep the connection alive.
         unowned(unsafe) let connection: Connection
 
         init(_ compare: @escaping (String, String) -> ComparisonResult, _ connection: Connection) {
@@ -31,14 +31,15 @@ struct Collation {
                 let box = Unmanaged<Box>.fromOpaque(context!).takeUnretainedValue()
                 let first = UnsafeRawBufferPointer(start: first, count: Int(firstCount))
                 let second = UnsafeRawBufferPointer(start: second, count: Int(secondCount))
-                // It could not report that it ended the transaction of the statement that it sorts for.
+                // A collation may not use the connection: it could not report that it ended the transaction of the
+                // statement that sorts.
                 return box.connection.withinHook {
                     Int32(Collation.order(first, second, box.compare).rawValue)
                 }
             },
             { $0.map { Unmanaged<Box>.fromOpaque($0).release() } }
         )
-        // Unlike for functions, SQLite does not release it then.
+        // In this case, SQLite does not release the box, unlike for functions.
         if code != SQLITE_OK { box.release() }
         try connection.check(code)
     }
@@ -58,8 +59,8 @@ struct Collation {
         )
     }
 
-    /// Invalid UTF-8 is compared with U+FFFD in its place. Texts that only seem equal then are told apart by their bytes,
-    /// so that an index does not take one for the other.
+    /// Compares two texts. In invalid UTF-8, U+FFFD replaces the invalid bytes. Texts that are only equal because of
+    /// that are ordered by their bytes, so that an index does not confuse them.
     private static func order(
         _ first: UnsafeRawBufferPointer,
         _ second: UnsafeRawBufferPointer,
@@ -83,13 +84,13 @@ struct Collation {
 }
 
 extension Connection {
-    /// Lets statements be prepared that need a collation which nobody has added, and compares bytes in its place. Only for
-    /// a connection that neither searches an index nor writes. https://www.sqlite.org/c3ref/collation_needed.html
+    /// Lets statements be prepared that need an unknown collation, and compares bytes instead. Use it only on a
+    /// connection that neither searches an index nor writes. https://www.sqlite.org/c3ref/collation_needed.html
     func acceptUnknownCollations() {
         guard let handle else { return }
-        // It only remembers the function, and cannot fail.
+        // This only stores the function, and cannot fail.
         sqlite3_collation_needed(handle, nil) { _, handle, _, name in
-            // Without memory there is no collation afterwards, and SQLite refuses the statement.
+            // If memory runs out, the collation stays unknown, and SQLite rejects the statement.
             sqlite3_create_collation_v2(
                 handle,
                 name,

@@ -1,6 +1,6 @@
 internal import SQLiteEngine
 
-/// A tokenizer under its name, as it comes back with every opening.
+/// A tokenizer and its name, which the database registers on each connection that it opens.
 struct FTS5Module {
     let name: String
     let make: (_ arguments: [String]) throws -> any FTS5Tokenizer
@@ -31,10 +31,10 @@ struct FTS5Module {
     }
 }
 
-/// What FTS5 keeps of a tokenizer. Nothing may be thrown through the C functions that it calls.
+/// The object that FTS5 holds for a tokenizer. The C functions that FTS5 calls must not throw.
 private final class FTS5Box {
     let module: FTS5Module
-    /// Tokenizers run only within statements, which keep their connection.
+    /// Not retained: tokenizers run only within statements, which keep the connection alive.
     unowned(unsafe) let connection: Connection
 
     init(_ module: FTS5Module, _ connection: Connection) {
@@ -42,7 +42,7 @@ private final class FTS5Box {
         self.connection = connection
     }
 
-    /// One table's.
+    /// The tokenizer of one table.
     private final class Instance {
         let tokenizer: any FTS5Tokenizer
         let box: FTS5Box
@@ -55,7 +55,7 @@ private final class FTS5Box {
 
     private struct Stopped: Error {}
 
-    /// `highlight` would read beyond the text.
+    /// Throws unless the range lies in the text, because `highlight` would read beyond the text.
     private static func requireRange(_ range: Range<Int>, in text: UnsafeRawBufferPointer) throws {
         guard range.lowerBound < 0 || range.upperBound > text.count else { return }
         throw DatabaseError(
@@ -92,7 +92,7 @@ private final class FTS5Box {
                     bytes.assumingMemoryBound(to: UInt8.self),
                     for: TokenizationPurpose(flags: flags),
                     into: TokenSink { token, range, isColocated in
-                        // Also if the tokenizer goes on although it was stopped.
+                        // Throws again if the tokenizer continues although it was stopped.
                         guard code == SQLITE_OK else { throw Stopped() }
                         try requireRange(range, in: bytes)
                         code = token.withMemoryRebound(to: CChar.self) { token in

@@ -1,13 +1,14 @@
 internal import SQLiteEngine
 
-/// Cuts text into the tokens that an FTS5 table indexes and looks up.
+/// Splits text into the tokens that an FTS5 table indexes and searches.
 ///
-/// A value is made for each table and connection, see ``Database/addTokenizer(_:make:)``. It must give the same tokens for
-/// the same text for ever, because the index holds them; after a change `rebuild` the table. It must not use the table
-/// that it works for. https://www.sqlite.org/fts5.html#custom_tokenizers
+/// One value is made for each table and connection; see ``Database/addTokenizer(_:make:)``. It must always give the
+/// same tokens for the same text, because the index contains them; if the tokens change, `rebuild` the table. It must
+/// not use the table that it works for. https://www.sqlite.org/fts5.html#custom_tokenizers
 public protocol FTS5Tokenizer {
-    /// Passes on the tokens of a text, in their order. What it throws fails the statement, and reaches its caller.
-    /// - Parameter text: UTF-8 as it is stored, so it may be invalid; only lent for the call.
+    /// Passes the tokens of a text to `tokens`, in their order. If it throws, the statement fails, and the caller of
+    /// the statement gets the error.
+    /// - Parameter text: the text in UTF-8 as it is stored, so it may be invalid. It is only lent for the call.
     func tokenize(
         _ text: UnsafeBufferPointer<UInt8>,
         for purpose: TokenizationPurpose,
@@ -15,15 +16,15 @@ public protocol FTS5Tokenizer {
     ) throws
 }
 
-/// What a text is cut into tokens for. https://www.sqlite.org/fts5.html#custom_tokenizers
+/// The reason why a text is split into tokens. https://www.sqlite.org/fts5.html#custom_tokenizers
 public enum TokenizationPurpose: Sendable, Hashable {
-    /// To be indexed, or taken out of the index.
+    /// To add the text to the index, or to remove it.
     case document
-    /// To be looked up.
+    /// To search for the text.
     case query
-    /// To be looked up as the beginning of a word: the query's word is followed by `*`.
+    /// To search for the text as a prefix: in the query, `*` follows it.
     case prefixQuery
-    /// For an auxiliary function, such as `highlight`.
+    /// To run an auxiliary function, such as `highlight`.
     case auxiliary
 
     init(flags: Int32) {
@@ -40,7 +41,7 @@ public enum TokenizationPurpose: Sendable, Hashable {
     }
 }
 
-/// Takes the tokens of a text. It is only lent for the call: it cannot be copied or kept.
+/// Receives the tokens of a text. It is only lent for the call: it cannot be copied or kept.
 public struct TokenSink: ~Copyable {
     typealias Receive = (_ token: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, _ isColocated: Bool) throws -> Void
 
@@ -50,23 +51,24 @@ public struct TokenSink: ~Copyable {
         self.receive = receive
     }
 
-    /// Passes a token on.
+    /// Passes on a token.
     /// - Parameters:
-    ///   - token: of any length.
-    ///   - range: the bytes of the text that it stands for, which `highlight` and `snippet` mark.
-    ///   - isColocated: whether it stands at the place of the token before it, as a synonym does.
-    /// - Throws: if FTS5 wants no more, which the tokenizer hands on; a ``DatabaseError`` if the range is not in the text.
+    ///   - token: the token, of any length.
+    ///   - range: the bytes of the text that the token stands for. `highlight` and `snippet` mark them.
+    ///   - isColocated: whether the token has the same position as the token before it, like a synonym.
+    /// - Throws: an error if FTS5 wants no more tokens, which the tokenizer must rethrow; a ``DatabaseError`` if the
+    ///   range is not in the text.
     public func append(_ token: String, range: Range<Int>, isColocated: Bool = false) throws {
         var token = token
         try token.withUTF8 { try receive($0, range, isColocated) }
     }
 
-    /// Passes a token on, as its UTF-8.
+    /// Passes on a token, given as UTF-8.
     public func append(_ token: UnsafeBufferPointer<UInt8>, range: Range<Int>, isColocated: Bool = false) throws {
         try receive(token, range, isColocated)
     }
 
-    /// Lends the body a sink that passes on only some tokens, as a tokenizer that builds on another one needs it.
+    /// Lends `body` a sink that passes on only the wanted tokens. Use it for a tokenizer that builds on another one.
     public func filtered(
         keeping isWanted: @escaping (String) -> Bool,
         _ body: (borrowing TokenSink) throws -> Void
@@ -77,7 +79,7 @@ public struct TokenSink: ~Copyable {
             TokenSink { token, range, isColocated in
                 if !isColocated { hasPlace = false }
                 guard isWanted(String(decoding: token, as: UTF8.self)) else { return }
-                // The first that is kept takes the place of one that is not.
+                // If the first token of a position was dropped, the next wanted one at that position takes its place.
                 try receive(token, range, isColocated && hasPlace)
                 hasPlace = true
             }

@@ -1,11 +1,11 @@
 public import Foundation
 internal import SQLiteEngine
 
-/// What SQL passes to a function. It is only lent for the call: it cannot be copied or kept.
+/// The arguments that SQL passes to a function. They are only lent for the call: the value cannot be copied or kept.
 ///
-/// An index without an argument reads as NULL. Conversions are SQLite's: <https://www.sqlite.org/c3ref/value_blob.html>.
+/// An index without an argument reads as NULL. SQLite converts types: <https://www.sqlite.org/c3ref/value_blob.html>.
 public struct FunctionArguments: ~Copyable {
-    /// How many there are.
+    /// The number of arguments.
     public let count: Int
     private let values: UnsafeMutablePointer<OpaquePointer?>?
 
@@ -19,8 +19,8 @@ public struct FunctionArguments: ~Copyable {
         return FunctionArgument(UnsafeMutableRawPointer(value))
     }
 
-    /// The value with its type. In text that is not valid UTF-8, U+FFFD stands for what is not; ``data(at:)`` has the
-    /// bytes.
+    /// The value with its type. In text that is not valid UTF-8, U+FFFD replaces the invalid bytes; ``data(at:)``
+    /// returns the original bytes.
     public subscript(index: Int) -> SQLValue {
         guard let argument = argument(index) else { return .null }
         return switch argument.type {
@@ -32,24 +32,25 @@ public struct FunctionArguments: ~Copyable {
         }
     }
 
-    /// All values, which may be kept.
+    /// Copies of all values, which may be kept.
     public var all: [SQLValue] { (0..<count).map { self[$0] } }
 
     public func type(at index: Int) -> SqliteValueType { argument(index)?.type ?? .null }
 
-    /// As an integer; 0 for NULL.
+    /// The argument as an integer; 0 for NULL.
     public func integer(at index: Int) -> Int64 { argument(index)?.int64 ?? 0 }
 
-    /// As a floating-point number; 0 for NULL.
+    /// The argument as a floating-point number; 0 for NULL.
     public func real(at index: Int) -> Double { argument(index)?.double ?? 0 }
 
-    /// As text, with its embedded NULs; `nil` for NULL and for invalid UTF-8.
+    /// The argument as text, including NUL characters; `nil` for NULL and for invalid UTF-8.
     public func text(at index: Int) -> String? { argument(index)?.text }
 
     /// A copy of the bytes of a blob or text; `nil` for NULL.
     public func data(at index: Int) -> Data? { argument(index)?.data }
 
-    /// Calls `body` with the bytes of a blob or text inside SQLite; none for NULL.
+    /// Calls `body` with SQLite's own bytes of a blob or text, without a copy. They are valid during the call, and
+    /// empty for NULL.
     public func withBytes<T>(at index: Int, _ body: (UnsafeRawBufferPointer) throws -> T) rethrows -> T {
         try body(argument(index)?.bytes ?? UnsafeRawBufferPointer(start: nil, count: 0))
     }
@@ -66,7 +67,7 @@ struct FunctionArgument {
     var int64: Int64 { sqlite3_value_int64(value) }
     var double: Double { sqlite3_value_double(value) }
 
-    /// Inside SQLite, until the call ends or another conversion is asked for.
+    /// SQLite's own bytes. They are valid until the call ends or the value is converted again.
     var bytes: UnsafeRawBufferPointer {
         guard let start = sqlite3_value_blob(value) else { return UnsafeRawBufferPointer(start: nil, count: 0) }
         return UnsafeRawBufferPointer(start: start, count: Int(sqlite3_value_bytes(value)))
@@ -84,7 +85,7 @@ struct FunctionArgument {
     var repairedText: String { textBytes.map { String(decoding: $0, as: UTF8.self) } ?? "" }
 }
 
-/// Where a function leaves its result. https://www.sqlite.org/c3ref/result_blob.html
+/// Receives the result of a function. https://www.sqlite.org/c3ref/result_blob.html
 struct FunctionContext {
     private let context: OpaquePointer
 

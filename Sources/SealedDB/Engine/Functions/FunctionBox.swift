@@ -1,9 +1,9 @@
 internal import SQLiteEngine
 
-/// What SQLite keeps of a function. Nothing may be thrown through the C functions that it calls.
+/// The object that SQLite holds for a function. The C functions that SQLite calls must not throw.
 final class FunctionBox {
     private let function: SQLFunction
-    /// Functions run only within statements, and while their states end, which their connection outlives.
+    /// Not retained: functions run only within statements, and when aggregate states end; the connection outlives both.
     private unowned(unsafe) let connection: Connection
 
     init(_ function: SQLFunction, _ connection: Connection) {
@@ -19,7 +19,8 @@ final class FunctionBox {
         Unmanaged<FunctionBox>.fromOpaque(sqlite3_user_data(context)).takeUnretainedValue()
     }
 
-    /// Runs a closure of the caller; its error fails the statement, and reaches whoever runs it.
+    /// Runs a closure of the caller. If it throws, the statement fails, and the error reaches the code that runs the
+    /// statement.
     private func attempt(_ context: OpaquePointer, _ body: () throws -> Void) -> Bool {
         do {
             try body()
@@ -44,7 +45,7 @@ final class FunctionBox {
         let box = of(context)
         guard case .block(let block) = box.function.body else { return }
         _ = box.attempt(context) {
-            // Without arguments SQLite passes no array.
+            // SQLite passes no array if there are no arguments.
             withUnsafeTemporaryAllocation(of: UnsafeMutableRawPointer.self, capacity: Int(max(count, 1))) { argv in
                 argv.baseAddress!.initialize(to: UnsafeMutableRawPointer(context))
                 for index in 0..<Int(count) {
@@ -76,7 +77,7 @@ final class FunctionBox {
         }
     }
 
-    /// The state of the group of rows that is under way, begun if it is new; `nil` when out of memory.
+    /// Returns the state of the present group of rows. Creates it for a new group. Returns `nil` when out of memory.
     private func state(_ context: OpaquePointer) -> AggregateState? {
         let size = Int32(MemoryLayout<UnsafeMutableRawPointer?>.size)
         guard let memory = sqlite3_aggregate_context(context, size) else { return nil }
@@ -87,7 +88,7 @@ final class FunctionBox {
         return state
     }
 
-    /// The state, which ends with this call; a new one if there was no row.
+    /// Takes the state, which ends with this call. Returns a new state if the group had no rows.
     private func lastState(_ context: OpaquePointer) -> AggregateState? {
         guard let memory = sqlite3_aggregate_context(context, 0) else { return newState() }
         let slot = memory.assumingMemoryBound(to: UnsafeMutableRawPointer?.self)
@@ -128,7 +129,7 @@ final class FunctionBox {
     static let finalize: @convention(c) (OpaquePointer?) -> Void = { context in
         guard let context else { return }
         let box = of(context)
-        // SQLite also ends a state whose statement has failed; that is not a result.
+        // SQLite also ends the state of a statement that has failed. Such a state has no result.
         guard let state = box.lastState(context), !state.hasFailed else { return }
         _ = box.attempt(context) { FunctionContext(context).set(try state.finalize()) }
     }

@@ -1,29 +1,29 @@
-/// A function of many rows, such as `sum`. One value is made for each group of rows, and dropped with it.
+/// An aggregate function, such as `sum`. One value is made for each group of rows, and released with it.
 ///
-/// What it throws fails the statement, as for ``Database/addFunction(_:argumentCount:options:_:)``.
+/// If a method throws, the statement fails, as with ``Database/addFunction(_:argumentCount:options:_:)``.
 /// https://www.sqlite.org/appfunc.html#the_application_defined_function_callbacks
 public protocol SQLAggregate {
     /// Begins a group.
     init()
 
-    /// Takes a row in.
+    /// Adds a row.
     mutating func step(_ arguments: borrowing FunctionArguments) throws
 
-    /// The result, also of a group without rows. Called at most once, and last.
+    /// Returns the result, even of a group without rows. It is called at most once, after all other calls.
     mutating func finalize() throws -> SQLValue
 }
 
-/// An aggregate that may also stand before `OVER (…)`, where rows leave the window again.
+/// An aggregate that may also be used with `OVER (…)`, where rows leave the window again.
 /// https://www.sqlite.org/windowfunctions.html#user_defined_aggregate_window_functions
 public protocol SQLWindowFunction: SQLAggregate {
-    /// Takes out the row that came in first.
+    /// Removes the oldest row of the window.
     mutating func inverse(_ arguments: borrowing FunctionArguments) throws
 
-    /// The result for the rows that are in the window now.
+    /// Returns the result for the rows that are in the window now.
     mutating func value() throws -> SQLValue
 }
 
-/// The value that belongs to one group, behind the pointer that SQLite keeps.
+/// The value of one group, which SQLite holds as a pointer.
 class AggregateState {
     final var hasFailed = false
 

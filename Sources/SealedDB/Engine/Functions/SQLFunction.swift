@@ -1,24 +1,26 @@
 internal import SQLiteEngine
 
-/// The implementation of a function: its context, the number of its arguments, and the arguments.
+/// The implementation of a function. Its parameters are SQLite's context, the number of arguments, and the arguments.
 public typealias FunctionBlock = (
     _ context: UnsafeMutableRawPointer, _ argc: Int32, _ argv: UnsafeMutablePointer<UnsafeMutableRawPointer>
 ) -> Void
 
-/// Where SQL may call a function, and what SQLite may conclude. https://www.sqlite.org/c3ref/c_deterministic.html
+/// Where SQL may call a function, and what SQLite may assume about it.
+/// https://www.sqlite.org/c3ref/c_deterministic.html
 ///
-/// The empty set is the safest: the function is called by statements of yours alone. A file that somebody else wrote can
-/// then not call it from a trigger, view, index or column definition (SQLite's DIRECTONLY).
+/// The empty set is the safest: only your own statements may call the function. A file that somebody else wrote cannot
+/// call it from a trigger, view, index or column definition (SQLite's DIRECTONLY).
 public struct FunctionOptions: OptionSet, Sendable, Hashable {
     public let rawValue: Int32
 
     public init(rawValue: Int32) { self.rawValue = rawValue }
 
-    /// Equal arguments always give equal results, so that SQLite may leave out calls.
+    /// Equal arguments always give equal results, so SQLite may omit calls.
     public static let deterministic = FunctionOptions(rawValue: 1)
     /// Triggers, views, indexes and column definitions may call it too. An index also needs ``deterministic``.
     public static let allowedInSchema = FunctionOptions(rawValue: 2)
-    /// As ``allowedInSchema``, even where `PRAGMA trusted_schema` is off: it has no side effects and reveals nothing.
+    /// Like ``allowedInSchema``, even if `PRAGMA trusted_schema` is off. Such a function must have no side effects and
+    /// reveal nothing.
     public static let innocuous = FunctionOptions(rawValue: 4)
 
     var flags: Int32 {
@@ -30,7 +32,7 @@ public struct FunctionOptions: OptionSet, Sendable, Hashable {
     }
 }
 
-/// A function that SQL may call, as it comes back with every opening.
+/// A function that SQL may call. The database registers it on each connection that it opens.
 struct SQLFunction {
     enum Body {
         case block(FunctionBlock)
@@ -40,13 +42,13 @@ struct SQLFunction {
     }
 
     let name: String
-    /// -1 for any number.
+    /// The number of arguments; -1 for any number.
     let argumentCount: Int32
-    /// `SQLITE_DETERMINISTIC` and the like.
+    /// Flags such as `SQLITE_DETERMINISTIC`.
     var flags: Int32 = 0
     let body: Body
 
-    /// Whether SQLite would replace one by the other.
+    /// Whether SQLite would replace this function by one with that name and number of arguments.
     func isSame(as name: String, _ argumentCount: Int32) -> Bool {
         self.argumentCount == argumentCount && self.name.foldedForSQL == name.foldedForSQL
     }
@@ -55,7 +57,7 @@ struct SQLFunction {
     func register(on connection: Connection) throws(DatabaseError) {
         guard let handle = connection.handle else { throw .notOpen }
         try SQLFunction.validate(name)
-        // SQLite releases the box when the connection closes or the function is replaced, and if this fails.
+        // SQLite releases the box when the connection closes, when the function is replaced, and if this call fails.
         let box = Unmanaged.passRetained(FunctionBox(self, connection)).toOpaque()
         let code: Int32
         switch body {
@@ -108,7 +110,7 @@ struct SQLFunction {
 }
 
 extension String {
-    /// As SQLite compares names: without regard to the case of ASCII letters.
+    /// The string as SQLite compares names: without regard to the case of ASCII letters.
     var foldedForSQL: String {
         if utf8.allSatisfy({ !(UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) }) { return self }
         return String(

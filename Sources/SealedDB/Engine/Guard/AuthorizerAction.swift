@@ -1,6 +1,7 @@
 internal import SQLiteEngine
 
-/// What a statement would do, told while it is prepared. https://www.sqlite.org/c3ref/c_alter_table.html
+/// An action of a statement, reported while SQLite prepares the statement.
+/// https://www.sqlite.org/c3ref/c_alter_table.html
 public enum AuthorizerAction: Sendable, Hashable {
     case createIndex(String, table: String)
     case createTable(String)
@@ -22,25 +23,25 @@ public enum AuthorizerAction: Sendable, Hashable {
     case dropView(String)
     case dropVirtualTable(String, module: String)
     case select
-    /// A column is read; the name is empty if a table is read without a column of it, as by `count(*)`.
+    /// Reads a column. The column is empty if the statement uses the table but none of its columns, as `count(*)` does.
     case read(table: String, column: String)
     case insert(table: String)
     case update(table: String, column: String)
     case delete(table: String)
     case function(String)
     case recursiveSelect
-    /// The argument of a pragma that sets a key is left out.
+    /// A pragma. The argument is `nil` if the pragma sets a key.
     case pragma(String, argument: String?)
     /// `BEGIN`, `COMMIT` or `ROLLBACK`.
     case transaction(String)
-    /// `BEGIN`, `RELEASE` or `ROLLBACK`, and the name.
+    /// `BEGIN`, `RELEASE` or `ROLLBACK`, with the name of the savepoint.
     case savepoint(String, name: String)
-    /// The name is `nil` if it is only known when the statement runs.
+    /// Attaches a file. The path is `nil` if it is only known when the statement runs.
     case attach(path: String?)
     case detach(String)
     case analyze(table: String)
     case reindex(String)
-    /// One that a later SQLite knows, with SQLite's number.
+    /// An action that only later versions of SQLite know, with SQLite's number.
     case other(Int32)
 
     init(_ code: Int32, _ first: String?, _ second: String?) {
@@ -86,21 +87,22 @@ public enum AuthorizerAction: Sendable, Hashable {
     }
 }
 
-/// One thing that a statement would do, about which ``Database/authorizer`` decides.
+/// An action of a statement, on which ``Database/authorizer`` decides.
 public struct AuthorizationRequest: Sendable, Hashable {
     public let action: AuthorizerAction
-    /// The schema, such as `main`, where there is one.
+    /// The schema name, such as `main`, if the action has one.
     public let database: String?
-    /// The trigger or view that does it; `nil` if the statement itself does.
+    /// The trigger or view that performs the action; `nil` if the statement itself does.
     public let source: String?
 }
 
-/// https://www.sqlite.org/c3ref/c_deny.html
+/// The decision about an action. https://www.sqlite.org/c3ref/c_deny.html
 public enum AuthorizerDecision: Sendable, Hashable {
     case allow
     /// The statement fails with `SQLITE_AUTH`.
     case deny
-    /// The statement goes on without it: a column reads as NULL, a change is not made. A deletion of rows is made.
+    /// The statement runs without the action: a column reads as NULL, and a change is not made. Rows are deleted
+    /// nevertheless.
     case ignore
 
     var code: Int32 {
@@ -111,7 +113,7 @@ public enum AuthorizerDecision: Sendable, Hashable {
         }
     }
 
-    /// The stricter of the two.
+    /// Returns the stricter of two decisions.
     func and(_ other: @autoclosure () -> AuthorizerDecision) -> AuthorizerDecision {
         switch self {
         case .deny: .deny

@@ -1,13 +1,13 @@
-/// What SQL may not do on a connection that has to do with keys: let plaintext or a key out, or make the store one that
-/// nothing opens any more.
+/// What SQL may not do on a connection that uses keys. SQL must not let plaintext or a key out, or make the store one
+/// that can no longer be opened.
 struct GuardRules {
-    /// Whether keys and cipher settings may come by SQL.
+    /// Whether SQL may set keys and cipher settings.
     var allowsCipherStatements: Bool
-    /// Whether files may be attached without a key of their own, and `VACUUM INTO` be used. They get main's key, but not
-    /// its settings, so that only the default ones are safe.
+    /// Whether files may be attached without a separate key, and `VACUUM INTO` be used. Such files get the key of main
+    /// but not its cipher settings, so this is only safe with the default settings.
     var allowsInheritedKeys = true
 
-    /// Why a pragma is refused; `nil` if it is not. A pragma without a value only reads.
+    /// Returns why a pragma is refused; `nil` if it is allowed. A pragma without a value only reads.
     func refusal(ofPragma name: String, value: String?) -> String? {
         let name = name.lowercased()
         switch name {
@@ -26,8 +26,8 @@ struct GuardRules {
         }
     }
 
-    /// Why a pragma is refused on every connection, also one without a key; `nil` if it is not. It would reach all stores of
-    /// the process.
+    /// Returns why a pragma is refused on every connection, even one without a key; `nil` if it is allowed. Such a
+    /// pragma would affect all stores of the process.
     static func refusal(ofProcessPragma name: String, value: String?, isPermitted: Bool) -> String? {
         let name = name.lowercased()
         let isWrittenTo = filePragmas.contains(name)
@@ -50,7 +50,8 @@ struct GuardRules {
         """
     }
 
-    /// - Parameter filename: `nil` if it is not a literal.
+    /// Returns why attaching a file is refused; `nil` if it is allowed.
+    /// - Parameter filename: the name; `nil` if it is not a literal.
     func refusal(ofAttached filename: String?) -> String? {
         if let filename, filename.hasPrefix("file:") {
             return "URI filenames are refused, because they can hold a key or switch encryption off. Give a path."
@@ -65,17 +66,17 @@ struct GuardRules {
             """
     }
 
-    /// They act without a value too.
+    /// Pragmas that also act without a value.
     private static let actingPragmas: Set = [
         "key", "hexkey", "textkey", "rekey", "hexrekey", "textrekey", "cipher_migrate",
     ]
-    /// Beside all that begin with "cipher".
+    /// Pragmas that change cipher settings, besides those that begin with "cipher".
     private static let settingPragmas: Set = [
         "kdf_iter", "fast_kdf_iter", "rekey_kdf_iter", "rekey_cipher", "page_size",
     ]
-    /// They hold for all connections of the process, beside those that begin with ``processPrefixes``.
+    /// Pragmas that affect all connections of the process, besides those that begin with ``processPrefixes``.
     private static let processPragmas: Set = ["cipher_hmac_salt_mask", "cipher_memory_security"]
     private static let processPrefixes = ["cipher_default", "cipher_log", "cipher_test"]
-    /// They write to any file.
+    /// Pragmas that write to a file of any name.
     private static let filePragmas: Set = ["cipher_log", "cipher_profile"]
 }

@@ -1,24 +1,25 @@
 internal import SQLiteEngine
 
-/// The rules are enforced where SQLite compiles statements, which is also where SQLCipher obeys its pragmas: the
-/// authorizer is asked first. https://www.sqlite.org/c3ref/set_authorizer.html
+/// Enforces the rules when SQLite compiles a statement. SQLCipher also executes its pragmas then, but SQLite asks the
+/// authorizer first. https://www.sqlite.org/c3ref/set_authorizer.html
 final class StatementGuard {
     var rules: GuardRules?
-    /// Whether keys and cipher settings may come by SQL once there is a key, and settings of the whole process at any time.
+    /// Whether SQL may set keys and cipher settings once there is a key, and change settings of the whole process at
+    /// any time.
     var allowsCipherStatements = false
-    /// While the library itself sets what SQL may not.
+    /// Whether the library itself is running statements that the rules forbid to SQL.
     var isSuspended = false
     var heldChanges = HeldChanges()
-    /// Whether blocks that throw rely on a journal.
+    /// Whether blocks that throw rely on a journal for the rollback.
     var requiresJournal = false
-    /// Whether a key may have come by SQL since the rules were looked at.
+    /// Whether SQL may have set a key since the rules were last updated.
     var hasKeyFromSQL = false
-    /// Why the statement that is being compiled was refused; until it is met as a result code.
+    /// Why the statement being compiled was refused, until the result code arrives.
     private var refusal: String?
-    /// An attached file that is not sealed as it has to be, and could not be detached.
+    /// The schema of an attached file that is not encrypted as it must be, and could not be detached.
     var unsafeSchema: String?
 
-    /// A statement that is being compiled.
+    /// The statement that is being compiled.
     struct Compilation {
         fileprivate let verb: String?
         fileprivate let holdsKey: Bool
@@ -26,20 +27,20 @@ final class StatementGuard {
     }
     private var compilation: Compilation?
 
-    /// Before SQLite compiles a statement.
-    /// - Returns: the compilation in which this one takes place, for ``end(_:)``.
+    /// Call this before SQLite compiles a statement.
+    /// - Returns: the outer compilation within which this one takes place. Pass it to ``end(_:)``.
     func begin(_ text: SQLStatementText) -> Compilation? {
         defer { compilation = Compilation(verb: text.verb, holdsKey: text.holdsKey) }
         return compilation
     }
 
-    /// What was learned of the statement.
+    /// Ends the compilation, and returns what SQLite reported about the statement.
     func end(_ outer: Compilation?) -> StatementFacts {
         defer { compilation = outer }
         return compilation?.facts ?? []
     }
 
-    /// Whether an action is against the rules. The first text of an action is a pragma's name, or a file's.
+    /// Whether the rules forbid an action. `first` is the name of a pragma or of a file.
     func refuses(_ action: Int32, _ first: UnsafePointer<CChar>?, _ second: UnsafePointer<CChar>?) -> Bool {
         compilation?.facts.formUnion(StatementFacts(action))
         guard !isSuspended else { return false }
@@ -60,8 +61,8 @@ final class StatementGuard {
         return reason != nil
     }
 
-    // SQLite's authorizer does not see the key of an ATTACH, and the text was read for it. Where SQLite does not find in
-    // the text what was found before, nothing that was found can be relied on.
+    // SQLite's authorizer does not see the key of an ATTACH, so the text was searched for it. If SQLite finds something
+    // else in the text than that search did, the search cannot be relied on.
 
     private func misreading(ofPragma name: String) -> String? {
         guard let compilation, !compilation.holdsKey, SQLStatementText.keyPragmas.contains(name.lowercased()) else {
@@ -76,7 +77,7 @@ final class StatementGuard {
     }
 
     private func refusal(ofPragma name: String, value: String?) -> String? {
-        // SQLite takes the beginning of a mode's name for the name.
+        // SQLite accepts the beginning of a mode's name for the mode.
         guard requiresJournal, name.lowercased() == "journal_mode", let value, !value.isEmpty,
             "off".hasPrefix(value.lowercased())
         else { return nil }
@@ -92,7 +93,7 @@ final class StatementGuard {
         return refusal
     }
 
-    /// Called by SQLite.
+    /// The authorizer callback for SQLite.
     fileprivate static let callback:
         @convention(c) (
             UnsafeMutableRawPointer?, Int32, UnsafePointer<CChar>?, UnsafePointer<CChar>?, UnsafePointer<CChar>?,
@@ -104,7 +105,7 @@ final class StatementGuard {
 }
 
 extension Connection {
-    /// `nil` on a connection that has nothing to do with keys.
+    /// The rules; `nil` on a connection that does not use keys.
     var guardRules: GuardRules? {
         get { statementGuard.rules }
         set {
@@ -113,19 +114,19 @@ extension Connection {
         }
     }
 
-    /// There is always one, from which is learned what a statement does. Statements that were compiled before are compiled
-    /// anew when they run next.
+    /// Installs the authorizer. There always is one, because it reports what a statement does. SQLite compiles earlier
+    /// statements again when they next run.
     func installAuthorizer() {
         guard let handle else { return }
-        // They have the only place that SQLite has for it, and ask the guard first.
+        // SQLite has one authorizer per connection. The hooks occupy it, and ask the guard first.
         if let hooks { return hooks.install() }
-        // The connection keeps the guard for as long as it has the handle.
+        // Not retained here: the connection retains the guard as long as it has the handle.
         let context = Unmanaged.passUnretained(statementGuard).toOpaque()
-        // It is only remembered, which cannot fail.
+        // This only stores a pointer, and cannot fail.
         sqlite3_set_authorizer(handle, StatementGuard.callback, context)
     }
 
-    /// Runs statements of the library's own.
+    /// Runs statements of the library's own, to which the rules do not apply.
     func unguarded<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
         let wasSuspended = statementGuard.isSuspended
         statementGuard.isSuspended = true
@@ -133,7 +134,8 @@ extension Connection {
         return try body()
     }
 
-    /// Before any SQL is compiled.
+    /// Call this before any SQL is compiled. Throws if the statement sets or needs a key in a way that the rules
+    /// forbid.
     func authorizeKeyStatement(_ text: SQLStatementText) throws(DatabaseError) {
         if statementGuard.hasKeyFromSQL {
             statementGuard.hasKeyFromSQL = false
@@ -164,7 +166,7 @@ extension Connection {
         statementGuard.hasKeyFromSQL = !statementGuard.isSuspended
     }
 
-    /// Before the library attaches a file with a key, to a database that may have none.
+    /// Call this before the library attaches a file with a key to a database that may have none.
     func guardKeyFromAPI() throws(DatabaseError) {
         guard guardRules == nil else { return }
         try requireMemoryForTemporaries()
@@ -185,14 +187,14 @@ extension Connection {
         }
     }
 
-    /// Not sooner than at the next statement: new rules make SQLite compile those anew that were compiled before, and
-    /// the one that brought the key would be refused.
+    /// Updates the rules after a statement that set a key. This happens at the next statement and not sooner: new rules
+    /// make SQLite compile earlier statements again, and the one that set the key would then be refused.
     private func guardAfterKeyStatement() {
         let isKeyed: Bool
         do throws(DatabaseError) {
             isKeyed = try text("PRAGMA cipher_provider") != nil
         } catch {
-            // Where one cannot know, it has a key.
+            // If this cannot be determined, the connection counts as one with a key.
             isKeyed = true
         }
         guard guardRules == nil || isKeyed else { return }

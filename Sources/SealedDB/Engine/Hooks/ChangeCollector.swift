@@ -1,6 +1,6 @@
 internal import SQLiteEngine
 
-/// A table of one schema, its name folded as SQLite compares names.
+/// A table of one schema. Both names are folded to lower case as SQLite does for comparison.
 struct TableName: Hashable, Sendable {
     let database: String
     let table: String
@@ -15,53 +15,53 @@ struct TableName: Hashable, Sendable {
     }
 }
 
-/// Gathers what the statements of one connection change, and publishes it once it is committed.
+/// Collects what the statements of one connection change, and publishes it once it is committed.
 ///
-/// SQLite's update hook does not tell of every change: not of tables WITHOUT ROWID, of virtual tables, of a `DELETE`
-/// that empties a whole table, of changes to the schema. Therefore each statement also brings along the tables that it
-/// may write, which the authorizer learns when it is prepared, and a statement that changed more rows than the hook has
-/// told of counts as having changed those tables that the hook has not named.
+/// SQLite's update hook does not report every change: it leaves out tables WITHOUT ROWID, virtual tables, a `DELETE`
+/// that empties a whole table, and changes to the schema. Therefore the authorizer also collects the tables that each
+/// statement may write, while the statement is prepared. If a statement changed more rows than the hook reported, all
+/// its tables that the hook did not name count as changed.
 final class ChangeCollector {
     /// The tables that a statement may write.
     struct Targets {
-        /// By changing rows, which SQLite counts.
+        /// Tables in which the statement changes rows. SQLite counts these changes.
         var rows: Set<TableName> = []
-        /// As a whole.
+        /// Tables that the statement creates, alters or drops.
         var tables: Set<TableName> = []
     }
 
     private struct Run {
         var targets: Targets
-        /// Row changes that the hook has told of.
+        /// The number of row changes that the hook has reported.
         var told: Int32 = 0
         var toldTables: Set<TableName> = []
-        /// Row changes of statements that ran within this one, in a function.
+        /// The number of row changes by statements that ran within this one, in a function.
         var nested: Int32 = 0
     }
 
     private struct Transaction {
         var changes: [TableName: ChangedRows] = [:]
-        /// Whether SQLite has begun a commit whose end is not known yet.
+        /// Whether SQLite has begun a commit whose outcome is not known yet.
         var isInCommit = false
     }
 
     var hub = ChangeHub()
     private var observed: Set<TableName> = []
     private var version = 0
-    /// The transaction that is open. Under a lock, because a statement that is dropped on another thread may end it.
+    /// The open transaction. It is under a lock, because a statement dropped on another thread may end it.
     private let transaction = Guarded(Transaction())
-    /// The statement that is running; `nil` for none.
+    /// The running statement; `nil` for none.
     private var run: Run?
-    /// What the statement may write that is being prepared; `nil` for none.
+    /// What the statement being prepared may write; `nil` for none.
     private var prepared: Targets?
-    /// The hook's last table, because it is nearly always the next one's too. Valid during a step.
+    /// The table of the hook's last call, which is nearly always the next one's too. Valid during a step.
     private var last: (database: UnsafePointer<CChar>, table: UnsafePointer<CChar>, name: TableName)?
 
-    /// Whether somebody observes.
+    /// Whether anybody observes changes.
     var isActive: Bool { !observed.isEmpty }
 
-    /// Takes note of who observes what now; false if nothing has changed.
-    /// - Parameter isInTransaction: whether there may be changes to the new tables that nobody has noted.
+    /// Updates the set of observed tables. Returns false if it has not changed.
+    /// - Parameter isInTransaction: whether the open transaction may already have changed the newly observed tables.
     func refresh(isInTransaction: Bool) -> Bool {
         let current = hub.version
         guard current != version else { return false }
@@ -73,7 +73,7 @@ final class ChangeCollector {
         return true
     }
 
-    /// Everything that has not been committed is void: the connection is new, or nobody observes.
+    /// Discards all changes that are not committed: the connection is new, or nobody observes any more.
     func forget() {
         transaction.withLock { $0 = Transaction() }
     }
@@ -101,7 +101,7 @@ final class ChangeCollector {
         forget()
     }
 
-    /// Notes what the statement will write. Decides nothing, but for one case.
+    /// Records what the statement will write. Returns a decision other than `.allow` in only one case.
     func willRun(
         _ code: Int32,
         _ first: UnsafePointer<CChar>?,
@@ -115,8 +115,9 @@ final class ChangeCollector {
             let name = TableName(first, in: database)
             guard observed.contains(name) else { return .allow }
             add(name, to: \.rows)
-            // Row by row instead of all at once: a trigger may also have changed single rows, so that the hook names
-            // the table. Outside of triggers this answer could keep a table from being dropped.
+            // `.ignore` makes SQLite delete row by row instead of all rows at once. This is needed because a trigger
+            // may also have changed single rows, so that the hook names the table. Outside of triggers, this answer
+            // could keep a table from being dropped.
             return code == SQLITE_DELETE && source != nil ? .ignore : .allow
         case SQLITE_CREATE_TABLE, SQLITE_CREATE_TEMP_TABLE, SQLITE_CREATE_VTABLE, SQLITE_DROP_TABLE,
             SQLITE_DROP_TEMP_TABLE, SQLITE_DROP_VTABLE:
@@ -132,7 +133,7 @@ final class ChangeCollector {
 
     private func add(_ name: TableName, to part: WritableKeyPath<Targets, Set<TableName>>) {
         guard observed.contains(name) else { return }
-        // SQLite prepares a statement anew within its step when the schema has changed.
+        // If the schema has changed, SQLite prepares the statement again within its step.
         if prepared != nil { prepared![keyPath: part].insert(name) } else { run?.targets[keyPath: part].insert(name) }
     }
 
@@ -147,7 +148,7 @@ final class ChangeCollector {
         return (code, prepared ?? Targets())
     }
 
-    /// Steps a statement, and takes note of what it changes.
+    /// Steps a statement, and records what it changes.
     func step(_ statement: Statement, _ pointer: OpaquePointer, _ handle: OpaquePointer) -> Int32 {
         let outer = (run, prepared)
         run = Run(targets: statement.targets)
@@ -157,8 +158,8 @@ final class ChangeCollector {
         let changed = sqlite3_total_changes(handle) &- before
         if let run {
             statement.targets = run.targets
-            // A statement that returns rows has made its changes before the first, and is counted at its end, which may
-            // never come.
+            // A statement that returns rows has made its changes before the first row. SQLite counts them at its end,
+            // which may never come.
             let mayHaveMore = !statement.hasRow && (code == SQLITE_ROW || changed &- run.nested != run.told)
             if mayHaveMore { note(run.targets.rows.subtracting(run.toldTables)) }
             if code == SQLITE_DONE { note(run.targets.tables) }
@@ -169,7 +170,7 @@ final class ChangeCollector {
         return code
     }
 
-    /// A row of which only the blob is written, which the hook does not tell of.
+    /// Records a row whose blob was written, which the hook does not report.
     func blobWritten(_ table: String, in database: String, rowID: Int64) {
         note(TableName(table, in: database), rowID)
     }
@@ -187,20 +188,20 @@ final class ChangeCollector {
         }
     }
 
-    /// Publishes if the transaction has ended well.
+    /// Publishes the changes if the transaction has been committed.
     func settle(_ handle: OpaquePointer) {
         let committed = transaction.withLock { transaction -> [TableName: ChangedRows] in
             guard transaction.isInCommit || !transaction.changes.isEmpty else { return [:] }
             let hasEnded = sqlite3_txn_state(handle, nil) != SQLITE_TXN_WRITE
-            // A COMMIT that found the database busy leaves the transaction open.
+            // A COMMIT that failed because the database was busy leaves the transaction open.
             defer { transaction = hasEnded ? Transaction() : Transaction(changes: transaction.changes) }
-            // What ended without a commit changed nothing after all.
+            // If the transaction ended without a commit, it changed nothing.
             return hasEnded && transaction.isInCommit ? transaction.changes : [:]
         }
         hub.publish(committed)
     }
 
-    /// The whole database was replaced.
+    /// Reports all observed tables as changed, because the whole database was replaced.
     func everythingChanged() {
         hub.publish(Dictionary(uniqueKeysWithValues: hub.observedTables.map { ($0, ChangedRows.any) }))
     }

@@ -2,9 +2,9 @@ import Synchronization
 
 /// Which rows of a table have changed.
 public enum ChangedRows: Sendable, Hashable {
-    /// These, by row id.
+    /// The rows with these row ids.
     case some(Set<Int64>)
-    /// It is not known which: the table has no row ids, or was emptied, or more than 1000 rows have changed.
+    /// Unknown rows: the table has no row ids, or was emptied, or more than 1000 rows have changed.
     case any
 
     mutating func insert(_ rowID: Int64) {
@@ -20,14 +20,14 @@ public enum ChangedRows: Sendable, Hashable {
 
     private mutating func change(_ body: (inout Set<Int64>) -> Void) {
         guard case .some(var rows) = self else { return }
-        // So that the set has one owner, and is changed in place.
+        // Releases the set's second reference, so that it is changed in place and not copied.
         self = .any
         body(&rows)
         if rows.count <= 1000 { self = .some(rows) }
     }
 }
 
-/// Hands committed changes to those who observe them. Ends their observation when it is dropped.
+/// Passes committed changes to their observers. When the hub is released, it ends all observations.
 final class ChangeHub: Sendable {
     private struct State {
         var observers: [ObjectIdentifier: ChangeObserver] = [:]
@@ -41,7 +41,7 @@ final class ChangeHub: Sendable {
         for observer in observers.values { observer.finish() }
     }
 
-    /// Another number whenever somebody begins or ends observing.
+    /// A number that changes whenever somebody begins or ends observing.
     var version: Int { versionCounter.load(ordering: .acquiring) }
 
     var observedTables: Set<TableName> {
@@ -65,14 +65,14 @@ final class ChangeHub: Sendable {
     }
 }
 
-/// One observation: what has changed since it was last asked.
+/// One observation: collects what has changed since the observer last asked.
 final class ChangeObserver: Sendable {
-    /// The tables, with their names as the observer spells them.
+    /// The observed tables, with their names as the observer spells them.
     let names: [TableName: String]
     private let unseen = Guarded<[String: ChangedRows]>([:])
     private let continuation: AsyncStream<Void>.Continuation
 
-    /// - Parameter continuation: of a stream that keeps one signal.
+    /// - Parameter continuation: the continuation of a stream that buffers one signal.
     init(names: [TableName: String], continuation: AsyncStream<Void>.Continuation) {
         self.names = names
         self.continuation = continuation

@@ -1,10 +1,10 @@
 internal import SQLiteEngine
 
-/// What a database has SQLite call while statements run. It belongs to the database, and moves from one connection to
-/// the next.
+/// The callbacks that a database has SQLite call while statements run. They belong to the database, and move from one
+/// connection to the next.
 ///
-/// Both the caller's closures and the library's own observation go through here. SQLite forbids the closures to use the
-/// connection that calls them, so it refuses to work meanwhile.
+/// Both the caller's closures and the library's own observation are called from here. SQLite forbids that a closure
+/// uses the connection that calls it, so the connection refuses any use during the call.
 final class Hooks {
     struct Progress {
         let interval: Int32
@@ -17,26 +17,28 @@ final class Hooks {
     var progress: Progress? { didSet { install() } }
     var authorizer: ((AuthorizationRequest) -> AuthorizerDecision)? {
         didSet {
-            // Also where there is none any more: SQLite would go on with what the last one decided.
+            // Installs even if there is no authorizer any more: otherwise SQLite would keep the decisions of the last
+            // one.
             install()
         }
     }
-    /// Told the text and the nanoseconds of each statement that has run: the text as it was prepared, without bound
-    /// values; `nil` if it holds a key.
+    /// Called with the text and the duration in nanoseconds of each statement that has run. The text is as it was
+    /// prepared, without bound values; `nil` if it contains a key.
     var trace: ((_ sql: String?, _ duration: Int64) -> Void)? { didSet { install() } }
     let changes = ChangeCollector()
 
-    // It detaches this object when it closes, at the latest when it is deinitialised.
+    // Not retained: the connection detaches this object when it closes, at the latest when it is deinitialized.
     private unowned(unsafe) var connection: Connection?
-    /// Virtual instructions between two questions, and since the caller's closure was asked.
+    /// The number of virtual machine instructions between two calls of the progress handler, and since the last call of
+    /// the caller's closure.
     private var progressInterval: Int32 = 0
     private var progressed: Int32 = 0
-    /// While statements of the library's own run.
+    /// Whether statements of the library's own are running.
     fileprivate var isUserAuthorizerOff = false
 
     // MARK: Installation
 
-    /// Moves to a connection, which keeps this object until it closes.
+    /// Moves to a connection, which retains this object until it closes.
     func attach(to connection: Connection) {
         self.connection = connection
         connection.hooks = self
@@ -45,27 +47,27 @@ final class Hooks {
         install()
     }
 
-    /// Begins or ends observing, if somebody asked for that meanwhile.
+    /// Begins or ends observing, if the observers have changed.
     func refreshObservation() {
         if changes.refresh(isInTransaction: connection?.isAutocommit == false) { install() }
     }
 
-    /// For the connection that closes.
+    /// Removes the callbacks from a connection that is closing.
     func detach(from handle: OpaquePointer) {
         sqlite3_update_hook(handle, nil, nil)
         sqlite3_commit_hook(handle, nil, nil)
         sqlite3_rollback_hook(handle, nil, nil)
         sqlite3_progress_handler(handle, 0, nil, nil)
-        // To take them away cannot fail.
+        // Removing these cannot fail.
         sqlite3_set_authorizer(handle, nil, nil)
         sqlite3_trace_v2(handle, 0, nil, nil)
         if connection?.handle == handle { connection = nil }
     }
 
-    /// Has SQLite call what there is, and nothing else.
+    /// Registers the callbacks that are set, and removes all others.
     func install() {
         guard let handle = connection?.handle else { return }
-        // The connection keeps this object as long as it has the handle.
+        // Not retained here: the connection retains this object as long as it has the handle.
         let this = Unmanaged.passUnretained(self).toOpaque()
         let observes = changes.isActive
         connection?.isObserved = observes
@@ -76,11 +78,11 @@ final class Hooks {
         let isAsked = progress != nil || supervision != nil
         progressInterval = min(progress?.interval ?? .max, supervision == nil ? .max : Supervision.interval)
         sqlite3_progress_handler(handle, isAsked ? progressInterval : 0, isAsked ? Hooks.progressed : nil, this)
-        // Also prepares all statements anew, with the authorizer that there is then. It and the tracer are only remembered,
-        // which cannot fail.
+        // This also makes SQLite prepare all statements again, with the present authorizer. Setting the authorizer or
+        // the tracer only stores a pointer, and cannot fail.
         sqlite3_set_authorizer(handle, Hooks.authorizing, this)
         let isTraced = trace != nil || supervision?.slowStatements != nil
-        // As above.
+        // This cannot fail either.
         sqlite3_trace_v2(handle, isTraced ? UInt32(SQLITE_TRACE_PROFILE) : 0, Hooks.traced, this)
     }
 
@@ -88,13 +90,13 @@ final class Hooks {
         Unmanaged<Hooks>.fromOpaque(context!).takeUnretainedValue()
     }
 
-    /// Runs a closure of the caller, during which the connection may not be used.
+    /// Runs a closure of the caller. The connection must not be used during the call.
     private func call<T>(_ closure: () throws -> T) rethrows -> T {
         guard let connection else { return try closure() }
         return try connection.withinHook(closure)
     }
 
-    // MARK: What SQLite calls. Nothing may be thrown through it.
+    // MARK: Callbacks for SQLite. None may throw.
 
     private static let updated:
         @convention(c) (
@@ -154,8 +156,8 @@ final class Hooks {
             of(context).decide(code, first, second, database, source).code
         }
 
-    /// The one place where decisions are made. The library's own come first; whatever the caller decides, the stricter
-    /// one holds.
+    /// The only place where authorizer decisions are made. The library's own rules come first. Of its decision and the
+    /// caller's, the stricter one applies.
     private func decide(
         _ code: Int32,
         _ first: UnsafePointer<CChar>?,
@@ -193,8 +195,7 @@ final class Hooks {
 }
 
 extension Connection {
-    /// Runs statements of the library's own, about which the caller's authorizer is not asked, and which take as long as
-    /// they take.
+    /// Runs statements of the library's own, without the caller's authorizer and without a time limit.
     func trusted<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
         let hadTimeLimit = supervision?.hasTimeLimit
         supervision?.hasTimeLimit = false
@@ -207,7 +208,7 @@ extension Connection {
     }
 }
 
-/// Observed use of the connection, on its own thread.
+/// Preparing and stepping under observation, on the connection's thread.
 extension Connection {
     func observedPrepare(_ prepare: () -> Int32) -> (code: Int32, ChangeCollector.Targets) {
         guard isObserved, let hooks else { return (prepare(), .init()) }
@@ -223,7 +224,7 @@ extension Connection {
         return code
     }
 
-    /// Publishes what has been committed. Ending a statement or a blob may commit too.
+    /// Publishes the changes that have been committed. Ending a statement or a blob may commit too.
     func settleChanges() {
         if isObserved, let hooks, let handle { hooks.changes.settle(handle) }
     }

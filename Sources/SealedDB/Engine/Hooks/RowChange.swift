@@ -1,16 +1,17 @@
 internal import SQLiteEngine
 
-/// A row that a statement changed, as ``Database/updateHook`` is told. https://www.sqlite.org/c3ref/update_hook.html
+/// A row that a statement changed, as reported to ``Database/updateHook``.
+/// https://www.sqlite.org/c3ref/update_hook.html
 public struct RowChange: Sendable, Hashable {
     public enum Operation: Sendable, Hashable {
         case insert, update, delete
     }
 
     public let operation: Operation
-    /// The schema, such as `main`.
+    /// The schema name, such as `main`.
     public let database: String
     public let table: String
-    /// Of an update, the one that the row has now.
+    /// The row id. After an update, the row's new one.
     public let rowID: Int64
 
     init(code: Int32, database: String, table: String, rowID: Int64) {

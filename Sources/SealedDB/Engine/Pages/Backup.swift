@@ -1,10 +1,10 @@
 internal import CSealedDBSystem
 internal import SQLiteEngine
 
-/// A copy of all pages from one connection to another. https://www.sqlite.org/c3ref/backup_finish.html
+/// Copies all pages from one connection to another. https://www.sqlite.org/c3ref/backup_finish.html
 final class Backup: ConnectionHandle {
     private weak var source: Connection?
-    /// Keeps the target until SQLite has let go of it, which may be on another thread and later.
+    /// Retains the target until SQLite has released it, which may happen later, on another thread.
     private final class Running {
         let pointer: OpaquePointer
         let target: Connection
@@ -20,13 +20,13 @@ final class Backup: ConnectionHandle {
 
     typealias Step = (_ completedPages: Int64, _ totalPages: Int64) throws(DatabaseError) -> Void
 
-    /// Copies everything, in steps of so many pages or, for a negative number, in one. Whatever fails or throws, the target
-    /// is as it was before, but for what ``Connection/stateAfterMoment(_:)`` tells.
+    /// Copies everything, in steps of `pagesPerStep` pages, or in one step if that is negative. If it fails or throws,
+    /// the target is as it was before, except in the cases that ``Connection/stateAfterMoment(_:)`` describes.
     /// - Parameters:
-    ///   - beforeEnd: called when the last page is left, with which the target's transaction is committed, while the source
-    ///     is what is copied.
+    ///   - beforeEnd: called before the last page is copied, while the source has exactly the content that is copied.
+    ///     The last page commits the target's transaction.
     ///   - betweenSteps: called after each step but the last.
-    /// - Returns: what `beforeEnd` returned.
+    /// - Returns: the result of `beforeEnd`.
     static func copy<T>(
         from source: Connection,
         to target: Connection,
@@ -35,14 +35,14 @@ final class Backup: ConnectionHandle {
         betweenSteps: Step
     ) throws(DatabaseError) -> T {
         let backup = try Backup(from: source, to: target)
-        // Whichever is closed first ends it. Both are used by the thread that copies.
+        // The connection that closes first ends the backup. The copying thread uses both.
         target.register(backup)
         return try target.whileReplaced { () throws(DatabaseError) in
             defer {
                 target.end(backup)
                 source.end(backup)
             }
-            // Counts the pages.
+            // Finds out the number of pages.
             _ = try backup.step(pages: 0)
             while true {
                 if let result = try backup.advance(pagesPerStep, source, beforeEnd) { return result }
@@ -51,7 +51,7 @@ final class Backup: ConnectionHandle {
         }
     }
 
-    /// The same for one that is compared later. `afterStep` is called after the last step too.
+    /// Copies in the same way, for a target that is compared later. `afterStep` is also called after the last step.
     static func copy(
         from source: Connection,
         to target: Connection,
@@ -68,8 +68,8 @@ final class Backup: ConnectionHandle {
         try afterStep(pages, pages)
     }
 
-    /// One step, during which nobody changes the source.
-    /// - Returns: what `beforeEnd` returned if it was the last one.
+    /// Copies one step, during which nobody changes the source.
+    /// - Returns: the result of `beforeEnd` if this was the last step; otherwise `nil`.
     private func advance<T>(
         _ pages: Int32,
         _ source: Connection,
@@ -78,7 +78,7 @@ final class Backup: ConnectionHandle {
         var last: T?
         do throws(DatabaseError) {
             try source.snapshot { () throws(DatabaseError) in
-                // Not as many as there were if the source has become shorter.
+                // Counts the pages again, because the source may have shrunk.
                 let left = (try source.integer("PRAGMA main.page_count") ?? 0) - completedPages
                 if left > 1 {
                     let count = min(left - 1, pages < 0 ? .max : Int64(pages))
@@ -88,13 +88,14 @@ final class Backup: ConnectionHandle {
                 if try !copy(1) { last = result }
             }
         } catch {
-            // What is copied is so, however the transaction ends that only read it.
+            // Once the last page is copied, the copy is complete, even if the reading transaction of the source fails
+            // to end.
             guard last != nil else { throw error }
         }
         return last
     }
 
-    /// Begins a copy that ends with the source at the latest. The target must not be closed before that.
+    /// Begins a copy. It ends with the source at the latest, and the target must not be closed before that.
     init(from source: Connection, to target: Connection) throws(DatabaseError) {
         guard let from = source.handle, let to = target.handle else { throw .notOpen }
         try source.requireNoHook()
@@ -119,21 +120,21 @@ final class Backup: ConnectionHandle {
 
     static func end(_ pointer: OpaquePointer) -> Int32 {
         let running = Unmanaged<Running>.fromOpaque(UnsafeRawPointer(pointer)).takeRetainedValue()
-        // Its result is that of the last step, which was looked at. https://www.sqlite.org/c3ref/backup_finish.html
+        // The result repeats that of the last step, which was checked. https://www.sqlite.org/c3ref/backup_finish.html
         _ = PageWatch.during(running.target.handle) { sqlite3_backup_finish(running.pointer) }
         return SQLITE_OK
     }
 
-    /// Copies so many pages or, for a negative number, all; false when all are there. Waits for locks as long as the busy
-    /// timeouts of the connections allow.
+    /// Copies this many pages, or all if the number is negative. Returns false when all are copied. Waits for locks as
+    /// long as the busy timeouts of the connections allow.
     ///
-    /// The last page comes alone, when all others are known to be as they were written: with it the target's transaction
-    /// is committed. If it is damaged, no page of an encrypted file can be written any more, and it is rolled back.
+    /// The last page is copied alone, after all other pages were read without damage, because it commits the target's
+    /// transaction. If it is damaged, writing any page of an encrypted file fails, and the transaction is rolled back.
     func step(pages: Int32) throws(DatabaseError) -> Bool {
         let remaining = remainingPages
         guard remaining > 1, pages < 0 || Int64(pages) >= remaining else { return try copy(pages) }
         guard try copy(Int32(clamping: remaining - 1)) else { return false }
-        // Begun anew, if somebody else has written in between.
+        // If more than one page remains, SQLite has started over, because somebody else has written in between.
         return remainingPages == 1 ? try copy(1) : pages < 0 ? try step(pages: pages) : true
     }
 
@@ -144,13 +145,13 @@ final class Backup: ConnectionHandle {
                 message: "A database was closed while it was copied. The destination is as it was before."
             )
         }
-        // It has no result.
+        // From here on, a damaged page makes writing fail. The function has no result.
         sealeddb_stop_writing_after_failure(1)
-        // Nor here.
+        // This function has no result either.
         defer { sealeddb_stop_writing_after_failure(0) }
         let code = source.watchingPages { sqlite3_backup_step(pointer, pages) }
         if let failure = source.takeReadFailure() {
-            // Before a page is overwritten it is read, for the journal. Which of the two it was is not known.
+            // Before SQLite overwrites a page, it reads the old one for the journal. The failure may be in either page.
             throw failure.adding(
                 context: "In the source, or in what the destination held (then remove that file, and copy to a new one)"
             )
@@ -166,7 +167,7 @@ final class Backup: ConnectionHandle {
         return code == SQLITE_OK
     }
 
-    /// False once it has ended, such as by the end of one of its connections.
+    /// Whether the backup is still open. Closing one of its connections ends it.
     var isOpen: Bool { pointer != nil }
     var completedPages: Int64 { totalPages - remainingPages }
     var remainingPages: Int64 { pointer.map { Int64(sqlite3_backup_remaining($0)) } ?? 0 }

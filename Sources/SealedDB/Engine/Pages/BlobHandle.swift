@@ -1,6 +1,6 @@
 internal import SQLiteEngine
 
-/// One open blob. https://www.sqlite.org/c3ref/blob_open.html
+/// An open blob. https://www.sqlite.org/c3ref/blob_open.html
 final class BlobHandle: ConnectionHandle {
     private var pointer: OpaquePointer?
     private let connection: Connection
@@ -30,7 +30,7 @@ final class BlobHandle: ConnectionHandle {
         do throws(DatabaseError) {
             try connection.check(code)
         } catch {
-            // Open, if SQLite has not noticed that a page is damaged. Nothing was written to it.
+            // The blob is open if SQLite did not notice a damaged page. Nothing was written to it.
             sqlite3_blob_close(pointer)
             pointer = nil
             throw error
@@ -47,10 +47,10 @@ final class BlobHandle: ConnectionHandle {
 
     var isClosed: Bool { pointer == nil }
 
-    /// Ends it wherever this is.
+    /// Ends the blob, on any thread.
     func drop() { connection.end(self) }
 
-    /// Ends it, and with it the transaction that it may have begun, whose commit can fail.
+    /// Ends the blob. This also ends the transaction that the blob may have begun, and its commit can fail.
     func close() throws(DatabaseError) {
         guard !isClosed else { return }
         connection.gate?.require("Blob.close")
@@ -73,7 +73,7 @@ final class BlobHandle: ConnectionHandle {
         let code = connection.watchingPages {
             sqlite3_blob_read(pointer, buffer.baseAddress, Int32(buffer.count), Int32(offset))
         }
-        // Those bytes were never stored.
+        // The buffer may hold bytes that were never stored.
         if code != SQLITE_OK { buffer.initializeMemory(as: UInt8.self, repeating: 0) }
         try check(code)
     }
@@ -92,13 +92,13 @@ final class BlobHandle: ConnectionHandle {
     func reopen(rowID: Int64) throws(DatabaseError) {
         let pointer = try usable(0, 0)
         let code = connection.watchingPages { sqlite3_blob_reopen(pointer, rowID) }
-        // A failed move leaves it nowhere, whatever the reason.
+        // After a failed move, the blob is at no row, whatever the reason of the failure.
         hasExpired = code != SQLITE_OK
         try connection.check(code)
         self.rowID = rowID
     }
 
-    /// The pointer, if the bytes are within the blob.
+    /// Returns the pointer; throws unless the bytes are within the blob.
     private func usable(_ offset: Int, _ length: Int) throws(DatabaseError) -> OpaquePointer {
         guard let pointer else {
             throw DatabaseError(

@@ -1,26 +1,27 @@
 import Foundation
 internal import SQLiteEngine
 
-/// What belongs in the place of pages of a file.
+/// Replaces pages of a file when they are read.
 protocol PageOverlay {
-    /// Bytes per page.
+    /// The page size in bytes.
     var pageSize: Int { get }
-    /// Pages that the file has with it.
+    /// The number of pages that the file has, including replaced and added ones.
     var pageCount: Int64 { get }
-    /// The bytes of a page, or a part of them; `nil` if the file has it.
+    /// Returns bytes of a replaced page; `nil` if the page is to be read from the file.
     func bytes(ofPage number: Int64, from start: Int, count: Int) throws(DatabaseError) -> [UInt8]?
 }
 
-/// A database file as SQLite sees it through a VFS that writes nothing and says that the file never changes, so that SQLite
-/// makes no lock, index or journal. <https://www.sqlite.org/vfs.html>, <https://www.sqlite.org/c3ref/c_iocap_atomic.html>
+/// Shows a database file to SQLite through a VFS that writes nothing and declares the file immutable. So SQLite creates
+/// no lock, index or journal. <https://www.sqlite.org/vfs.html>, <https://www.sqlite.org/c3ref/c_iocap_atomic.html>
 final class FileView {
     private let path: String
-    /// Seconds to wait for SQLite's shared lock, which keeps writers from the file; `nil` for none.
+    /// How many seconds to wait for SQLite's shared lock, which keeps writers from the file; `nil` to take no lock.
     private let lockTimeout: Double?
-    /// What belongs in the place of pages, once the lock is taken. Told whether somebody is about to write.
+    /// Returns the pages to replace. It is called once the lock is taken; `hasWriter` tells whether somebody is about
+    /// to write.
     private let findOverlay: (_ hasWriter: Bool) throws(DatabaseError) -> (any PageOverlay)?
     private var overlay: (any PageOverlay)?
-    /// Why the file could not be opened, where SQLite has but a code.
+    /// Why the file could not be opened. SQLite only returns a code.
     private var failure: DatabaseError?
     private let name: UnsafeMutablePointer<CChar>
     private let vfs: UnsafeMutablePointer<sqlite3_vfs>
@@ -57,11 +58,11 @@ final class FileView {
         free(name)
     }
 
-    /// Opens the file without a key. The connection is to keep this view.
+    /// Opens the file without a key. The connection must retain this view.
     func open(_ gate: ThreadGate?) throws(DatabaseError) -> Connection {
         let code = sqlite3_vfs_register(vfs, 0)
         guard code == SQLITE_OK else { throw DatabaseError(extendedCode: code, message: "Cannot look at \(path).") }
-        // SQLite finds it by its name, and from then on by its address. Nothing is lost if it stays.
+        // SQLite finds the VFS by name now, and uses its address afterwards. If it stays registered, that does no harm.
         defer { _ = sqlite3_vfs_unregister(vfs) }
         do throws(DatabaseError) {
             return try Connection(
@@ -77,8 +78,8 @@ final class FileView {
 
     // MARK: The file
 
-    /// Called when SQLite has the file open.
-    /// - Returns: a code of SQLite's.
+    /// Prepares the view. Called when SQLite has opened the file.
+    /// - Returns: a result code of SQLite.
     fileprivate func begin(_ file: UnsafeMutablePointer<sqlite3_file>) -> Int32 {
         do throws(DatabaseError) {
             var hasWriter: Int32 = 0
@@ -97,7 +98,7 @@ final class FileView {
         }
     }
 
-    /// SQLite's shared lock, which ends with the file.
+    /// Takes SQLite's shared lock, which ends when the file is closed.
     private func lock(_ file: UnsafeMutablePointer<sqlite3_file>, _ timeout: Double) throws(DatabaseError) {
         var patience = Patience(seconds: timeout)
         while true {
@@ -168,7 +169,7 @@ final class FileView {
     }
 }
 
-/// What SQLite has of an opened file: its methods, the view, and the file of the system.
+/// The layout of an opened file in SQLite's memory: the methods, the view, and the file of the system's VFS.
 private enum ViewedFile {
     static let headSize = 16
 
@@ -191,7 +192,7 @@ private enum ViewedFile {
             let view = Unmanaged<FileView>.fromOpaque(context).takeUnretainedValue()
             file.pointee.pMethods = nil
             let system = view.system
-            // Temporary files are none of the store's.
+            // Temporary files do not belong to the store.
             guard flags & SQLITE_OPEN_MAIN_DB != 0 else {
                 return system.pointee.xOpen(system, name, file, flags, outFlags)
             }
@@ -200,10 +201,11 @@ private enum ViewedFile {
             guard code == SQLITE_OK else { return code }
             let begun = view.begin(own)
             guard begun == SQLITE_OK else {
-                _ = own.pointee.pMethods.pointee.xClose(own)  // Only looked at.
+                _ = own.pointee.pMethods.pointee.xClose(own)  // Only read from.
                 return begun
             }
-            // The file may outlive the connection's owner, while something of it is in use.
+            // The file may outlive the owner of the connection, while something on it is in use. So the file retains
+            // the view.
             UnsafeMutableRawPointer(file).storeBytes(
                 of: Unmanaged.passRetained(view).toOpaque(),
                 toByteOffset: 8,
@@ -213,7 +215,7 @@ private enum ViewedFile {
             return SQLITE_OK
         }
 
-    /// Never changed after it is made.
+    /// The method table. It never changes after it is made.
     nonisolated(unsafe) private static let methods: UnsafeMutablePointer<sqlite3_io_methods> = {
         var table = sqlite3_io_methods()
         table.iVersion = 1
@@ -235,7 +237,7 @@ private enum ViewedFile {
             size?.pointee = bytes
             return code
         }
-        // It has the only lock that it needs.
+        // The file already has the only lock that it needs.
         table.xLock = { _, _ in SQLITE_OK }
         table.xUnlock = { _, _ in SQLITE_OK }
         table.xCheckReservedLock = { _, isReserved in

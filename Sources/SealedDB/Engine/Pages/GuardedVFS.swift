@@ -2,21 +2,22 @@ internal import CSealedDBSystem
 import Foundation
 internal import SQLiteEngine
 
-/// A VFS, as a rule SQLite's own for the system, without what a journal that somebody has put beside a store could make it do.
+/// A VFS, usually SQLite's own for the system, with protection against journals that others have put beside a store.
 ///
-/// SQLite believes a journal that it finds. It writes the journal's pages back. A journal may name another file, the journal
-/// of a transaction over several files, and SQLite deletes that file, whichever it is. So who can make a file beside the store
-/// could have every file of the store's user deleted, also a key. And in the index of a log SQLite looks up which frames there
-/// are. So a file that is opened as the journal of several files must have the name of one, and a stranger's journal,
-/// log or index is not opened.
-/// <https://www.sqlite.org/vfs.html>, <https://www.sqlite.org/atomiccommit.html#_multi_file_commit>
+/// SQLite trusts any journal that it finds, and writes its pages back. A journal may also name another file, the
+/// super-journal of a transaction over several files, and SQLite deletes that file, whatever it is. So anybody who can
+/// create a file beside the store could have any file of the store's user deleted, even a key. And SQLite trusts the
+/// WAL index for which frames the log has. Therefore, a file opened as a super-journal must have the name of one, and a
+/// journal, log or index that belongs to a stranger is not opened. <https://www.sqlite.org/vfs.html>,
+/// <https://www.sqlite.org/atomiccommit.html#_multi_file_commit>
 enum GuardedVFS {
-    /// For whoever opens a connection.
-    /// - Parameter base: the VFS to guard; `nil` for SQLite's own.
-    /// - Throws: if there is none of this name, or SQLite does not take the one that guards it. Nothing is opened then.
+    /// Returns the name of the guarding VFS, with which to open a connection. Registers it if needed.
+    /// - Parameter base: the name of the VFS to guard; `nil` for SQLite's own.
+    /// - Throws: if there is no VFS of this name, or if SQLite does not register the guarding one. Nothing is opened
+    ///   then.
     static func name(guarding base: String?) throws(DatabaseError) -> String {
         Engine.start()
-        // Those of the library refuse more.
+        // The library's own VFS are stricter already.
         if let base, base.hasPrefix(prefix) { return base }
         guard let own = sqlite3_vfs_find(base), let ownName = own.pointee.zName else {
             throw DatabaseError(
@@ -41,13 +42,13 @@ enum GuardedVFS {
         return name
     }
 
-    /// Of the names of all VFS of the library.
+    /// The prefix of the names of all VFS of the library.
     static let prefix = "sealeddb-"
 
-    /// Those that are guarded, by the names of those that guard them.
+    /// The guarded VFS, by the names of the VFS that guard them.
     private static let registered = Guarded<[String: UnsafeMutablePointer<sqlite3_vfs>]>([:])
 
-    /// Opens a file, unless it is refused.
+    /// Opens a file unless the rules forbid it.
     fileprivate static func open(
         _ guarding: GuardingVFS,
         _ name: sqlite3_filename?,
@@ -56,14 +57,14 @@ enum GuardedVFS {
         _ outFlags: UnsafeMutablePointer<Int32>?
     ) -> Int32 {
         if let name, isRefused(String(cString: name), flags) {
-            // SQLite closes what has methods.
+            // SQLite closes a file that has methods, so this one must have none.
             file?.pointee.pMethods = nil
             return SQLITE_CANTOPEN
         }
         let code = guarding.own.pointee.xOpen(guarding.own, name, file, flags, outFlags)
         guard code == SQLITE_OK, let name, let file else { return code }
         guard !guarding.opensFiles || !wasExchanged(String(cString: name), flags) else {
-            // Nothing was written by it.
+            // Nothing was written to the file.
             _ = file.pointee.pMethods.pointee.xClose(file)
             file.pointee.pMethods = nil
             return SQLITE_CANTOPEN
@@ -72,10 +73,10 @@ enum GuardedVFS {
         return SQLITE_OK
     }
 
-    /// What is not opened, whoever asks for it: also the files that SQL attaches.
+    /// Whether the rules forbid opening the file. They hold for every caller, and for files that SQL attaches too.
     private static func isRefused(_ name: String, _ flags: Int32) -> Bool {
         if flags & SQLITE_OPEN_MAIN_DB != 0, flags & SQLITE_OPEN_READWRITE != 0 {
-            // SQLite tells no more than that it cannot open the file.
+            // The reason is lost here: SQLite only reports that it cannot open the file.
             return (try? StoreName.requireOnly(name)) == nil
         }
         if flags & SQLITE_OPEN_SUPER_JOURNAL != 0 { return !JournalName.isOfSuperJournal(name) }
@@ -83,37 +84,37 @@ enum GuardedVFS {
         return JournalName.isOfStranger(name)
     }
 
-    /// A stranger may put his file there between the look and the opening, and take it away again. A journal that was opened
-    /// has its name, as long as the store is locked; SQLite takes one that cannot be opened for hot, and looks again with
-    /// the lock.
+    /// Whether the file may have been exchanged. Between the check and the opening, a stranger may put a file there and
+    /// remove it again. An opened journal keeps its name as long as the store is locked. If a journal cannot be opened,
+    /// SQLite treats it as hot, and looks again with the lock.
     private static func wasExchanged(_ name: String, _ flags: Int32) -> Bool {
         guard flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL) != 0 else { return false }
         return !FileSystem.exists(name) || JournalName.isOfStranger(name)
     }
 
-    // MARK: Reads, and the index of the log, which SQLite opens by itself
+    // MARK: Reads, and the WAL index, which SQLite opens by itself
 
     private struct Files {
         var names: [UnsafeMutablePointer<sqlite3_file>: String] = [:]
-        /// By the VFS's own, of which there are a few; for as long as the process lives.
+        /// Guarded methods by the VFS's own methods. There are only a few, and they stay for the life of the process.
         var guarded: [UnsafePointer<sqlite3_io_methods>: UnsafePointer<sqlite3_io_methods>] = [:]
     }
 
     private static let files = Guarded(Files())
 
-    /// What an open file points to. Each read finds the VFS's own in it, without a lock.
+    /// The methods that an open file points to. A read finds the VFS's own methods in it without a lock.
     private struct GuardedMethods {
         var methods: sqlite3_io_methods
-        /// The VFS's own.
+        /// The VFS's own methods.
         let own: UnsafePointer<sqlite3_io_methods>
     }
 
-    /// The VFS's own methods of a guarded file.
+    /// Returns the VFS's own methods of a guarded file.
     private static func own(_ file: UnsafeMutablePointer<sqlite3_file>) -> UnsafePointer<sqlite3_io_methods> {
         UnsafeRawPointer(file.pointee.pMethods!).assumingMemoryBound(to: GuardedMethods.self).pointee.own
     }
 
-    /// Has a file use methods some of which are not the VFS's own.
+    /// Makes a file use guarded methods in place of some of the VFS's own.
     private static func guardMethods(of file: UnsafeMutablePointer<sqlite3_file>, _ name: String) {
         guard let methods = file.pointee.pMethods else { return }
         file.pointee.pMethods = files.withLock { files in
@@ -141,7 +142,7 @@ enum GuardedVFS {
             guard let file else { return SQLITE_IOERR }
             return PageWatch.note(read: GuardedVFS.own(file).pointee.xRead(file, bytes, count, offset))
         }
-        // Logs and journals have methods of their own, without it, and so have all of the first version.
+        // Logs and journals have separate methods without xShmMap, and version 1 methods have none either.
         guard methods.pointee.iVersion >= 2, methods.pointee.xShmMap != nil else { return asMethods(guarded) }
         guarded.pointee.methods.xShmMap = { file, region, size, extends, page in
             guard let file, let name = GuardedVFS.files.withLock({ $0.names[file] }) else { return SQLITE_IOERR }
@@ -156,14 +157,14 @@ enum GuardedVFS {
     }
 }
 
-/// What SQLite is given in place of the VFS that it guards.
+/// The structure that SQLite gets instead of the VFS that it guards.
 private struct GuardingVFS {
     var vfs: sqlite3_vfs
     let own: UnsafeMutablePointer<sqlite3_vfs>
-    /// Others may keep what is no file of the system.
+    /// Whether the VFS opens files of the operating system. Other VFS may keep their data elsewhere.
     let opensFiles: Bool
 
-    /// For as long as the process lives.
+    /// Registers a guarding VFS. It stays for the life of the process.
     static func register(_ name: String, guarding own: UnsafeMutablePointer<sqlite3_vfs>) -> Bool {
         precondition(MemoryLayout<GuardingVFS>.offset(of: \.vfs) == 0, "The VFS comes first.")
         guard let name = strdup(name) else { return false }
@@ -189,7 +190,7 @@ private struct GuardingVFS {
             vfs.xCurrentTimeInt64 = { GuardingVFS.own($0).pointee.xCurrentTimeInt64(GuardingVFS.own($0), $1) }
         }
         let guarding = UnsafeMutablePointer<GuardingVFS>.allocate(capacity: 1)
-        // SQLite's own are unix, unix-dotfile, unix-excl and unix-none.
+        // SQLite's own VFS are unix, unix-dotfile, unix-excl and unix-none.
         let opensFiles = String(cString: own.pointee.zName).hasPrefix("unix")
         guarding.initialize(to: GuardingVFS(vfs: vfs, own: own, opensFiles: opensFiles))
         let first = UnsafeMutableRawPointer(guarding).assumingMemoryBound(to: sqlite3_vfs.self)

@@ -1,17 +1,18 @@
 internal import CSealedDBSystem
 internal import SQLiteEngine
 
-/// Sees each page that SQLCipher finds damaged while it reads.
+/// Detects each page that SQLCipher finds damaged when it reads it.
 ///
-/// SQLCipher hands a page whose authentication code is wrong to SQLite as zeros, and reports it with the next page that
-/// it is asked for. Where none follows, such as behind the last page of a long value, the call ends well. So the call
-/// looks for itself whether all pages were those that were written, and fails if they were not.
+/// If the authentication code of a page is wrong, SQLCipher passes the page to SQLite as zeros, and reports the error
+/// when the next page is read. If no page follows, as after the last page of a long value, the call succeeds. So each
+/// call checks for itself whether all pages were read as they were written, and fails if not.
 enum PageWatch {
-    /// Why it cannot be done; `nil` if it is. For ``Engine``, which begins it with the first key of the process.
+    /// Begins watching. ``Engine`` calls this with the first key of the process.
     ///
     /// - Parameters:
-    ///   - library: the path of the engine.
-    ///   - cipherVersion: what `PRAGMA cipher_version` says, while a connection with a key is open that stays so.
+    ///   - library: the path of the SQLCipher library.
+    ///   - cipherVersion: the result of `PRAGMA cipher_version` on a connection with a key, which must stay open.
+    /// - Returns: why watching is not possible; `nil` if it has begun.
     static func begin(library: String, cipherVersion: String) -> String? {
         guard isKnown(cipherVersion) else { return "SQLCipher \(cipherVersion) is not known to have the provider" }
         guard sealeddb_knows_database_names() != 0 else { return "SQLite is older than 3.39" }
@@ -30,31 +31,31 @@ enum PageWatch {
         return nil
     }
 
-    /// For each VFS of this module, with the result of each read of a file.
+    /// Records the result of a read. Each VFS of this module calls this after each read of a file.
     ///
-    /// SQLCipher has what is in the memory decrypted when the read failed, too. And SQLite would call the store damaged for
-    /// EIO. <https://www.sqlite.org/rescode.html#ioerr_corruptfs>
-    /// - Returns: what SQLite is to be told.
+    /// SQLCipher decrypts what is in the memory even if the read failed. And SQLite would report the store as damaged
+    /// for EIO. <https://www.sqlite.org/rescode.html#ioerr_corruptfs>
+    /// - Returns: the code to return to SQLite.
     static func note(read code: Int32) -> Int32 {
         sealeddb_note_read(code == SQLITE_OK || code == SQLITE_IOERR_SHORT_READ ? 0 : 1)
         return code == SQLITE_IOERR_CORRUPTFS ? SQLITE_IOERR_READ : code
     }
 
-    /// The versions whose provider has its functions at the places that provider.h knows.
+    /// Whether the provider of this version has its functions in the order that provider.c declares.
     private static func isKnown(_ version: String) -> Bool {
         let numbers = version.prefix { $0 != " " }.split(separator: ".").map { Int($0) ?? -1 }
         return numbers.count >= 2 && numbers[0] == 4 && (5...19).contains(numbers[1])
     }
 
-    /// What was wrong with a page that was read.
+    /// A page that could not be read as it was written.
     struct Failure {
         let page: UInt32
         private let cause: sealeddb_page_cause
 
-        /// Whether it is no fault of the page.
+        /// Whether the cause is the system or OpenSSL, and not the page.
         var isOfSystem: Bool { cause != sealeddb_page_is_damaged }
 
-        /// The primary one.
+        /// The primary result code.
         var code: Int32 {
             switch cause {
             case sealeddb_page_not_decrypted: SQLITE_NOMEM
@@ -63,7 +64,7 @@ enum PageWatch {
             }
         }
 
-        /// The last one of this thread.
+        /// The last failure on this thread.
         static var last: Failure {
             Failure(page: sealeddb_last_failed_page(), cause: sealeddb_last_page_cause())
         }
@@ -98,8 +99,8 @@ enum PageWatch {
         }
     }
 
-    /// An encrypted database in memory, once as it was written and once with a byte of its last page changed, which is
-    /// the last page of a long value.
+    /// Reads an encrypted database in memory, first as it was written, and then with one byte changed in its last page,
+    /// which is the last page of a long value.
     private enum SelfTest {
         static func passes() -> Bool {
             guard var image = encryptedImage(), image.count >= 3 * 4096 else { return false }
@@ -108,7 +109,7 @@ enum PageWatch {
             return readsAll(of: image) == false
         }
 
-        /// Not a secret: nothing but zeros is encrypted with it.
+        /// Not a secret: it only encrypts zeros.
         private static let key = [UInt8]("x'\(String(repeating: "5a", count: 32))'".utf8)
 
         private static func withConnection<T>(
@@ -116,7 +117,7 @@ enum PageWatch {
             _ body: (OpaquePointer) -> T?
         ) -> T? {
             var handle: OpaquePointer?
-            // Nothing is lost with it.
+            // The database is in memory, so closing it loses nothing.
             defer { sqlite3_close(handle) }
             let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
             guard sqlite3_open_v2(":memory:", &handle, flags, nil) == SQLITE_OK, let handle else { return nil }
@@ -142,11 +143,11 @@ enum PageWatch {
             }
         }
 
-        /// Whether all pages are found as they were written; `nil` if something else goes wrong.
+        /// Whether all pages were read as they were written; `nil` if something else went wrong.
         private static func readsAll(of image: [UInt8]) -> Bool? {
             withConnection(image) { handle in
                 var statement: OpaquePointer?
-                // Its result is that of the step.
+                // The result repeats that of the step.
                 defer { sqlite3_finalize(statement) }
                 guard sqlite3_exec(handle, "PRAGMA cipher_compatibility = 4", nil, nil, nil) == SQLITE_OK else {
                     return nil
@@ -155,7 +156,7 @@ enum PageWatch {
                 var code = sqlite3_prepare_v3(handle, "SELECT a FROM t", -1, 0, &statement, nil)
                 if code == SQLITE_OK { code = sqlite3_step(statement) }
                 let isWhole = sealeddb_end_page_watch(watch) != 0
-                // Otherwise SQLite knows by itself.
+                // If the code is another, SQLite has noticed the damage by itself.
                 guard code == SQLITE_ROW || !isWhole else { return nil }
                 return isWhole
             }
@@ -164,8 +165,8 @@ enum PageWatch {
 }
 
 extension PageWatch {
-    /// Runs a call that ends something, and may read pages to do so: a commit can. A page that is damaged makes SQLite
-    /// roll back, which its result says.
+    /// Runs a call that ends something. Such a call may read pages, as a commit does. If a page is damaged, SQLite
+    /// rolls back, and the result says so.
     @inline(__always)
     static func during(_ handle: OpaquePointer?, _ call: () -> Int32) -> Int32 {
         guard sealeddb_watches_pages() != 0 else { return call() }
@@ -174,7 +175,8 @@ extension PageWatch {
         return sealeddb_end_page_watch(watch) != 0 ? code : whereDamaged(code)
     }
 
-    /// SQLCipher makes SQLite fail with a code that says nothing, or not at all.
+    /// Returns the code for a damaged page. For such a page, SQLCipher makes SQLite return an unspecific code, or no
+    /// error at all.
     @inline(never)
     private static func whereDamaged(_ code: Int32) -> Int32 {
         switch code & 0xff {
@@ -185,8 +187,8 @@ extension PageWatch {
 }
 
 extension Connection {
-    /// Runs a call that may read pages. If one was damaged the result is not OK, whatever SQLite says, and ``error(sql:)``
-    /// tells.
+    /// Runs a call that may read pages. If a page was damaged, the result is not OK, whatever SQLite returned, and
+    /// ``error(sql:)`` describes the failure.
     @inline(__always)
     func watchingPages(_ call: () -> Int32) -> Int32 {
         guard sealeddb_watches_pages() != 0 else { return call() }
@@ -195,28 +197,29 @@ extension Connection {
         return sealeddb_end_page_watch(watch) != 0 ? code : readFailed(code)
     }
 
-    /// - Returns: the code that the call ends with.
+    /// Records a failed page.
+    /// - Returns: the code that the call returns.
     @inline(never)
     private func readFailed(_ code: Int32) -> Int32 {
         let failure = PageWatch.Failure.last
         if failure.code == SQLITE_IOERR, code & 0xff != SQLITE_IOERR {
-            // Whatever SQLite made of what was in the memory.
+            // SQLite's code is not used, because it comes from the contents of memory that was not read.
             readFailure = failure
             return SQLITE_IOERR
         }
         switch code & 0xff {
         case SQLITE_OK, SQLITE_ROW, SQLITE_DONE: break
-        // With a wrong key the first page looks damaged, and SQLite's answer leads to the diagnosis.
+        // With a wrong key, the first page looks damaged. SQLite's code then leads to the diagnosis.
         case SQLITE_ERROR, SQLITE_CORRUPT, SQLITE_ABORT, SQLITE_NOMEM:
             if failure.page == 1, !failure.isOfSystem { return code }
-        // The call has failed for another reason, or says that it is no database.
+        // The call failed for another reason, or reported that the file is not a database.
         default: return code
         }
         readFailure = failure
         return failure.code
     }
 
-    /// The error of a call that ``watchingPages(_:)`` ended.
+    /// Takes the error of a call that failed in ``watchingPages(_:)``.
     func takeReadFailure() -> DatabaseError? {
         guard let failure = readFailure else { return nil }
         readFailure = nil
@@ -225,10 +228,11 @@ extension Connection {
         return error
     }
 
-    /// Has SQLite read the schema again, which it may have made of zeros.
+    /// Makes SQLite read the schema again, because it may have been read from zeros.
     func forgetSchema() {
         guard let handle else { return }
-        // https://www.sqlite.org/pragma.html#pragma_writable_schema - if it fails, so do the statements that follow.
+        // https://www.sqlite.org/pragma.html#pragma_writable_schema - if this fails, the statements that follow fail
+        // too.
         sqlite3_exec(handle, "PRAGMA writable_schema = RESET", nil, nil, nil)
     }
 }

@@ -1,10 +1,10 @@
-/// What may be shown of a text that SQLite did not compile.
+/// Decides what an error may show of a text that SQLite did not compile.
 extension SQLStatementText {
-    /// Whether a key may stand in it because somebody misspelt a statement, or left out a semicolon or a quote.
+    /// Whether the text may contain a key, because somebody misspelt a statement, or left out a semicolon or a quote.
     ///
-    /// SQLite's message quotes the text, so then neither is shown. What holds a key is found by the words for it, wherever
-    /// they stand: a quote that is left out turns what is in quotes inside out. A name such as `key` alone is no reason,
-    /// many tables have such a column. With a literal right behind it, it is one.
+    /// SQLite's message quotes the text, so neither is shown then. This looks for words about keys anywhere in the
+    /// text, because a missing quote swaps what is inside and outside of quotes. A name such as `key` alone does not
+    /// count, because many tables have such a column. A name directly followed by a literal does.
     static func mayHoldKey(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
         var tokens = SQLTokenizer(bytes)
         var previous: SQLToken?
@@ -19,11 +19,11 @@ extension SQLStatementText {
             if isBehindKey, isLiteral || (token.kind == .word && !hasColumns(verb)) { return true }
             if isBehindAttach, isLiteral || token.kind == .variable || name == "database" { return true }
             isBehindAttach = false
-            // The name of a column has something between it and a value.
+            // In such a statement, something stands between the name of a column and a value.
             if hasColumns(verb) { isBehindKey = false }
             switch token.kind {
             case .string, .blob, .quotedName, .illegal:
-                // A name in quotes may be meant as a value.
+                // A quoted name may be meant as a value.
                 if mayBeMisspelt(verb) { return true }
                 if isName(name) {
                     isBehindKey = isBehindKey || isNameOfKey(name)
@@ -50,12 +50,12 @@ extension SQLStatementText {
         return isAboutKeys(bytes[(previous?.range.upperBound ?? 0)...])
     }
 
-    /// Whether the name of a key may be one of a column in such a statement.
+    /// Whether the statement may name columns, so that the name of a key may be a column.
     private static func hasColumns(_ verb: String) -> Bool {
         ["select", "insert", "update", "delete", "replace", "with", "values", "create", "alter", "drop"].contains(verb)
     }
 
-    /// Whether it may be `ATTACH` or `PRAGMA`, so that every literal may be a key.
+    /// Whether the word may be a misspelt `ATTACH` or `PRAGMA`, so that every literal may be a key.
     private static func mayBeMisspelt(_ verb: String) -> Bool {
         verb == "pragma" || (!verbs.contains(verb) && ["a", "p"].contains(verb.prefix(1)))
     }
@@ -73,7 +73,7 @@ extension SQLStatementText {
         text.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x7a).contains($0) || $0 == UInt8(ascii: "_") }
     }
 
-    /// Whether a text that is not read as SQL has one of the words in it.
+    /// Whether a text that is not read as SQL contains one of the words.
     private static func isAboutKeys(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
         let text = String(decoding: text, as: UTF8.self).lowercased()
         return text.split { !$0.isLetter }.contains { words.contains(String($0)) }

@@ -1,28 +1,32 @@
-/// What the tokens of one statement tell before SQLite sees it: where it ends, and whether it hands a key to the engine.
+/// What the tokens of one statement show before SQLite compiles it: where it ends, and whether it passes a key to the
+/// engine.
 ///
-/// A SQLite without a codec takes `ATTACH … KEY …` and `PRAGMA key` without a word, and writes plaintext; and SQLite's
-/// authorizer sees no `KEY`. About everything else that a statement does, SQLite is asked: see ``StatementGuard``.
+/// A SQLite without a codec accepts `ATTACH … KEY …` and `PRAGMA key` silently, and writes plaintext. SQLite's
+/// authorizer does not see `KEY`. For everything else that a statement does, SQLite itself is asked: see
+/// ``StatementGuard``.
 package struct SQLStatementText {
-    /// Its bytes, with the blanks and comments before it and the semicolon behind it, but without empty statements.
+    /// The bytes of the statement, with the blanks and comments before it and the semicolon after it, but without empty
+    /// statements.
     package private(set) var range: Range<Int>
-    /// Its first word in lower case, behind `EXPLAIN`; "" if it begins otherwise, `nil` if there is no statement.
+    /// The first word after `EXPLAIN`, in lower case; "" if the statement does not begin with a word, `nil` if there is
+    /// no statement.
     package private(set) var verb: String?
     package private(set) var isExplained = false
-    /// Whether it is `ATTACH … KEY …`, or a pragma that sets a key.
+    /// Whether the statement is `ATTACH … KEY …`, or a pragma that sets a key.
     package private(set) var holdsKey = false
-    /// Whether SQLite attaches a file to execute it: `ATTACH`, `VACUUM … INTO …`.
+    /// Whether SQLite attaches a file to run the statement: `ATTACH`, `VACUUM … INTO …`.
     package private(set) var attachesFile = false
-    /// Whether it is `VACUUM … INTO …` of another database than main.
+    /// Whether the statement is `VACUUM … INTO …` for a database other than main.
     package private(set) var copiesAttached = false
-    /// Whether errors and logs leave it out: it holds a key, or may be meant to.
+    /// Whether errors and logs must not show the statement, because it contains a key or may be meant to.
     package private(set) var isSecret = false
-    /// The pragma's name in lower case; `nil` for all other statements.
+    /// The name of the pragma in lower case; `nil` for all other statements.
     package private(set) var pragma: String?
-    /// Whether something follows the pragma's name.
+    /// Whether anything follows the name of the pragma.
     package private(set) var pragmaHasValue = false
 
-    /// The next statement of a text.
-    /// - Parameter bytes: only used here.
+    /// Reads the next statement of a text.
+    /// - Parameter bytes: the text. It is only used during this call.
     package init(_ bytes: UnsafeBufferPointer<UInt8>, from start: Int = 0) {
         range = start..<start
         var start = start
@@ -39,7 +43,7 @@ package struct SQLStatementText {
                 let mayBe = !SQLStatementText.verbs.contains(verb)
                 if mayBe, verb.contains("key") { isSecret = true }
                 while let token = tokens.next(), token.kind != .semicolon {
-                    // A misspelt ATTACH or PRAGMA, which SQLite refuses with its first word.
+                    // This may be a misspelt ATTACH or PRAGMA, which SQLite rejects at its first word.
                     if mayBe, token.kind == .word, tokens.name(token).contains("key") { isSecret = true }
                 }
             }
@@ -47,7 +51,7 @@ package struct SQLStatementText {
         range = start..<tokens.position
     }
 
-    /// The only statement of a text, of which no more is looked at than tells whether it holds a key.
+    /// Whether a text, which is one statement, must not be shown. Reads no more of the text than this takes.
     static func isSecret(_ sql: String) -> Bool {
         var sql = sql
         return sql.withUTF8 { bytes in
@@ -59,7 +63,7 @@ package struct SQLStatementText {
         }
     }
 
-    /// The first word of a text in lower case, as ``verb``.
+    /// Returns ``verb`` of the first statement of a text.
     static func verb(of sql: String) -> String? {
         var sql = sql
         return sql.withUTF8 { SQLStatementText($0).verb }
@@ -74,7 +78,8 @@ package struct SQLStatementText {
         "rollback", "savepoint", "select", "update", "vacuum", "values", "with",
     ]
 
-    /// Behind empty statements, and `EXPLAIN`: SQLCipher takes a key even where the pragma is only explained.
+    /// Returns the first token after empty statements and `EXPLAIN`. SQLCipher takes a key even if the pragma is only
+    /// explained.
     private static func first(
         _ tokens: inout SQLTokenizer,
         _ start: inout Int,
@@ -97,9 +102,10 @@ package struct SQLStatementText {
         return nil
     }
 
-    // MARK: Kinds of statements, each read behind its semicolon
+    // MARK: Kinds of statements, each read up to its semicolon
 
-    /// `ATTACH [DATABASE] file AS name`, in any other form than with one token each, may be meant to hold a key.
+    /// Reads `ATTACH [DATABASE] file AS name`. If the file and the name are not one token each, the statement may be
+    /// meant to contain a key.
     private mutating func readAttach(_ tokens: inout SQLTokenizer) {
         attachesFile = true
         var count = 0
@@ -113,7 +119,7 @@ package struct SQLStatementText {
         isSecret = holdsKey || count != 3 || !hasName
     }
 
-    /// `VACUUM [schema] [INTO file]`.
+    /// Reads `VACUUM [schema] [INTO file]`.
     private mutating func readVacuum(_ tokens: inout SQLTokenizer) {
         var isFirst = true
         var isOfMain = true
@@ -128,7 +134,7 @@ package struct SQLStatementText {
         }
     }
 
-    /// `PRAGMA [schema.]name …`. Whichever part is the name, and however it is misspelt, a key is not shown.
+    /// Reads `PRAGMA [schema.]name …`. A key is not shown, whichever part is the name, and however it is misspelt.
     private mutating func readPragma(_ tokens: inout SQLTokenizer) {
         var names: [String] = []
         var isName = true
@@ -149,7 +155,7 @@ package struct SQLStatementText {
         isSecret = holdsKey || names.contains { $0.contains("key") && !$0.hasPrefix("foreign_key") }
     }
 
-    /// The body of a trigger holds statements of its own, and ends with `END` behind a semicolon.
+    /// Reads a `CREATE` statement. The body of a trigger contains statements, and ends with `END` after a semicolon.
     private mutating func readCreate(_ tokens: inout SQLTokenizer) {
         var token = tokens.next()
         if let word = token, tokens.isWord(word, "temp") || tokens.isWord(word, "temporary") { token = tokens.next() }

@@ -1,4 +1,4 @@
-/// A piece of SQL text that means something: neither blank nor comment.
+/// A token of SQL text: neither blank nor comment.
 package struct SQLToken {
     package enum Kind {
         /// A keyword or bare name.
@@ -11,30 +11,30 @@ package struct SQLToken {
         case semicolon
         /// An operator or other punctuation.
         case symbol
-        /// What SQLite does not recognise, and refuses.
+        /// Bytes that SQLite does not recognize, and rejects.
         case illegal
     }
 
     package let kind: Kind
-    /// Its bytes in the text.
+    /// The position of the token in the text, in bytes.
     package let range: Range<Int>
 }
 
-/// Cuts SQL text into tokens as SQLite does, byte for byte: what it takes for a blank, a word or a parameter is that here.
-/// Where its versions differ, a word that one of them sees is one.
+/// Splits SQL text into tokens exactly as SQLite does: blanks, words and parameters are the same bytes. Where versions
+/// of SQLite differ, bytes that any version takes for a word are a word.
 /// https://www.sqlite.org/lang.html, and the source of its tokenizer, https://www.sqlite.org/src/file/src/tokenize.c
 package struct SQLTokenizer {
     private let bytes: UnsafeBufferPointer<UInt8>
-    /// Where the next token is looked for.
+    /// Where the next token is searched.
     package private(set) var position: Int
 
-    /// - Parameter bytes: stays valid as long as this is used.
+    /// - Parameter bytes: the text. It must stay valid as long as the tokenizer is used.
     package init(_ bytes: UnsafeBufferPointer<UInt8>, from position: Int = 0) {
         self.bytes = bytes
         self.position = position
     }
 
-    /// `nil` at the end, which for SQLite is also at a NUL byte.
+    /// Returns the next token; `nil` at the end. For SQLite, a NUL byte is an end too.
     package mutating func next() -> SQLToken? {
         skipBlanks()
         guard let first = byte(position) else { return nil }
@@ -43,14 +43,14 @@ package struct SQLTokenizer {
         return SQLToken(kind: kind, range: start..<position)
     }
 
-    /// Whether there is anything but blanks, comments and semicolons.
+    /// Whether anything but blanks, comments and semicolons follows.
     package mutating func hasStatement() -> Bool {
         while let token = next() { if token.kind != .semicolon { return true } }
-        // SQLite does not look behind a NUL byte; somebody else may.
+        // SQLite stops at a NUL byte, but another reader may go on.
         return position < bytes.count
     }
 
-    /// The text of a token in lower case; of a quoted one without its quotes.
+    /// Returns the text of a token in lower case, without quotes if it is quoted.
     package func name(_ token: SQLToken) -> String {
         let text = bytes[token.range]
         guard token.kind == .quotedName || token.kind == .string, text.count > 1, let quote = text.first else {
@@ -59,7 +59,7 @@ package struct SQLTokenizer {
         var content: [UInt8] = []
         var isSecond = false
         for byte in text.dropFirst().dropLast() {
-            // Doubled, it stands for itself.
+            // A doubled quote stands for one quote.
             isSecond = byte == quote && quote != UInt8(ascii: "[") && !isSecond
             if !isSecond { content.append(byte) }
         }
@@ -78,7 +78,7 @@ package struct SQLTokenizer {
         while let first = byte(position) {
             switch first {
             case 0x09, 0x0a, 0x0c, 0x0d, 0x20:
-                // A vertical tab is blank behind another blank only.
+                // SQLite accepts a vertical tab as a blank only after another blank.
                 repeat { position += 1 } while byte(position).map { $0 == 0x20 || (0x09...0x0d).contains($0) } ?? false
             case 0xef where byte(position + 1) == 0xbb && byte(position + 2) == 0xbf: position += 3
             case UInt8(ascii: "-") where byte(position + 1) == UInt8(ascii: "-"):
@@ -134,7 +134,7 @@ package struct SQLTokenizer {
     private mutating func quoted(by quote: UInt8) -> SQLToken.Kind {
         repeat {
             position = index(of: quote, from: position + 1)
-            // Doubled, it stands for itself.
+            // A doubled quote stands for one quote.
             guard byte(position) != nil, byte(position + 1) == quote else { break }
             position += 1
         } while true
@@ -151,7 +151,7 @@ package struct SQLTokenizer {
         return .illegal
     }
 
-    /// Behind the last quote, if there is one.
+    /// Moves behind the closing delimiter, if there is one.
     private mutating func closed(_ kind: SQLToken.Kind) -> SQLToken.Kind {
         guard byte(position) != nil else { return .illegal }
         position += 1
@@ -162,7 +162,8 @@ package struct SQLTokenizer {
         if byte(position) == UInt8(ascii: "0"), byte(position + 1).map({ $0 | 0x20 }) == UInt8(ascii: "x"),
             byte(position + 2)?.isHexDigit == true
         {
-            // What follows is a word of its own for SQLite before 3.46, and later an error, unless it goes on with `_`.
+            // Bytes that follow are a separate word for SQLite before 3.46, and an error for later versions, except
+            // after `_`.
             position += 3
             while byte(position)?.isHexDigit == true { position += 1 }
             return .number
@@ -190,7 +191,7 @@ package struct SQLTokenizer {
         while isDigit(position) || byte(position) == UInt8(ascii: "_") { position += 1 }
     }
 
-    /// `:name`, `@name`, `$name`, the latter also as in Tcl: `$a::b(any text)`.
+    /// Reads `:name`, `@name` or `$name`, and the Tcl form `$a::b(any text)`.
     private mutating func variable() -> SQLToken.Kind {
         var count = 0
         position += 1
@@ -231,14 +232,14 @@ package struct SQLTokenizer {
 
     // MARK: Bytes
 
-    /// `nil` at the end.
+    /// Returns the byte at an index; `nil` at the end.
     @inline(__always)
     private func byte(_ index: Int) -> UInt8? {
         guard index < bytes.count, bytes[index] != 0 else { return nil }
         return bytes[index]
     }
 
-    /// Where the byte is next, or the end.
+    /// Returns the index of the next such byte, or the end.
     private func index(of wanted: UInt8, from start: Int) -> Int {
         var index = start
         while let byte = byte(index), byte != wanted { index += 1 }
@@ -253,7 +254,8 @@ package struct SQLTokenizer {
 }
 
 extension UInt8 {
-    /// Letters, digits, `_`, `$` and everything beyond ASCII. No name begins with a digit or `$`.
+    /// Whether the byte may be part of a word: letters, digits, `_`, `$` and everything beyond ASCII. No name begins
+    /// with a digit or `$`.
     fileprivate var isSQLWordByte: Bool {
         switch self {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -267,6 +269,6 @@ extension UInt8 {
         (0x30...0x39).contains(self) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(self | 0x20)
     }
 
-    /// What ends the text in parentheses of a Tcl variable.
+    /// Whether the byte ends the text in parentheses of a Tcl variable.
     fileprivate var isTclEnd: Bool { self == UInt8(ascii: ")") || self == 0x20 || (0x09...0x0d).contains(self) }
 }

@@ -1,12 +1,12 @@
 internal import SQLiteEngine
 
-/// What SQLite's authorizer was asked while a statement was compiled. https://www.sqlite.org/c3ref/c_alter_table.html
+/// What SQLite asked its authorizer while it compiled a statement. https://www.sqlite.org/c3ref/c_alter_table.html
 struct StatementFacts: OptionSet {
     let rawValue: UInt8
 
     /// Begins or ends a transaction. Savepoints do not.
     static let transaction = StatementFacts(rawValue: 1)
-    /// Changes the schema of a database, or which databases there are.
+    /// Changes the schema of a database, or the set of databases.
     static let schema = StatementFacts(rawValue: 2)
     /// Attaches or detaches a file.
     static let attach = StatementFacts(rawValue: 4)
@@ -30,18 +30,19 @@ struct StatementFacts: OptionSet {
     }
 }
 
-/// What the cache must know of a statement.
+/// What the statement cache must know about a statement.
 enum StatementKind {
-    /// Reads or changes rows, or bounds a transaction: may be kept and run again.
+    /// Reads or changes rows, or begins or ends a transaction. It may be kept and run again.
     case reusable
-    /// Changes the columns that kept statements have found, or may do so by undoing such a change.
+    /// Changes the columns that kept statements have looked up, or may undo such a change.
     case schemaChange
-    /// Everything else. Pragmas act when they are prepared, so that a kept one would not act again.
+    /// Everything else. Some pragmas take effect when they are prepared, so a kept one would have no effect on its next
+    /// run.
     case other
 
-    /// SQLite and the text have to agree that a statement may be kept. A change to the schema is one if either says so:
-    /// SQLite compiles `DROP TABLE IF EXISTS` to nothing while there is no such table, and anew within a step when there
-    /// is one.
+    /// A statement may only be kept if both SQLite and the text say so. It counts as a schema change if either says so:
+    /// SQLite compiles `DROP TABLE IF EXISTS` to nothing while the table does not exist, and compiles it again, within
+    /// a step, once the table exists.
     init(_ text: SQLStatementText, _ facts: StatementFacts) {
         if text.isExplained {
             self = .other

@@ -3,13 +3,13 @@ internal import SQLiteEngine
 
 /// Waits for a lock that another connection or process holds.
 ///
-/// SQLite keeps no line of those who wait: who asks first after the lock is free gets it. So all ask at random moments,
-/// and the longer one has waited the more often, so that it does not lose to newcomers for ever.
+/// SQLite has no queue for locks: the first to ask after a lock is released gets it. So each waiter asks at random
+/// times, and more often the longer it has waited, so that newcomers do not always win.
 /// https://www.sqlite.org/c3ref/busy_handler.html
 final class BusyWait {
-    /// Seconds to wait before the call fails as busy.
+    /// How many seconds to wait before the call fails as busy.
     let timeout: Double
-    /// Seconds that the wait took which was given up, until its error is made.
+    /// How many seconds the last failed wait took, until its error is made.
     private var givenUp: Double?
     private var began: UInt64 = 0
     private let supervision: Supervision?
@@ -19,9 +19,9 @@ final class BusyWait {
         self.supervision = supervision
     }
 
-    /// The connection must keep this object as long as it is open.
+    /// Installs the handler. The connection must retain this object as long as it is open.
     func install(on handle: OpaquePointer) {
-        // It only remembers the function, and cannot fail.
+        // This only stores the function, and cannot fail.
         sqlite3_busy_handler(
             handle,
             { Unmanaged<BusyWait>.fromOpaque($0!).takeUnretainedValue().wait(attempt: $1) ? 1 : 0 },
@@ -39,21 +39,22 @@ final class BusyWait {
         }
         givenUp = nil
         let delay = BusyWait.delay(attempt: attempt, waited: waited, timeout: timeout) * Double.random(in: 0.5...1.5)
-        // A signal may end the pause early; then the lock is asked for sooner.
+        // A signal may end the pause early; the next attempt then comes sooner.
         usleep(UInt32(min(delay, timeout - waited) * 1e6))
         return true
     }
 
     var hasGivenUp: Bool { givenUp != nil }
 
-    /// Seconds that were waited for the lock that SQLite has now failed to get; `nil` if it did not wait.
+    /// Returns how many seconds were waited for the lock that SQLite has just failed to get; `nil` if SQLite did not
+    /// wait.
     func takeWait() -> Double? {
         defer { givenUp = nil }
         return givenUp
     }
 
-    /// Mean seconds before the next attempt: short at first, because most transactions are; then 10 ms, falling to 1 ms
-    /// as the deadline nears.
+    /// Returns the mean number of seconds before the next attempt. It is short at first, because most transactions are;
+    /// then 10 ms, falling to 1 ms towards the deadline.
     static func delay(attempt: Int32, waited: Double, timeout: Double) -> Double {
         switch attempt {
         case ..<3: 0.0001 * Double(1 << attempt)
@@ -64,7 +65,7 @@ final class BusyWait {
 }
 
 extension Connection {
-    /// SQLite's message with how long was waited, and for whom.
+    /// Returns SQLite's message, with how long the wait took and who holds the lock.
     func busyMessage(_ message: String) -> String {
         var parts = [message]
         if let busyWait, busyWait.timeout > 0 {

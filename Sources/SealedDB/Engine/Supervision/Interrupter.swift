@@ -1,7 +1,7 @@
-/// Reaches the connection that is open now from any thread, to interrupt it.
+/// Interrupts the connection that is now open, from any thread.
 final class Interrupter: Sendable {
-    // @unchecked: the connection is only asked to interrupt, which any thread may do, and under the lock. Its owner lets
-    // it go, and closes it, only after having attached another one or none.
+    // @unchecked: the only call to the connection is `interrupt`, which any thread may make, and it happens under the
+    // lock. The owner attaches another connection or `nil` before it closes and releases this one.
     private struct Target: @unchecked Sendable {
         unowned(unsafe) var connection: Connection?
     }

@@ -1,40 +1,41 @@
 import Foundation
 internal import SQLiteEngine
 
-/// Bounds what a block may do with its connection, and ends statements that are no longer wanted or take too long.
+/// Limits what a block may do with its connection, and stops statements that are no longer wanted or take too long.
 ///
-/// Where it watches, SQLite asks it every now and then while a statement runs, on the thread that runs it. So it stops the statement of the
-/// block that is meant, and never that of the next block, as a call of `sqlite3_interrupt` from elsewhere could.
-/// https://www.sqlite.org/c3ref/progress_handler.html
+/// If it watches, SQLite calls it at intervals while a statement runs, on the thread that runs the statement. So it
+/// only stops statements of the intended block. A call of `sqlite3_interrupt` from another thread could stop one of the
+/// next block. https://www.sqlite.org/c3ref/progress_handler.html
 final class Supervision {
-    /// Whose transaction the statements run in.
+    /// Who owns the transaction in which statements run.
     enum Scope {
-        /// The block's own, if any.
+        /// The block owns the transaction, if there is one.
         case block
-        /// The library's, which the block may not end.
+        /// The library owns the transaction, and the block may not end it.
         case reading, writing
     }
 
-    /// Set when the caller of the present block no longer wants it.
+    /// Set when the caller of the present block no longer wants its result.
     var stop: StopFlag?
     /// Set when the queue or pool shuts down.
     let shutdown = StopFlag()
-    /// Whether a caller's block runs, or waits for a lock. The library's own COMMIT and ROLLBACK are never stopped.
+    /// Whether a caller's block is running or waiting for a lock. The library's own COMMIT and ROLLBACK are never
+    /// stopped.
     var isStoppable = false
     var scope = Scope.block
-    /// Whether the transaction also holds the work of other blocks. SQLite rolls all of it back when a statement that
-    /// writes is stopped, so that it is then let finish.
+    /// Whether the transaction also contains the work of other blocks. If a writing statement is stopped, SQLite rolls
+    /// all of that back, so such a statement is allowed to finish.
     var isShared = false
-    /// Whether running statements, and waits for locks, may have to be stopped or reported.
+    /// Whether running statements and waits for locks may have to be stopped or reported.
     let isWatching: Bool
-    /// Why the present block was not allowed to roll its transaction back, if it tried to.
+    /// Why the present block was not allowed to roll back its transaction, if it tried to.
     var refusedRollback: DatabaseError?
-    /// Seconds a statement may take.
+    /// How many seconds a statement may take; `nil` for no limit.
     let timeLimit: Double?
-    /// Off while the library does work of its own, which takes as long as it takes.
+    /// Whether the time limit applies. It does not while the library runs statements of its own.
     var hasTimeLimit = true
-    /// Told the text and the seconds of statements that took longer than `threshold`; the text is that of the prepared
-    /// statement, without values, and `nil` if it holds a key.
+    /// Called with the text and the seconds of statements that took longer than `threshold`. The text is that of the
+    /// prepared statement, without bound values; `nil` if it contains a key.
     var slowStatements: SlowStatements?
 
     struct SlowStatements {
@@ -42,8 +43,9 @@ final class Supervision {
         let report: (_ sql: String?, _ seconds: Double) -> Void
     }
 
-    /// Of the statement that SQLite is stepping now, in nanoseconds of the monotonic clock; `nil` for none. Between the
-    /// steps nothing is stopped: SQLite also reads the schema when nothing runs.
+    /// The deadline of the statement that SQLite is now stepping, in nanoseconds of the monotonic clock; `nil` if none
+    /// is being stepped. Between steps, nothing is stopped, because SQLite also calls the handler when it reads the
+    /// schema.
     private var deadline: UInt64?
     private var isTimeUp = false
     private var isWriting = false
@@ -55,10 +57,10 @@ final class Supervision {
 
     var isStopped: Bool { isStoppable && (stop?.isSet ?? false || shutdown.isSet) }
 
-    /// How many of SQLite's virtual instructions pass between two questions: some ten microseconds.
+    /// The number of virtual machine instructions between two calls of the handler: about ten microseconds.
     static let interval: Int32 = 1000
 
-    /// Asked while a statement runs.
+    /// Whether the running statement may continue. SQLite's progress handler asks this.
     var goesOn: Bool {
         if let deadline, DispatchTime.now().uptimeNanoseconds > deadline {
             isTimeUp = true
@@ -67,8 +69,8 @@ final class Supervision {
         return !isStopped || (isShared && isWriting)
     }
 
-    /// Called when a statement was prepared or taken from the cache, and before its first step: it may have been prepared
-    /// in another block.
+    /// Throws if the statement would begin or end the library's transaction. Called when a statement is prepared or
+    /// taken from the cache, and also before its first step, because another block may have prepared it.
     func check(_ statement: Statement) throws(DatabaseError) {
         guard scope != .block, statement.prepared.controlsTransaction else { return }
         let refusal = DatabaseError(
@@ -85,9 +87,9 @@ final class Supervision {
         throw refusal
     }
 
-    /// Runs a block in a transaction or savepoint that is open, and that it may not end: what was committed in between, and
-    /// begun anew, would be told to be undone. A rollback that it tried, and whose failure it did not mind, is made good
-    /// for by failing.
+    /// Runs a block in an open transaction or savepoint that the block may not end. If the block committed it and began
+    /// another, a later failure would report the committed work as undone. If the block tried to roll back and ignored
+    /// the error, this call throws that error.
     func keepingTransaction<T>(_ block: () throws -> T) throws -> T {
         let (outerScope, outerRefusal) = (scope, refusedRollback)
         if scope == .block { scope = .writing }
@@ -98,7 +100,8 @@ final class Supervision {
         return result
     }
 
-    /// Called before the first step of a statement that no other one calls: whether ``willStart(_:)`` has nothing to do.
+    /// Whether ``willStart(_:)`` has nothing to do. Called before the first step of a statement that no other statement
+    /// calls.
     @inline(__always)
     func startsFreely(_ isReadOnly: Bool) -> Bool {
         guard scope == .block, timeLimit == nil else { return false }
@@ -111,7 +114,7 @@ final class Supervision {
         try check(statement)
         let isNested = statement.connection.isRunning
         let writes = !statement.isReadOnly
-        // A statement that a function executes does not change what the one that calls it does.
+        // A statement run by a function does not change whether the statement that calls the function writes.
         isWriting = writes || (isNested && isWriting)
         try check(statement.connection, writes: writes)
         if let timeLimit, !isNested {
@@ -120,7 +123,7 @@ final class Supervision {
         }
     }
 
-    /// Runs a step that no other one calls, until the statement's deadline.
+    /// Runs a step that no other statement calls, until the deadline of its statement.
     func stepping<T>(_ statement: Statement, _ step: () -> T) -> T {
         isTimeUp = false
         deadline = statement.deadline
@@ -130,15 +133,15 @@ final class Supervision {
 
     /// Called before anything that reads or writes.
     func check(_ connection: Connection, writes: Bool) throws(DatabaseError) {
-        // Elsewhere a block may have a transaction to roll back, or a setting to restore.
+        // In other scopes, a block may still have to roll back a transaction or restore a setting.
         guard scope != .block else { return }
         if isStopped { throw .stopped }
-        // SQLite would go on without a transaction.
+        // Without this check, SQLite would continue without a transaction.
         guard !connection.isAutocommit else { throw .transactionLost }
         guard scope == .writing || !writes else { throw .readOnlyBlock }
     }
 
-    /// Says what stopped the statement.
+    /// Returns the error with what stopped the statement.
     func explain(_ error: DatabaseError) -> DatabaseError {
         guard error.code == SQLITE_INTERRUPT, isTimeUp, let timeLimit else { return error }
         return DatabaseError(

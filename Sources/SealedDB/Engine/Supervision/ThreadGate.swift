@@ -1,12 +1,12 @@
 import Foundation
 import Synchronization
 
-/// Which thread may use a database that a queue or pool lends to one thread after the other.
+/// Decides which thread may use a database that a queue or pool lends to one thread after another.
 ///
-/// A `Database` that leaves its block would otherwise use the connection together with the next block, or after it was
-/// closed, and read memory that SQLite has freed. So whatever uses the connection asks here first.
+/// Without it, a `Database` that escapes from its block could use the connection together with the next block, or after
+/// it was closed, and read memory that SQLite has freed. So everything that uses the connection asks here first.
 final class ThreadGate: Sendable {
-    /// 0 for none.
+    /// The number of the thread inside; 0 for none.
     private let visitor = Atomic<UInt>(0)
 
     static var currentThread: UInt { UInt(pthread_self()) }
@@ -15,11 +15,13 @@ final class ThreadGate: Sendable {
 
     func leave() { visitor.store(0, ordering: .sequentiallyConsistent) }
 
-    /// Whether the calling thread is inside. Its own number is there only if it was this thread that entered.
+    /// Whether the calling thread is inside. A relaxed load is enough: only this thread itself can have stored its
+    /// number.
     @inline(__always)
     var isInside: Bool { visitor.load(ordering: .relaxed) == ThreadGate.currentThread }
 
-    /// Ends the process if the calling thread is not inside: an error could be ignored, and there is no state to go on with.
+    /// Ends the process if the calling thread is not inside: an error could be ignored, and there is no valid state to
+    /// continue with.
     @inline(__always)
     func require(_ call: StaticString) {
         if !isInside { ThreadGate.refuse(call) }
