@@ -1,15 +1,16 @@
-/// Finds columns by name: the exact spelling first, then without regard to case; of equal names the last counts.
+/// Finds columns by name: first in the exact spelling, then without regard to case. Of columns with equal names, the
+/// last one counts.
 ///
-/// Learned once for a prepared statement, until SQLite prepares it anew.
+/// The names of a prepared statement are read once, and again only after SQLite has prepared it again.
 struct ColumnNames {
-    /// The names in their spelling, in the order of the columns.
+    /// The names as they are spelled, in the order of the columns.
     let keys: [AnyHashable]
-    /// Names in their spelling and lower-cased.
+    /// Column indexes by name, as spelled and in lower case.
     private let indexes: [String: Int32]
-    /// What was asked before, in the order of the first time, which is that of every row.
+    /// Earlier lookups, in the order of their first time. Each row usually repeats this order.
     private var asked: [(name: String, index: Int32)] = []
     private var position = 0
-    /// Names beyond these are looked up each time.
+    /// How many lookups are remembered. Further names are looked up each time.
     private static let capacity = 64
 
     init(_ names: [String]) {
@@ -23,7 +24,7 @@ struct ColumnNames {
         indexes = exact.merging(folded) { exact, _ in exact }
     }
 
-    /// -1 if there is none.
+    /// Returns the index of a column; -1 if there is none.
     mutating func index(of name: String) -> Int32 {
         for _ in 0..<asked.count {
             if position >= asked.count { position = 0 }

@@ -3,16 +3,16 @@ import Foundation
 internal import SQLiteEngine
 
 extension PreparedStatement {
-    /// SQLite's message about a failure of the statement, without the values that are bound to it.
+    /// Returns SQLite's message about a failure of the statement, without the values bound to it.
     ///
-    /// SQLite, and the functions that it calls, quote what they cannot read: a path in JSON, the query of a full-text
-    /// search, the name of a file. What cannot be told apart from a value is left out with the message: the result code's
-    /// own text takes its place.
+    /// SQLite and its functions quote what they cannot process: a path in JSON, the query of a full-text search, the
+    /// name of a file. If a value cannot be separated from the message, the result code's own text replaces the
+    /// message.
     func withoutValues(_ message: [UInt8], _ code: Int32) -> String {
         let text = String(decoding: message, as: UTF8.self)
         let plain = String(cString: sqlite3_errstr(code))
         guard parameterCount > 0, text != plain, !MessageValues.isWithoutValues(text, code) else { return text }
-        // What is bound to a statement that holds a key may be one.
+        // A value bound to a statement that contains a key may itself be a key.
         guard !isSecret, let pointer, let sql = sqlite3_sql(pointer), let expanded = sqlite3_expanded_sql(pointer)
         else {
             return plain
@@ -36,30 +36,30 @@ extension PreparedStatement {
     }
 }
 
-/// The values of a statement, as they stand in its text where SQLite has put them in place of its parameters.
+/// The values of a statement, found in its expanded text, in which SQLite has replaced the parameters by values.
 /// https://www.sqlite.org/c3ref/expanded_sql.html
 ///
-/// A value may stand in a message as a whole or in part, in other letters, or within a longer word. So it is taken apart into
-/// words. Case is that of ASCII, as in SQL.
+/// A message may contain a value as a whole or in part, in another case, or within a longer word. So values are split
+/// into words. Only ASCII letters are compared without regard to case, as in SQL.
 struct MessageValues {
     private let sql: UnsafeBufferPointer<UInt8>
     private let expanded: UnsafeBufferPointer<UInt8>
-    /// Where the values are, texts without their quotes.
+    /// The positions of the values, without the quotes of texts.
     private var values: [Range<Int>] = []
 
-    /// Above that the search would take too long.
+    /// For a longer text, the search would take too long.
     private static let longestText = 1 << 16
-    /// A part of a word that is shorter says nothing.
+    /// A shorter part of a word reveals nothing.
     private static let shortestPart = 4
 
-    /// The bytes are only used as long as this is.
-    /// - Returns: `nil` if the values cannot be told, or one is a blob, which may have been read as any text.
+    /// Finds the values. The bytes must stay valid as long as this value is used.
+    /// - Returns: `nil` if the values cannot be found, or if one is a blob, which may have been read as any text.
     init?(expanded: UnsafeBufferPointer<UInt8>, sql: UnsafeBufferPointer<UInt8>) {
         self.sql = sql
         self.expanded = expanded
         guard expanded.count <= MessageValues.longestText else { return nil }
         var tokens = SQLTokenizer(sql)
-        // Up to here the two texts are the same.
+        // The ends, in each text, of the part that has been compared so far.
         var (position, place) = (0, 0)
         while let token = tokens.next() {
             guard token.kind == .variable else { continue }
@@ -72,14 +72,14 @@ struct MessageValues {
         guard MessageValues.end(of: sql[position...], in: expanded[place...]) == expanded.count else { return nil }
     }
 
-    /// Where the rest of a text begins behind a beginning that it has; `nil` if it has another.
+    /// Returns the position after `start` in a text that begins with it; `nil` for any other text.
     private static func end(of start: Slice<UnsafeBufferPointer<UInt8>>, in text: Slice<UnsafeBufferPointer<UInt8>>)
         -> Int?
     {
         text.starts(with: start) ? text.startIndex + start.count : nil
     }
 
-    /// The literal that SQLite has put there, and where it ends; `nil` for a blob, and what is not known.
+    /// Returns the literal that SQLite has put there, and where it ends; `nil` for a blob, and for an unknown form.
     private static func value(
         in text: UnsafeBufferPointer<UInt8>,
         at start: Int
@@ -123,12 +123,13 @@ struct MessageValues {
 
     // MARK: Messages
 
-    /// Messages that name columns, tables and constraints alone, or nothing.
+    /// Whether a message names at most columns, tables and constraints, but no values.
     static func isWithoutValues(_ message: String, _ code: Int32) -> Bool {
         constraints.contains(code) || constantMessages.contains(message)
     }
 
-    /// Of a trigger and of a virtual table, they may hold anything. https://www.sqlite.org/rescode.html
+    /// Constraint failures with such messages. Those of a trigger or a virtual table may contain anything.
+    /// https://www.sqlite.org/rescode.html
     private static let constraints: Set<Int32> = [
         SQLITE_CONSTRAINT_UNIQUE, SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_FOREIGNKEY,
         // CHECK, NOTNULL, ROWID, DATATYPE
@@ -140,7 +141,7 @@ struct MessageValues {
         "ESCAPE expression must be a single character",
     ]
 
-    /// The message with "…" in place of each value, or part of one.
+    /// Returns the message with "…" in place of each value or part of a value.
     func removed(from message: [UInt8]) -> String {
         message.withUnsafeBufferPointer { message in
             var isHidden = [Bool](repeating: false, count: message.count)
@@ -152,7 +153,7 @@ struct MessageValues {
         }
     }
 
-    /// Values are hidden with the punctuation that is in them, in both forms in which it is quoted.
+    /// Hides a value together with its punctuation, both with and without its quotes doubled.
     private func hide(_ value: Range<Int>, in message: UnsafeBufferPointer<UInt8>, _ isHidden: inout [Bool]) {
         guard value.count >= 3, value.count <= 2 * message.count, !isOwn(expanded[value]) else { return }
         let content = Array(expanded[value])
@@ -170,14 +171,14 @@ struct MessageValues {
         var result: [UInt8] = []
         var isFirst = false
         for byte in content {
-            // Doubled, it stands for itself.
+            // A doubled quote stands for one quote.
             isFirst = byte == UInt8(ascii: "'") && !isFirst
             if byte != UInt8(ascii: "'") || isFirst { result.append(byte) }
         }
         return result
     }
 
-    /// Whether no word goes beyond the place.
+    /// Whether no word extends beyond the place.
     private func isWhole(_ place: Range<Int>, in text: UnsafeBufferPointer<UInt8>) -> Bool {
         let (first, last) = (place.lowerBound, place.upperBound - 1)
         return !(first > 0 && text[first - 1].isWordByte && text[first].isWordByte)
@@ -199,7 +200,7 @@ struct MessageValues {
         return false
     }
 
-    /// Whether a word stands in the text of the statement, which is shown anyway.
+    /// Whether a word also stands in the text of the statement, which is shown anyway.
     private func isOwn(_ word: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
         words(of: sql[...]).contains { sql[$0].isSame(as: word) }
     }
@@ -219,7 +220,7 @@ struct MessageValues {
         return words
     }
 
-    /// What stands between two hidden pieces and is no word is part of what is hidden.
+    /// Returns the bytes to show. Punctuation between two hidden pieces is hidden with them.
     private func shown(_ message: UnsafeBufferPointer<UInt8>, _ isHidden: [Bool]) -> [UInt8] {
         var result: [UInt8] = []
         var gap: [UInt8] = []
@@ -245,7 +246,7 @@ struct MessageValues {
 extension UInt8 {
     fileprivate var isDigit: Bool { (0x30...0x39).contains(self) }
 
-    /// Letters, digits, `_`, and everything beyond ASCII.
+    /// Whether the byte may be part of a word: letters, digits, `_`, and everything beyond ASCII.
     fileprivate var isWordByte: Bool {
         isDigit || (0x61...0x7a).contains(self | 0x20) || self == UInt8(ascii: "_") || self >= 0x80
     }
@@ -254,7 +255,7 @@ extension UInt8 {
 }
 
 extension Collection<UInt8> {
-    /// But for the case of ASCII letters.
+    /// Whether both are equal, ignoring the case of ASCII letters.
     fileprivate func isSame(as other: some Collection<UInt8>) -> Bool {
         count == other.count && zip(self, other).allSatisfy { $0.folded == $1.folded }
     }

@@ -1,43 +1,43 @@
 internal import SQLiteEngine
 
-/// A statement that SQLite has compiled, with what has been learned of it. Between its uses it waits in the cache; each
-/// use is a ``Statement``.
+/// A statement that SQLite has compiled, and what is known about it. Between uses, it waits in the cache; each use is a
+/// ``Statement``.
 ///
-/// Belongs to the thread that uses its connection. It is finalised by whoever claims it, and only then let go.
+/// It belongs to the thread that uses its connection. Whoever claims it finalizes it before releasing it.
 final class PreparedStatement {
-    /// `nil` for text without a statement.
+    /// The statement; `nil` if the text contains none.
     let pointer: OpaquePointer?
     let kind: StatementKind
-    /// Whether errors leave the text out, because it holds a key.
+    /// Whether errors must not show the text, because it contains a key or may be meant to.
     let isSecret: Bool
-    /// Whether it begins or ends a transaction.
+    /// Whether the statement begins or ends a transaction.
     let controlsTransaction: Bool
-    /// Whether it opens or ends a savepoint, or undoes what was done since.
+    /// Whether the statement begins, releases or rolls back to a savepoint.
     let controlsSavepoint: Bool
-    /// Whether it attaches or detaches a file.
+    /// Whether the statement attaches or detaches a file.
     let changesAttachments: Bool
-    /// Whether nothing is to be done when it is done.
+    /// Whether the end of an execution needs no further work.
     let endsPlainly: Bool
-    /// Whether it leaves the database file as it is. https://www.sqlite.org/c3ref/stmt_readonly.html
+    /// Whether the statement leaves the database file unchanged. https://www.sqlite.org/c3ref/stmt_readonly.html
     let isReadOnly: Bool
     let parameterCount: Int32
-    /// The text, if it may be kept for another use.
+    /// The key under which the statement is cached; `nil` if it must not be cached.
     var cacheKey: StatementCache.Key?
-    /// How many uses it has begun.
+    /// How many uses of the statement have begun.
     var useCount = 0
-    /// Whether it was let go of with no step that failed: what goes wrong with its reset, with which SQLite commits what it
-    /// was not stepped to the end of, is nobody's knowledge yet.
+    /// Whether the statement was released after it ran, without a failed step. SQLite may only commit its changes when
+    /// it is reset, and a failure of that has not been reported yet.
     var isUnderway = false
-    /// What it may write, where changes are observed.
+    /// The tables that the statement may write, if changes are observed.
     var targets = ChangeCollector.Targets()
-    /// Where its columns are, once that was asked, and how often SQLite had prepared it anew by then.
+    /// The column names, once they are needed, and how often SQLite had prepared the statement again by then.
     @exclusivity(unchecked) private var columnNames: (names: ColumnNames, reprepareCount: Int32)?
-    /// Names of the parameters, as keys of dictionaries, once they were asked for.
+    /// The names of the parameters, as dictionary keys, once they are needed.
     private var parameterKeys: [AnyHashable?]?
-    // Used by calls that do not nest.
+    // Unchecked, because its calls are never nested.
     @exclusivity(unchecked) private var boundBytes: BoundBytes
 
-    /// For the cache: the next one with the same hash, and when this one came.
+    /// The next statement in the same chain of the cache, and when this one was put there.
     var next: PreparedStatement?
     var tick: UInt64 = 0
 
@@ -51,49 +51,50 @@ final class PreparedStatement {
         endsPlainly = kind == .reusable && !controlsTransaction
         isReadOnly = pointer.map { sqlite3_stmt_readonly($0) != 0 } ?? true
         parameterCount = pointer.map { sqlite3_bind_parameter_count($0) } ?? 0
-        // What is bound to a statement that is used once may be a key: SQLite's own copy goes with the statement.
+        // A value bound to a statement that is used only once may be a key. SQLite's own copy of it ends with the
+        // statement.
         boundBytes = BoundBytes(capacity: kind == .reusable ? BoundBytes.usualCapacity : 0)
     }
 
-    /// For whoever has claimed it. https://www.sqlite.org/c3ref/finalize.html
-    /// - Parameter failed: called if its execution could not be completed.
+    /// Finalizes the statement. Only whoever has claimed it may call this. https://www.sqlite.org/c3ref/finalize.html
+    /// - Parameter failed: called if the execution could not be completed.
     func end(_ failed: (_ code: Int32, _ statement: PreparedStatement) -> Void) {
         if isUnderway, let pointer {
             let code = reset(pointer)
             if code != SQLITE_OK { failed(code, self) }
         }
-        // The result repeats that of the last step or reset, which was reported then.
+        // The result repeats that of the last step or reset, which was already reported.
         _ = PageWatch.during(sqlite3_db_handle(pointer)) { sqlite3_finalize(pointer) }
     }
 
     /// Ends the execution. https://www.sqlite.org/c3ref/reset.html
-    /// - Returns: what went wrong with that, not what the last step has reported.
+    /// - Returns: a failure of the end itself, not one that the last step has reported.
     func reset(_ pointer: OpaquePointer) -> Int32 {
         let code = PageWatch.during(sqlite3_db_handle(pointer)) { sqlite3_reset(pointer) }
         defer { isUnderway = false }
         return isUnderway ? code : SQLITE_OK
     }
 
-    /// Makes it ready for its next use, with no values, after its execution has ended.
+    /// Removes all values, so that the statement is ready for its next use. Call this after the execution has ended.
     func clear(_ pointer: OpaquePointer) {
         guard parameterCount > 0 else { return }
-        // It always succeeds.
+        // This always succeeds.
         sqlite3_clear_bindings(pointer)
         boundBytes.wipe()
     }
 
-    /// The text, for errors; `nil` if it holds a key.
+    /// The text, for errors; `nil` if the statement is secret.
     var sql: String? { isSecret ? nil : pointer.flatMap { sqlite3_sql($0) }.map { String(cString: $0) } }
 
     // MARK: Columns
 
-    /// -1 if there is none.
+    /// Returns the index of a column; -1 if there is none.
     func columnIndex(of name: String, _ pointer: OpaquePointer) -> Int32 {
         learnColumnNames(pointer)
         return columnNames?.names.index(of: name) ?? -1
     }
 
-    /// The names, as keys of dictionaries.
+    /// Returns the column names as dictionary keys.
     func columnKeys(_ pointer: OpaquePointer) -> [AnyHashable] {
         learnColumnNames(pointer)
         return columnNames?.names.keys ?? []
@@ -105,19 +106,20 @@ final class PreparedStatement {
         columnNames = (ColumnNames(names.map { $0.map { String(cString: $0) } ?? "" }), reprepareCount(pointer))
     }
 
-    /// At the first row: in the step to it, SQLite may have found another schema.
+    /// Call this at the first row: the step to it may have found a changed schema.
     func checkColumnNames(_ pointer: OpaquePointer) {
         if let known = columnNames?.reprepareCount, known != reprepareCount(pointer) { columnNames = nil }
     }
 
-    /// How often SQLite has prepared it anew because of a changed schema. https://www.sqlite.org/c3ref/stmt_status.html
+    /// Returns how often SQLite has prepared the statement again because of a changed schema.
+    /// https://www.sqlite.org/c3ref/stmt_status.html
     private func reprepareCount(_ pointer: OpaquePointer) -> Int32 {
         sqlite3_stmt_status(pointer, SQLITE_STMTSTATUS_REPREPARE, 0)
     }
 
     // MARK: Values
 
-    /// The names without their colon; `nil` where one has not the form `:name`.
+    /// Returns the parameter names without their colon; `nil` for a parameter that is not of the form `:name`.
     func parameterKeys(_ pointer: OpaquePointer) -> [AnyHashable?] {
         if let parameterKeys { return parameterKeys }
         let keys = (0..<parameterCount).map { index -> AnyHashable? in
@@ -130,7 +132,7 @@ final class PreparedStatement {
         return keys
     }
 
-    /// All values are about to be bound again, and none is in use.
+    /// Call this before all values are bound again, while none of them is in use.
     func rewindBoundBytes() { boundBytes.rewind() }
 
     func bindText(_ bytes: UnsafeRawBufferPointer, to pointer: OpaquePointer, at index: Int32) -> Int32 {
@@ -148,14 +150,14 @@ final class PreparedStatement {
     }
 }
 
-/// Small texts and blobs that are bound to a statement, in one piece of memory that is used again for the next values.
-/// SQLite reads them there, where it would otherwise allocate memory for a copy of each.
+/// Stores small texts and blobs that are bound to a statement in one block of memory, and reuses the block for the next
+/// values. SQLite reads them there. Otherwise it would allocate memory to copy each of them.
 ///
-/// The memory is SQLite's, so that it is locked and wiped where SQLCipher is told to do so with all of it.
+/// The block is allocated by SQLite, so it is locked and wiped if SQLCipher does that with all of its memory.
 /// https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_memory_security
 struct BoundBytes: ~Copyable {
     static let usualCapacity = 4096
-    /// A longer value costs more to copy than to allocate.
+    /// Copying a longer value costs more than allocating memory for it.
     private static let longest = 1024
 
     private let capacity: Int
@@ -168,7 +170,7 @@ struct BoundBytes: ~Copyable {
         sqlite3_free(start)
     }
 
-    /// `nil` if there is no place for it. Valid until ``rewind()``.
+    /// Copies the bytes; returns `nil` if there is no room. The copy is valid until ``rewind()``.
     @inline(__always)
     mutating func keep(_ bytes: UnsafeRawBufferPointer) -> UnsafeRawPointer? {
         guard let source = bytes.baseAddress, bytes.count <= min(BoundBytes.longest, capacity &- count) else {
@@ -189,7 +191,7 @@ struct BoundBytes: ~Copyable {
 
     mutating func rewind() { count = 0 }
 
-    /// Leaves nothing for whoever looks at the memory while the statement waits in the cache.
+    /// Overwrites the values, so that nobody can read them in memory while the statement waits in the cache.
     mutating func wipe() {
         if count > 0 { start?.initializeMemory(as: UInt8.self, repeating: 0, count: count) }
         count = 0

@@ -1,28 +1,27 @@
 public import Foundation
 
-/// A value as SQLite knows it, with which functions take their arguments and give their results.
-/// https://www.sqlite.org/datatype3.html
+/// A value of SQLite, which functions take as arguments and return as results. https://www.sqlite.org/datatype3.html
 public enum SQLValue: Sendable, Hashable {
     case null
     case integer(Int64)
-    /// NaN becomes NULL in SQLite.
+    /// A floating-point number. SQLite stores NaN as NULL.
     case real(Double)
     case text(String)
     case blob(Data)
 
-    /// `integer` with 1 or 0.
+    /// Creates an `integer`: 1 for true, 0 for false.
     public init(_ value: Bool) { self = .integer(value ? 1 : 0) }
 
-    /// `integer`; an unsigned number beyond `Int64.max` keeps its bits.
+    /// Creates an `integer`. An unsigned number beyond `Int64.max` keeps its bits and becomes negative.
     public init(_ value: some FixedWidthInteger) { self = .integer(Int64(truncatingIfNeeded: value)) }
 
-    /// `real`.
+    /// Creates a `real`.
     public init(_ value: Double) { self = .real(value) }
 
-    /// `text`; NULL for `nil`.
+    /// Creates a `text`, or NULL for `nil`.
     public init(_ value: String?) { self = value.map { .text($0) } ?? .null }
 
-    /// `blob`; NULL for `nil`.
+    /// Creates a `blob`, or NULL for `nil`.
     public init(_ value: Data?) { self = value.map { .blob($0) } ?? .null }
 }
 

@@ -1,10 +1,10 @@
 internal import SQLiteEngine
 
-/// Rows from one database into another, value by value as SQLite has them.
+/// Copies rows from one database to another, value by value and without conversion.
 extension Statement {
-    /// Binds a column of the row that `source` stands on: same type, same bytes.
+    /// Binds a column of the present row of `source`, with the same type and the same bytes.
     /// https://www.sqlite.org/c3ref/bind_blob.html
-    /// - Parameter isUTF16: whether the source has texts in UTF-16.
+    /// - Parameter isUTF16: whether the source stores texts in UTF-16.
     func bind(column: Int32, of source: Statement, at index: Int32, isUTF16: Bool) throws(DatabaseError) {
         guard let pointer, let row = source.pointer else { throw .statementClosed }
         let code: Int32
@@ -18,7 +18,8 @@ extension Statement {
         guard code == SQLITE_OK else { throw connection.error(sql: sql) }
     }
 
-    /// A text that begins with U+FEFF or U+FFFE, with a mark before it: SQLite takes away one mark of the byte order.
+    /// Returns a text that begins with U+FEFF or U+FFFE, with a byte order mark added in front: SQLite removes one
+    /// mark. Returns `nil` for any other value.
     private func textThatBeginsLikeAMark(at column: Int32) -> [UInt16]? {
         guard let pointer, type(at: column) == .text, let text = sqlite3_column_text16(pointer, column) else {
             return nil

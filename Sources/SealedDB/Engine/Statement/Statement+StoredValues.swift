@@ -1,15 +1,15 @@
 import Foundation
 internal import SQLiteEngine
 
-/// Readers without conversion, for ``Column``: they ask SQLite no more than they must. Without a row SQLite answers
-/// NULL to all of them.
+/// Readers without conversion, for ``Column``. They make as few SQLite calls as possible. If there is no row, SQLite
+/// returns NULL for all of them.
 extension Statement {
     func storedType(at index: Int32) -> SqliteValueType {
         guard let pointer else { return .null }
         return SqliteValueType(rawValue: sqlite3_column_type(pointer, index)) ?? .null
     }
 
-    /// `nil` unless it is an INTEGER.
+    /// Returns an INTEGER; `nil` for any other type.
     @inline(__always)
     func storedInteger(at index: Int32) -> Int64? {
         guard let pointer else { return nil }
@@ -18,7 +18,7 @@ extension Statement {
         return sqlite3_value_int64(value)
     }
 
-    /// `nil` unless it is a REAL or an INTEGER.
+    /// Returns a REAL or an INTEGER; `nil` for any other type.
     @inline(__always)
     func storedNumber(at index: Int32) -> Double? {
         guard let pointer else { return nil }
@@ -28,7 +28,7 @@ extension Statement {
         return sqlite3_value_double(value)
     }
 
-    /// `nil` unless it is a TEXT of valid UTF-8.
+    /// Returns a TEXT of valid UTF-8; `nil` for anything else.
     @inline(__always)
     func storedText(at index: Int32) -> String? {
         guard let pointer else { return nil }
@@ -37,7 +37,7 @@ extension Statement {
         return text(of: value, at: index, in: pointer)
     }
 
-    /// Whatever is there, as text; `nil` for NULL and for invalid UTF-8.
+    /// Returns a value of any type as text; `nil` for NULL and for invalid UTF-8.
     @inline(__always)
     func text(at index: Int32, in pointer: OpaquePointer) -> String? {
         text(of: sqlite3_column_value(pointer, index), at: index, in: pointer)
@@ -45,7 +45,7 @@ extension Statement {
 
     @inline(__always)
     private func text(of value: OpaquePointer?, at index: Int32, in pointer: OpaquePointer) -> String? {
-        // Either may convert the value, within the connection's memory.
+        // Both ways may convert the value, in memory of the connection.
         if isAlone {
             guard let start = sqlite3_value_text(value) else { return nil }
             return String(validUTF8: UnsafeBufferPointer(start: start, count: Int(sqlite3_value_bytes(value))))
@@ -54,7 +54,7 @@ extension Statement {
         return String(validUTF8: UnsafeBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, index))))
     }
 
-    /// `nil` unless it is a BLOB.
+    /// Returns a BLOB; `nil` for any other type.
     @inline(__always)
     func storedData(at index: Int32) -> Data? {
         guard let pointer else { return nil }
@@ -67,16 +67,16 @@ extension Statement {
 }
 
 extension String {
-    /// `nil` for what is not valid UTF-8. The standard library's `String(validating:as:)` is many times slower.
+    /// Returns `nil` for invalid UTF-8. The standard library's `String(validating:as:)` is many times slower.
     @inline(__always)
     init?(validUTF8 bytes: UnsafeBufferPointer<UInt8>) {
         #if compiler(>=6.2)
-            // Not UTF-8, and so no text.
+            // If the validation throws, the bytes are not UTF-8, and so not a text.
             guard let text = try? UTF8Span(validating: bytes.span) else { return nil }
             self.init(copying: text)
         #else
             self.init(decoding: bytes, as: UTF8.self)
-            // What is repaired is no longer the same.
+            // If invalid bytes were replaced, the text differs from them.
             let isSame = utf8.withContiguousStorageIfAvailable { own in
                 own.count == bytes.count
                     && (own.isEmpty || memcmp(own.baseAddress!, bytes.baseAddress!, own.count) == 0)

@@ -1,7 +1,7 @@
 import Foundation
 internal import SQLiteEngine
 
-/// Fundamental types of SQLite values, with SQLite's numbers. https://www.sqlite.org/c3ref/c_blob.html
+/// The fundamental types of SQLite values. The raw values are SQLite's. https://www.sqlite.org/c3ref/c_blob.html
 public enum SqliteValueType: Int32, Sendable {
     case integer = 1
     case float = 2
@@ -12,48 +12,48 @@ public enum SqliteValueType: Int32, Sendable {
 
 /// One use of a prepared statement: FMDB's `FMStatement`. https://www.sqlite.org/c3ref/stmt.html
 ///
-/// Belongs to the thread that uses its ``Database``; it may be dropped on any.
+/// It belongs to the thread that uses its ``Database``, but any thread may release it.
 public final class Statement {
-    /// `nil` for text without a statement, and once the use has ended.
+    /// The statement; `nil` if the text contains none, and after the use has ended.
     private(set) var pointer: OpaquePointer?
-    /// Columns of the row that it stands on, between a step that returned one and the next step, reset or end; else 0.
+    /// The number of columns of the present row. It is 0 unless the last step returned a row.
     private var rowWidth: Int32 = 0
     /// How many rows the execution has returned.
     private(set) var rowNumber = 0
-    /// Whether a step is under way; a function that it calls must leave the statement alone.
+    /// Whether a step is running. A function that the step calls must not use the statement.
     private(set) var isRunning = false
     private var isClosing = false
-    /// Whether SQLite has to reset it before it runs again.
+    /// Whether SQLite must reset the statement before it can run again.
     private(set) var hasRun = false
-    /// True after a failed binding: it must not run with NULL in place of values.
+    /// Whether a binding has failed. The statement must not run, because it would have NULL in place of values.
     private(set) var lacksValues = false
-    /// Counts how often all parameters were bound, or begun to be.
+    /// Counts the rounds of binding all parameters, including unfinished ones.
     private(set) var bindingRound: Int32 = 0
-    /// How many parameters have their value in this round: the first ones, without a gap.
+    /// How many parameters have been bound in this round, counted from the first one without a gap.
     private var boundCount: Int32 = 0
-    /// Whether a step or an end failed.
+    /// Whether a step or an end has failed.
     private(set) var hasFailed = false
     /// Whether the last step of the present execution failed.
     private var hasStepFailed = false
     private var endFailure: DatabaseError?
-    /// When its time is up, where that is limited; in nanoseconds of the monotonic clock.
+    /// When the time limit ends, in nanoseconds of the monotonic clock; `nil` for no limit.
     var deadline: UInt64?
-    /// Whether text that is more than white space followed the statement.
+    /// Whether the text contains another statement after this one.
     var hasTail = false
 
     let connection: Connection
     let prepared: PreparedStatement
-    /// Whether no other thread may use the connection meanwhile: SQLite's `sqlite3_value` is then as good as a column.
-    /// https://www.sqlite.org/c3ref/value.html
+    /// Whether no other thread may use the connection at the same time. Then SQLite's `sqlite3_value` may be used like
+    /// a column. https://www.sqlite.org/c3ref/value.html
     var isAlone: Bool { gate != nil }
     private let gate: ThreadGate?
-    /// Whom it keeps alive while it is in use: the database of a result set.
+    /// The object that the statement keeps alive while it is in use: the database of a result set.
     var user: AnyObject?
-    /// How many queries and updates this prepared statement has served, the present one included: 1 for one that was
-    /// prepared now, more for one from the cache.
+    /// How many queries and updates this prepared statement has served, including the present one. It is 1 if the
+    /// statement was prepared for this use, and more if it came from the cache.
     public let useCount: Int
 
-    // Its place in the connection's list, under the connection's lock.
+    // The neighbours in the connection's list, guarded by the connection's lock.
     var nextInUse: Unmanaged<Statement>?
     var previousInUse: Unmanaged<Statement>?
 
@@ -66,13 +66,13 @@ public final class Statement {
         useCount = prepared.useCount
     }
 
-    /// What a use gives back at its end.
+    /// What a use returns when it ends.
     struct Taken {
         let prepared: PreparedStatement
         let user: AnyObject?
     }
 
-    /// For the connection alone, under its lock; once.
+    /// Ends the use. Only the connection calls this, under its lock. Returns `nil` if the use has already ended.
     func take() -> Taken? {
         guard pointer != nil else { return nil }
         prepared.isUnderway = hasRun && !hasStepFailed
@@ -84,17 +84,17 @@ public final class Statement {
         return Taken(prepared: prepared, user: user)
     }
 
-    /// Whether it is in use.
+    /// Whether the use has not ended.
     public var inUse: Bool { pointer != nil }
 
-    /// The text; empty once the use has ended, and for a statement that holds a key.
+    /// The text of the statement; empty once the use has ended, and if the statement contains a key.
     public var query: String {
         if pointer != nil { requireTurn("Statement.query") }
         return sql ?? ""
     }
 
     var kind: StatementKind { prepared.kind }
-    /// Whether the statement leaves the database file as it is.
+    /// Whether the statement leaves the database file unchanged.
     var isReadOnly: Bool { prepared.isReadOnly }
     var isRunningWriter: Bool { isRunning && !isReadOnly }
     var hasRow: Bool { rowWidth > 0 }
@@ -105,38 +105,38 @@ public final class Statement {
         set { prepared.targets = newValue }
     }
 
-    /// ``user``, unless the use ends with the step that is under way.
+    /// The same as ``user``; `nil` if the use ends with the running step.
     var activeUser: AnyObject? {
         guard pointer != nil, !isClosing else { return nil }
         requireTurn("ResultSet")
         return user
     }
 
-    /// Ends the process if another thread could be using the connection now. A statement that has ended may be anywhere:
-    /// nothing is left of it that is in use.
+    /// Ends the process if another thread may be using the connection now. A statement that has ended may be used on
+    /// any thread, because it no longer uses the connection.
     @inline(__always)
     func requireTurn(_ call: StaticString) { gate?.require(call) }
 
-    /// Ends this use, as closing the result set does; idempotent. In a function that the statement calls, it ends when
-    /// the function has returned.
+    /// Ends this use, as closing the result set does. Calling it again has no effect. Within a function that the
+    /// statement calls, the use ends when the function has returned.
     ///
-    /// Outside a transaction SQLite commits what the statement wrote no later than here. If that fails,
-    /// ``Database/lastError()`` tells. https://www.sqlite.org/c3ref/reset.html
+    /// Outside a transaction, SQLite commits the changes of the statement at this point at the latest. If that fails,
+    /// ``Database/lastError()`` returns the error. https://www.sqlite.org/c3ref/reset.html
     public func close() {
         if let failure = end() { connection.noteUnnoticed(failure) }
     }
 
-    /// As ``close()``; returns why the execution could not be completed.
+    /// Ends the use like ``close()``, and returns why the execution could not be completed.
     func end() -> DatabaseError? {
         guard isRunning else { return connection.release(self) }
         isClosing = true
         return nil
     }
 
-    /// Advances by one row; false at the end. https://www.sqlite.org/c3ref/step.html
+    /// Advances to the next row; returns false at the end. https://www.sqlite.org/c3ref/step.html
     func step() throws(DatabaseError) -> Bool { try advance() }
 
-    /// As ``step()``, for the calls that each row goes through. What is rare is left to functions of their own.
+    /// The same as ``step()``, for the calls made for each row. Rare cases are in separate functions.
     @inline(__always)
     func advance() throws(DatabaseError) -> Bool {
         guard let pointer else { throw refusal }
@@ -160,14 +160,14 @@ public final class Statement {
         return try ended(code)
     }
 
-    /// It stands on the first row.
+    /// Call this when the statement has reached the first row.
     @inline(never)
     private func stepped(_ pointer: OpaquePointer) {
         rowNumber = 1
         hasStepFailed = false
         rowWidth = sqlite3_data_count(pointer)
         prepared.checkColumnNames(pointer)
-        // It may be stepped no further, and end on any thread.
+        // Possibly no further step follows, and the statement may end on any thread.
         if !isReadOnly { connection.willHaveWritten() }
     }
 
@@ -175,7 +175,7 @@ public final class Statement {
     private func ended(_ code: Int32) throws(DatabaseError) -> Bool {
         rowWidth = code == SQLITE_ROW ? sqlite3_data_count(pointer) : 0
         var error = code == SQLITE_ROW || code == SQLITE_DONE ? nil : connection.error(sql: sql, of: prepared)
-        // Its own commit, or that which it asks for.
+        // The failure may come from the statement's own commit, or from one that it requests.
         if error?.code == SQLITE_IOERR, connection.isAutocommit,
             !isReadOnly || prepared.controlsTransaction || prepared.controlsSavepoint,
             let state = error.flatMap({ connection.stateAfterMoment($0.extendedCode) })
@@ -191,7 +191,7 @@ public final class Statement {
         if prepared.controlsTransaction || prepared.controlsSavepoint {
             connection.noteBoundary(isSavepoint: prepared.controlsSavepoint)
         }
-        // Else it is the guard that detaches a file.
+        // If a schema is unsafe, the guard itself is detaching a file.
         if prepared.changesAttachments, connection.statementGuard.unsafeSchema == nil {
             try connection.forgetDetachedFiles()
             try connection.holdChangesOfAttachedFiles()
@@ -207,15 +207,16 @@ public final class Statement {
         }
     }
 
-    /// Makes the statement ready to run again, with its bindings kept. https://www.sqlite.org/c3ref/reset.html
+    /// Makes the statement ready to run again, and keeps its bound values. https://www.sqlite.org/c3ref/reset.html
     ///
-    /// In a function that the statement calls it does nothing. If the execution that ends could not be completed,
-    /// ``Database/lastError()`` tells.
+    /// Within a function that the statement calls, this does nothing. If the execution could not be completed,
+    /// ``Database/lastError()`` returns the error.
     public func reset() {
         if !isReset(), let failure = takeEndFailure() { connection.noteUnnoticed(failure) }
     }
 
-    /// As ``reset()``; false, with a failure to be taken, if the execution could not be completed.
+    /// Resets like ``reset()``. Returns false if the execution could not be completed; ``takeEndFailure()`` then
+    /// returns the error.
     @inline(__always)
     func isReset() -> Bool {
         guard let pointer, hasRun, !isRunning else { return true }
@@ -225,7 +226,8 @@ public final class Statement {
         return connection.watchingPages({ sqlite3_reset(pointer) }) == SQLITE_OK || isFailureKnown()
     }
 
-    /// The result of the reset repeats the last step's error, which was reported then.
+    /// Whether the result of the reset repeats the error of the last step, which was already reported. Otherwise
+    /// records it.
     @inline(never)
     private func isFailureKnown() -> Bool {
         guard !hasStepFailed else {
@@ -238,7 +240,8 @@ public final class Statement {
         return false
     }
 
-    /// Before new values are bound. If the execution that ends could not be completed, it does not run again without.
+    /// Call this before new values are bound. If the execution could not be completed, this throws, and the statement
+    /// cannot run until values are bound again.
     func requireReset() throws(DatabaseError) {
         guard !isReset(), let failure = takeEndFailure() else { return }
         lacksValues = true
@@ -256,24 +259,24 @@ public final class Statement {
         if !isRunning { prepared.clear(pointer) }
     }
 
-    /// The text, for errors; `nil` if it holds a key.
+    /// The text, for errors; `nil` if it contains a key.
     var sql: String? { pointer == nil ? nil : prepared.sql }
 
     // MARK: Parameters
 
     var parameterCount: Int32 { pointer == nil ? 0 : prepared.parameterCount }
 
-    /// The names of the parameters, without the colon; `nil` where one has not the form `:name`.
+    /// The names of the parameters without the colon; `nil` for a parameter that is not of the form `:name`.
     var parameterKeys: [AnyHashable?] { turnPointer.map { prepared.parameterKeys($0) } ?? [] }
 
-    /// Before all parameters are bound in their order: until ``endBinding(_:)`` it does not run.
-    /// - Returns: the round that begins.
+    /// Call this before all parameters are bound in their order. The statement cannot run until ``endBinding(_:)``.
+    /// - Returns: the number of the round that begins.
     func beginBinding(_ given: Int) throws(DatabaseError) -> Int32 {
         guard beginsBinding(given) else { throw wrongCount(given) }
         return bindingRound
     }
 
-    /// As ``beginBinding(_:)``; false for ``wrongCount(_:)``.
+    /// The same as ``beginBinding(_:)``; returns false where that throws ``wrongCount(_:)``.
     @inline(__always)
     func beginsBinding(_ given: Int) -> Bool {
         if pointer != nil { requireTurn("ResultSet.bind") }
@@ -281,18 +284,19 @@ public final class Statement {
         bindingRound &+= 1
         boundCount = 0
         guard given == Int(parameterCount) else { return false }
-        // Not while it runs: what is bound is in use then, and SQLite will refuse the new values.
+        // Not while the statement runs: its values are in use then, and SQLite will refuse new ones.
         if !isRunning, !hasRun { prepared.rewindBoundBytes() }
         return true
     }
 
-    /// What a caller's type binds is not in our hands. A parameter that it passed over would still point to memory where
-    /// the value of another one is by now, and one that was bound in a round within this one has that round's value.
+    /// Ends a round of binding. Throws unless each parameter was bound, because the type of a caller may bind what it
+    /// likes. A parameter without a new value would still point to memory that another value now occupies. And if the
+    /// statement was bound within this round, its parameters would have the values of that inner round.
     func endBinding(_ round: Int32) throws(DatabaseError) {
         guard endsBinding(round) else { throw incomplete(round) }
     }
 
-    /// As ``endBinding(_:)``; false for ``incomplete(_:)``.
+    /// The same as ``endBinding(_:)``; returns false where that throws ``incomplete(_:)``.
     @inline(__always)
     func endsBinding(_ round: Int32) -> Bool {
         guard boundCount == parameterCount, round == bindingRound else { return false }
@@ -303,7 +307,7 @@ public final class Statement {
     @inline(never)
     func incomplete(_ round: Int32) -> DatabaseError {
         guard pointer != nil else { return .statementClosed }
-        // The round within this one may have ended well, with its own values.
+        // The inner round may have ended without an error, with its own values.
         lacksValues = true
         clearBindings()
         let problem =
@@ -318,7 +322,7 @@ public final class Statement {
         )
     }
 
-    /// Takes note of a parameter that has its value.
+    /// Records that a parameter has its value.
     @inline(__always)
     private func isBound(_ code: Int32, _ index: Int32) -> Bool {
         guard code == SQLITE_OK else { return false }
@@ -326,7 +330,7 @@ public final class Statement {
         return true
     }
 
-    // False on failure, which is then ``bindingFailure``: that is cheaper to pass on than an error.
+    // These return false on failure; ``bindingFailure`` is then the error. This costs less than throwing.
 
     @inline(__always)
     func bindNull(to index: Int32) -> Bool {
@@ -348,18 +352,19 @@ public final class Statement {
 
     @inline(__always)
     func bind(_ value: String, to index: Int32) -> Bool {
-        // Keeps no reference to the string meanwhile, unlike `withUTF8` and spans. All strings are contiguous on Linux.
+        // Unlike `withUTF8` and spans, this does not retain the string during the call. All strings are contiguous on
+        // Linux.
         value.utf8.withContiguousStorageIfAvailable { bindText(UnsafeRawBufferPointer($0), to: index) } ?? false
     }
 
-    /// As text, whose bytes must be UTF-8.
+    /// Binds bytes as text. They must be valid UTF-8.
     @inline(__always)
     func bindText(_ bytes: UnsafeRawBufferPointer, to index: Int32) -> Bool {
         guard let pointer else { return false }
         return isBound(prepared.bindText(bytes, to: pointer, at: index), index)
     }
 
-    /// As a blob; empty bytes are an empty blob, not NULL.
+    /// Binds bytes as a blob. Empty bytes are an empty blob, not NULL.
     @inline(__always)
     func bind(_ bytes: UnsafeRawBufferPointer, to index: Int32) -> Bool {
         guard let pointer else { return false }
@@ -384,7 +389,7 @@ public final class Statement {
         guard bind(value, to: index) else { throw bindingFailure }
     }
 
-    /// As a blob; empty bytes are an empty blob, not NULL.
+    /// Binds bytes as a blob. Empty bytes are an empty blob, not NULL.
     func bind(_ bytes: some ContiguousBytes, at index: Int32) throws(DatabaseError) {
         guard bytes.withUnsafeBytes({ bind($0, to: index) }) else { throw bindingFailure }
     }
@@ -405,11 +410,11 @@ public final class Statement {
         )
     }
 
-    // MARK: Columns. Without a row, and for a column that is not there, every value is NULL.
+    // MARK: Columns. If there is no row or no such column, every value is NULL.
 
     var columnCount: Int32 { turnPointer.map { sqlite3_column_count($0) } ?? 0 }
 
-    /// ``pointer``, for the thread whose turn it is.
+    /// The same as ``pointer``. Ends the process if it is not this thread's turn.
     private var turnPointer: OpaquePointer? {
         guard let pointer else { return nil }
         requireTurn("ResultSet")
@@ -421,16 +426,16 @@ public final class Statement {
         return sqlite3_column_name(pointer, index).map { String(cString: $0) }
     }
 
-    /// Names of the columns, as keys.
+    /// The column names, as dictionary keys.
     var columnKeys: [AnyHashable] { turnPointer.map { prepared.columnKeys($0) } ?? [] }
 
-    /// -1 if there is none.
+    /// Returns the index of a column; -1 if there is none.
     func columnIndex(of name: String) -> Int32 {
         guard let pointer = turnPointer else { return -1 }
         return prepared.columnIndex(of: name, pointer)
     }
 
-    /// The pointer if it stands on a row that has this column: SQLite would otherwise record an error.
+    /// Returns the pointer if there is a row with this column; otherwise SQLite would record an error.
     @inline(__always)
     private func row(_ index: Int32) -> OpaquePointer? {
         hasColumn(index) ? pointer : nil
@@ -461,17 +466,17 @@ public final class Statement {
         return sqlite3_column_double(pointer, index)
     }
 
-    /// Text with its embedded NULs; `nil` for NULL and for invalid UTF-8.
+    /// Returns text, including NUL characters; `nil` for NULL and for invalid UTF-8.
     func text(at index: Int32) -> String? {
         row(index).flatMap { text(at: index, in: $0) }
     }
 
-    /// Terminated text inside SQLite, valid until the next step, reset or conversion.
+    /// Returns NUL-terminated text in SQLite's memory. It is valid until the next step, reset or conversion.
     func textPointer(at index: Int32) -> UnsafePointer<UInt8>? {
         row(index).flatMap { sqlite3_column_text($0, index) }
     }
 
-    /// Calls `body` with the bytes of a blob, or of a text as UTF-8, inside SQLite; `nil` for NULL.
+    /// Calls `body` with SQLite's own bytes of a blob, or of a text as UTF-8, without a copy. Returns `nil` for NULL.
     @discardableResult
     func withBytes<T, E: Error>(
         at index: Int32,
@@ -480,7 +485,8 @@ public final class Statement {
         guard let pointer = row(index) else { return nil }
         let type = sqlite3_column_type(pointer, index)
         guard type != SqliteValueType.null.rawValue else { return nil }
-        // A text as blob would be in the encoding of the database. An empty blob has a null pointer.
+        // Reading a text as a blob would return it in the encoding of the database. The pointer of an empty blob is
+        // null.
         let isText = type == SqliteValueType.text.rawValue
         let start = isText ? UnsafeRawPointer(sqlite3_column_text(pointer, index)) : sqlite3_column_blob(pointer, index)
         let count = start == nil ? 0 : Int(sqlite3_column_bytes(pointer, index))

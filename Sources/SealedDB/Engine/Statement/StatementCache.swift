@@ -1,13 +1,13 @@
 import Foundation
 
-/// Prepared statements that wait for their next use, by their text. The one that was used longest ago gives way.
+/// Keeps prepared statements for their next use, by their text. If it is full, the least recently used one is removed.
 ///
-/// A statement leaves the cache while it is in use, so that two uses of one text never share it.
+/// A statement is not in the cache while it is in use, so two uses of one text never share it.
 struct StatementCache {
-    /// A text, byte for byte: what is the same to Swift may be another string to SQL.
+    /// A text, compared byte by byte: strings that are equal to Swift may be different to SQL.
     struct Key {
         let text: String
-        /// Made of the length and of some bytes: texts that differ elsewhere only share a chain.
+        /// Computed from the length and some of the bytes. Texts that differ only in other bytes share a chain.
         let hash: UInt
 
         init(_ text: String) {
@@ -42,7 +42,7 @@ struct StatementCache {
         }
     }
 
-    /// 0 for no cache.
+    /// The maximum number of statements; 0 for no cache.
     private(set) var capacity = 0
     private var count = 0
     private var chains: [PreparedStatement?] = []
@@ -65,10 +65,10 @@ struct StatementCache {
         return nil
     }
 
-    /// Keeps the statement; returns the one that is to be finalised for it.
+    /// Keeps the statement. Returns the statement that must be finalized in exchange, if any.
     mutating func put(_ statement: PreparedStatement) -> PreparedStatement? {
         guard capacity > 0, let key = statement.cacheKey else { return statement }
-        // Another use of the text may have come back before.
+        // Another use of the same text may have returned earlier.
         let replaced = take(key)
         let evicted = replaced ?? (count >= capacity ? takeOldest() : nil)
         tick += 1
@@ -80,7 +80,7 @@ struct StatementCache {
         return evicted
     }
 
-    /// Returns what is to be finalised.
+    /// Removes all statements, and returns them for finalizing.
     mutating func removeAll() -> [PreparedStatement] {
         var all: [PreparedStatement] = []
         for chain in chains.indices {
@@ -94,7 +94,7 @@ struct StatementCache {
         return all
     }
 
-    /// Returns what is to be finalised.
+    /// Sets the capacity. Returns the statements that must be finalized.
     mutating func setCapacity(_ capacity: Int) -> [PreparedStatement] {
         let all = removeAll()
         self.capacity = capacity
