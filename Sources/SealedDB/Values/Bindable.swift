@@ -3,8 +3,8 @@ import Foundation
 /// A value that can be bound to a parameter of a statement.
 ///
 /// The standard integers, `Double`, `Float`, `Bool`, `String`, `Substring`, `Data`, `[UInt8]`, `Date`, `UUID`, `URL`,
-/// `Decimal`, `NSNull`, ``JSON``, ``SQLValue`` and optionals of these conform. An enum with a raw value needs no more than to declare
-/// it; another type binds what it consists of:
+/// `Decimal`, `NSNull`, ``JSON``, ``SQLValue`` and optionals of these conform. An enum with a raw value only has to
+/// declare the conformance. Another type binds the value that it consists of:
 ///
 /// ```swift
 /// enum Colour: String, Bindable { case red, green }
@@ -15,18 +15,18 @@ import Foundation
 /// }
 /// ```
 public protocol Bindable {
-    /// Binds one value to the parameter; called once for each execution. Nothing is executed if it throws, or binds nothing.
-    /// Of several values the last one counts.
+    /// Binds one value to the parameter. It is called once for each execution. If it throws or binds nothing, nothing
+    /// is executed. If it binds several values, the last one counts.
     func bind(to slot: borrowing ParameterSlot) throws(DatabaseError)
 }
 
-/// One parameter of a statement, for as long as a value is being bound to it. It cannot be kept.
+/// One parameter of a statement, while a value is being bound to it. It cannot be kept.
 /// https://www.sqlite.org/c3ref/bind_blob.html
 public struct ParameterSlot: ~Copyable {
-    // Kept alive by the caller of `bind(to:)`, which the slot cannot outlive.
+    // Not retained: the caller of `bind(to:)` keeps the statement alive, and the slot cannot outlive that call.
     private let reference: Unmanaged<Statement>
     @usableFromInline var position: Int32
-    /// Which binding of all parameters it is a part of.
+    /// The round of binding all parameters to which this slot belongs.
     @usableFromInline let round: Int32
 
     @usableFromInline
@@ -38,34 +38,34 @@ public struct ParameterSlot: ~Copyable {
 
     var statement: Statement { reference._withUnsafeGuaranteedRef { $0 } }
 
-    /// Number of the parameter, from 1.
+    /// The number of the parameter, from 1.
     public var index: Int32 { position }
 
     public func bindNull() throws(DatabaseError) {
         guard reference._withUnsafeGuaranteedRef({ $0.bindNull(to: position) }) else { throw failure }
     }
 
-    /// As INTEGER.
+    /// Binds the value as INTEGER.
     public func bind(_ value: Int64) throws(DatabaseError) {
         guard accepts(value) else { throw failure }
     }
 
-    /// As REAL; NaN becomes NULL.
+    /// Binds the value as REAL. NaN becomes NULL.
     public func bind(_ value: Double) throws(DatabaseError) {
         guard accepts(value) else { throw failure }
     }
 
-    /// As TEXT, with its embedded NULs.
+    /// Binds the value as TEXT, including NUL characters.
     public func bind(_ value: String) throws(DatabaseError) {
         guard accepts(value) else { throw failure }
     }
 
-    /// As BLOB, copied; no bytes are an empty blob, not NULL.
+    /// Binds a copy of the bytes as BLOB. Empty bytes are an empty blob, not NULL.
     public func bind(_ bytes: UnsafeRawBufferPointer) throws(DatabaseError) {
         guard reference._withUnsafeGuaranteedRef({ $0.bind(bytes, to: position) }) else { throw failure }
     }
 
-    // For the usual types, whether it is bound: a call that throws takes longer.
+    // These calls for the usual types return whether the value is bound, because a throwing call takes longer.
 
     @usableFromInline
     func accepts(_ value: Int64) -> Bool { reference._withUnsafeGuaranteedRef { $0.bind(value, to: position) } }
@@ -81,7 +81,7 @@ public struct ParameterSlot: ~Copyable {
         @inline(never) get { statement.bindingFailure }
     }
 
-    /// An error that says why a value of this type cannot be bound, to be thrown from ``Bindable/bind(to:)``.
+    /// Returns an error that says why a value of this type cannot be bound. Throw it from ``Bindable/bind(to:)``.
     public func mismatch(_ type: Any.Type, _ detail: String) -> DatabaseError {
         DatabaseError(
             extendedCode: SQLITE_MISMATCH,
@@ -93,8 +93,9 @@ public struct ParameterSlot: ~Copyable {
 }
 
 extension ParameterSlot {
-    /// Binds the value to the next parameter. Of the comparisons the one that holds remains, where the type is known:
-    /// the compiler (6.3) would call even then a witness that throws a typed error, and could not see into it.
+    /// Binds the value to the next parameter. If the compiler knows the type, only the comparison that is true remains.
+    /// The comparisons avoid `bind(to:)` for the usual types: the compiler (6.3) would not inline a protocol witness
+    /// that throws a typed error, even if it knows the type.
     @inlinable
     @inline(__always)
     mutating func bindNext<Value: Bindable>(_ value: Value) throws(DatabaseError) {
@@ -112,7 +113,7 @@ extension ParameterSlot {
 }
 
 extension Optional: Bindable where Wrapped: Bindable {
-    /// `nil` as NULL.
+    /// Binds `nil` as NULL.
     @inlinable
     public func bind(to slot: borrowing ParameterSlot) throws(DatabaseError) {
         if let self { try self.bind(to: slot) } else { try slot.bindNull() }

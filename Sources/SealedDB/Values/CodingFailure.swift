@@ -1,4 +1,4 @@
-/// What an error of Swift's coding means, without values: its own description may quote them.
+/// Describes an error of Swift's coding without values, which its own description may quote.
 enum CodingFailure {
     static func summary(of error: any Error) -> String {
         switch error {
@@ -19,7 +19,7 @@ enum CodingFailure {
         path.isEmpty ? "" : "at " + path.map(name).joined(separator: ".") + ": "
     }
 
-    /// The keys of a dictionary are data; those of a type are cases of an enum.
+    /// The keys of a dictionary are data, and are not shown. The keys of a type are cases of an enum.
     private static func name(of key: any CodingKey) -> String {
         if let index = key.intValue { return "[\(index)]" }
         return Mirror(reflecting: key).displayStyle == .enum ? key.stringValue : "?"

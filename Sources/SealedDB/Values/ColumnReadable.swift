@@ -2,27 +2,27 @@ import Foundation
 
 /// A type that can be read from a column.
 ///
-/// No value is guessed at, and none is cut off. A conversion happens only where the table names it:
+/// Values are never guessed or truncated. They are only converted as this table says:
 ///
 /// | type | read from |
 /// |---|---|
-/// | integers | INTEGER that fits; `UInt64` and `UInt` take the bits of the `Int64`, so that every value comes back |
+/// | integers | INTEGER that fits; `UInt64` and `UInt` take the bits of the `Int64`, so every value can be read back |
 /// | `Double`, `Float` | REAL, or INTEGER rounded to the nearest; a finite value must stay finite |
-/// | `Bool` | INTEGER; all but 0 is true, as in SQLite |
+/// | `Bool` | INTEGER; every value except 0 is true, as in SQLite |
 /// | `String`, `Substring` | TEXT of valid UTF-8 |
 /// | `Data`, `[UInt8]` | BLOB |
-/// | `Date` | REAL or INTEGER as seconds since 1970; if the database has a date format, TEXT in it and nothing else |
+/// | `Date` | REAL or INTEGER as seconds since 1970; if the database has a date format, only TEXT in that format |
 /// | `UUID` | TEXT in its usual form, or BLOB of 16 bytes |
 /// | `URL` | TEXT that is a valid URL as it stands |
-/// | `Decimal` | TEXT of a number that it holds exactly, INTEGER, or REAL as the shortest number that denotes it |
+/// | `Decimal` | TEXT of an exactly representable number, INTEGER, or REAL as the shortest number that denotes it |
 /// | ``JSON`` | TEXT, or BLOB of JSON text |
-/// | ``SQLValue`` | everything |
-/// | optionals | NULL as `nil`, else as their type |
+/// | ``SQLValue`` | any value |
+/// | optionals | NULL as `nil`, any other value as the wrapped type |
 /// | enums with raw value | the raw value, which must be that of a case |
 ///
-/// Everything else, NULL too, is an error with ``DatabaseError/Reason/typeMismatch`` that names row, column, the type
-/// found and the type expected, never the value. SQLite's own conversions are those of the FMDB readers, such as
-/// ``ResultSet/string(forColumn:)``.
+/// Anything else, including NULL, is an error with ``DatabaseError/Reason/typeMismatch``. The error names the row, the
+/// column, the type found and the type expected, but never the value. The FMDB readers, such as
+/// ``ResultSet/string(forColumn:)``, use SQLite's own conversions instead.
 ///
 /// ```swift
 /// struct Celsius: ColumnReadable {
@@ -35,10 +35,10 @@ public protocol ColumnReadable {
     init(column: borrowing Column) throws(DatabaseError)
 }
 
-/// One column of the current row, for as long as a value is being read from it. It cannot be kept.
+/// One column of the current row, while a value is being read from it. It cannot be kept.
 /// https://www.sqlite.org/c3ref/column_blob.html
 public struct Column: ~Copyable {
-    // Kept alive by the caller of `init(column:)`, which the column cannot outlive.
+    // Not retained: the caller of `init(column:)` keeps the statement alive, and the column cannot outlive that call.
     private let reference: Unmanaged<Statement>
     @usableFromInline var position: Int32
 
@@ -50,35 +50,35 @@ public struct Column: ~Copyable {
 
     var statement: Statement { reference._withUnsafeGuaranteedRef { $0 } }
 
-    /// Index of the column, from 0.
+    /// The index of the column, from 0.
     public var index: Int32 { position }
 
-    /// Name of the column as the statement gives it.
+    /// The name of the column in the statement's result.
     public var name: String { statement.columnName(at: index) ?? "" }
 
-    /// Type of the value in this row.
+    /// The type of the value in this row.
     public var type: SqliteValueType { reference._withUnsafeGuaranteedRef { $0.storedType(at: position) } }
 
     /// Whether the value in this row is NULL.
     public var isNull: Bool { type == .null }
 
-    /// `nil` unless the value is an INTEGER.
+    /// Returns an INTEGER; `nil` for any other type.
     @usableFromInline
     func integer() -> Int64? { reference._withUnsafeGuaranteedRef { $0.storedInteger(at: position) } }
 
-    /// `nil` unless the value is a REAL or an INTEGER.
+    /// Returns a REAL or an INTEGER; `nil` for any other type.
     @usableFromInline
     func number() -> Double? { reference._withUnsafeGuaranteedRef { $0.storedNumber(at: position) } }
 
-    /// `nil` unless the value is a TEXT of valid UTF-8.
+    /// Returns a TEXT of valid UTF-8; `nil` for anything else.
     @usableFromInline
     func text() -> String? { reference._withUnsafeGuaranteedRef { $0.storedText(at: position) } }
 
-    /// `nil` unless the value is a BLOB.
+    /// Returns a BLOB; `nil` for any other type.
     func data() -> Data? { reference._withUnsafeGuaranteedRef { $0.storedData(at: position) } }
 
-    /// Calls `body` with the bytes of a BLOB or TEXT, without copying them; they are valid only meanwhile, and there are
-    /// none for NULL.
+    /// Calls `body` with the bytes of a BLOB or TEXT, without copying them. They are valid only during the call, and
+    /// empty for NULL.
     public func withUnsafeBytes<T, E: Error>(
         _ body: (UnsafeRawBufferPointer) throws(E) -> T
     ) throws(E) -> T {
@@ -86,10 +86,10 @@ public struct Column: ~Copyable {
         return try body(UnsafeRawBufferPointer(start: nil, count: 0))
     }
 
-    /// An error that says what was found where a value of `type` was expected, to be thrown from
+    /// Returns an error that says what was found where a value of `type` was expected. Throw it from
     /// ``ColumnReadable/init(column:)``.
-    /// - Parameter detail: what is wrong with a value of the right SQLite type, such as `"that is out of range"`; never
-    ///   the value itself.
+    /// - Parameter detail: what is wrong with a value of the right SQLite type, such as `"that is out of range"`. It
+    ///   must not contain the value itself.
     @inline(never)
     public func mismatch(_ type: Any.Type, _ detail: String = "") -> DatabaseError {
         let found =
@@ -113,7 +113,7 @@ public struct Column: ~Copyable {
 }
 
 extension Optional: ColumnReadable where Wrapped: ColumnReadable {
-    /// NULL as `nil`.
+    /// Reads NULL as `nil`.
     @inlinable
     public init(column: borrowing Column) throws(DatabaseError) {
         self = column.isNull ? nil : try Wrapped(column: column)

@@ -1,2 +1,2 @@
-/// Called with each row of a script; returns 0 to go on. FMDB's name.
+/// Called with each row of a script. Return 0 to continue. The name is FMDB's.
 public typealias FMDBExecuteStatementsCallbackBlock = ([AnyHashable: Any]) -> Int32

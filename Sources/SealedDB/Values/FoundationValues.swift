@@ -3,7 +3,7 @@ public import Foundation
 // How Foundation's value types are bound and read.
 
 extension Date: Bindable, ColumnReadable {
-    /// As REAL seconds since 1970; if the database has a date format, as TEXT in it.
+    /// Binds REAL seconds since 1970; if the database has a date format, TEXT in that format.
     public func bind(to slot: borrowing ParameterSlot) throws(DatabaseError) {
         if let format = slot.statement.dateFormat {
             try slot.bind(format.string(from: self))
@@ -12,7 +12,7 @@ extension Date: Bindable, ColumnReadable {
         }
     }
 
-    /// Reads seconds since 1970; if the database has a date format, TEXT in it.
+    /// Reads seconds since 1970; if the database has a date format, TEXT in that format.
     public init(column: borrowing Column) throws(DatabaseError) {
         if let format = column.statement.dateFormat {
             guard let date = format.date(from: try column.text(for: Self.self)) else {
@@ -29,7 +29,7 @@ extension Date: Bindable, ColumnReadable {
 }
 
 extension UUID: Bindable, ColumnReadable {
-    /// As TEXT in upper case.
+    /// Binds TEXT in upper case.
     public func bind(to slot: borrowing ParameterSlot) throws(DatabaseError) { try slot.bind(uuidString) }
 
     /// Reads a TEXT in either case, or a BLOB of 16 bytes.
@@ -48,7 +48,7 @@ extension UUID: Bindable, ColumnReadable {
 }
 
 extension URL: Bindable, ColumnReadable {
-    /// Its absolute string, as TEXT.
+    /// Binds the absolute string as TEXT.
     public func bind(to slot: borrowing ParameterSlot) throws(DatabaseError) { try slot.bind(absoluteString) }
 
     /// Reads a TEXT that is a valid URL as it stands.
@@ -61,15 +61,17 @@ extension URL: Bindable, ColumnReadable {
 }
 
 extension Decimal: Bindable, ColumnReadable {
-    /// As TEXT with all its digits; NaN as NULL.
+    /// Binds TEXT with all digits; NaN as NULL.
     ///
-    /// A column whose declared type has numeric affinity, such as `DECIMAL(10, 2)`, turns the text into a REAL of 15
-    /// digits. For exact numbers declare it TEXT. https://www.sqlite.org/datatype3.html#determination_of_column_affinity
+    /// A column whose declared type has numeric affinity, such as `DECIMAL(10, 2)`, converts the text to a REAL of 15
+    /// digits. For exact numbers, declare the column TEXT.
+    /// https://www.sqlite.org/datatype3.html#determination_of_column_affinity
     public func bind(to slot: borrowing ParameterSlot) throws(DatabaseError) {
         if isNaN { try slot.bindNull() } else { try slot.bind(description) }
     }
 
-    /// Reads a TEXT of a number that it holds exactly, an INTEGER, or a REAL as the shortest number that denotes it.
+    /// Reads a TEXT of a number that can be represented exactly, an INTEGER, or a REAL as the shortest number that
+    /// denotes it.
     public init(column: borrowing Column) throws(DatabaseError) {
         switch column.type {
         case .integer: self.init(try Int64(column: column))
@@ -87,7 +89,8 @@ extension Decimal: Bindable, ColumnReadable {
         }
     }
 
-    /// `Decimal(string:)` takes the number that the text begins with, and rounds it; here either makes `nil`.
+    /// Returns `nil` unless the whole text is a number that can be represented exactly. `Decimal(string:)` would read
+    /// the number at the start of the text, and round it.
     private init?(exactly text: String) {
         guard text.wholeMatch(of: /[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?/) != nil,
             let value = Decimal(string: text, locale: Locale(identifier: "en_US_POSIX")),

@@ -2,7 +2,7 @@ import Foundation
 
 /// A value that is stored in one column as JSON text.
 ///
-/// Keys are sorted, so that equal values are stored as equal text; dates are seconds since 1970, data is Base64.
+/// Keys are sorted, so that equal values are stored as equal text. Dates are seconds since 1970, and data is Base64.
 ///
 /// ```swift
 /// try db.executeUpdate("INSERT INTO post (tags) VALUES (?)", JSON(["swift", "linux"]))
@@ -21,17 +21,17 @@ extension JSON: Equatable where Value: Equatable {}
 extension JSON: Hashable where Value: Hashable {}
 
 extension JSON: Encodable where Value: Encodable {
-    /// Encodes the value alone.
+    /// Encodes only the value.
     public func encode(to encoder: any Encoder) throws { try value.encode(to: encoder) }
 }
 
 extension JSON: Decodable where Value: Decodable {
-    /// Decodes the value alone.
+    /// Decodes only the value.
     public init(from decoder: any Decoder) throws { self.init(try Value(from: decoder)) }
 }
 
 extension JSON: Bindable where Value: Encodable {
-    /// As TEXT.
+    /// Binds the value as JSON in TEXT.
     public func bind(to slot: borrowing ParameterSlot) throws(DatabaseError) {
         switch Result(catching: { try JSONText.encode(value) }) {
         case .success(let text): try slot.bind(text)
@@ -42,7 +42,7 @@ extension JSON: Bindable where Value: Encodable {
 }
 
 extension JSON: ColumnReadable where Value: Decodable {
-    /// Reads JSON from TEXT, or from a BLOB that holds text.
+    /// Reads JSON from TEXT, or from a BLOB that contains text.
     public init(column: borrowing Column) throws(DatabaseError) {
         guard column.type == .text || column.type == .blob else { throw column.mismatch(Value.self) }
         let bytes = column.withUnsafeBytes { Data($0) }
@@ -54,7 +54,7 @@ extension JSON: ColumnReadable where Value: Decodable {
     }
 }
 
-/// How values become JSON text, and back.
+/// Converts values to JSON text and back.
 enum JSONText {
     static func encode(_ value: some Encodable) throws -> String {
         let encoder = JSONEncoder()

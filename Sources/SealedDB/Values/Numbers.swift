@@ -1,7 +1,7 @@
 // How numbers are bound and read.
 
 extension FixedWidthInteger where Self: Bindable {
-    /// As INTEGER. A `UInt64` beyond `Int64.max` keeps its bits, as in FMDB, and is negative to SQL.
+    /// Binds an INTEGER. A `UInt64` beyond `Int64.max` keeps its bits, as in FMDB, and is negative in SQL.
     @inlinable
     public func bind(to slot: borrowing ParameterSlot) throws(DatabaseError) {
         guard Self.bitWidth <= 64 else { throw slot.mismatch(Self.self, "is wider than 64 bits") }
@@ -10,7 +10,7 @@ extension FixedWidthInteger where Self: Bindable {
 }
 
 extension FixedWidthInteger where Self: ColumnReadable {
-    /// Reads an INTEGER that fits; for 64 unsigned bits the bits of the `Int64`.
+    /// Reads an INTEGER that fits. An unsigned 64-bit type takes the bits of the `Int64`.
     @inlinable
     public init(column: borrowing Column) throws(DatabaseError) {
         guard let stored = column.integer() else { throw column.mismatch(Self.self) }
@@ -36,10 +36,10 @@ extension UInt32: Bindable, ColumnReadable {}
 extension UInt64: Bindable, ColumnReadable {}
 
 extension Double: Bindable, ColumnReadable {
-    /// As REAL; NaN becomes NULL, because SQLite has none.
+    /// Binds a REAL. NaN becomes NULL, because SQLite has no NaN.
     public func bind(to slot: borrowing ParameterSlot) throws(DatabaseError) { try slot.bind(self) }
 
-    /// Reads a REAL, or an INTEGER rounded to the nearest.
+    /// Reads a REAL, or an INTEGER rounded to the nearest value.
     public init(column: borrowing Column) throws(DatabaseError) {
         guard let stored = column.number() else { throw column.mismatch(Self.self) }
         self = stored
@@ -47,10 +47,11 @@ extension Double: Bindable, ColumnReadable {
 }
 
 extension Float: Bindable, ColumnReadable {
-    /// As REAL; NaN becomes NULL, because SQLite has none.
+    /// Binds a REAL. NaN becomes NULL, because SQLite has no NaN.
     public func bind(to slot: borrowing ParameterSlot) throws(DatabaseError) { try slot.bind(Double(self)) }
 
-    /// Reads a REAL or an INTEGER, rounded to the nearest; one that only infinity could stand for is an error.
+    /// Reads a REAL or an INTEGER, rounded to the nearest value. It is an error if a finite value would become
+    /// infinite.
     public init(column: borrowing Column) throws(DatabaseError) {
         guard let stored = column.number() else { throw column.mismatch(Self.self) }
         let value = Float(stored)
@@ -60,10 +61,10 @@ extension Float: Bindable, ColumnReadable {
 }
 
 extension Bool: Bindable, ColumnReadable {
-    /// As INTEGER 0 or 1.
+    /// Binds an INTEGER, 0 or 1.
     public func bind(to slot: borrowing ParameterSlot) throws(DatabaseError) { try slot.bind(self ? 1 : 0 as Int64) }
 
-    /// Reads an INTEGER; all but 0 is true, as in SQLite.
+    /// Reads an INTEGER. Every value except 0 is true, as in SQLite.
     public init(column: borrowing Column) throws(DatabaseError) {
         guard let stored = column.integer() else { throw column.mismatch(Self.self) }
         self = stored != 0

@@ -1,6 +1,7 @@
-/// The text of a statement, with the values that are bound to it.
+/// The text of a statement, together with the values bound to it.
 ///
-/// An interpolated literal does not become text: each value in it is bound, so that it can hold whatever it likes.
+/// The values in an interpolated literal do not become part of the text. Each value is bound, so it may contain
+/// anything.
 ///
 /// ```swift
 /// try db.executeUpdate("INSERT INTO person (name, age) VALUES (\(name), \(age))")
@@ -9,30 +10,30 @@
 /// let rows = try db.executeQuery("SELECT * FROM person WHERE \(adults) AND id IN \(ids)")
 /// ```
 ///
-/// | interpolation | what becomes of it |
+/// | interpolation | result |
 /// |---|---|
 /// | `\(value)` | a ``Bindable`` value, bound; `nil` is NULL |
-/// | `\(values)` | a collection of them: `(?, ?, …)` for `IN`, which matches nothing if it is empty. `Data` and `[UInt8]` are one value |
+/// | `\(values)` | a collection: `(?, ?, …)` for `IN`, where an empty one matches nothing. `Data`, `[UInt8]`: one value |
 /// | `\(sql)` | another `SQL`, with its values |
 /// | `\(identifier: name)` | the name of a table or column, quoted |
-/// | `\(raw: text)` | text of your own making, as it is: never what came from outside |
+/// | `\(raw: text)` | your own text, unchanged. Never use text from outside |
 ///
-/// A value inside of quotes would be part of a string, so leave the quotes out: `name = \(name)`.
+/// A value within quotes would be part of a string, so omit the quotes: `name = \(name)`.
 ///
-/// Only literals bind. Swift makes a `String` of a literal that is joined to a `String` with `+`, and values in it are
-/// then text; the compiler refuses such SQL, unless it comes with positional values (`?`) as well. Join `SQL` to `SQL`.
-/// The calls that FMDB has, such as `executeUpdate(_:values:)`, `prepare(_:)` and `executeStatements(_:)`, take a
-/// `String`, and interpolate text as any `String` does.
+/// Only literals bind values. If a literal is joined to a `String` with `+`, Swift makes it a `String`, and its values
+/// become text. The compiler rejects such SQL, unless positional values (`?`) come with it. Join `SQL` to `SQL`
+/// instead. FMDB's calls, such as `executeUpdate(_:values:)`, `prepare(_:)` and `executeStatements(_:)`, take a
+/// `String`, and interpolate text like any `String`.
 public struct SQL: Sendable {
     /// The text, with a placeholder for each value.
     public internal(set) var text: String
     var values: [any Bindable & Sendable] = []
-    /// Bytes of the text up to the end of the last placeholder.
+    /// The offset in bytes at which the last placeholder of the text ends.
     private var placeholderEnd = -1
-    /// Why it cannot be executed: interpolations cannot throw.
+    /// Why the SQL cannot be executed; `nil` if it can. It is stored because interpolations cannot throw.
     var problem: String?
 
-    /// Text as it is, such as one that is held in a file. It must not have come from outside.
+    /// Creates SQL from text as it is, such as text from a file of your own. The text must not come from outside.
     public init(raw text: String) {
         self.text = text
     }
@@ -45,7 +46,8 @@ public struct SQL: Sendable {
 
     public static func += (first: inout SQL, second: SQL) { first.append(second) }
 
-    /// Called before its text is compiled. The error leaves the text out, which could show a key.
+    /// Throws if the SQL cannot be executed. Called before its text is compiled. The error does not show the text,
+    /// which could contain a key.
     func requireUsable() throws(DatabaseError) {
         if let problem { throw SQL.unusable(problem) }
     }
@@ -67,7 +69,7 @@ public struct SQL: Sendable {
     }
 
     mutating func append(text addition: String) {
-        // "?" followed by a digit would be the parameter of that number.
+        // A "?" followed by a digit would be the parameter of that number, so a space separates them.
         let isDigit = addition.utf8.first.map { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } ?? false
         if isDigit, text.utf8.count == placeholderEnd { text += " " }
         text += addition
@@ -88,7 +90,7 @@ public struct SQL: Sendable {
         }
     }
 
-    /// Some placeholders, at least one.
+    /// Returns this many placeholders. The count must be at least 1.
     static func placeholders(_ count: Int) -> String { String(repeating: "?, ", count: count - 1) + "?" }
 
     mutating func append(identifier: String) {
@@ -118,19 +120,19 @@ extension SQL: ExpressibleByStringInterpolation {
             sql.append(value: value)
         }
 
-        /// Binds the value; `nil` as NULL.
+        /// Binds the value, or NULL for `nil`.
         public mutating func appendInterpolation<Value: Bindable & Sendable>(_ value: Value?) {
             sql.append(value: value)
         }
 
-        /// Binds the values, as the right side of `IN`.
+        /// Binds the values as the right side of `IN`.
         public mutating func appendInterpolation<Values: Collection>(
             _ values: Values
         ) where Values.Element: Bindable & Sendable {
             sql.append(list: values)
         }
 
-        /// Binds one value that happens to be a collection, such as `Data`.
+        /// Binds one value whose type is also a collection, such as `Data`.
         public mutating func appendInterpolation<Value: Bindable & Sendable & Collection>(
             _ value: Value
         ) where Value.Element: Bindable & Sendable {
@@ -140,15 +142,15 @@ extension SQL: ExpressibleByStringInterpolation {
         /// Inserts other SQL, with its values.
         public mutating func appendInterpolation(_ other: SQL) { sql.append(other) }
 
-        /// Inserts text as it is. It must not have come from outside.
+        /// Inserts text as it is. The text must not come from outside.
         public mutating func appendInterpolation(raw text: String) { sql.append(text: text) }
 
-        /// Inserts a name in back quotes: a name in double quotes that does not exist would be taken for a string.
-        /// A NUL in it makes executing an error. https://www.sqlite.org/quirks.html#dblquote
+        /// Inserts a name in back quotes. SQLite takes an unknown name in double quotes for a string. If the name
+        /// contains a NUL, executing the SQL throws. https://www.sqlite.org/quirks.html#dblquote
         public mutating func appendInterpolation(identifier name: String) { sql.append(identifier: name) }
 
-        /// Executing it is an error. Without this, Swift would take such a literal for a `String` and make text of
-        /// all values in it.
+        /// Makes executing the SQL throw. Without this method, Swift would take such a literal for a `String`, and make
+        /// all its values part of the text.
         @available(
             *,
             deprecated,
@@ -165,7 +167,7 @@ extension SQL: ExpressibleByStringInterpolation {
 }
 
 extension SQL: CustomStringConvertible {
-    /// The text with its placeholders, never the values.
+    /// The text with its placeholders, without the values.
     public var description: String { text }
 }
 

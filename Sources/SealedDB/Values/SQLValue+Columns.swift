@@ -1,7 +1,7 @@
 import Foundation
 
 extension SQLValue: Bindable, ColumnReadable {
-    /// As the type that it is.
+    /// Binds the value as its own type.
     public func bind(to slot: borrowing ParameterSlot) throws(DatabaseError) {
         switch self {
         case .null: try slot.bindNull()
@@ -12,7 +12,7 @@ extension SQLValue: Bindable, ColumnReadable {
         }
     }
 
-    /// Reads whatever is there; only a TEXT that is not valid UTF-8 is an error.
+    /// Reads a value of any type. Only a TEXT that is not valid UTF-8 is an error.
     public init(column: borrowing Column) throws(DatabaseError) {
         switch column.type {
         case .null: self = .null

@@ -1,7 +1,7 @@
 import Foundation
 
 extension Statement {
-    /// Binds the values to the parameters in order, one each.
+    /// Binds the values to the parameters in order, one value each.
     func bind(all values: [Any]?) throws(DatabaseError) {
         let round = try beginBinding(values?.count ?? 0)
         try values?.withUnsafeBufferPointer { values throws(DatabaseError) in
@@ -11,7 +11,8 @@ extension Statement {
         try endBinding(round)
     }
 
-    /// Binds the values to the parameters of the form `:name`; keys are without the colon, surplus keys are ignored.
+    /// Binds the values to the parameters of the form `:name`. Keys have no colon. Keys without a parameter are
+    /// ignored.
     func bind(named values: [AnyHashable: Any]) throws(DatabaseError) {
         let round = try beginBinding(Int(parameterCount))
         var index: Int32 = 0
@@ -41,7 +42,8 @@ extension Statement {
         try endBinding(round)
     }
 
-    /// Binds by dynamic type. A type without a meaning in SQL is an error; FMDB would store its description.
+    /// Binds a value by its dynamic type. A type without a meaning in SQL is an error; FMDB would store its
+    /// description.
     func bind(any value: Any, at index: Int32) throws(DatabaseError) {
         try withUnsafePointer(to: value) { place throws(DatabaseError) in try bind(at: place, to: index) }
     }
@@ -54,10 +56,10 @@ extension Statement {
         if !isBound { throw bindingFailure }
     }
 
-    /// Without a copy of the `Any`: that, and casts to one type after the other, take many times longer. `nil` for a type
-    /// that is none of the usual ones, false on failure.
+    /// Binds a value of a usual type without copying the `Any`: copying, and casting to one type after another, take
+    /// many times longer. Returns false on failure, and `nil` for any other type.
     ///
-    /// An `Any` is three words and a type; a value of no more than three words begins where they do.
+    /// An `Any` consists of three words and a type. A value of no more than three words is stored directly in them.
     /// https://github.com/swiftlang/swift/blob/main/docs/ABI/TypeLayout.rst
     @inline(__always)
     private func bind(usual place: UnsafePointer<Any>, to index: Int32) -> Bool? {
@@ -82,7 +84,7 @@ extension Statement {
 
     private func bind(unusual value: Any, at index: Int32) throws(DatabaseError) {
         switch value {
-        // The only one of the others that is usual, too.
+        // Of the types left, only `Date` is usual too.
         case let value as Date: try bind(bindable: value, at: index)
         case let value as any Bindable: try bind(bindable: value, at: index)
         case let value as NSNumber: try bind(number: value, at: index)

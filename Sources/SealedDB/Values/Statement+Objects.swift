@@ -1,9 +1,10 @@
 import Foundation
 
 extension Statement {
-    /// The value as FMDB's `object`: `NSNumber`, `String`, `Data` or `NSNull`; `nil` without a row or column.
+    /// Returns the value as FMDB's `object`: an `NSNumber`, `String`, `Data` or `NSNull`; `nil` if there is no row or
+    /// no such column.
     ///
-    /// Numbers are `NSNumber`, because on Linux only that casts to every Swift number.
+    /// Numbers are `NSNumber`, because on Linux only `NSNumber` can be cast to every number type of Swift.
     func object(at index: Int32) -> Any? {
         guard hasRow, index >= 0, index < columnCount else { return nil }
         switch type(at: index) {

@@ -3,7 +3,7 @@ public import Foundation
 // How text and bytes are bound and read.
 
 extension String: Bindable, ColumnReadable {
-    /// As TEXT, with its embedded NULs.
+    /// Binds TEXT, including NUL characters.
     public func bind(to slot: borrowing ParameterSlot) throws(DatabaseError) { try slot.bind(self) }
 
     /// Reads a TEXT.
@@ -11,7 +11,7 @@ extension String: Bindable, ColumnReadable {
 }
 
 extension Substring: Bindable, ColumnReadable {
-    /// As TEXT, with its embedded NULs.
+    /// Binds TEXT, including NUL characters.
     public func bind(to slot: borrowing ParameterSlot) throws(DatabaseError) { try slot.bind(String(self)) }
 
     /// Reads a TEXT.
@@ -19,12 +19,12 @@ extension Substring: Bindable, ColumnReadable {
 }
 
 extension Data: Bindable, ColumnReadable {
-    /// As BLOB; empty data is an empty blob, not NULL.
+    /// Binds a BLOB. Empty data is an empty blob, not NULL.
     public func bind(to slot: borrowing ParameterSlot) throws(DatabaseError) {
         try slot.statement.bind(self, at: slot.index)
     }
 
-    /// Reads a BLOB, copying it.
+    /// Reads a BLOB, as a copy.
     public init(column: borrowing Column) throws(DatabaseError) {
         guard let data = column.data() else { throw column.mismatch(Self.self) }
         self = data
@@ -32,12 +32,12 @@ extension Data: Bindable, ColumnReadable {
 }
 
 extension [UInt8]: Bindable, ColumnReadable {
-    /// As BLOB; an empty array is an empty blob, not NULL.
+    /// Binds a BLOB. An empty array is an empty blob, not NULL.
     public func bind(to slot: borrowing ParameterSlot) throws(DatabaseError) {
         try slot.statement.bind(self, at: slot.index)
     }
 
-    /// Reads a BLOB, copying it.
+    /// Reads a BLOB, as a copy.
     public init(column: borrowing Column) throws(DatabaseError) {
         guard column.type == .blob else { throw column.mismatch(Self.self) }
         self = column.withUnsafeBytes { [UInt8]($0) }
@@ -45,12 +45,13 @@ extension [UInt8]: Bindable, ColumnReadable {
 }
 
 extension NSNull: Bindable {
-    /// As NULL.
+    /// Binds NULL.
     public func bind(to slot: borrowing ParameterSlot) throws(DatabaseError) { try slot.bindNull() }
 }
 
 extension Bindable where Self == NSNull {
-    /// NULL, where `nil` has no type: `try db.executeUpdate("UPDATE t SET a = ? WHERE id = ?", .null, id)`.
+    /// NULL, for calls in which `nil` has no type: `try db.executeUpdate("UPDATE t SET a = ? WHERE id = ?", .null,
+    /// id)`.
     public static var null: NSNull { NSNull() }
 }
 
