@@ -3,7 +3,7 @@ struct ColumnDecoder: Decoder {
     let decoder: RowDecoder
     let index: Int32
 
-    /// Thrown to say that the column is JSON.
+    /// Thrown if the type is not a single value, so that the column must be read as JSON.
     struct HoldsSeveralValues: Error {}
 
     var codingPath: [any CodingKey] { [] }
@@ -18,17 +18,17 @@ struct ColumnDecoder: Decoder {
     func singleValueContainer() -> any SingleValueDecodingContainer { ColumnValue(decoder: decoder, index: index) }
 }
 
-/// One column as a single value, or the whole row, whose single value is the first column.
+/// Decodes a single value from one column, or from the whole row. The single value of a row is its first column.
 struct ColumnValue: SingleValueDecodingContainer {
     let decoder: RowDecoder
-    /// `nil` for the whole row.
+    /// The index of the column; `nil` for the whole row.
     let index: Int32?
 
     var codingPath: [any CodingKey] { [] }
 
     func decodeNil() -> Bool { decoder.isNull(at: index ?? 0) }
 
-    // The scalars: this witnesses all requirements for them.
+    // This method satisfies the requirements for all scalar types.
     func decode<Value: Decodable & ColumnReadable>(_ type: Value.Type) throws -> Value {
         let column = decoder.column(at: index ?? 0)
         return try Value(column: column)

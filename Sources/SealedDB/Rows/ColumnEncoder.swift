@@ -1,13 +1,13 @@
 import Foundation
 
-/// Lets a value encode itself into one column, and finds out whether it is a single value.
+/// Lets a value encode itself into one column, and determines whether it is a single value.
 final class ColumnEncoder: Encoder, SingleValueEncodingContainer {
     let codingPath: [any CodingKey] = []
     let userInfo: [CodingUserInfoKey: Any] = [:]
     private var value: (any Bindable)?
     private var holdsSeveralValues = false
 
-    /// What to bind for the value: itself, the single value that it encodes, or its JSON.
+    /// Returns what to bind for the value: the value itself, the single value that it encodes, or its JSON.
     static func bindable<Value: Encodable>(_ value: Value) throws -> any Bindable {
         if let value = value as? any Bindable { return value }
         let encoder = ColumnEncoder()
@@ -30,13 +30,13 @@ final class ColumnEncoder: Encoder, SingleValueEncodingContainer {
 
     func encodeNil() { value = .null }
 
-    // The scalars: this witnesses all requirements for them.
+    // This method satisfies the requirements for all scalar types.
     func encode<Value: Encodable & Bindable>(_ value: Value) { self.value = value }
 
     func encode<Value: Encodable>(_ value: Value) throws { self.value = try ColumnEncoder.bindable(value) }
 }
 
-// Containers for values that are encoded in another way after all.
+// Containers for values that are encoded as JSON instead, or rejected. They discard everything.
 
 struct Discarded<Key: CodingKey>: KeyedEncodingContainerProtocol {
     var codingPath: [any CodingKey] { [] }

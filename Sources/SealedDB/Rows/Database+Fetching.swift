@@ -1,14 +1,14 @@
-/// Queries whose rows are Swift values.
+/// Queries that return their rows as Swift values.
 ///
-/// | type | a row is |
+/// | type | result of a row |
 /// |---|---|
-/// | `Person.self`, a Decodable type | its value, by the names of the columns; see ``ResultSet/rows(_:)-(Value.Type)`` |
-/// | `(Int, String?).self` | a tuple of its columns, in their order |
-/// | `Int.self`, a ``ColumnReadable`` type | its first column |
+/// | `Person.self`, a Decodable type | a value, read by column names; see ``ResultSet/rows(_:)-(Value.Type)`` |
+/// | `(Int, String?).self` | a tuple of the columns, in their order |
+/// | `Int.self`, a ``ColumnReadable`` type | the value of the first column |
 ///
-/// SQL is given as in ``Database/executeQuery(_:_:)``.
+/// SQL is passed as in ``Database/executeQuery(_:_:)``.
 extension Database {
-    /// The rows of a query, one at a time.
+    /// Runs a query, and returns its rows one at a time.
     @inlinable
     public func query<Value: Decodable, each Argument: Bindable>(
         _ type: Value.Type,
@@ -18,7 +18,7 @@ extension Database {
         try executeQuery(sql, repeat each values).rows(type)
     }
 
-    /// As ``query(_:_:_:)``, with the first column.
+    /// Like ``query(_:_:_:)``; a row is the value of its first column.
     @inlinable
     public func query<Value: ColumnReadable & Decodable, each Argument: Bindable>(
         _ type: Value.Type,
@@ -28,7 +28,7 @@ extension Database {
         try executeQuery(sql, repeat each values).rows(type)
     }
 
-    /// As ``query(_:_:_:)``, with tuples of columns.
+    /// Like ``query(_:_:_:)``; a row is a tuple of its columns.
     @inlinable
     public func query<each Column: ColumnReadable, each Argument: Bindable>(
         _ type: (repeat each Column).Type,
@@ -38,7 +38,7 @@ extension Database {
         try executeQuery(sql, repeat each values).rows(type)
     }
 
-    /// All rows of a query.
+    /// Returns all rows of a query.
     @inlinable
     public func all<Value: Decodable, each Argument: Bindable>(
         _ type: Value.Type,
@@ -48,7 +48,7 @@ extension Database {
         try query(type, sql, repeat each values).all()
     }
 
-    /// As ``all(_:_:_:)``, with the first column.
+    /// Like ``all(_:_:_:)``; a row is the value of its first column.
     @inlinable
     public func all<Value: ColumnReadable & Decodable, each Argument: Bindable>(
         _ type: Value.Type,
@@ -58,7 +58,7 @@ extension Database {
         try query(type, sql, repeat each values).all()
     }
 
-    /// As ``all(_:_:_:)``, with tuples of columns.
+    /// Like ``all(_:_:_:)``; a row is a tuple of its columns.
     @inlinable
     public func all<each Column: ColumnReadable, each Argument: Bindable>(
         _ type: (repeat each Column).Type,
@@ -68,8 +68,8 @@ extension Database {
         try query(type, sql, repeat each values).all()
     }
 
-    /// The first row of a query; `nil` if there is none. The others are not asked for, unless the statement writes: it then
-    /// runs to its end, and what it wrote is committed, or the call throws.
+    /// Returns the first row of a query; `nil` if there is none. Further rows are not read, unless the statement
+    /// writes. A writing statement runs to its end, so its changes are committed, or the call throws.
     @inlinable
     public func first<Value: Decodable, each Argument: Bindable>(
         _ type: Value.Type,
@@ -79,7 +79,7 @@ extension Database {
         try first(of: query(type, sql, repeat each values))
     }
 
-    /// As ``first(_:_:_:)``, with the first column.
+    /// Like ``first(_:_:_:)``; a row is the value of its first column.
     @inlinable
     public func first<Value: ColumnReadable & Decodable, each Argument: Bindable>(
         _ type: Value.Type,
@@ -89,7 +89,7 @@ extension Database {
         try first(of: query(type, sql, repeat each values))
     }
 
-    /// As ``first(_:_:_:)``, with tuples of columns.
+    /// Like ``first(_:_:_:)``; a row is a tuple of its columns.
     @inlinable
     public func first<each Column: ColumnReadable, each Argument: Bindable>(
         _ type: (repeat each Column).Type,
@@ -99,8 +99,8 @@ extension Database {
         try first(of: query(type, sql, repeat each values))
     }
 
-    /// The first column of the first row; `nil` if there is no row or the value is NULL. A statement that writes runs to its
-    /// end.
+    /// Returns the first column of the first row; `nil` if there is no row or the value is NULL. A writing statement
+    /// runs to its end.
     @inlinable
     public func scalar<Value: ColumnReadable, each Argument: Bindable>(
         _ type: Value.Type,
@@ -110,12 +110,12 @@ extension Database {
         try first((Value?).self, sql, repeat each values) ?? nil
     }
 
-    /// The first two columns of all rows, as keys and values.
+    /// Returns the first two columns of all rows as keys and values of a dictionary.
     ///
     /// ```swift
     /// let names = try db.dictionary((Int, String).self, "SELECT id, name FROM person")
     /// ```
-    /// - Throws: ``DatabaseError``, also if two rows have the same key.
+    /// - Throws: ``DatabaseError`` if the query fails or two rows have the same key.
     @inlinable
     public func dictionary<Key: ColumnReadable & Hashable, Value: ColumnReadable, each Argument: Bindable>(
         _ type: (Key, Value).Type,
@@ -131,12 +131,12 @@ extension Database {
         return result
     }
 
-    /// All rows as values of a Decodable type, by the value of one of their columns.
+    /// Returns all rows as values of a Decodable type. The keys of the dictionary are the values of one column.
     ///
     /// ```swift
     /// let people: [Int: Person] = try db.dictionary(Person.self, keyedBy: "id", "SELECT * FROM person")
     /// ```
-    /// - Throws: ``DatabaseError``, also if two rows have the same key.
+    /// - Throws: ``DatabaseError`` if the query fails or two rows have the same key.
     @inlinable
     public func dictionary<Key: ColumnReadable & Hashable, Value: Decodable, each Argument: Bindable>(
         _ type: Value.Type,

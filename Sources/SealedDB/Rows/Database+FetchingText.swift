@@ -1,9 +1,9 @@
 public import Foundation
 
-/// The same queries with text that is held in a `String`, and with one value for each placeholder. Text without
-/// placeholders is given as ``SQL``.
+/// The same queries for text in a `String`, with one value for each placeholder. If the text has no placeholders, pass
+/// it as ``SQL``.
 extension Database {
-    /// As ``query(_:_:_:)``.
+    /// Like ``query(_:_:_:)``, with text in a `String`.
     @_disfavoredOverload
     @inlinable
     public func query<Value: Decodable, First: Bindable, each Argument: Bindable>(
@@ -15,7 +15,7 @@ extension Database {
         try query(type, SQL(raw: sql), first, repeat each values)
     }
 
-    /// As ``query(_:_:_:)``.
+    /// Like ``query(_:_:_:)``, with text in a `String`.
     @_disfavoredOverload
     @inlinable
     public func query<Value: ColumnReadable & Decodable, First: Bindable, each Argument: Bindable>(
@@ -27,7 +27,7 @@ extension Database {
         try query(type, SQL(raw: sql), first, repeat each values)
     }
 
-    /// As ``query(_:_:_:)``.
+    /// Like ``query(_:_:_:)``, with text in a `String`.
     @_disfavoredOverload
     @inlinable
     public func query<each Column: ColumnReadable, First: Bindable, each Argument: Bindable>(
@@ -39,7 +39,7 @@ extension Database {
         try query(type, SQL(raw: sql), first, repeat each values)
     }
 
-    /// As ``all(_:_:_:)``.
+    /// Like ``all(_:_:_:)``, with text in a `String`.
     @_disfavoredOverload
     @inlinable
     public func all<Value: Decodable, First: Bindable, each Argument: Bindable>(
@@ -51,7 +51,7 @@ extension Database {
         try all(type, SQL(raw: sql), first, repeat each values)
     }
 
-    /// As ``all(_:_:_:)``.
+    /// Like ``all(_:_:_:)``, with text in a `String`.
     @_disfavoredOverload
     @inlinable
     public func all<Value: ColumnReadable & Decodable, First: Bindable, each Argument: Bindable>(
@@ -63,7 +63,7 @@ extension Database {
         try all(type, SQL(raw: sql), first, repeat each values)
     }
 
-    /// As ``all(_:_:_:)``.
+    /// Like ``all(_:_:_:)``, with text in a `String`.
     @_disfavoredOverload
     @inlinable
     public func all<each Column: ColumnReadable, First: Bindable, each Argument: Bindable>(
@@ -75,7 +75,7 @@ extension Database {
         try all(type, SQL(raw: sql), first, repeat each values)
     }
 
-    /// As ``first(_:_:_:)``.
+    /// Like ``first(_:_:_:)``, with text in a `String`.
     @_disfavoredOverload
     @inlinable
     public func first<Value: Decodable, First: Bindable, each Argument: Bindable>(
@@ -87,7 +87,7 @@ extension Database {
         try self.first(type, SQL(raw: sql), first, repeat each values)
     }
 
-    /// As ``first(_:_:_:)``.
+    /// Like ``first(_:_:_:)``, with text in a `String`.
     @_disfavoredOverload
     @inlinable
     public func first<Value: ColumnReadable & Decodable, First: Bindable, each Argument: Bindable>(
@@ -99,7 +99,7 @@ extension Database {
         try self.first(type, SQL(raw: sql), first, repeat each values)
     }
 
-    /// As ``first(_:_:_:)``.
+    /// Like ``first(_:_:_:)``, with text in a `String`.
     @_disfavoredOverload
     @inlinable
     public func first<each Column: ColumnReadable, First: Bindable, each Argument: Bindable>(
@@ -111,7 +111,7 @@ extension Database {
         try self.first(type, SQL(raw: sql), first, repeat each values)
     }
 
-    /// As ``scalar(_:_:_:)``.
+    /// Like ``scalar(_:_:_:)``, with text in a `String`.
     @_disfavoredOverload
     @inlinable
     public func scalar<Value: ColumnReadable, First: Bindable, each Argument: Bindable>(
@@ -123,7 +123,7 @@ extension Database {
         try scalar(type, SQL(raw: sql), first, repeat each values)
     }
 
-    /// As ``dictionary(_:_:_:)``.
+    /// Like ``dictionary(_:_:_:)``, with text in a `String`.
     @_disfavoredOverload
     @inlinable
     public func dictionary<
@@ -140,7 +140,7 @@ extension Database {
         try dictionary(type, SQL(raw: sql), first, repeat each values)
     }
 
-    /// As ``dictionary(_:keyedBy:_:_:)``.
+    /// Like ``dictionary(_:keyedBy:_:_:)``, with text in a `String`.
     @_disfavoredOverload
     @inlinable
     public func dictionary<
@@ -158,7 +158,7 @@ extension Database {
         try dictionary(type, keyedBy: column, SQL(raw: sql), first, repeat each values)
     }
 
-    /// As ``intForQuery(_:_:)``.
+    /// Like ``intForQuery(_:_:)``, with text in a `String`.
     @_disfavoredOverload
     public func intForQuery<First: Bindable, each Argument: Bindable>(
         _ sql: String,
@@ -168,7 +168,7 @@ extension Database {
         try intForQuery(SQL(raw: sql), first, repeat each values)
     }
 
-    /// As ``longForQuery(_:_:)``.
+    /// Like ``longForQuery(_:_:)``, with text in a `String`.
     @_disfavoredOverload
     public func longForQuery<First: Bindable, each Argument: Bindable>(
         _ sql: String,
@@ -178,7 +178,7 @@ extension Database {
         try longForQuery(SQL(raw: sql), first, repeat each values)
     }
 
-    /// As ``boolForQuery(_:_:)``.
+    /// Like ``boolForQuery(_:_:)``, with text in a `String`.
     @_disfavoredOverload
     public func boolForQuery<First: Bindable, each Argument: Bindable>(
         _ sql: String,
@@ -188,7 +188,7 @@ extension Database {
         try boolForQuery(SQL(raw: sql), first, repeat each values)
     }
 
-    /// As ``doubleForQuery(_:_:)``.
+    /// Like ``doubleForQuery(_:_:)``, with text in a `String`.
     @_disfavoredOverload
     public func doubleForQuery<First: Bindable, each Argument: Bindable>(
         _ sql: String,
@@ -198,7 +198,7 @@ extension Database {
         try doubleForQuery(SQL(raw: sql), first, repeat each values)
     }
 
-    /// As ``stringForQuery(_:_:)``.
+    /// Like ``stringForQuery(_:_:)``, with text in a `String`.
     @_disfavoredOverload
     public func stringForQuery<First: Bindable, each Argument: Bindable>(
         _ sql: String,
@@ -208,7 +208,7 @@ extension Database {
         try stringForQuery(SQL(raw: sql), first, repeat each values)
     }
 
-    /// As ``dataForQuery(_:_:)``.
+    /// Like ``dataForQuery(_:_:)``, with text in a `String`.
     @_disfavoredOverload
     public func dataForQuery<First: Bindable, each Argument: Bindable>(
         _ sql: String,
@@ -218,7 +218,7 @@ extension Database {
         try dataForQuery(SQL(raw: sql), first, repeat each values)
     }
 
-    /// As ``dateForQuery(_:_:)``.
+    /// Like ``dateForQuery(_:_:)``, with text in a `String`.
     @_disfavoredOverload
     public func dateForQuery<First: Bindable, each Argument: Bindable>(
         _ sql: String,

@@ -1,16 +1,16 @@
-/// Encodable values as rows of a table.
+/// Stores Encodable values as rows of a table.
 ///
-/// Each property is a column, named by ``Database/columnNaming``, and `nil` is NULL, also where the column has a default.
-/// A ``Bindable`` property is stored as such, one that codes itself as a single value as that value, every other one as
-/// JSON text as with ``JSON``. Names are quoted, so that they may be any. An error that an `encode(to:)` of
-/// your own throws is the ``DatabaseError/underlyingError`` of the one thrown.
+/// Each property is a column, named by ``Database/columnNaming``. `nil` is stored as NULL, even if the column has a
+/// default. A ``Bindable`` property is stored as such. A property that encodes itself as a single value is stored as
+/// that value. Every other property is stored as JSON text, as with ``JSON``. Names are quoted, so any name is allowed.
+/// If your own `encode(to:)` throws, the error thrown here has yours as its ``DatabaseError/underlyingError``.
 extension Database {
-    /// Inserts a row. An optional property that is the INTEGER PRIMARY KEY gets the next row id if it is `nil`.
+    /// Inserts a row. If the INTEGER PRIMARY KEY is an optional property and `nil`, SQLite chooses the next row id.
     ///
     /// ```swift
     /// person.id = try db.insert(person, into: "person")
     /// ```
-    /// - Returns: the row id; 0 if no row was inserted (a conflict that the table ignores), or the table has no row ids.
+    /// - Returns: the row id; 0 if no row was inserted (the table ignores a conflict), or if the table has no row ids.
     @discardableResult
     public func insert(_ value: some Encodable, into table: String) throws(DatabaseError) -> Int64 {
         let row = try encode(value)
@@ -22,10 +22,10 @@ extension Database {
         }
     }
 
-    /// Updates the row that has the value's primary key: all columns that are properties.
+    /// Updates the row that has the value's primary key. All columns that are properties are set.
     ///
     /// - Returns: false if there is no such row; nothing was changed then.
-    /// - Throws: ``DatabaseError``, also if the table has no primary key, or the value lacks a part of it.
+    /// - Throws: ``DatabaseError`` if the update fails, the table has no primary key, or the value lacks a part of it.
     public func update(_ value: some Encodable, in table: String) throws(DatabaseError) -> Bool {
         let row = try encode(value)
         return try recording { () throws(DatabaseError) in
@@ -52,8 +52,8 @@ extension Database {
         }
     }
 
-    /// Inserts a row, or updates the one that has its primary key. https://www.sqlite.org/lang_upsert.html
-    /// - Throws: ``DatabaseError``, also if the table has no primary key.
+    /// Inserts a row, or updates the row with the same primary key. https://www.sqlite.org/lang_upsert.html
+    /// - Throws: ``DatabaseError`` if this fails or the table has no primary key.
     public func upsert(_ value: some Encodable, into table: String) throws(DatabaseError) {
         let row = try encode(value)
         try recording { () throws(DatabaseError) in
@@ -83,7 +83,7 @@ extension Database {
         columns.map { Identifier.quoted($0) }.joined(separator: ", ")
     }
 
-    /// Names of the columns. https://www.sqlite.org/pragma.html#pragma_table_info
+    /// Returns the names of the columns of the primary key. https://www.sqlite.org/pragma.html#pragma_table_info
     private func primaryKey(of table: String) throws(DatabaseError) -> [String] {
         let columns = try all(
             (String, Int).self,

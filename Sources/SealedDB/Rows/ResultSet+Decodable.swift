@@ -1,14 +1,14 @@
 extension ResultSet {
-    /// The rows that are left as values of a Decodable type, by the names of the columns.
+    /// Returns the remaining rows as values of a Decodable type, read by the names of the columns.
     ///
-    /// - Columns are found by ``Database/columnNaming``. A column that the type does not know is passed over.
-    /// - An optional property is `nil` if its column is NULL or missing; for any other property both are errors.
-    /// - A property is read as ``ColumnReadable`` says. A type that codes itself as a single value, such as an enum with
-    ///   a raw value, is read from that value; every other one (arrays, dictionaries, structs) from JSON text, as with
-    ///   ``JSON``.
-    /// - A type that codes itself as a single value is read from the first column.
+    /// - Columns are found by ``Database/columnNaming``. Columns without a property are ignored.
+    /// - An optional property is `nil` if its column is NULL or missing. For any other property, both are errors.
+    /// - A property is read as ``ColumnReadable`` describes. A type that decodes itself from a single value, such as an
+    ///   enum with a raw value, is read from that value. Every other type (arrays, dictionaries, structs) is read from
+    ///   JSON text, as with ``JSON``.
+    /// - If `Value` itself decodes from a single value, it is read from the first column.
     ///
-    /// An error that an `init(from:)` of your own throws is the ``DatabaseError/underlyingError`` of the one thrown.
+    /// If your own `init(from:)` throws, the error thrown here has yours as its ``DatabaseError/underlyingError``.
     public func rows<Value: Decodable>(_ type: Value.Type) -> Rows<Value> {
         let decoder = RowDecoder(statement: prepared, naming: parentDB?.columnNaming ?? .asIs)
         let owner = RowDecoder.Owner(decoder)

@@ -1,15 +1,15 @@
 internal import Foundation
 
-/// A row by the names of its columns.
+/// Decodes a row by the names of its columns.
 final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     private let decoder: RowDecoder
-    // The decoder keeps it.
+    // Not retained: the decoder retains the statement.
     private let statement: Unmanaged<Statement>
-    /// Where the columns of the keys are, by the byte that such a key consists of if its type is an enum; `unknown`
-    /// before the first use.
+    /// The column indexes of enum keys, by the one byte that such a key consists of; `unknown` before a key is first
+    /// used. It is `nil` for other types of keys.
     private let columns: UnsafeMutablePointer<Int32>?
-    // Used by calls that do not nest.
-    /// Where they are for other keys, in the order of their first use, which is that of every row.
+    // These are unchecked, because the calls are never nested.
+    /// The column indexes of other keys, in the order of their first use. Each row usually repeats this order.
     @exclusivity(unchecked) private var named: [(name: String, column: Int32)] = []
     @exclusivity(unchecked) private var position = 0
 
@@ -42,7 +42,7 @@ final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
     func decodeNil(forKey key: Key) throws -> Bool { decoder.isNull(at: try column(of: key)) }
 
-    // The usual types are read here; what is no such value, or not there, is left to the generic functions below.
+    // The usual types are read here. The generic functions below handle values of another type, and missing columns.
 
     func decode(_ type: Int.Type, forKey key: Key) throws -> Int {
         if let value = integer(index(of: key)) { return Int(value) }
@@ -89,7 +89,7 @@ final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
         try Value(column: decoder.column(at: column(of: key)))
     }
 
-    // The other scalars: this witnesses all requirements for them.
+    // This method satisfies the requirements for all other scalar types.
     func decode<Value: Decodable & ColumnReadable>(_ type: Value.Type, forKey key: Key) throws -> Value {
         try Value(column: decoder.column(at: column(of: key)))
     }
@@ -107,7 +107,8 @@ final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
         return index < 0 || decoder.isNull(at: index) ? nil : try decoder.value(type, at: index)
     }
 
-    // Each of these has a default, which looks the key up three times, and would be preferred to a generic one.
+    // Each of these has a default implementation that looks the key up three times. Swift would prefer it to a generic
+    // method.
     func decodeIfPresent(_ type: Bool.Type, forKey key: Key) throws -> Bool? { try scalar(key) }
     func decodeIfPresent(_ type: String.Type, forKey key: Key) throws -> String? {
         try text(index(of: key)) ?? scalar(key)
@@ -145,7 +146,7 @@ final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
     func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer { throw nested(key) }
 
-    /// The row itself: a superclass finds its properties among the columns too.
+    /// Returns the decoder of the same row: the properties of a superclass are columns too.
     func superDecoder() -> any Decoder { decoder }
 
     func superDecoder(forKey key: Key) -> any Decoder { decoder }
@@ -171,10 +172,10 @@ final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
         return index
     }
 
-    /// -1 if there is none.
+    /// Returns the column index of a key; -1 if there is none.
     private func index(of key: Key) -> Int32 {
         if let columns {
-            // A key without payload is told apart by its only byte.
+            // The only byte of a key without payload identifies it.
             let place = columns + Int(withUnsafeBytes(of: key) { $0.first ?? 0 })
             if place.pointee == RowContainer.unknown { place.pointee = find(key) }
             return place.pointee

@@ -1,20 +1,20 @@
 import Foundation
 
-/// Makes Decodable values of rows. One for all rows of an execution: what it learns from the first row, it uses for the
-/// rest.
+/// Decodes Decodable values from rows. One decoder serves all rows of an execution, and uses for all of them what it
+/// learns from the first.
 ///
-/// Keyed containers are the row by column names; a single value is the first column. A property is read as its type
-/// says if that is ``ColumnReadable``, or if it codes itself as a single value; every other one is JSON text.
+/// A keyed container is the row, by column names. A single value is the first column. A property is read by its type if
+/// that is ``ColumnReadable`` or decodes itself from a single value. Every other property is JSON text.
 final class RowDecoder: Decoder {
     let statement: Statement
     let naming: ColumnNaming
     let codingPath: [any CodingKey] = []
     let userInfo: [CodingUserInfoKey: Any] = [:]
-    /// One for each type of coding keys: a class has other ones than its superclass.
+    /// One container for each type of coding keys: a class and its superclass use different types.
     @exclusivity(unchecked) private var containers: [(keys: ObjectIdentifier, container: AnyObject)] = []
     @exclusivity(unchecked) private var readables: [Readable] = []
 
-    /// Whether a type that one column is decoded as is ``ColumnReadable``, which is slow to find out.
+    /// Whether the type decoded from a column is ``ColumnReadable``. Finding this out is slow.
     private struct Readable {
         let index: Int32
         let type: ObjectIdentifier
@@ -35,7 +35,7 @@ final class RowDecoder: Decoder {
         return box.container
     }
 
-    /// Ends the cycle between a decoder and its containers, which know each other.
+    /// Breaks the reference cycle between a decoder and its containers.
     final class Owner {
         let decoder: RowDecoder
 
@@ -57,7 +57,7 @@ final class RowDecoder: Decoder {
 
     func singleValueContainer() -> any SingleValueDecodingContainer { ColumnValue(decoder: self, index: nil) }
 
-    /// Steps, and reads a whole row; `nil` at the end.
+    /// Advances to the next row, and decodes it; returns `nil` at the end.
     func nextRow<Value: Decodable>(_ type: Value.Type) throws(DatabaseError) -> Value? {
         guard try statement.advance() else { return nil }
         do {
@@ -81,7 +81,7 @@ final class RowDecoder: Decoder {
 
     func isNull(at index: Int32) -> Bool { statement.storedType(at: index) == .null }
 
-    /// Reads the value of one column.
+    /// Decodes the value of one column.
     func value<Value: Decodable>(_ type: Value.Type, at index: Int32) throws -> Value {
         if let readable = readable(type, at: index) { return try read(readable, as: type, at: index) }
         do {
@@ -107,7 +107,7 @@ final class RowDecoder: Decoder {
         as type: Value.Type,
         at index: Int32
     ) throws(DatabaseError) -> Value {
-        // The two are the same type, which was found to be readable.
+        // Both are the same type, which was found to be readable.
         unsafeBitCast(try Stored(column: column(at: index)), to: type)
     }
 }

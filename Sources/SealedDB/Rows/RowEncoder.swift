@@ -1,14 +1,14 @@
 import Foundation
 
-/// Makes columns and values of an Encodable value, as ``RowDecoder`` reads them: ``Bindable`` properties and those that
-/// code themselves as a single value as they are, all others as JSON text.
+/// Encodes an Encodable value into columns and values, as ``RowDecoder`` reads them. A ``Bindable`` property, and one
+/// that encodes itself as a single value, are stored as such; all others as JSON text.
 final class RowEncoder: Encoder {
     let naming: ColumnNaming
     let codingPath: [any CodingKey] = []
     let userInfo: [CodingUserInfoKey: Any] = [:]
     private(set) var columns: [String] = []
     private(set) var values: [any Bindable] = []
-    /// Why the value is no row: not all of Swift's calls can throw.
+    /// Why the value cannot be a row. It is stored because not all of Swift's encoding calls can throw.
     private var problem: String?
 
     private init(naming: ColumnNaming) {
@@ -38,7 +38,7 @@ final class RowEncoder: Encoder {
         return encoder
     }
 
-    /// The position of a column, without regard to case.
+    /// Returns the position of a column: first in the exact spelling, then without regard to case.
     func position(of column: String) -> Int? {
         columns.firstIndex(of: column) ?? columns.firstIndex { $0.lowercased() == column.lowercased() }
     }
@@ -67,7 +67,7 @@ final class RowEncoder: Encoder {
     }
 }
 
-/// The properties of a value. `nil` is NULL, so that what is read later is what was stored.
+/// Encodes the properties of a value. `nil` is stored as NULL, so that reading returns what was stored.
 private struct RowEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProtocol {
     let encoder: RowEncoder
 
@@ -75,7 +75,7 @@ private struct RowEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProto
 
     func encodeNil(forKey key: Key) { encoder.append(.null, forKey: key) }
 
-    // The scalars: this witnesses all requirements for them.
+    // This method satisfies the requirements for all scalar types.
     func encode<Value: Encodable & Bindable>(_ value: Value, forKey key: Key) { encoder.append(value, forKey: key) }
 
     func encode<Value: Encodable>(_ value: Value, forKey key: Key) throws {
@@ -86,7 +86,7 @@ private struct RowEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProto
         if let value { try encode(value, forKey: key) } else { encodeNil(forKey: key) }
     }
 
-    // Each of these has a default, which leaves `nil` out, and would be preferred to a generic one.
+    // Each of these has a default implementation that omits `nil`. Swift would prefer it to a generic method.
     func encodeIfPresent(_ value: Bool?, forKey key: Key) { encoder.append(value, forKey: key) }
     func encodeIfPresent(_ value: String?, forKey key: Key) { encoder.append(value, forKey: key) }
     func encodeIfPresent(_ value: Double?, forKey key: Key) { encoder.append(value, forKey: key) }
@@ -119,7 +119,7 @@ private struct RowEncodingContainer<Key: CodingKey>: KeyedEncodingContainerProto
         encoder.reject("give what is in \"\(key.stringValue)\" an Encodable type of its own")
     }
 
-    /// The row itself: a superclass has its properties among the columns too.
+    /// Returns the encoder of the same row: the properties of a superclass are columns too.
     func superEncoder() -> any Encoder { encoder }
 
     func superEncoder(forKey key: Key) -> any Encoder { encoder }

@@ -1,18 +1,19 @@
 import Foundation
 
-/// The rows of a query, each as a Swift value, one at a time.
+/// The rows of a query, returned one at a time, each as a Swift value.
 ///
 /// ```swift
 /// let people = try db.query(Person.self, "SELECT * FROM person")
 /// while let person = try people.next() { … }
 /// ```
-/// It is no `Sequence`, because a `for` loop has nowhere to throw to: a query that fails in its third row would look
-/// like one with two rows. ``next()`` and ``forEach(_:)`` throw instead.
+/// This is not a `Sequence`, because a `for` loop cannot throw: a query that fails at its third row would look like one
+/// with two rows. ``next()`` and ``forEach(_:)`` throw instead.
 ///
-/// The first error ends the rows, and every later call throws it again. Keeps its ``Database`` alive; not Sendable.
+/// The first error ends the rows, and every later call throws it again. The rows keep their ``Database`` alive. They
+/// are not Sendable.
 public final class Rows<Element> {
     @usableFromInline let resultSet: ResultSet
-    /// Steps and reads.
+    /// Advances to the next row and reads it.
     @usableFromInline let advance: () throws(DatabaseError) -> Element?
     @usableFromInline var isActive = true
     @usableFromInline var failure: DatabaseError?
@@ -23,7 +24,7 @@ public final class Rows<Element> {
         self.advance = advance
     }
 
-    /// The next row; `nil` at the end.
+    /// Returns the next row; `nil` at the end.
     /// - Throws: ``DatabaseError`` if the query fails, or the row cannot be read as an `Element`.
     @inlinable
     public func next() throws(DatabaseError) -> Element? {
@@ -37,7 +38,7 @@ public final class Rows<Element> {
         return try ended()
     }
 
-    /// All rows that are left.
+    /// Returns all remaining rows.
     @inlinable
     public func all() throws(DatabaseError) -> [Element] {
         var result: [Element] = []
@@ -53,31 +54,31 @@ public final class Rows<Element> {
         return result
     }
 
-    /// Calls `body` with each row that is left; throwing from it closes the rows.
+    /// Calls `body` with each remaining row. If `body` throws, the rows are closed.
     @inlinable
     public func forEach(_ body: (Element) throws -> Void) throws {
         defer { close() }
         while let element = try next() { try body(element) }
     }
 
-    /// Ends the query and frees its locks; a set from ``Database/prepare(_:)`` can then be bound again. Idempotent. See
-    /// ``ResultSet/close()`` for a statement that writes.
+    /// Ends the query and releases its locks. A statement from ``Database/prepare(_:)`` can then be bound again.
+    /// Calling it again has no effect. For a writing statement, see ``ResultSet/close()``.
     public func close() {
         guard isActive else { return }
         isActive = false
         resultSet.finish()
     }
 
-    /// As ``close()``, throwing.
-    /// - Throws: ``DatabaseError`` if what the statement wrote could not be committed; nothing of it is stored then.
+    /// Ends the query like ``close()``, but throws.
+    /// - Throws: ``DatabaseError`` if the changes of the statement could not be committed. None of them is stored then.
     public func closeWithError() throws(DatabaseError) {
         guard isActive else { return }
         isActive = false
         try resultSet.finishWithError()
     }
 
-    /// Ends the query after the rows that were asked for: a statement that writes has made its changes, and committed
-    /// them, when it is at its end.
+    /// Ends the query once enough rows have been read. A writing statement runs to its end, because only there are all
+    /// its changes made and committed.
     @usableFromInline
     func complete() throws(DatabaseError) {
         guard isActive else { return }
@@ -105,8 +106,8 @@ public final class Rows<Element> {
 extension Rows: Sendable {}
 
 extension ResultSet {
-    /// The rows that are left as tuples of columns, in their order: `(Int, String?).self`, or one type for one column.
-    /// Further columns are passed over. See ``ColumnReadable`` for what is read from what.
+    /// Returns the remaining rows as tuples of columns, in their order. Pass `(Int, String?).self`, or one type for one
+    /// column. Further columns are ignored. ``ColumnReadable`` lists what each type can be read from.
     @inlinable
     public func rows<each Column: ColumnReadable>(
         _ type: (repeat each Column).Type
@@ -114,7 +115,7 @@ extension ResultSet {
         tuples(type)
     }
 
-    /// The rows that are left as the values of their first column.
+    /// Returns the remaining rows as the values of their first column.
     @inlinable
     public func rows<Value: ColumnReadable & Decodable>(_ type: Value.Type) -> Rows<Value> {
         tuples(type)
@@ -130,7 +131,7 @@ extension ResultSet {
     }
 }
 
-/// The execution of a statement, row by row, as tuples.
+/// Reads the rows of an execution as tuples.
 @usableFromInline
 struct RowCursor {
     let statement: Statement
@@ -162,7 +163,7 @@ struct RowCursor {
         return try read(type)
     }
 
-    /// Element by element, also to find out what is wrong with one.
+    /// Reads the elements one by one. This also finds out what is wrong with one of them.
     @inlinable
     @inline(never)
     func read<each Value: ColumnReadable>(
@@ -179,7 +180,7 @@ struct RowCursor {
     @usableFromInline
     func step() throws(DatabaseError) -> Bool { try statement.advance() }
 
-    /// False, with nothing read, where that is left to ``read(_:)``.
+    /// Reads the row directly into memory. Returns false, with nothing read, if ``read(_:)`` must read it.
     @usableFromInline
     func read(into place: UnsafeMutableRawBufferPointer) -> Bool {
         plan.read(statement, into: place)

@@ -1,12 +1,12 @@
 internal import Foundation
 internal import SQLiteEngine
 
-/// What a tuple consists of, if these are usual types only: its rows are then read here, without a call through a witness
-/// for each column, and put where they are in the tuple's memory.
+/// The layout of a tuple that consists only of the usual types. Its rows are read here and stored directly in the
+/// tuple's memory, without a call through a protocol witness for each column.
 @usableFromInline
 struct TuplePlan {
     private enum Kind: UInt64 {
-        // All begin where 8 divides the address, and the next one begins behind 8 or 16 bytes.
+        // Each of these is aligned to 8 bytes, and occupies 8 or 16 bytes.
         case int64 = 1
         case double, string, data
         case optionalInt64, optionalDouble, optionalString, optionalData
@@ -28,10 +28,10 @@ struct TuplePlan {
         var stride: Int { self == .int64 || self == .double ? 8 : 16 }
     }
 
-    /// Four bits for each, the first in the lowest; 0 if there is another one.
+    /// Four bits for each element, the first element in the lowest bits; 0 if the tuple contains another type.
     private var kinds: UInt64 = 0
     private var count = 0
-    /// Bytes from the beginning of one such tuple to that of the next.
+    /// The size in bytes of one such tuple, including padding.
     private var stride = 0
     private var isUsual = true
 
@@ -49,8 +49,9 @@ struct TuplePlan {
         stride += kind.stride
     }
 
-    /// Reads the current row; false, with nothing in the memory, if a value is not of its type or there are too few. Also
-    /// if the memory is not what this lays out, should a type ever change its size.
+    /// Reads the current row. Returns false, with nothing in the memory, if a value has another type or there are too
+    /// few columns. Also returns false if the size of the memory differs from this layout, should the size of a type
+    /// ever change.
     @usableFromInline
     func read(_ statement: Statement, into place: UnsafeMutableRawBufferPointer) -> Bool {
         guard isUsual, place.count == stride, let start = place.baseAddress,
