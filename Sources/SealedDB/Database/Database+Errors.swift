@@ -10,16 +10,16 @@ extension Database {
     /// SQLite's extended code of the last failure; 0 if the last call succeeded.
     public func lastExtendedErrorCode() -> Int32 { shownError()?.extendedCode ?? SQLITE_OK }
 
-    /// Whether the last call failed, or a result set or blob was let go of since the last look whose changes could not be
-    /// committed.
+    /// Whether the last call failed. Also true if a result set or blob was released since the last check, and its
+    /// changes could not be committed.
     public func hadError() -> Bool { shownError() != nil }
 
-    /// The last failure as a ``DatabaseError``; one with code 0 if ``hadError()`` is false.
+    /// The last failure as a ``DatabaseError``. If ``hadError()`` is false, its code is 0.
     public func lastError() -> any Error {
         shownError() ?? DatabaseError(extendedCode: SQLITE_OK, message: "not an error")
     }
 
-    /// What the caller gets to see, and has noticed by that.
+    /// Returns the last failure for the caller, who has then noticed it.
     private func shownError() -> DatabaseError? {
         requireTurn("Database.lastError")
         if let failure = connection?.takeUnnoticedFailure(), recordedError == nil { record(failure) }
@@ -27,7 +27,7 @@ extension Database {
         return recordedError
     }
 
-    /// Runs a call of the throwing kind, and remembers its outcome.
+    /// Runs a throwing call, and records its outcome.
     func recording<T>(
         _ call: StaticString = #function,
         _ body: () throws(DatabaseError) -> T
@@ -42,7 +42,7 @@ extension Database {
         }
     }
 
-    /// Remembers an error, and says what more is known of it.
+    /// Records an error, and returns it with what else is known about it.
     @inline(never)
     func recorded(_ error: DatabaseError) -> DatabaseError {
         let error = clarified(error)
@@ -57,12 +57,13 @@ extension Database {
         return error
     }
 
-    /// Runs a call of the kind that answers with a Bool, and remembers its outcome.
+    /// Runs a call that returns a Bool, and records its outcome.
     func succeeds(_ call: StaticString = #function, _ body: () throws(DatabaseError) -> Void) -> Bool {
         unlessFailed { () throws(DatabaseError) in try recording(call, body) } != nil
     }
 
-    /// Runs a call that records its outcome, for one that tells a failure by its result alone: `nil`.
+    /// Runs a call that records its own outcome, for a caller that reports failures only by its result. Returns `nil`
+    /// on failure.
     func unlessFailed<T>(_ body: () throws(DatabaseError) -> T) -> T? {
         do throws(DatabaseError) {
             return try body()
@@ -72,24 +73,25 @@ extension Database {
         }
     }
 
-    /// Keeps a failure that the caller may not look at, the first one until it is looked at.
+    /// Keeps a failure that the caller may not notice. The first such failure is kept until it is noticed.
     func ignore(_ error: DatabaseError) {
         if ignoredError == nil { ignoredError = error }
     }
 
-    /// The first failure since the last time that was neither thrown nor looked at. It counts as noticed from now on.
+    /// Takes the first failure since the last time that was neither thrown nor noticed. It now counts as noticed.
     func takeUnnoticedFailure() -> DatabaseError? {
         let (ignored, ended) = (ignoredError, connection?.takeUnnoticedFailure())
         ignoredError = nil
         return ignored ?? ended
     }
 
-    /// Runs a block that is kept or undone as a whole, and fails it if one of its calls failed unnoticed.
-    /// - Parameter always: whatever the configuration says, because what is done is recorded as such.
+    /// Runs a block that succeeds or fails as a whole, and throws if one of its calls failed unnoticed.
+    /// - Parameter always: whether to throw regardless of the configuration, because the block's work is recorded as
+    ///   done.
     func noticingFailures<T>(always: Bool = false, _ block: () throws -> T) throws -> T {
         let outer = takeUnnoticedFailure()
         defer {
-            // What was undone, or thrown, is settled.
+            // Failures that were undone or thrown need no further notice.
             _ = takeUnnoticedFailure()
             if let outer { ignore(outer) }
         }
@@ -100,7 +102,7 @@ extension Database {
         return result
     }
 
-    /// Runs one of FMDB's own blocks: its failures stay with the block around it, unless they are undone.
+    /// Runs one of FMDB's own blocks. Its failures count for the surrounding block, unless they are undone.
     func leavingFailures<T>(_ block: () throws -> T) rethrows -> T {
         let outer = takeUnnoticedFailure()
         do {
@@ -122,7 +124,7 @@ extension Database {
                 context: "The store is damaged, and the statement did nothing. `sealdb verify` lists the pages"
             )
         }
-        // If not even the header can be read, the error that there is stays.
+        // If not even the header can be read, the present error is kept.
         guard error.code == SQLITE_NOTADB, error.reason == .sqlite, configuration.keyOrigin == nil, let connection,
             let header = try? connection.mainFileHeader()
         else { return error }
@@ -136,7 +138,7 @@ extension Database {
 }
 
 extension DatabaseError {
-    /// The same error, thrown by the block in which nobody looked at it.
+    /// The same error, thrown by a block that did not notice it.
     fileprivate var ignored: DatabaseError {
         adding(
             context: """

@@ -1,32 +1,33 @@
 extension Database {
-    /// Whether the database is open and can be read: its key is right, and the file still stands where it was opened.
+    /// Whether the database is open and can be read: its key is right, and its path still names the same file.
     public var goodConnection: Bool {
         guard let connection else { return false }
-        // An error is the answer no.
+        // An error means that the connection is not good.
         guard let moved = try? connection.mainFileHasMoved(), !moved else { return false }
-        return (try? connection.integer("SELECT count(*) FROM sqlite_schema")) != nil  // As above.
+        return (try? connection.integer("SELECT count(*) FROM sqlite_schema")) != nil  // An error means no here too.
     }
 
-    /// SQLite's `sqlite3 *`, for calls that this library does not have; `nil` when closed. What is done through it is
-    /// not checked, and it may not be used after ``close()``.
+    /// SQLite's `sqlite3 *`, for calls that this library does not offer; `nil` if the database is closed. The library
+    /// does not check what you do with it. Do not use it after ``close()``.
     public var sqliteHandle: UnsafeMutableRawPointer? { connection?.handle.map { UnsafeMutableRawPointer($0) } }
 
     // MARK: Checkpoints
 
-    /// Moves the log of WAL mode into the database file, for all attached databases. Without a log it does nothing.
+    /// Moves the write-ahead log into the database file, for all attached databases. Does nothing if there is no log.
     /// https://www.sqlite.org/wal.html#ckpt
-    /// - Throws: ``DatabaseError``; ``DatabaseError/Reason/busy`` if others kept it from finishing.
+    /// - Throws: ``DatabaseError``, with the reason ``DatabaseError/Reason/busy`` if others kept the checkpoint from
+    ///   completing.
     public func checkpoint(_ checkpointMode: CheckpointMode) throws(DatabaseError) {
         try checkpoint(checkpointMode, name: nil)
     }
 
-    /// As ``checkpoint(_:)``, for one attached database.
+    /// Like ``checkpoint(_:)``, for one attached database.
     public func checkpoint(_ checkpointMode: CheckpointMode, name: String?) throws(DatabaseError) {
         try checkpoint(checkpointMode, name: name, logFrameCount: nil, checkpointCount: nil)
     }
 
-    /// As ``checkpoint(_:)``, for one attached database or all, with the frames in the log and those of them that are
-    /// moved; both are -1 without a log.
+    /// Like ``checkpoint(_:)``, for one attached database, or for all if `name` is `nil`. Returns the number of frames
+    /// in the log, and how many of them have been moved. Both are -1 if there is no log.
     public func checkpoint(
         _ checkpointMode: CheckpointMode,
         name: String?,
@@ -42,10 +43,10 @@ extension Database {
 
     // MARK: Limits
 
-    /// Sets one of SQLite's limits for this connection; a negative value only asks.
+    /// Sets one of SQLite's limits for this connection. A negative value changes nothing.
     /// https://www.sqlite.org/c3ref/limit.html
     /// - Parameter type: one of the constants `SQLITE_LIMIT_…`.
-    /// - Returns: the former value; -1 for a limit that does not exist, and for a closed database.
+    /// - Returns: the former value; -1 for an unknown limit or a closed database.
     @discardableResult
     public func limit(for type: Int32, value newLimit: Int32) -> Int32 {
         let former = unlessFailed { () throws(DatabaseError) in

@@ -1,10 +1,11 @@
 import Foundation
 
 extension Database {
-    /// Opens to read and write, creating the file; with a key in the configuration the key is proved right.
+    /// Opens for reading and writing, and creates the file if it does not exist. If the configuration has a key, the
+    /// key is verified.
     ///
-    /// Without a key the file is not read, as in FMDB, so that ``setKey(_:)`` may follow.
-    /// - Returns: false on failure; see ``lastError()``. True if it is open already.
+    /// Without a key, the file is not read, as in FMDB, so that ``setKey(_:)`` may follow.
+    /// - Returns: false on failure; see ``lastError()``. True if the database is already open.
     @discardableResult
     public func open() -> Bool {
         open(withFlags: configuration.flags)
@@ -16,31 +17,34 @@ extension Database {
         open(withFlags: flags, vfs: nil)
     }
 
-    /// Opens with `SQLITE_OPEN_…` flags through a named VFS, by default SQLite's own for the system.
+    /// Opens with `SQLITE_OPEN_…` flags through a named VFS. The default is SQLite's own for the system.
     ///
-    /// Each is guarded: what is refused beside a store, such as a stranger's journal, is refused there, too. The library
-    /// registers those that guard, whose names begin with `sealeddb-`. https://www.sqlite.org/vfs.html
+    /// Every VFS is guarded: files that are refused beside a store, such as a stranger's journal, are refused there
+    /// too. The library registers the guarding VFS, whose names begin with `sealeddb-`. https://www.sqlite.org/vfs.html
     @discardableResult
     public func open(withFlags flags: Int32, vfs vfsName: String?) -> Bool {
         guard !isOpen else { return true }
         return succeeds { () throws(DatabaseError) in try openConnection(flags: flags, vfs: vfsName) }
     }
 
-    /// Opens as ``open()``, and throws the reason of a failure.
-    /// - Throws: ``DatabaseError``, with the reasons ``DatabaseError/Reason/wrongKey``,
-    ///   ``DatabaseError/Reason/plaintext``, ``DatabaseError/Reason/wrongEngine`` and others. The file is unchanged.
+    /// Opens like ``open()``, and throws the reason of a failure.
+    /// - Throws: ``DatabaseError``, with ``DatabaseError/Reason/wrongKey``, ``DatabaseError/Reason/plaintext``,
+    ///   ``DatabaseError/Reason/wrongEngine`` and other reasons. The file is unchanged.
     public func openVerified() throws(DatabaseError) {
         guard !isOpen else { return }
         try recording { () throws(DatabaseError) in try openConnection(flags: configuration.flags, vfs: nil) }
     }
 
-    /// Closes; idempotent. Open result sets and blobs end, an open transaction is rolled back.
-    /// - Returns: false if SQLite was still using the connection, which is then closed when that ends. Also false, with
-    ///   an error in ``lastError()``, if the changes of a result set or blob that was open could not be committed, and
-    ///   with the database left open, from within a function or hook that it is calling.
+    /// Closes the database. Open result sets and blobs end, and an open transaction is rolled back. Calling it again
+    /// has no effect.
+    /// - Returns: true if the database is closed. False in these cases:
+    ///   - SQLite is still using the connection, and closes it when that use ends.
+    ///   - The changes of an open result set or blob could not be committed; ``lastError()`` returns the error.
+    ///   - The database is calling a function or hook from which this was called; the database stays open, and
+    ///     ``lastError()`` returns an error.
     @discardableResult
     public func close() -> Bool {
-        // The caller wants a new one.
+        // The caller expects a new connection, without the settings of an earlier one.
         keptSettings = nil
         guard let connection else { return true }
         guard succeeds("Database.close", { () throws(DatabaseError) in try requireIdle() }) else { return false }
@@ -66,7 +70,7 @@ extension Database {
         )
     }
 
-    /// SQLite cannot close a connection from within something that it calls.
+    /// Throws if SQLite is calling something of this connection, because it cannot close the connection then.
     func requireIdle() throws(DatabaseError) {
         guard let connection, connection.isRunning else { return }
         throw DatabaseError(
@@ -79,7 +83,7 @@ extension Database {
         )
     }
 
-    /// Closes, and remembers what was set on the connection for the one that follows.
+    /// Closes the connection, and keeps its settings for the next one.
     func closeForReopening() throws(DatabaseError) {
         guard let connection else { return }
         let settings = try ConnectionSettings(of: connection)
@@ -87,7 +91,7 @@ extension Database {
         keptSettings = settings
     }
 
-    /// Opens again as the last time.
+    /// Opens the database again, in the same way as the last time.
     func reopen() throws(DatabaseError) {
         guard !isOpen else { return }
         try openConnection(flags: openedFlags ?? configuration.flags, vfs: openedVFS)
@@ -144,8 +148,8 @@ extension Database {
         }
     }
 
-    /// A new or encrypted file, opened without a key: ``setKey(_:)`` may follow, and the settings come with it. They
-    /// would read the file, or make it a plaintext one.
+    /// Whether ``setKey(_:)`` may follow: the file is new or encrypted, and was opened without a key. The settings are
+    /// then applied with the key, because they would read the file, or make it a plaintext file.
     private func mayBeKeyedLater(_ connection: Connection) throws(DatabaseError) -> Bool {
         guard configuration.keyOrigin == nil, Engine.isEncrypting, let path = databasePath, !path.isEmpty else {
             return false
@@ -173,7 +177,7 @@ extension Database {
             connection.synchronous = synchronous
             try connection.run("PRAGMA synchronous = \(synchronous)")
         } catch {
-            // As in FMDB, what is no database is met by its first use, and nothing is ever written to it.
+            // As in FMDB, a file that is not a database is reported by its first use. Nothing is ever written to it.
             guard error.code == SQLITE_NOTADB, configuration.synchronous == nil else { throw error }
         }
     }

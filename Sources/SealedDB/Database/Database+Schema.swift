@@ -1,6 +1,6 @@
-/// FMDB's questions about the schema. They leave their failures in ``lastError()``.
+/// FMDB's questions about the schema. Their failures can be read from ``lastError()``.
 extension Database {
-    /// Whether "main" has a table of this name, without regard to the case of ASCII letters; not for views.
+    /// Whether "main" has a table of this name, without regard to the case of ASCII letters. False for a view.
     public func tableExists(_ tableName: String) -> Bool {
         exists(
             "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE",
@@ -8,8 +8,8 @@ extension Database {
         )
     }
 
-    /// Rows `type`, `name`, `tbl_name`, `rootpage` and `sql` of the schema, with temporary tables, without SQLite's
-    /// own. `nil` on failure.
+    /// Returns `type`, `name`, `tbl_name`, `rootpage` and `sql` of everything in the schema, including temporary
+    /// tables, but without SQLite's own tables. `nil` on failure.
     @discardableResult
     public func getSchema() -> ResultSet? {
         executeQuery(
@@ -23,8 +23,8 @@ extension Database {
         )
     }
 
-    /// Rows `cid`, `name`, `type`, `notnull`, `dflt_value` and `pk` of a table's columns; no rows for an unknown
-    /// table. `nil` on failure. https://www.sqlite.org/pragma.html#pragma_table_info
+    /// Returns `cid`, `name`, `type`, `notnull`, `dflt_value` and `pk` of a table's columns. There are no rows for an
+    /// unknown table. `nil` on failure. https://www.sqlite.org/pragma.html#pragma_table_info
     @discardableResult
     public func getTableSchema(_ tableName: String) -> ResultSet? {
         executeQuery("SELECT * FROM pragma_table_info(?)", withArgumentsIn: [tableName])
@@ -35,7 +35,7 @@ extension Database {
         exists("SELECT 1 FROM pragma_table_info(?) WHERE name = ? COLLATE NOCASE", values: [tableName, columnName])
     }
 
-    /// As ``columnExists(_:inTableWithName:)``, with the table first.
+    /// The same as ``columnExists(_:inTableWithName:)``, with the table first.
     @available(*, deprecated, message: "Use columnExists(_:inTableWithName:), which takes the column first.")
     public func columnExists(_ tableName: String, columnName: String) -> Bool {
         columnExists(columnName, inTableWithName: tableName)
@@ -49,8 +49,9 @@ extension Database {
 
     /// Compiles one statement without executing it.
     ///
-    /// A pragma is only looked at, not compiled: some take effect when they are.
-    /// - Throws: ``DatabaseError`` with SQLite's message, also for several statements, for none and when closed.
+    /// A pragma is not compiled, because some pragmas take effect when they are.
+    /// - Throws: ``DatabaseError`` with SQLite's message, or if the text has several statements or none, or the
+    ///   database is closed.
     public func validateSQL(_ sql: String) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in
             _ = try openConnection()
@@ -60,14 +61,15 @@ extension Database {
 
     // MARK: Numbers in the header
 
-    /// The number that says whose file this is; 0 if none was set, and on failure.
+    /// The number in the file's header that says which application it belongs to; 0 if none was set, and on failure.
     /// https://www.sqlite.org/pragma.html#pragma_application_id
     public var applicationID: UInt32 {
         get { headerNumber("application_id") }
         set { setHeaderNumber("application_id", to: newValue) }
     }
 
-    /// ``applicationID`` as four ASCII characters; empty if it is not that. Setting anything else is an error.
+    /// The ``applicationID`` as four ASCII characters; empty if it cannot be written so. Setting any other text is an
+    /// error.
     public var applicationIDString: String {
         get {
             let bytes = withUnsafeBytes(of: applicationID.bigEndian) { [UInt8]($0) }
@@ -88,7 +90,7 @@ extension Database {
         }
     }
 
-    /// A number for the application's own use, commonly the version of its schema; 0 if none was set, and on failure.
+    /// A number for the application's own use, usually the version of its schema; 0 if none was set, and on failure.
     /// https://www.sqlite.org/pragma.html#pragma_user_version
     public var userVersion: UInt32 {
         get { headerNumber("user_version") }
@@ -103,7 +105,7 @@ extension Database {
     }
 
     private func setHeaderNumber(_ pragma: String, to value: UInt32) {
-        // Bound values are not possible, and the header holds signed numbers.
+        // A pragma cannot have bound values, and the header stores signed numbers.
         _ = succeeds { () throws(DatabaseError) in
             try openConnection().run("PRAGMA \(pragma) = \(Int32(bitPattern: value))")
         }

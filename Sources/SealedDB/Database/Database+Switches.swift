@@ -1,28 +1,29 @@
 internal import Logging
 
-/// FMDB's switches, which may be set before or after opening.
+/// FMDB's switches. Set them before or after opening.
 extension Database {
-    /// Logs the text of each statement that is executed, to the configuration's logger or to one named `SealedDB`.
-    /// Never the values bound to it. Default false.
+    /// Whether to log the text of each statement that is executed, to the configuration's logger or to one named
+    /// `SealedDB`. Bound values are never logged. Default false.
     public var traceExecution: Bool {
         get { switches.tracesExecution }
         set { switches.tracesExecution = newValue }
     }
 
-    /// Logs failures to the configuration's logger, if it has one; never statements or values. Default true.
+    /// Whether to log failures to the configuration's logger, if it has one. Statements and values are never logged
+    /// with them. Default true.
     public var logsErrors: Bool {
         get { switches.logsErrors }
         set { switches.logsErrors = newValue }
     }
 
-    /// Ends the process with a message when a call fails. For debugging. Default false.
+    /// Whether to end the process with a message when a call fails. For debugging. Default false.
     public var crashOnErrors: Bool {
         get { switches.crashesOnErrors }
         set { switches.crashesOnErrors = newValue }
     }
 
-    /// Whether prepared statements are kept for their next use, as many as
-    /// ``Configuration/statementCacheCapacity`` says. Default true, unless that is 0; in FMDB it is false.
+    /// Whether prepared statements are kept for their next use, as many as ``Configuration/statementCacheCapacity``.
+    /// Default true unless that is 0; in FMDB, the default is false.
     public var shouldCacheStatements: Bool {
         get { configuration.statementCacheCapacity > 0 }
         set {
@@ -31,7 +32,7 @@ extension Database {
         }
     }
 
-    /// Finalises the statements that are kept; those in use go on, unlike FMDB's.
+    /// Finalizes the statements that are kept. Unlike in FMDB, statements in use are not affected.
     public func clearCachedStatements() { connection?.clearCache() }
 
     struct Switches {

@@ -2,23 +2,23 @@ public import Foundation
 
 extension Database {
     /// Begins an EXCLUSIVE transaction, as FMDB does. https://www.sqlite.org/lang_transaction.html
-    /// - Returns: false on failure, also within a transaction; see ``lastError()``.
+    /// - Returns: false on failure, such as within a transaction; see ``lastError()``.
     @discardableResult
     public func beginTransaction() -> Bool { begin(.exclusive) }
 
-    /// Begins a transaction that takes locks as it needs them.
+    /// Begins a DEFERRED transaction, which takes locks when it needs them.
     @discardableResult
     public func beginDeferredTransaction() -> Bool { begin(.deferred) }
 
-    /// Begins a transaction that may write at once.
+    /// Begins an IMMEDIATE transaction, which takes the lock for writing at once.
     @discardableResult
     public func beginImmediateTransaction() -> Bool { begin(.immediate) }
 
-    /// Begins a transaction that keeps others out (in WAL mode: other writers).
+    /// Begins an EXCLUSIVE transaction, which keeps out all others (in WAL mode only other writers).
     @discardableResult
     public func beginExclusiveTransaction() -> Bool { begin(.exclusive) }
 
-    /// Makes the transaction's changes permanent. False on failure; the transaction may then still be open.
+    /// Commits the transaction. Returns false on failure; the transaction may then still be open.
     @discardableResult
     public func commit() -> Bool {
         succeeds { () throws(DatabaseError) in try commit(openConnection()) }
@@ -28,32 +28,32 @@ extension Database {
         do throws(DatabaseError) {
             try connection.run(sql)
         } catch {
-            // It is still open, and can be committed again.
+            // The transaction may still be open, and can then be committed again.
             guard connection.isAutocommit, let state = connection.stateAfterFailedCommit(error.extendedCode),
-                // The statement may have said so.
+                // The statement may have added this text already.
                 !error.message.hasPrefix(state)
             else { throw error }
             throw error.adding(context: state)
         }
     }
 
-    /// Takes the transaction's changes back.
+    /// Rolls back the transaction.
     @discardableResult
     public func rollback() -> Bool {
         succeeds { () throws(DatabaseError) in try openConnection().run("ROLLBACK") }
     }
 
-    /// Whether a transaction is open, asked of SQLite itself. https://www.sqlite.org/c3ref/get_autocommit.html
+    /// Whether a transaction is open. SQLite itself is asked. https://www.sqlite.org/c3ref/get_autocommit.html
     public var isInTransaction: Bool { connection.map { !$0.isAutocommit } ?? false }
 
-    /// Former name of ``isInTransaction``.
+    /// The former name of ``isInTransaction``.
     @available(*, deprecated, renamed: "isInTransaction")
     public func inTransaction() -> Bool { isInTransaction }
 
-    /// Runs the block in an IMMEDIATE transaction, commits, and returns its result; a thrown error rolls back. The block
-    /// cannot begin or end a transaction itself, by SQL or by calls.
-    /// - Throws: the block's error, or a ``DatabaseError`` if BEGIN or COMMIT failed, or a call in the block whose failure
-    ///   was not looked at (``Configuration/failsBlocksAfterIgnoredErrors``); all changes are then undone.
+    /// Runs the block in an IMMEDIATE transaction, commits, and returns the result of the block. If the block throws,
+    /// the transaction is rolled back. The block cannot begin or end a transaction itself, by SQL or by calls.
+    /// - Throws: the block's error, or a ``DatabaseError`` if BEGIN or COMMIT failed, or if a call in the block failed
+    ///   unnoticed (``Configuration/failsBlocksAfterIgnoredErrors``). All changes are then undone.
     public func inTransaction<T>(_ block: () throws -> T) throws -> T {
         try inTransaction(.immediate, block)
     }
@@ -76,7 +76,7 @@ extension Database {
         try recording { () throws(DatabaseError) in try openConnection().run("BEGIN \(kind.rawValue)") }
         do {
             let result = try supervision.keepingTransaction(block)
-            // Its caller does not want it any more, and is told that nothing of it is kept.
+            // The caller no longer wants the block's result, and learns that nothing of it is stored.
             if supervision.isStopped { throw DatabaseError.stopped }
             try recording { () throws(DatabaseError) in try commit(openConnection()) }
             return result
@@ -86,7 +86,7 @@ extension Database {
         }
     }
 
-    /// FMDB's form: rolled back if the block sets the flag.
+    /// FMDB's form: rolls back if the block sets the flag.
     func inTransaction(
         _ kind: TransactionKind,
         _ block: (UnsafeMutablePointer<ObjCBool>) -> Void
@@ -96,7 +96,7 @@ extension Database {
 
     private struct RolledBack: Error {}
 
-    /// FMDB's way to roll back, as a thrown error.
+    /// Turns FMDB's flag for rolling back into a thrown error.
     private func run(_ block: (UnsafeMutablePointer<ObjCBool>) -> Void) throws {
         var flag: ObjCBool = false
         block(&flag)
@@ -110,7 +110,7 @@ extension Database {
         } catch is RolledBack {
             return nil
         } catch {
-            // The result need not be looked at.
+            // The caller may ignore the returned error, so it is also kept as unnoticed.
             if let error = error as? DatabaseError { ignore(error) }
             return error
         }
@@ -118,37 +118,38 @@ extension Database {
 
     // MARK: Savepoints. https://www.sqlite.org/lang_savepoint.html
 
-    /// Starts a savepoint; they nest.
+    /// Starts a savepoint. Savepoints can be nested.
     public func startSavePoint(withName name: String) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in try openConnection().run("SAVEPOINT \(quoted(name))") }
     }
 
-    /// Ends a savepoint, keeping its changes.
+    /// Releases a savepoint, and keeps its changes.
     public func releaseSavePoint(withName name: String) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in
-            // The outermost one commits.
+            // Releasing the outermost savepoint commits.
             try commit(openConnection(), "RELEASE SAVEPOINT \(quoted(name))")
         }
     }
 
-    /// Takes the changes since the savepoint back; the savepoint stays.
+    /// Rolls back all changes since the savepoint. The savepoint itself stays.
     public func rollbackToSavePoint(withName name: String) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in try openConnection().run("ROLLBACK TO \(quoted(name))") }
     }
 
-    /// Runs the block in a savepoint of its own, which is rolled back if the block sets the flag. The block cannot begin or
-    /// end a transaction: `rollback()` returns false there, and has the savepoint rolled back.
-    /// - Returns: the error of starting or ending it, or of such a `rollback()`, else `nil`; rolling back by the flag is not
-    ///   an error.
+    /// Runs the block in a new savepoint, which is rolled back if the block sets the flag. The block cannot begin or
+    /// end a transaction: `rollback()` returns false there, and causes the savepoint to be rolled back.
+    /// - Returns: the error of starting or ending the savepoint, or of such a `rollback()`; otherwise `nil`. Rolling
+    ///   back by the flag is not an error.
     @discardableResult
     public func inSavePoint(_ block: (UnsafeMutablePointer<ObjCBool>) -> Void) -> (any Error)? {
         failure { try leavingFailures { try ownSavepoint { try run(block) } } }
     }
 
-    /// Runs the block in a savepoint of its own, keeps its changes, and returns its result; a thrown error takes them
-    /// back. Savepoints nest, within a transaction or without. The block cannot begin or end a transaction.
-    /// - Throws: the block's error, or a ``DatabaseError`` if the savepoint could not be started or ended, or a call in the
-    ///   block whose failure was not looked at (``Configuration/failsBlocksAfterIgnoredErrors``).
+    /// Runs the block in a new savepoint, keeps its changes, and returns its result. If the block throws, its changes
+    /// are rolled back. Savepoints can be nested, within a transaction or without one. The block cannot begin or end a
+    /// transaction.
+    /// - Throws: the block's error, or a ``DatabaseError`` if the savepoint could not be started or ended, or if a call
+    ///   in the block failed unnoticed (``Configuration/failsBlocksAfterIgnoredErrors``).
     @discardableResult
     public func savepoint<T>(_ block: () throws -> T) throws -> T {
         try ownSavepoint { try noticingFailures(block) }
@@ -171,13 +172,14 @@ extension Database {
         }
     }
 
-    /// Undoes what a block did that failed. SQLite may have done so by itself, and the block may have closed the database.
+    /// Undoes the changes of a block that failed. SQLite may already have undone them, and the block may have closed
+    /// the database.
     ///
-    /// If it cannot be undone (an authorizer forbids it, or there is no memory), it must not be kept by whatever COMMIT or
-    /// RELEASE comes next: the whole transaction goes, at last with the connection.
+    /// If they cannot be undone (an authorizer forbids it, or memory has run out), the next COMMIT or RELEASE must not
+    /// keep them. So the whole transaction is rolled back, if necessary by closing the connection.
     private func takeBack(_ rollBack: (Connection) throws(DatabaseError) -> Void) {
         guard isInTransaction, let connection else { return }
-        // A block around this one does not keep the library from it.
+        // The rules for a surrounding block must not stop the library's own rollback.
         let scope = supervision.scope
         supervision.scope = .block
         defer { supervision.scope = scope }

@@ -2,13 +2,13 @@ public import Foundation
 
 /// One connection to a database: FMDB's `FMDatabase`.
 ///
-/// Not Sendable: use it on one thread at a time, or use ``DatabaseQueue``. One that a queue or pool has lent to a block ends
-/// the process if it is used outside of that block. Its result sets may be dropped at any time on any thread. The calls
-/// that return `Bool` or an optional leave their error in ``lastError()``; the throwing ones throw it as well.
+/// It is not Sendable: use it on one thread at a time, or use ``DatabaseQueue``. If a queue or pool has lent it to a
+/// block, using it outside of that block ends the process. Its result sets may be released at any time, on any thread.
+/// Calls that return `Bool` or an optional leave their error in ``lastError()``; throwing calls also throw it.
 public final class Database {
-    /// The path as given; `nil` in memory, empty for a temporary file.
+    /// The path as it was given; `nil` for a database in memory, empty for a temporary file.
     public let databasePath: String?
-    /// How the connection is opened; ``setKey(_:)`` and ``rotateKey(to:progress:)`` change the key in it.
+    /// How the connection is opened. ``setKey(_:)`` and ``rotateKey(to:progress:)`` change its key.
     public internal(set) var configuration: Configuration {
         get {
             requireTurn("Database.configuration")
@@ -21,10 +21,10 @@ public final class Database {
     }
     private var ownConfiguration: Configuration
 
-    /// Whether a ``DatabasePool`` has lent it to a block.
+    /// Whether a ``DatabasePool`` has lent this database to a block.
     public internal(set) var checkedOut = false
 
-    /// Asks whether the calling thread may use it, so that whatever begins with it need not.
+    /// The connection. Its getter checks that the calling thread may use it, so calls that begin with it need no check.
     var connection: Connection? {
         @inline(__always) get {
             requireTurn("Database")
@@ -39,32 +39,33 @@ public final class Database {
     }
     private var ownConnection: Connection?
     let interrupter = Interrupter()
-    /// Which thread may use it, if it belongs to a queue or pool.
+    /// Decides which thread may use the database, if it belongs to a queue or pool.
     let gate: ThreadGate?
-    /// Whether it belongs to a queue or pool.
+    /// Whether the database belongs to a queue or pool.
     var isShared: Bool { gate != nil }
-    /// Keeps blocks within their transactions; also bounds and stops statements for queues and pools, and where a
-    /// statement's time is limited.
+    /// Keeps blocks within their transactions. For queues and pools, and if statements have a time limit, it also
+    /// limits and stops statements.
     let supervision: Supervision
-    /// Functions, hooks and the like, which come back with every reopening.
+    /// Functions, hooks and the like, which each new connection gets.
     var additions: ConnectionAdditions {
         requireTurn("Database")
         return ownAdditions
     }
     private let ownAdditions = ConnectionAdditions()
     private(set) var recordedError: DatabaseError?
-    /// Whether there is one: told sooner than by looking at it.
+    /// Whether ``recordedError`` is set. Reading this flag is cheaper than reading the error.
     private var hasRecordedError = false
-    /// The first failure that a call told by its result alone, and that was not looked at; see ``takeUnnoticedFailure()``.
+    /// The first failure that a call reported only by its result, and that was not noticed; see
+    /// ``takeUnnoticedFailure()``.
     var ignoredError: DatabaseError?
-    /// What a database in memory begins with, until it is opened.
+    /// The initial contents of a database in memory, until it is opened.
     var image: Data?
-    /// Of the last opening.
+    /// The key that fitted at the last opening.
     var fittingKey: FittingKey?
-    /// The key that a rotation gave the store, while the configuration has keys from elsewhere.
+    /// The key that a rotation gave the store, while the configuration gets its keys from elsewhere.
     var adoptedKey: Key?
     var openedFlags: Int32?
-    /// Of a connection that was closed without the caller's doing; the next one gets them.
+    /// The settings of a connection that the library closed by itself. The next connection gets them.
     var keptSettings: ConnectionSettings?
     var openedVFS: String?
     var dateFormat: DateFormatter? {
@@ -81,24 +82,24 @@ public final class Database {
     var savepointCount = 0
     var switches = Switches()
 
-    /// A database in memory.
+    /// Creates a database in memory.
     public convenience init() {
         self.init(path: nil)
     }
 
-    /// Remembers the path; nothing is opened before ``open()``.
-    /// - Parameter path: a file, created at opening if it does not exist; `""` for a temporary file that is deleted at
-    ///   closing; `nil` for a database in memory. Never a URI.
+    /// Stores the path. Nothing is opened before ``open()``.
+    /// - Parameter path: a file, which opening creates if it does not exist; `""` for a temporary file, which closing
+    ///   deletes; `nil` for a database in memory. It is never taken for a URI.
     public convenience init(path: String?) {
         self.init(path: path, configuration: Configuration())
     }
 
-    /// Remembers the path of a file URL; `nil` means in memory.
+    /// Stores the path of a file URL; `nil` for a database in memory. Nothing is opened before ``open()``.
     public convenience init(url: URL?) {
         self.init(path: url?.path)
     }
 
-    /// Remembers path and configuration; nothing is opened before ``open()``.
+    /// Stores the path and the configuration. Nothing is opened before ``open()``.
     public convenience init(path: String?, configuration: Configuration) {
         self.init(path: path, configuration: configuration, gate: nil)
     }
@@ -117,7 +118,8 @@ public final class Database {
 
     // MARK: Turns
 
-    /// Lets the calling thread in, for the owner of the gate; what was dropped elsewhere meanwhile is ended.
+    /// Lets the calling thread in, on behalf of the owner of the gate. Ends what other threads have released in the
+    /// meantime.
     func enter() {
         gate?.enter()
         ownConnection?.endOrphans()
@@ -130,16 +132,16 @@ public final class Database {
         gate?.leave()
     }
 
-    /// Ends the process if another thread could be using the database now.
+    /// Ends the process if another thread may be using the database now.
     @inline(__always)
     func requireTurn(_ call: StaticString) { gate?.require(call) }
 
     // MARK: State
 
-    /// The path as a URL; `nil` in memory.
+    /// The path as a URL; `nil` for a database in memory.
     public var databaseURL: URL? { databasePath.map { URL(fileURLWithPath: $0) } }
 
-    /// Whether its data outlives its connection.
+    /// Whether the data outlives the connection.
     var isOfFile: Bool { Database.isFile(databasePath) }
 
     static func isFile(_ path: String?) -> Bool { path.map { !$0.isEmpty && $0 != ":memory:" } ?? false }
@@ -147,16 +149,16 @@ public final class Database {
     /// True between a successful opening and ``close()``.
     public var isOpen: Bool { connection?.handle != nil }
 
-    /// Version of the SQLite in this process, such as `3.46.1`.
+    /// The version of the SQLite library in this process, such as `3.46.1`.
     public class func sqliteLibVersion() -> String { Engine.sqliteVersion }
 
-    /// The FMDB version whose API this is.
+    /// The FMDB version whose API this library has.
     public class func fmdbUserVersion() -> String { "2.7.12" }
 
-    /// Whether SQLite was compiled to be used by several threads.
+    /// Whether SQLite was compiled for use by several threads.
     public class func isSQLiteThreadSafe() -> Bool { Engine.isThreadSafe }
 
-    /// Seconds to wait for a lock; 0 or less fails at once. Default 2.
+    /// How many seconds to wait for a lock. With 0 or less, a call fails at once. Default 2.
     /// https://www.sqlite.org/c3ref/busy_timeout.html
     public var maxBusyRetryTimeInterval: TimeInterval {
         get { configuration.busyTimeout }
@@ -166,15 +168,15 @@ public final class Database {
         }
     }
 
-    /// Row id of the last row inserted on this connection; 0 if there was none or the database is closed.
+    /// The row id of the last row inserted on this connection; 0 if there was none, or if the database is closed.
     /// https://www.sqlite.org/c3ref/last_insert_rowid.html
     public var lastInsertRowId: Int64 { connection?.lastInsertRowID ?? 0 }
 
-    /// Rows changed by the last INSERT, UPDATE or DELETE. https://www.sqlite.org/c3ref/changes.html
+    /// How many rows the last INSERT, UPDATE or DELETE changed. https://www.sqlite.org/c3ref/changes.html
     public var changes: Int32 { connection?.changes ?? 0 }
 
-    /// Stops the running statement, and those whose rows are not all read: they end with `SQLITE_INTERRUPT`. A ``DatabaseQueue`` has the same call for other
-    /// threads. https://www.sqlite.org/c3ref/interrupt.html
+    /// Stops the running statement, and statements whose rows have not all been read. They end with `SQLITE_INTERRUPT`.
+    /// From another thread, use the same call of ``DatabaseQueue``. https://www.sqlite.org/c3ref/interrupt.html
     /// - Returns: false if the database is not open.
     @discardableResult
     public func interrupt() -> Bool { interrupter.interrupt() }
@@ -184,13 +186,13 @@ public final class Database {
         connection?.endUses()
     }
 
-    /// Remembers that a call failed.
+    /// Records that a call failed.
     func record(_ error: DatabaseError) {
         recordedError = error
         hasRecordedError = true
     }
 
-    /// Remembers that a call succeeded.
+    /// Records that a call succeeded.
     @inline(__always)
     func recordSuccess() {
         if hasRecordedError { forgetError() }

@@ -1,12 +1,12 @@
 public import Foundation
 
-/// One value of a row, read and written in parts, without having it in memory as a whole.
+/// A blob of one row, which is read and written in parts, without being in memory as a whole.
 ///
-/// It expires when its row is changed or deleted by other means: reads and writes then fail with `SQLITE_ABORT`. Its size
-/// is fixed; make room with `zeroblob(n)`. Until it is closed it holds a transaction, a writable one keeps other writers
-/// out. It ends with the database, and with the block of a queue or pool.
+/// It expires if its row is changed or deleted by other means: reading and writing then fails with `SQLITE_ABORT`. Its
+/// size is fixed; use `zeroblob(n)` to make room. It holds a transaction open until it is closed, and a writable blob
+/// keeps other writers out. It ends with the database, and with the block of a queue or pool.
 ///
-/// Not Sendable; but it may be dropped on any thread. https://www.sqlite.org/c3ref/blob_open.html
+/// It is not Sendable, but any thread may release it. https://www.sqlite.org/c3ref/blob_open.html
 public final class Blob {
     private let handle: BlobHandle
     private let database: Database
@@ -20,14 +20,14 @@ public final class Blob {
         handle.drop()
     }
 
-    /// Number of bytes; 0 once it is closed.
+    /// The number of bytes; 0 once the blob is closed.
     public var count: Int { handle.count }
 
-    /// Reads some bytes.
-    /// - Throws: ``DatabaseError``: `SQLITE_RANGE` if they are not all within the blob, `SQLITE_ABORT` if it has expired,
-    ///   `SQLITE_MISUSE` if it is closed.
+    /// Reads bytes.
+    /// - Throws: ``DatabaseError``, with `SQLITE_RANGE` if not all bytes are within the blob, `SQLITE_ABORT` if it has
+    ///   expired, and `SQLITE_MISUSE` if it is closed.
     public func read(at offset: Int = 0, count: Int) throws(DatabaseError) -> Data {
-        // Before there is memory for it: the number may be absurd.
+        // The range is checked before memory is allocated, because the count may be absurdly large.
         try recording("Blob.read") { () throws(DatabaseError) in try handle.requireRange(offset, count) }
         var data = Data(count: count)
         try data.withUnsafeMutableBytes { bytes in
@@ -38,13 +38,13 @@ public final class Blob {
     }
 
     /// Fills the buffer with the bytes from `offset` on.
-    /// - Throws: as ``read(at:count:)``.
+    /// - Throws: the same errors as ``read(at:count:)``.
     public func read(at offset: Int = 0, into buffer: UnsafeMutableRawBufferPointer) throws(DatabaseError) {
         try recording("Blob.read") { () throws(DatabaseError) in try handle.read(into: buffer, at: offset) }
     }
 
-    /// Overwrites bytes from `offset` on. Outside a transaction they are committed when the blob is closed.
-    /// - Throws: as ``read(at:count:)``; `SQLITE_READONLY` if it was not opened to be written.
+    /// Overwrites bytes from `offset` on. Outside a transaction, closing the blob commits them.
+    /// - Throws: the same errors as ``read(at:count:)``, and `SQLITE_READONLY` if the blob was not opened for writing.
     public func write(_ bytes: some ContiguousBytes, at offset: Int = 0) throws(DatabaseError) {
         try bytes.withUnsafeBytes { bytes in
             Result { () throws(DatabaseError) in
@@ -54,20 +54,21 @@ public final class Blob {
         .get()
     }
 
-    /// Moves to the same column of another row, which is faster than to open it.
-    /// - Throws: ``DatabaseError``, after which the blob has expired.
+    /// Moves to the same column of another row. This is faster than opening that blob.
+    /// - Throws: ``DatabaseError``. The blob has then expired.
     public func reopen(rowID: Int64) throws(DatabaseError) {
         try recording("Blob.reopen") { () throws(DatabaseError) in try handle.reopen(rowID: rowID) }
     }
 
-    /// Ends it; idempotent.
-    /// - Throws: ``DatabaseError`` if its transaction could not be committed; what was written to it is then undone. Of a
-    ///   blob that is dropped instead, ``Database/lastError()`` tells.
+    /// Closes the blob. Calling it again has no effect.
+    /// - Throws: ``DatabaseError`` if its transaction could not be committed. What was written to it is then undone. If
+    ///   a blob is released instead of closed, ``Database/lastError()`` returns that error.
     public func close() throws(DatabaseError) {
         try recording("Blob.close") { () throws(DatabaseError) in try handle.close() }
     }
 
-    /// One that has ended may be anywhere, and leaves the database alone.
+    /// Runs a call, and records its outcome for the database while the blob is open. A closed blob may be used on any
+    /// thread, so it does not touch the database.
     private func recording<T>(
         _ call: StaticString,
         _ body: () throws(DatabaseError) -> T
@@ -80,12 +81,12 @@ public final class Blob {
 extension Blob: Sendable {}
 
 extension Database {
-    /// Opens the value of one row to be read, and if asked for to be written, in parts.
+    /// Opens a value of one row for reading in parts, and for writing if `isWritable` is true.
     /// - Parameters:
-    ///   - rowID: as from ``lastInsertRowId``.
-    ///   - database: the schema that the table is in, by default `main`.
-    /// - Throws: ``DatabaseError``: if there is no such row, or its value is neither blob nor text; for a view, a virtual
-    ///   table and one WITHOUT ROWID; for an indexed column that is to be written.
+    ///   - rowID: the row id, such as from ``lastInsertRowId``.
+    ///   - database: the schema of the table, by default `main`.
+    /// - Throws: ``DatabaseError`` if there is no such row, or the value is neither a blob nor text; for a view, a
+    ///   virtual table and a table WITHOUT ROWID; and for writing to an indexed column.
     public func openBlob(
         table: String,
         column: String,

@@ -1,28 +1,33 @@
-/// How far a backup has come.
+/// The progress of a backup.
 public struct BackupProgress: Sendable, Hashable {
-    /// Pages copied. Begins anew if another connection or process writes to the source meanwhile.
+    /// The number of pages copied. It starts again from 0 if another connection or process writes to the source during
+    /// the backup.
     public let completedPages: Int64
-    /// Pages in all, as far as is known.
+    /// The total number of pages, as far as known.
     public let totalPages: Int64
 }
 
 extension Database {
     /// Copies the whole database into another one, while this one stays in use.
     ///
-    /// The destination is replaced in one transaction: whatever happens, it has either all of the copy or what it had
-    /// before, unless it keeps its journal in memory. It keeps its own key and cipher settings. What this connection writes meanwhile, in `progress`, is copied
-    /// too. Waits for locks as long as the busy timeouts allow. In the end the rows and indexes of both are compared, which
-    /// takes about as long as the copy, and during which nobody can write to the source unless it is in WAL mode.
+    /// The destination is replaced in one transaction: whatever happens, it has either the complete copy or its former
+    /// contents, unless it keeps its journal in memory. It keeps its own key and cipher settings. What this connection
+    /// writes during the backup, in `progress`, is copied too. The backup waits for locks as long as the busy timeouts
+    /// allow. At the end, the rows and indexes of both databases are compared. This takes about as long as the copy,
+    /// and in the meantime nobody can write to the source unless it is in WAL mode.
     /// - Parameters:
-    ///   - destination: open, with the same page size if encrypted, and without an open transaction or result set. Both
-    ///     are encrypted, or neither is.
-    ///   - pagesPerStep: pages between two calls of `progress`, when locks are released; 0 or less for all in one step.
-    ///   - progress: called after each step; throwing cancels. It cannot use the destination before the last one.
-    /// - Throws: ``DatabaseError``, after which the destination is as it was before, unless the message says otherwise:
-    ///   ``DatabaseError/Reason/unverified`` if it has a copy that is not to be used, ``DatabaseError/Reason/unsupported``
-    ///   between encrypted and plaintext, between encodings of text, and for a destination without a journal,
-    ///   ``DatabaseError/Reason/unusableSettings`` for different page sizes, and
-    ///   ``DatabaseError/Reason/busy``. What `progress` throws comes out as from a function.
+    ///   - destination: an open database without an open transaction or result set. Either both databases are encrypted
+    ///     or neither is. If they are, both must have the same page size.
+    ///   - pagesPerStep: the number of pages between two calls of `progress`, when locks are released; 0 or less to
+    ///     copy everything in one step.
+    ///   - progress: called after each step. Throwing cancels the backup. It cannot use the destination before its last
+    ///     call.
+    /// - Throws: ``DatabaseError``. Unless the message says otherwise, the destination is as it was before. Reasons are
+    ///   ``DatabaseError/Reason/unverified`` if the destination has a copy that must not be used;
+    ///   ``DatabaseError/Reason/unsupported`` between an encrypted and a plaintext database, between different text
+    ///   encodings, and for a destination without a journal; ``DatabaseError/Reason/unusableSettings`` for different
+    ///   page sizes; and ``DatabaseError/Reason/busy``. If `progress` throws, its error is passed on as that of a
+    ///   function is.
     /// https://www.sqlite.org/backup.html
     public func backup(
         to destination: Database,
@@ -74,21 +79,22 @@ extension Database {
         }
     }
 
-    // MARK: A database in memory, and a file
+    // MARK: A database in memory and a file
 
-    /// Replaces the contents of this database, which is in memory, by those of a file: FMDB's form of ``load(fromFile:)``.
+    /// Replaces the contents of this database, which must be in memory, with those of a file: FMDB's form of
+    /// ``load(fromFile:)``.
     /// - Returns: false on failure; see ``lastError()``.
     @discardableResult
     public func read(fromFile path: String) -> Bool {
         unlessFailed { () throws(DatabaseError) in try load(fromFile: path) } != nil
     }
 
-    /// Replaces the contents of this database, which is in memory, by those of a file.
+    /// Replaces the contents of this database, which must be in memory, with those of a file.
     ///
-    /// If this database has a key, the file is a store with that key (or another of its key ring) and the cipher settings
-    /// of the configuration; without a key it is plaintext. In memory nothing is encrypted.
-    /// - Throws: ``DatabaseError``, after which the contents are as they were, unless the message says otherwise: as
-    ///   ``openVerified()``, and `SQLITE_MISUSE` if this database is not in memory.
+    /// If this database has a key, the file must be a store with that key (or another key of its ring) and the cipher
+    /// settings of the configuration. Without a key, the file must be plaintext. In memory, nothing is encrypted.
+    /// - Throws: the same errors as ``openVerified()``, and `SQLITE_MISUSE` if this database is not in memory. Unless
+    ///   the message says otherwise, the contents are then unchanged.
     public func load(fromFile path: String) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in
             do throws(DatabaseError) {
@@ -100,7 +106,7 @@ extension Database {
                     try memoryImage(key: nil).load(path)
                 }
             } catch {
-                // A copy that is not to be used is a change, too.
+                // If a copy that must not be used is in place, the contents have changed too.
                 if error.reason == .unverified { additions.hooks.changes.everythingChanged() }
                 throw error
             }
@@ -108,20 +114,20 @@ extension Database {
         }
     }
 
-    /// Writes this database, which is in memory, to a file: FMDB's form of ``save(toFile:)``.
+    /// Writes this database, which must be in memory, to a file: FMDB's form of ``save(toFile:)``.
     /// - Returns: false on failure; see ``lastError()``.
     @discardableResult
     public func write(toFile path: String) -> Bool {
         unlessFailed { () throws(DatabaseError) in try save(toFile: path) } != nil
     }
 
-    /// Writes this database, which is in memory, to a file, which it replaces as a whole or not at all.
+    /// Writes this database, which must be in memory, to a file. The file is replaced completely or not at all.
     ///
-    /// If this database has a key, the file is encrypted with it and the cipher settings of the configuration; without a
-    /// key it is plaintext. A file that exists is only replaced if it is empty, or opens as this one would be written: an
-    /// encrypted store is never replaced by plaintext, nor one with another key. Connections that others have to the old
-    /// file are found by their locks, as for ``KeyRotation``. A new file is readable by its owner alone.
-    /// - Throws: ``DatabaseError``, after which an old file is as it was, unless the message says otherwise.
+    /// If this database has a key, the file is encrypted with that key and the cipher settings of the configuration.
+    /// Without a key, it is plaintext. An existing file is only replaced if it is empty, or can be opened with the same
+    /// key and settings: an encrypted store is never replaced by plaintext, nor by a store with another key. Other
+    /// connections to the old file are found by their locks, as in ``KeyRotation``. Only the owner may read a new file.
+    /// - Throws: ``DatabaseError``. Unless the message says otherwise, an existing file is then unchanged.
     public func save(toFile path: String) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in
             try memoryImage(key: fittingKey?.key).save(path)

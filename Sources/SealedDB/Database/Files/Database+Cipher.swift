@@ -1,28 +1,31 @@
 public import Foundation
 
-/// SQLCipher itself: what it is, how it works on this connection, and what it tells. FMDB's names, and some beside them.
+/// SQLCipher's version, its settings on this connection, and its log. Most names are FMDB's.
 ///
-/// All of it is `nil` or false in the plain build, on a closed database, and where the engine is too old to know it.
+/// All values are `nil` or false in the plain build, for a closed database, and if the engine is too old to support
+/// them.
 extension Database {
-    /// Version and edition, such as `4.6.1 community`. https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_version
+    /// The version and edition, such as `4.6.1 community`.
+    /// https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_version
     public var cipherVersion: String? { cipherText("cipher_version") }
 
-    /// Library that encrypts, such as `openssl`; `nil` without a key.
+    /// The cryptographic library, such as `openssl`; `nil` without a key.
     public var cipherProvider: String? { cipherText("cipher_provider") }
 
-    /// Version of ``cipherProvider``; `nil` without a key.
+    /// The version of ``cipherProvider``; `nil` without a key.
     public var cipherProviderVersion: String? { cipherText("cipher_provider_version") }
 
-    /// `1` if the provider runs in FIPS mode, else `0`; `nil` without a key.
+    /// `1` if the provider runs in FIPS mode, otherwise `0`; `nil` without a key.
     /// https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_fips_status
     public var cipherFipsStatus: String? { cipherText("cipher_fips_status") }
 
-    /// `1` if the connection has a working cipher, else `0`; `nil` before SQLCipher 4.12, which does not know it.
+    /// `1` if the connection has a working cipher, otherwise `0`; `nil` before SQLCipher 4.12, which does not support
+    /// this.
     public var cipherStatus: String? { cipherText("cipher_status") }
 
-    /// The settings that the codec works with, every one of them said; `nil` without a key.
+    /// The cipher settings in use, with every setting filled in; `nil` without a key.
     public var effectiveCipherSettings: CipherSettings? {
-        // FMDB's names say what is there, and nothing of why something is not: `nil` is the answer to an error.
+        // These FMDB names return only values, and no reason why one is missing. So an error gives `nil`.
         guard let parameters = (try? connection?.cipherParameters()) ?? nil else { return nil }
         return CipherSettings(
             pageSize: parameters.pageSize,
@@ -36,23 +39,24 @@ extension Database {
     }
 
     private func cipherText(_ pragma: String) -> String? {
-        (try? connection?.text("PRAGMA \(pragma)")) ?? nil  // `nil` where it cannot be asked.
+        (try? connection?.text("PRAGMA \(pragma)")) ?? nil  // `nil` if the query fails.
     }
 
     // MARK: Log
 
-    /// How much SQLCipher logs now, in the whole process; `nil` before SQLCipher 4.6.
+    /// SQLCipher's present log level, for the whole process; `nil` before SQLCipher 4.6.
     public var cipherLogLevel: CipherLogLevel? {
         let name = cipherText("cipher_log_level")
         return CipherLogLevel.allCases.first { $0.pragmaValue == name }
     }
 
-    /// Has SQLCipher log to standard error, for the whole process; it is silent by default.
+    /// Makes SQLCipher log to standard error, for the whole process. By default, its log is off.
     ///
-    /// Not to a file or to `Logger`: what SQLCipher writes to anything but standard error stays in a buffer that cannot
-    /// be flushed, until 4 KiB are together. ``CipherLogLevel/debug`` and ``CipherLogLevel/trace`` are refused, because
-    /// the values of pragmas are logged there. https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_log
-    /// - Returns: false if refused or not possible; see ``lastError()``.
+    /// The log cannot go to a file or a `Logger`: what SQLCipher writes anywhere but to standard error stays in a
+    /// buffer of 4 KiB that cannot be flushed. ``CipherLogLevel/debug`` and ``CipherLogLevel/trace`` are refused,
+    /// because SQLCipher logs the values of pragmas at these levels.
+    /// https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_log
+    /// - Returns: false if the level is refused or cannot be set; see ``lastError()``.
     @discardableResult
     public func enableCipherLogging(_ level: CipherLogLevel) -> Bool {
         succeeds { () throws(DatabaseError) in
@@ -67,7 +71,7 @@ extension Database {
         }
     }
 
-    /// Silences SQLCipher's log, for the whole process.
+    /// Turns SQLCipher's log off, for the whole process.
     @discardableResult
     public func disableCipherLogging() -> Bool {
         succeeds { () throws(DatabaseError) in try setCipherLog(.none, target: "off") }
@@ -84,10 +88,11 @@ extension Database {
         guard isSet else { throw .unsupportedByEngine("a log that can be set") }
     }
 
-    // MARK: Others
+    // MARK: License and random bytes
 
-    /// Gives the license code of a commercial edition of SQLCipher. https://www.zetetic.net/sqlcipher/sqlcipher-api/
-    /// - Returns: false for the community edition, which takes none, and if it was not accepted; see ``lastError()``.
+    /// Passes the license code of a commercial edition to SQLCipher. https://www.zetetic.net/sqlcipher/sqlcipher-api/
+    /// - Returns: false for the community edition, which takes no license, and if the license was not accepted; see
+    ///   ``lastError()``.
     @discardableResult
     public func applyLicense(_ license: String) -> Bool {
         succeeds { () throws(DatabaseError) in
@@ -102,15 +107,16 @@ extension Database {
                     try connection.run("PRAGMA cipher_license = '\(quoted)'")
                 }
             } catch {
-                // Without the text, which holds the license.
+                // The error must not show the statement, which contains the license.
                 throw DatabaseError(extendedCode: error.extendedCode, message: "The license was not accepted.")
             }
         }
     }
 
-    /// Mixes bytes into the random generator that makes salts and IVs, which is the kernel's by default and needs none.
-    /// https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_add_random
-    /// - Throws: ``DatabaseError`` with ``DatabaseError/Reason/misuse`` for no bytes, or a database without a key.
+    /// Adds bytes to the random generator that creates salts and IVs. By default this is the kernel's generator, which
+    /// needs none. https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_add_random
+    /// - Throws: ``DatabaseError``, with ``DatabaseError/Reason/misuse`` if there are no bytes or the database has no
+    ///   key.
     public func addRandom(_ bytes: Data) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in
             try Engine.requireCodec()

@@ -1,18 +1,18 @@
 public import Foundation
 
 extension Database {
-    /// Gives the database its key, as FMDB does: after ``open()``, before anything else.
+    /// Gives the database its key, as FMDB does. Call it after ``open()``, before anything else.
     ///
-    /// The connection is opened anew with the key, which is proved right. If that fails the database is **closed**, so
-    /// that nothing can be written in plaintext by a caller who does not look at the result. `x'…'` with 64 or 96 hex
-    /// digits is a raw key, as in FMDB; prefer a ``Configuration`` with a ``Key``.
+    /// The connection is opened again with the key, and the key is verified. If that fails, the database is **closed**,
+    /// so that a caller who ignores the result cannot write anything in plaintext. `x'…'` with 64 or 96 hexadecimal
+    /// digits is a raw key, as in FMDB. A ``Configuration`` with a ``Key`` is the better choice.
     /// - Returns: false for a wrong or malformed key; see ``lastError()``.
     @discardableResult
     public func setKey(_ key: String) -> Bool {
         succeeds { () throws(DatabaseError) in try apply(keyText(key)) }
     }
 
-    /// As ``setKey(_:)``, with the bytes of the passphrase.
+    /// Like ``setKey(_:)``, with the passphrase as bytes.
     @discardableResult
     public func setKeyWith(_ keyData: Data) -> Bool {
         succeeds { () throws(DatabaseError) in try apply(keyBytes(keyData)) }
@@ -57,14 +57,14 @@ extension Database {
 
     // MARK: Key rings
 
-    /// The id of the ring's key that opened the database; `nil` without a ``Configuration/keyRing``, before the first
-    /// opening, or if a rotation gave the store a key that is not in the ring.
+    /// The id of the key in the ring that opened the database. `nil` without a ``Configuration/keyRing``, before the
+    /// first opening, or if a rotation gave the store a key that is not in the ring.
     public var keyID: String? {
         requireTurn("Database.keyID")
         return fittingKey?.id
     }
 
-    /// Whether the database opened with another key than the active one of its ring: rotate it to
+    /// Whether the database was opened with a key other than the active one of its ring. If so, rotate it to
     /// ``KeyRing/activeKey()``. False without a ring.
     public var needsRotation: Bool {
         requireTurn("Database.needsRotation")
@@ -73,17 +73,17 @@ extension Database {
 
     // MARK: Changing the key
 
-    /// Changes the key in place, as FMDB does, by SQLCipher's rekey; the result is what a fresh connection finds.
+    /// Changes the key in place, as FMDB does, with SQLCipher's rekey. The result is what a new connection finds.
     ///
-    /// For those who have no disk space for a copy: ``rotateKey(to:progress:)`` is as fast and safer. Open result sets
-    /// end. An open transaction is an error.
+    /// Use it only if there is no disk space for a copy: ``rotateKey(to:progress:)`` is as fast and safer. Open result
+    /// sets end. An open transaction is an error.
     /// - Returns: false on failure; see ``lastError()``, which says which key the store has.
     @discardableResult
     public func rekey(_ key: String) -> Bool {
         succeeds { () throws(DatabaseError) in try rekey(inPlace: keyText(key).get()) }
     }
 
-    /// As ``rekey(_:)``, with the bytes of the passphrase.
+    /// Like ``rekey(_:)``, with the passphrase as bytes.
     @discardableResult
     public func rekey(with keyData: Data) -> Bool {
         succeeds { () throws(DatabaseError) in try rekey(inPlace: keyBytes(keyData).get()) }
@@ -97,12 +97,14 @@ extension Database {
         }
     }
 
-    /// Changes the key by copy, verify, swap: see ``KeyRotation``. The database stays open, with the new key.
+    /// Changes the key: copies the store, verifies the copy, and puts it in place of the store. See ``KeyRotation``.
+    /// The database stays open, with the new key.
     ///
-    /// The new key is confirmed before it is the only one (see ``Key/confirm()``); one that was made in memory is yours to
-    /// keep. Open result sets end. An open transaction is an error.
-    /// - Parameter progress: called after each step; throwing stops the rotation and leaves the store as it was.
-    /// - Throws: ``DatabaseError``; unless its message says otherwise, the store is unchanged and open with the old key.
+    /// The new key is confirmed before it becomes the only one (see ``Key/confirm()``). A key that was made in memory
+    /// is yours to keep. Open result sets end. An open transaction is an error.
+    /// - Parameter progress: called after each step. Throwing stops the rotation and leaves the store as it was.
+    /// - Throws: ``DatabaseError``. Unless its message says otherwise, the store is unchanged and open with the old
+    ///   key.
     @discardableResult
     public func rotateKey(
         to newKey: Key,
@@ -111,7 +113,7 @@ extension Database {
         try rotateKey(to: newKey, with: nil, progress: progress)
     }
 
-    /// As above, with a copy that was made meanwhile; it is completed now, or discarded.
+    /// Changes the key, and can use a copy that was made beforehand. The copy is completed now, or discarded.
     func rotateKey(
         to newKey: Key,
         with copy: LiveCopy?,
@@ -147,7 +149,7 @@ extension Database {
         }
     }
 
-    /// Where the store is whose key can be changed to this one.
+    /// Returns the path of the store. Throws if its key cannot be changed to this one.
     func pathToRotate(for newKey: Key) throws(DatabaseError) -> String {
         try recording { () throws(DatabaseError) in
             let (path, oldKey) = try changeableKey()
@@ -177,7 +179,7 @@ extension Database {
         return (path, key)
     }
 
-    /// Closes, changes, and opens with the key that the store then has.
+    /// Closes the database, makes the change, and opens the database with the key that the store then has.
     private func changeKey<T>(
         to newKey: Key,
         _ change: () throws(DatabaseError) -> T
@@ -190,11 +192,11 @@ extension Database {
             do throws(DatabaseError) {
                 try reopen()
             } catch {
-                // The swap may have happened although a later step failed.
-                // The error that is thrown is the one that there was first.
+                // The store may have been replaced although a later step failed, so the new key is tried. The first
+                // error is the one that is thrown.
                 let before = (configuration.keyOrigin, adoptedKey)
                 adopt(newKey)
-                // As above.
+                // If this fails too, the first error is thrown, and the configuration stays as it was.
                 if (try? reopen()) == nil { (configuration.keyOrigin, adoptedKey) = before }
             }
             throw error
@@ -208,7 +210,8 @@ extension Database {
         return result
     }
 
-    /// A key that was given stays that; one from a source or ring does again as soon as it fits.
+    /// Stores the new key. A key that the configuration contains is replaced. A key from a source or ring stays, and is
+    /// used again as soon as it fits.
     private func adopt(_ newKey: Key) {
         if configuration.key != nil { configuration.key = newKey } else { adoptedKey = newKey }
     }

@@ -1,13 +1,14 @@
 public import Foundation
 
-/// Databases as bytes, to be sent or kept elsewhere.
+/// Databases as bytes, to be sent or stored elsewhere.
 extension Database {
-    /// All of it as the bytes of a file: encrypted under the same key and settings if it has a key, else in plaintext.
+    /// Returns the whole database as the bytes of a file: encrypted with the same key and settings if it has a key,
+    /// otherwise in plaintext.
     ///
-    /// An encrypted image is made from a temporary encrypted copy beside the store (for a database in memory, in the
-    /// temporary directory), which is verified, and removed. The image is that of one moment, and not in WAL mode, which
-    /// a database in memory cannot have.
-    /// - Throws: ``DatabaseError``; also within a transaction.
+    /// An encrypted image is made from a temporary encrypted copy, which is verified and then removed. The copy lies
+    /// beside the store, or in the temporary directory for a database in memory. The image shows the database at one
+    /// moment. It is not in WAL mode, which a database in memory cannot have.
+    /// - Throws: ``DatabaseError``, also within a transaction.
     public func serialized() throws(DatabaseError) -> Data {
         try recording { () throws(DatabaseError) in
             let connection = try openConnection()
@@ -24,10 +25,12 @@ extension Database {
         }
     }
 
-    /// All of it in **plaintext**, whether it has a key or not: whoever gets the bytes can read everything.
+    /// Returns the whole database in **plaintext**, whether or not it has a key: anybody with the bytes can read
+    /// everything.
     ///
-    /// Takes the memory of two copies for a moment.
-    /// - Throws: ``DatabaseError``: ``DatabaseError/Reason/damaged`` if a page is; also within a transaction.
+    /// For a moment, this takes the memory of two copies.
+    /// - Throws: ``DatabaseError``, with ``DatabaseError/Reason/damaged`` if a page is damaged; also within a
+    ///   transaction.
     public func plaintextSerialized() throws(DatabaseError) -> Data {
         try recording { () throws(DatabaseError) in
             try requireNoTransaction()
@@ -40,10 +43,10 @@ extension Database {
         try opening(flags: SQLITE_OPEN_READONLY, vfs: openedVFS, key: fittingKey?.key).requireAuthenticPages()
     }
 
-    /// An open database in memory that begins with these bytes; later changes are in memory alone. With a key in the
-    /// configuration the bytes are those of an encrypted store, and the key is proved right. In memory, pages lie
-    /// encrypted too.
-    /// - Throws: ``DatabaseError`` as ``openVerified()``.
+    /// Opens a database in memory that starts with these bytes as its contents. Later changes stay in memory. If the
+    /// configuration has a key, the bytes must be those of an encrypted store, and the key is verified. The pages are
+    /// then encrypted in memory too.
+    /// - Throws: the same errors as ``openVerified()``.
     public class func opening(serialized image: Data, configuration: Configuration = .init()) throws(DatabaseError)
         -> Database
     {
@@ -70,7 +73,8 @@ extension Database {
         )
     }
 
-    /// The two bytes that say how the file is written. https://www.sqlite.org/fileformat.html#file_format_version_numbers
+    /// Sets the two bytes for the write and read version of the file format to rollback-journal mode.
+    /// https://www.sqlite.org/fileformat.html#file_format_version_numbers
     private static func withoutWAL(_ image: Data) -> Data {
         guard image.count >= 100 else { return image }
         var image = image

@@ -1,16 +1,17 @@
 public import Foundation
 
-/// FMDB's form of functions, which works on SQLite's own arguments. https://www.sqlite.org/appfunc.html
+/// FMDB's form of functions, whose blocks work on SQLite's own arguments. https://www.sqlite.org/appfunc.html
 extension Database {
-    /// Makes a function that SQL may call; it comes back when the database is opened again.
+    /// Adds a function that SQL may call. It is added again whenever the database is reopened.
     ///
-    /// The block reads its arguments with `valueString(_:)` and the like, and sets its result with
-    /// `resultString(_:context:)` and the like; setting none means NULL. As in FMDB the database's schema may call it too;
-    /// ``addFunction(_:argumentCount:options:_:)`` is safer, and its block throws. A failure is left in ``lastError()``.
+    /// The block reads its arguments with `valueString(_:)` and similar calls, and sets its result with
+    /// `resultString(_:context:)` and similar calls. Without a result, the function returns NULL. As in FMDB, the
+    /// schema of the database may call the function too. ``addFunction(_:argumentCount:options:_:)`` is safer, and its
+    /// block may throw. A failure can be read from ``lastError()``.
     ///
-    /// The database keeps the block, so a block that uses the database keeps it alive for ever, as in FMDB: write
-    /// `[unowned db]` before its parameters, or call ``removeFunction(_:argumentCount:)``.
-    /// - Parameter arguments: how many it takes; -1 for any number.
+    /// The database retains the block. As in FMDB, a block that uses the database therefore keeps it alive for ever:
+    /// write `[unowned db]` before the parameters of the block, or call ``removeFunction(_:argumentCount:)``.
+    /// - Parameter arguments: the number of arguments; -1 for any number.
     public func makeFunctionNamed(_ name: String, arguments: Int32, block: @escaping FunctionBlock) {
         _ = succeeds { () throws(DatabaseError) in
             let function = SQLFunction(name: name, argumentCount: arguments, body: .block(block))
@@ -18,7 +19,7 @@ extension Database {
         }
     }
 
-    /// As ``makeFunctionNamed(_:arguments:block:)``: the number is exact, whatever the label says.
+    /// The same as ``makeFunctionNamed(_:arguments:block:)``: the number is exact, despite its label.
     @available(*, deprecated, renamed: "makeFunctionNamed(_:arguments:block:)")
     public func makeFunctionNamed(_ name: String, maximumArguments count: Int32, with block: @escaping FunctionBlock) {
         makeFunctionNamed(name, arguments: count, block: block)
@@ -31,10 +32,10 @@ extension Database {
     public func valueLong(_ value: UnsafeMutableRawPointer) -> Int64 { FunctionArgument(value).int64 }
     public func valueDouble(_ value: UnsafeMutableRawPointer) -> Double { FunctionArgument(value).double }
 
-    /// A copy of the bytes; `nil` for NULL.
+    /// Returns a copy of the bytes; `nil` for NULL.
     public func valueData(_ value: UnsafeMutableRawPointer) -> Data? { FunctionArgument(value).data }
 
-    /// Text with its embedded NULs; `nil` for NULL and for invalid UTF-8.
+    /// Returns text, including NUL characters; `nil` for NULL and for invalid UTF-8.
     public func valueString(_ value: UnsafeMutableRawPointer) -> String? { FunctionArgument(value).text }
 
     // MARK: Results
@@ -54,7 +55,7 @@ extension Database {
     /// Fails the statement with this message.
     public func resultError(_ error: String, context: UnsafeMutableRawPointer) { FunctionContext(context).fail(error) }
 
-    /// Sets the code with which the statement fails; a message that was set stays.
+    /// Sets the code with which the statement fails. A message that was set before stays.
     public func resultErrorCode(_ errorCode: Int32, context: UnsafeMutableRawPointer) {
         FunctionContext(context).fail(code: errorCode)
     }

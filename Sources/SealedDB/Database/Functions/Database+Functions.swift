@@ -1,28 +1,28 @@
 public import Foundation
 
-/// Functions and collations written in Swift. They come back when the database is opened again, and are dropped when they
-/// are replaced or removed, and with the database.
+/// Functions and collations written in Swift. They are added again whenever the database is reopened. They are released
+/// when they are replaced or removed, and with the database.
 ///
-/// The database keeps the closures: one that captures the database keeps it alive for ever, so capture it `unowned`.
-/// A closure may run other statements on its database.
+/// The database retains the closures: a closure that captures the database keeps it alive for ever, so capture it
+/// `unowned`. A closure may run other statements on its database.
 ///
-/// What a closure throws fails the statement, which then has changed nothing, and reaches the caller: a
-/// ``DatabaseError`` as it is, any other error as the ``DatabaseError/underlyingError`` of one with the reason
+/// If a closure throws, the statement fails and changes nothing, and its caller gets the error: a ``DatabaseError`` as
+/// it is, any other error as the ``DatabaseError/underlyingError`` of one with the reason
 /// ``DatabaseError/Reason/closureFailed``.
 extension Database {
-    /// Adds a function, or replaces the one of this name and number of arguments.
+    /// Adds a function, or replaces the function with this name and number of arguments.
     ///
     ///     try db.addFunction("slug", argumentCount: 1, options: .deterministic) { arguments in
     ///         SQLValue(arguments.text(at: 0)?.lowercased().replacing(" ", with: "-"))
     ///     }
     ///
     /// - Parameters:
-    ///   - name: 1 to 255 bytes. A function of SQLite's own may be replaced, and is back when the database is opened again
-    ///     without the replacement.
-    ///   - argumentCount: `nil`, the default, for any number.
-    ///   - options: by default only statements of yours may call it, the schema may not.
-    /// - Throws: ``DatabaseError``, with `SQLITE_BUSY` if a running statement could be calling the function it replaces;
-    ///   `SQLITE_MISUSE` if the database is not open. Nothing is added then.
+    ///   - name: 1 to 255 bytes. You may replace a built-in function of SQLite. It is back when the database is
+    ///     reopened without the replacement.
+    ///   - argumentCount: the number of arguments; `nil`, the default, for any number.
+    ///   - options: by default, only your own statements may call the function, and the schema may not.
+    /// - Throws: ``DatabaseError``, with `SQLITE_BUSY` if a running statement may be calling the function that is
+    ///   replaced, and `SQLITE_MISUSE` if the database is not open. Nothing is added then.
     /// https://www.sqlite.org/c3ref/create_function.html
     public func addFunction(
         _ name: String,
@@ -33,8 +33,8 @@ extension Database {
         try add(name, argumentCount, options, .scalar(body))
     }
 
-    /// Adds an aggregate, or replaces the function of this name and number of arguments.
-    /// - Throws: as ``addFunction(_:argumentCount:options:_:)``.
+    /// Adds an aggregate, or replaces the function with this name and number of arguments.
+    /// - Throws: the same errors as ``addFunction(_:argumentCount:options:_:)``.
     public func addAggregate<Aggregate: SQLAggregate>(
         _ name: String,
         argumentCount: Int? = nil,
@@ -44,8 +44,9 @@ extension Database {
         try add(name, argumentCount, options, .aggregate { TypedAggregateState<Aggregate>() })
     }
 
-    /// Adds an aggregate that may also be a window function, or replaces the function of this name and number of arguments.
-    /// - Throws: as ``addFunction(_:argumentCount:options:_:)``.
+    /// Adds an aggregate that may also be used as a window function, or replaces the function with this name and number
+    /// of arguments.
+    /// - Throws: the same errors as ``addFunction(_:argumentCount:options:_:)``.
     /// https://www.sqlite.org/windowfunctions.html
     public func addWindowFunction<Function: SQLWindowFunction>(
         _ name: String,
@@ -56,8 +57,8 @@ extension Database {
         try add(name, argumentCount, options, .window { WindowState<Function>() })
     }
 
-    /// Removes a function, aggregate or window function. It is no error if there is none.
-    /// - Throws: ``DatabaseError``, with `SQLITE_BUSY` if a running statement could be calling it.
+    /// Removes a function, aggregate or window function. Does nothing if there is none.
+    /// - Throws: ``DatabaseError``, with `SQLITE_BUSY` if a running statement may be calling it.
     public func removeFunction(_ name: String, argumentCount: Int? = nil) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in
             try additions.removeFunction(name, argumentCount: count(argumentCount), from: openConnection())
@@ -95,13 +96,13 @@ extension Database {
 
     // MARK: Collations
 
-    /// Adds an order of texts, for `COLLATE name`, or replaces the one of this name.
+    /// Adds a collation, for `COLLATE name`, or replaces the collation of this name.
     ///
-    /// An index that uses it holds its order, so it must never change, and every program that opens the file needs it.
-    /// Texts arrive with their embedded NULs; invalid UTF-8 has U+FFFD in its place, and texts that only differ there are
-    /// still told apart.
-    /// - Throws: ``DatabaseError``, with `SQLITE_BUSY` if a running statement could be using the one it replaces;
-    ///   `SQLITE_MISUSE` if the database is not open.
+    /// An index that uses the collation is stored in its order. So the order must never change, and every program that
+    /// opens the file needs the collation. Texts are passed with their NUL characters. In invalid UTF-8, U+FFFD
+    /// replaces the invalid bytes; texts that only differ in such bytes are still different.
+    /// - Throws: ``DatabaseError``, with `SQLITE_BUSY` if a running statement may be using the collation that is
+    ///   replaced, and `SQLITE_MISUSE` if the database is not open.
     /// https://www.sqlite.org/c3ref/create_collation.html
     public func addCollation(
         _ name: String,
@@ -112,8 +113,8 @@ extension Database {
         }
     }
 
-    /// Removes a collation; statements that need it fail from now on.
-    /// - Throws: ``DatabaseError``, with `SQLITE_BUSY` if a running statement could be using it.
+    /// Removes a collation. Statements that need it fail from now on.
+    /// - Throws: ``DatabaseError``, with `SQLITE_BUSY` if a running statement may be using it.
     public func removeCollation(_ name: String) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in
             try additions.removeCollation(name, from: openConnection())

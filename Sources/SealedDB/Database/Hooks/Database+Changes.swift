@@ -1,16 +1,18 @@
 extension Database {
-    /// The changes to some tables that this connection commits from now on.
+    /// Returns the changes to some tables that this connection commits from now on.
     ///
     ///     for await changes in db.changes(in: ["note"]) { … }
     ///
-    /// No commit is missed, also not of a table WITHOUT ROWID, a virtual table, a `DELETE` that empties a table, or
-    /// ``read(fromFile:)``: where SQLite does not tell the rows, they are ``ChangedRows/any``, and so they are for what a
-    /// transaction changed before it was observed. Nothing piles up: what is committed while the loop is busy arrives
-    /// together. Rows that a statement or a `ROLLBACK TO` took back may be told if the transaction is committed. Rows that
-    /// a REPLACE displaced are not listed. A commit by another connection or process is not seen.
+    /// No commit is missed, not even to a table WITHOUT ROWID or a virtual table, by a `DELETE` that empties a table,
+    /// or by ``read(fromFile:)``. If SQLite does not report the rows, they are ``ChangedRows/any``. They are also
+    /// ``ChangedRows/any`` for what a transaction changed before it was observed.
+    ///
+    /// Changes do not queue up: what is committed while the loop is busy arrives together. If the transaction is
+    /// committed, rows that a statement or a `ROLLBACK TO` has undone may be reported too. Rows that a REPLACE removed
+    /// are not listed. Commits of other connections or processes are not seen.
     /// - Parameters:
-    ///   - tables: compared as SQLite compares names; they need not exist yet.
-    ///   - database: the schema that they are in, by default `main`.
+    ///   - tables: the names of the tables, compared as SQLite compares names. The tables need not exist yet.
+    ///   - database: the schema of the tables, by default `main`.
     /// https://www.sqlite.org/c3ref/update_hook.html
     public func changes(in tables: Set<String>, database: String = "main") -> DatabaseChangeSequence {
         let sequence = DatabaseChangeSequence(tables: tables, database: database, hub: additions.hooks.changes.hub)
@@ -18,6 +20,6 @@ extension Database {
         return sequence
     }
 
-    /// Begins or ends observing, if somebody asked for that meanwhile.
+    /// Begins or ends observing, if the observers have changed.
     func refreshObservation() { additions.hooks.refreshObservation() }
 }

@@ -1,13 +1,14 @@
 /// What committed transactions have changed. https://www.sqlite.org/c3ref/update_hook.html
 public struct DatabaseChanges: Sendable, Hashable {
-    /// The rows that have changed, by table, in the spelling in which the tables were asked for. Never empty.
+    /// The changed rows by table, with the names as they were passed to ``Database/changes(in:database:)``. Never
+    /// empty.
     public let tables: [String: ChangedRows]
 }
 
-/// The changes that are committed from now on, as they come: see ``Database/changes(in:database:)``.
+/// The changes committed from now on, in the order of the commits: see ``Database/changes(in:database:)``.
 ///
-/// For one `for await` loop. It ends when its task is cancelled, and when the database, queue or pool is dropped;
-/// observation ends when it is dropped.
+/// Use it for one `for await` loop. The loop ends when its task is cancelled, and when the database, queue or pool is
+/// released. Releasing the sequence ends the observation.
 public struct DatabaseChangeSequence: AsyncSequence, Sendable {
     public typealias Element = DatabaseChanges
     public typealias Failure = Never
@@ -15,7 +16,7 @@ public struct DatabaseChangeSequence: AsyncSequence, Sendable {
     private let signals: AsyncStream<Void>
     private let subscription: Subscription
 
-    /// Ends the observation when nobody has it any more.
+    /// Ends the observation when the last reference is released.
     fileprivate final class Subscription: Sendable {
         let observer: ChangeObserver
         private let hub: WeakHub
@@ -55,7 +56,8 @@ public struct DatabaseChangeSequence: AsyncSequence, Sendable {
         fileprivate var signals: AsyncStream<Void>.AsyncIterator
         fileprivate let subscription: Subscription
 
-        /// Everything that has been committed since the last call; waits for the next commit if that is nothing.
+        /// Returns everything that has been committed since the last call. If that is nothing, waits for the next
+        /// commit.
         public mutating func next() async -> DatabaseChanges? {
             await next(isolation: nil)
         }

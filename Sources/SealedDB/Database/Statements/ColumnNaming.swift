@@ -1,11 +1,11 @@
-/// How the columns of a table are named after the properties of a type that is read from its rows or written to them.
+/// How column names are derived from the properties of a type that is read from rows or written to them.
 ///
-/// What is named so is looked up in the exact spelling first, then without regard to case. Of columns with the same name
-/// the last counts, as in ``ResultSet/columnIndex(forName:)``.
+/// A derived name is looked up in the exact spelling first, then without regard to case. If several columns have the
+/// same name, the last one is used, as in ``ResultSet/columnIndex(forName:)``.
 public enum ColumnNaming: Sendable, Hashable {
-    /// Property `firstName` is column `firstName`.
+    /// The property `firstName` is the column `firstName`.
     case asIs
-    /// Property `firstName` is column `first_name`; `homeURL` is `home_url`.
+    /// The property `firstName` is the column `first_name`; `homeURL` is `home_url`.
     case snakeCase
 
     func column(for key: some CodingKey) -> String {
@@ -15,7 +15,8 @@ public enum ColumnNaming: Sendable, Hashable {
         }
     }
 
-    /// An underscore goes before each capital that follows a small letter or a digit, or that begins a word after capitals.
+    /// Puts an underscore before each capital letter that follows a small letter or a digit, and before the last
+    /// capital letter of several if a small letter follows it.
     private static func snakeCase(_ name: String) -> String {
         let characters = Array(name)
         var result = ""
@@ -32,7 +33,7 @@ public enum ColumnNaming: Sendable, Hashable {
 }
 
 extension Database {
-    /// How columns are named after properties. Default ``ColumnNaming/asIs``.
+    /// How column names are derived from properties. Default ``ColumnNaming/asIs``.
     public var columnNaming: ColumnNaming {
         get { configuration.columnNaming }
         set { configuration.columnNaming = newValue }

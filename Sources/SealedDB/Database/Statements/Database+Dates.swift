@@ -1,7 +1,7 @@
 public import Foundation
 
 extension Database {
-    /// A format for ``setDateFormat(_:)``: UTC, and not subject to the user's settings.
+    /// Creates a format for ``setDateFormat(_:)``. It uses UTC, and does not depend on the user's settings.
     public class func storeableDateFormat(_ format: String) -> DateFormatter {
         let formatter = DateFormatter()
         formatter.dateFormat = format
@@ -10,15 +10,15 @@ extension Database {
         return formatter
     }
 
-    /// Dates are written and read as text in this format; `nil`, the default, means seconds since 1970.
+    /// Sets the text format in which dates are written and read. `nil`, the default, means seconds since 1970.
     public func setDateFormat(_ format: DateFormatter?) { dateFormat = format }
 
     /// Whether a format is set.
     public func hasDateFormatter() -> Bool { dateFormat != nil }
 
-    /// Converts with the format; `nil` without one, and for text that does not match.
+    /// Converts a text with the format. Returns `nil` if no format is set or the text does not match it.
     public func date(from s: String) -> Date? { dateFormat?.date(from: s) }
 
-    /// Converts with the format; `nil` without one.
+    /// Converts a date with the format. Returns `nil` if no format is set.
     public func string(from date: Date) -> String? { dateFormat?.string(from: date) }
 }

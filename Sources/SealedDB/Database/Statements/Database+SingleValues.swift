@@ -1,10 +1,10 @@
 public import Foundation
 
-/// FMDB's queries for a single value: the first column of the first row, `nil` if there is no row or the value is NULL.
-/// SQLite converts it as in the reader of the same name; ``Database/scalar(_:_:_:)`` is strict. A statement that writes
-/// runs to its end, and what it wrote is committed, or the call throws.
+/// FMDB's queries for a single value: the first column of the first row; `nil` if there is no row or the value is NULL.
+/// SQLite converts the value as in the reader of the same name; ``Database/scalar(_:_:_:)`` does not convert. A writing
+/// statement runs to its end, so its changes are committed, or the call throws.
 extension Database {
-    /// As ``ResultSet/int(forColumnIndex:)``.
+    /// Reads the value like ``ResultSet/int(forColumnIndex:)``.
     public func intForQuery<each Value: Bindable>(
         _ sql: SQL,
         _ values: repeat each Value
@@ -12,7 +12,7 @@ extension Database {
         try value(of: executeQuery(sql, repeat each values)) { $0.int(forColumnIndex: 0) }
     }
 
-    /// As ``ResultSet/long(forColumnIndex:)``.
+    /// Reads the value like ``ResultSet/long(forColumnIndex:)``.
     public func longForQuery<each Value: Bindable>(
         _ sql: SQL,
         _ values: repeat each Value
@@ -20,7 +20,7 @@ extension Database {
         try value(of: executeQuery(sql, repeat each values)) { $0.long(forColumnIndex: 0) }
     }
 
-    /// As ``ResultSet/bool(forColumnIndex:)``.
+    /// Reads the value like ``ResultSet/bool(forColumnIndex:)``.
     public func boolForQuery<each Value: Bindable>(
         _ sql: SQL,
         _ values: repeat each Value
@@ -28,7 +28,7 @@ extension Database {
         try value(of: executeQuery(sql, repeat each values)) { $0.bool(forColumnIndex: 0) }
     }
 
-    /// As ``ResultSet/double(forColumnIndex:)``.
+    /// Reads the value like ``ResultSet/double(forColumnIndex:)``.
     public func doubleForQuery<each Value: Bindable>(
         _ sql: SQL,
         _ values: repeat each Value
@@ -36,7 +36,7 @@ extension Database {
         try value(of: executeQuery(sql, repeat each values)) { $0.double(forColumnIndex: 0) }
     }
 
-    /// As ``ResultSet/string(forColumnIndex:)``.
+    /// Reads the value like ``ResultSet/string(forColumnIndex:)``.
     public func stringForQuery<each Value: Bindable>(
         _ sql: SQL,
         _ values: repeat each Value
@@ -44,7 +44,7 @@ extension Database {
         try value(of: executeQuery(sql, repeat each values)) { $0.string(forColumnIndex: 0) }
     }
 
-    /// As ``ResultSet/data(forColumnIndex:)``.
+    /// Reads the value like ``ResultSet/data(forColumnIndex:)``.
     public func dataForQuery<each Value: Bindable>(
         _ sql: SQL,
         _ values: repeat each Value
@@ -52,7 +52,7 @@ extension Database {
         try value(of: executeQuery(sql, repeat each values)) { $0.data(forColumnIndex: 0) }
     }
 
-    /// As ``ResultSet/date(forColumnIndex:)``.
+    /// Reads the value like ``ResultSet/date(forColumnIndex:)``.
     public func dateForQuery<each Value: Bindable>(
         _ sql: SQL,
         _ values: repeat each Value

@@ -5,9 +5,10 @@ extension Database {
 
     /// Executes one statement that changes the database, with one value for each `?`.
     ///
-    /// Values: the standard integers, `Double`, `Float`, `Bool`, strings, `Data`, `[UInt8]`, `Date`, `Decimal`, `UUID`,
-    /// `URL`, `NSNumber`, `NSNull` and optionals of these; any other type is an error. The number of values must be
-    /// that of the parameters, and the text one statement. Rows that it returns are passed over.
+    /// Values may be the standard integers, `Double`, `Float`, `Bool`, strings, `Data`, `[UInt8]`, `Date`, `Decimal`,
+    /// `UUID`, `URL`, `NSNumber`, `NSNull`, ``Bindable`` types, and optionals of these; any other type is an error.
+    /// There must be one value for each parameter, and the text must be one statement. Rows that the statement returns
+    /// are ignored.
     /// - Returns: false on failure; see ``lastError()``.
     @discardableResult
     public func executeUpdate(_ sql: String, withArgumentsIn arguments: [Any]) -> Bool {
@@ -18,7 +19,7 @@ extension Database {
         }
     }
 
-    /// As ``executeUpdate(_:withArgumentsIn:)``, throwing.
+    /// Like ``executeUpdate(_:withArgumentsIn:)``, but throws.
     public func executeUpdate(_ sql: String, values: [Any]?) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in
             try update(sql) { statement throws(DatabaseError) in
@@ -27,7 +28,8 @@ extension Database {
         }
     }
 
-    /// Executes with values for parameters of the form `:name`; the keys are without the colon, surplus ones ignored.
+    /// Executes one statement with values for parameters of the form `:name`. The keys have no colon. Keys without a
+    /// parameter are ignored.
     /// - Returns: false on failure; see ``lastError()``.
     @discardableResult
     public func executeUpdate(_ sql: String, withParameterDictionary arguments: [AnyHashable: Any]) -> Bool {
@@ -40,14 +42,14 @@ extension Database {
 
     // MARK: Queries
 
-    /// Prepares a query with one value for each `?`; it runs with the first `next()`.
+    /// Prepares a query with one value for each `?`. It runs when `next()` is first called.
     /// - Returns: `nil` on failure; see ``lastError()``.
     @discardableResult
     public func executeQuery(_ sql: String, withArgumentsIn arguments: [Any]) -> ResultSet? {
         unlessFailed { () throws(DatabaseError) in try executeQuery(sql, values: arguments) }
     }
 
-    /// As ``executeQuery(_:withArgumentsIn:)``, throwing.
+    /// Like ``executeQuery(_:withArgumentsIn:)``, but throws.
     @discardableResult
     public func executeQuery(_ sql: String, values: [Any]?) throws(DatabaseError) -> ResultSet {
         try query(sql, isPrepared: false) { statement throws(DatabaseError) in
@@ -55,7 +57,7 @@ extension Database {
         }
     }
 
-    /// Prepares a query with values for parameters of the form `:name`; `nil` means that there are none.
+    /// Prepares a query with values for parameters of the form `:name`. Pass `nil` if there are no parameters.
     /// - Returns: `nil` on failure; see ``lastError()``.
     @discardableResult
     public func executeQuery(_ sql: String, withParameterDictionary arguments: [AnyHashable: Any]?) -> ResultSet? {
@@ -70,7 +72,7 @@ extension Database {
         }
     }
 
-    /// Prepares a statement to be run many times with `bind(with:)` and `step()` or `next()`.
+    /// Prepares a statement that runs many times, with `bind(with:)` and `step()` or `next()`.
     @discardableResult
     public func prepare(_ sql: String) throws(DatabaseError) -> ResultSet {
         try query(sql, isPrepared: true) { _ in }
@@ -78,16 +80,16 @@ extension Database {
 
     // MARK: Scripts
 
-    /// Executes all statements of a script, without parameters; stops at the first failure. What succeeded before it
-    /// stays, unless the script has a transaction of its own.
+    /// Executes all statements of a script without parameters, and stops at the first failure. The changes of earlier
+    /// statements stay, unless the script has its own transaction.
     @discardableResult
     public func executeStatements(_ sql: String) -> Bool {
         executeStatements(sql, withResultBlock: nil)
     }
 
-    /// Executes all statements of a script, and calls the block with each row they return.
-    /// - Parameter block: gets column names with their values as `String`, or `NSNull` for NULL and for what is not
-    ///   UTF-8. It returns 0 to go on; anything else stops the script with `SQLITE_ABORT`.
+    /// Executes all statements of a script, and calls the block with each row that they return.
+    /// - Parameter block: receives the column names with their values as `String`, or `NSNull` for NULL and invalid
+    ///   UTF-8. Return 0 to continue; any other number stops the script with `SQLITE_ABORT`.
     @discardableResult
     public func executeStatements(_ sql: String, withResultBlock block: FMDBExecuteStatementsCallbackBlock?) -> Bool {
         succeeds { () throws(DatabaseError) in
@@ -144,7 +146,7 @@ extension Database {
         }
     }
 
-    /// FMDB would silently leave out all statements but the first.
+    /// Prepares one statement. Throws if the text contains several; FMDB would silently ignore all but the first.
     func prepareOne(_ sql: String) throws(DatabaseError) -> Statement {
         let connection = try openConnection()
         let statement = try connection.prepare(sql)
@@ -169,7 +171,7 @@ extension Database {
 }
 
 extension Statement {
-    /// The row as names and texts, for `executeStatements`.
+    /// The row as column names and texts, for `executeStatements`.
     fileprivate var textDictionary: [AnyHashable: Any] {
         var result: [AnyHashable: Any] = [:]
         for index in 0..<columnCount {

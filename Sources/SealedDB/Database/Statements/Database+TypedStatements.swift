@@ -1,7 +1,7 @@
-/// Statements with typed values: no dictionary of types is asked, and nothing is boxed.
+/// Statements with typed values, which need no dynamic casts and no boxing.
 ///
-/// SQL is given as a literal or as ``SQL``: what is interpolated in it is bound. Otherwise there is one value for each
-/// placeholder, and the text may then also come from a `String`.
+/// Pass SQL as a literal or as ``SQL``; interpolated values are bound. Otherwise, pass one value for each placeholder;
+/// the text may then also come from a `String`.
 extension Database {
     /// Executes one statement that changes the database.
     ///
@@ -9,8 +9,8 @@ extension Database {
     /// try db.executeUpdate("INSERT INTO person (name, age) VALUES (\(name), \(age))")
     /// try db.executeUpdate("INSERT INTO person (name, age) VALUES (?, ?)", name, age)
     /// ```
-    /// Rows that it returns are passed over.
-    /// - Throws: ``DatabaseError``, also for more than one statement, and if values are missing or surplus.
+    /// Rows that the statement returns are ignored.
+    /// - Throws: ``DatabaseError``, such as for several statements, and for missing or surplus values.
     @inlinable
     public func executeUpdate<each Value: Bindable>(
         _ sql: SQL,
@@ -30,7 +30,7 @@ extension Database {
         try finishUpdate(statement, slot.round)
     }
 
-    /// As ``executeUpdate(_:_:)``, with text that is held in a variable.
+    /// Like ``executeUpdate(_:_:)``, with text in a `String`.
     @_disfavoredOverload
     @inlinable
     public func executeUpdate<First: Bindable, each Value: Bindable>(
@@ -41,13 +41,13 @@ extension Database {
         try executeUpdate(SQL(raw: sql), first, repeat each values)
     }
 
-    /// Prepares a query; it runs with the first row that is asked for.
+    /// Prepares a query. It runs when the first row is requested.
     ///
     /// ```swift
     /// let rows = try db.executeQuery("SELECT name FROM person WHERE age > \(18)")
     /// while try rows.nextWithError() { print(try rows.value(String.self, forColumn: "name")) }
     /// ```
-    /// - Throws: ``DatabaseError``, also for more than one statement, and if values are missing or surplus.
+    /// - Throws: ``DatabaseError``, such as for several statements, and for missing or surplus values.
     @inlinable
     public func executeQuery<each Value: Bindable>(
         _ sql: SQL,
@@ -67,7 +67,7 @@ extension Database {
         return try resultSet(of: statement, sql, slot.round)
     }
 
-    /// As ``executeQuery(_:_:)``, with text that is held in a variable.
+    /// Like ``executeQuery(_:_:)``, with text in a `String`.
     @_disfavoredOverload
     @inlinable
     public func executeQuery<First: Bindable, each Value: Bindable>(
@@ -78,7 +78,8 @@ extension Database {
         try executeQuery(SQL(raw: sql), first, repeat each values)
     }
 
-    // A String without values of its own may have got them spliced in: `"… = '\(name)' " + order`.
+    // Values may have been inserted into the text of a `String` that is passed without values: `"… = '\(name)' " +
+    // order`.
 
     @available(*, unavailable, message: "Make the variable an SQL, or write SQL(raw:) if no value was spliced in.")
     public func executeUpdate(_ sql: String) throws(DatabaseError) { fatalError() }
@@ -86,9 +87,9 @@ extension Database {
     @available(*, unavailable, message: "Make the variable an SQL, or write SQL(raw:) if no value was spliced in.")
     public func executeQuery(_ sql: String) throws(DatabaseError) -> ResultSet { fatalError() }
 
-    // MARK: What the calls above leave to the library, so that no more than the binding is compiled for their types
+    // MARK: Parts of the calls above that do not depend on types, so that only the binding is compiled for each use
 
-    /// Prepares the statement, and binds the values that the text has of its own.
+    /// Prepares the statement, and binds the values that belong to the SQL.
     @usableFromInline
     func start(_ sql: SQL, given: Int) throws(DatabaseError) -> Statement {
         try recording("Database.executeUpdate or executeQuery") { () throws(DatabaseError) in
@@ -144,7 +145,7 @@ extension Database {
 }
 
 extension SQL {
-    /// How many types there are.
+    /// Returns the number of types.
     @inlinable
     static func count<each Value>(_ types: repeat (each Value).Type) -> Int {
         var count = 0

@@ -1,9 +1,9 @@
-/// Typed binding for some usual numbers of values.
+/// Typed binding for the usual numbers of values.
 ///
-/// The compiler (6.3) calls what is in a parameter pack through its witnesses, value by value, and copies it first. It
-/// specialises these for the types that they are called with.
+/// For a parameter pack, the compiler (6.3) copies each value and calls it through its protocol witness. It specializes
+/// these methods for the types of their arguments.
 extension ResultSet {
-    /// As ``bind(_:)``.
+    /// Like ``bind(_:)``, for one value.
     @inlinable
     public func bind<A: Bindable>(_ a: A) throws(DatabaseError) {
         var slot = try startBinding(1)
@@ -11,7 +11,7 @@ extension ResultSet {
         try endBinding(slot)
     }
 
-    /// As ``bind(_:)``.
+    /// Like ``bind(_:)``, for two values.
     @inlinable
     public func bind<A: Bindable, B: Bindable>(_ a: A, _ b: B) throws(DatabaseError) {
         var slot = try startBinding(2)
@@ -20,7 +20,7 @@ extension ResultSet {
         try endBinding(slot)
     }
 
-    /// As ``bind(_:)``.
+    /// Like ``bind(_:)``, for three values.
     @inlinable
     public func bind<A: Bindable, B: Bindable, C: Bindable>(_ a: A, _ b: B, _ c: C) throws(DatabaseError) {
         var slot = try startBinding(3)
@@ -30,7 +30,7 @@ extension ResultSet {
         try endBinding(slot)
     }
 
-    /// As ``bind(_:)``.
+    /// Like ``bind(_:)``, for four values.
     @inlinable
     public func bind<A: Bindable, B: Bindable, C: Bindable, D: Bindable>(
         _ a: A,
@@ -46,7 +46,7 @@ extension ResultSet {
         try endBinding(slot)
     }
 
-    /// As ``bind(_:)``.
+    /// Like ``bind(_:)``, for five values.
     @inlinable
     public func bind<A: Bindable, B: Bindable, C: Bindable, D: Bindable, E: Bindable>(
         _ a: A,
@@ -64,7 +64,7 @@ extension ResultSet {
         try endBinding(slot)
     }
 
-    /// As ``bind(_:)``.
+    /// Like ``bind(_:)``, for six values.
     @inlinable
     public func bind<A: Bindable, B: Bindable, C: Bindable, D: Bindable, E: Bindable, F: Bindable>(
         _ a: A,
@@ -84,7 +84,7 @@ extension ResultSet {
         try endBinding(slot)
     }
 
-    /// As ``bind(_:)``.
+    /// Like ``bind(_:)``, for seven values.
     @inlinable
     public func bind<A: Bindable, B: Bindable, C: Bindable, D: Bindable, E: Bindable, F: Bindable, G: Bindable>(
         _ a: A,
@@ -106,7 +106,7 @@ extension ResultSet {
         try endBinding(slot)
     }
 
-    /// As ``bind(_:)``.
+    /// Like ``bind(_:)``, for eight values.
     @inlinable
     public func bind<
         A: Bindable,

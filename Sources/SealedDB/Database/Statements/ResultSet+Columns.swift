@@ -1,28 +1,29 @@
 public import Foundation
 
-/// The readers. Without a row, and for a column that does not exist, numbers are 0, `Bool` is false, and the rest
-/// `nil`. Conversions are SQLite's: <https://www.sqlite.org/c3ref/column_blob.html>.
+/// The readers. If there is no row or no such column, numbers are 0, `Bool` is false, and everything else is `nil`.
+/// SQLite converts types: <https://www.sqlite.org/c3ref/column_blob.html>.
 extension ResultSet {
-    /// Number of columns; 0 once the set is closed.
+    /// The number of columns; 0 once the result set is closed.
     public var columnCount: Int32 { prepared.columnCount }
 
-    /// Index of a column by its name: the exact spelling first, then without regard to case. Of equal names the last
-    /// counts. -1 if there is none.
+    /// Returns the index of a column by its name, first in the exact spelling, then without regard to case. If several
+    /// columns have the same name, the last one is used. Returns -1 if there is none.
     public func columnIndex(forName columnName: String) -> Int32 {
         prepared.columnIndex(of: columnName)
     }
 
-    /// Name of a column as the statement gives it; `nil` if there is none of this index.
+    /// Returns the name of a column in the statement's result; `nil` if there is no such index.
     public func columnName(for columnIdx: Int32) -> String? { prepared.columnName(at: columnIdx) }
 
-    /// Lower-cased names, as in FMDB, with the columns' indexes. Of equal names the last counts.
+    /// The lower-case column names, as in FMDB, with their indexes. Of columns with the same name, the last one is
+    /// used.
     public var columnNameToIndexMap: [String: Int32] {
         var map: [String: Int32] = [:]
         for index in 0..<columnCount { map[prepared.columnName(at: index)?.lowercased() ?? ""] = index }
         return map
     }
 
-    /// The low 32 bits of the integer.
+    /// Returns the low 32 bits of the integer.
     public func int(forColumnIndex columnIdx: Int32) -> Int32 {
         Int32(truncatingIfNeeded: prepared.int64(at: columnIdx))
     }
@@ -38,7 +39,7 @@ extension ResultSet {
         longLongInt(forColumnIndex: columnIndex(forName: columnName))
     }
 
-    /// The bits of the `Int64`, so that every `UInt64` comes back as it was bound.
+    /// Returns the bits of the `Int64`, so that every `UInt64` is read as it was bound.
     public func unsignedLongLongInt(forColumnIndex columnIdx: Int32) -> UInt64 {
         UInt64(bitPattern: prepared.int64(at: columnIdx))
     }
@@ -46,7 +47,7 @@ extension ResultSet {
         unsignedLongLongInt(forColumnIndex: columnIndex(forName: columnName))
     }
 
-    /// True for an integer other than 0.
+    /// Returns true for an integer other than 0.
     public func bool(forColumnIndex columnIdx: Int32) -> Bool { prepared.int64(at: columnIdx) != 0 }
     public func bool(forColumn columnName: String) -> Bool { bool(forColumnIndex: columnIndex(forName: columnName)) }
 
@@ -55,13 +56,13 @@ extension ResultSet {
         double(forColumnIndex: columnIndex(forName: columnName))
     }
 
-    /// Text with its embedded NULs; `nil` for NULL and for invalid UTF-8.
+    /// Returns text, including NUL characters; `nil` for NULL and for invalid UTF-8.
     public func string(forColumnIndex columnIdx: Int32) -> String? { prepared.text(at: columnIdx) }
     public func string(forColumn columnName: String) -> String? {
         string(forColumnIndex: columnIndex(forName: columnName))
     }
 
-    /// Seconds since 1970 as a date; with a date format, the text in that format.
+    /// Returns a date from seconds since 1970, or from text if the database has a date format.
     public func date(forColumnIndex columnIdx: Int32) -> Date? {
         guard prepared.type(at: columnIdx) != .null else { return nil }
         guard let format = parentDB?.dateFormat else {
@@ -71,11 +72,12 @@ extension ResultSet {
     }
     public func date(forColumn columnName: String) -> Date? { date(forColumnIndex: columnIndex(forName: columnName)) }
 
-    /// A copy of the bytes; `nil` for NULL, and empty data for an empty blob.
+    /// Returns a copy of the bytes; `nil` for NULL, and empty data for an empty blob.
     public func data(forColumnIndex columnIdx: Int32) -> Data? { prepared.data(at: columnIdx) }
     public func data(forColumn columnName: String) -> Data? { data(forColumnIndex: columnIndex(forName: columnName)) }
 
-    /// Terminated UTF-8 inside SQLite, valid until the next step or read of this column.
+    /// Returns NUL-terminated UTF-8 in SQLite's memory. It is valid until the next step or the next read of this
+    /// column.
     public func utf8String(forColumnIndex columnIdx: Int32) -> UnsafePointer<UInt8>? {
         prepared.textPointer(at: columnIdx)
     }
@@ -83,15 +85,15 @@ extension ResultSet {
         utf8String(forColumnIndex: columnIndex(forName: columnName))
     }
 
-    /// `NSNumber`, `String`, `Data`, or `NSNull` for NULL; `nil` without a row or column.
+    /// Returns an `NSNumber`, `String`, `Data`, or `NSNull` for NULL; `nil` if there is no row or no such column.
     public func object(forColumnIndex columnIdx: Int32) -> Any? { prepared.object(at: columnIdx) }
     public func object(forColumn columnName: String) -> Any? {
         object(forColumnIndex: columnIndex(forName: columnName))
     }
 
-    /// As ``object(forColumn:)``.
+    /// The same as ``object(forColumn:)``.
     public subscript(columnName: String) -> Any? { object(forColumn: columnName) }
-    /// As ``object(forColumnIndex:)``.
+    /// The same as ``object(forColumnIndex:)``.
     public subscript(columnIdx: Int32) -> Any? { object(forColumnIndex: columnIdx) }
 
     public func type(forColumnIndex columnIdx: Int32) -> SqliteValueType { prepared.type(at: columnIdx) }
@@ -99,15 +101,15 @@ extension ResultSet {
         type(forColumnIndex: columnIndex(forName: columnName))
     }
 
-    /// True for NULL, and where there is no value.
+    /// Returns true for NULL, and if there is no value.
     public func columnIndexIsNull(_ columnIdx: Int32) -> Bool { prepared.type(at: columnIdx) == .null }
     public func columnIsNull(_ columnName: String) -> Bool { columnIndexIsNull(columnIndex(forName: columnName)) }
 
-    /// The row as names, in their spelling, and values as ``object(forColumn:)``; `nil` without a row. Of equal names
-    /// the last counts.
+    /// The row as a dictionary, with names as they are spelled, and values as in ``object(forColumn:)``; `nil` if there
+    /// is no row. Of columns with the same name, the last one is used.
     public var resultDictionary: [AnyHashable: Any]? { row(prepared.columnKeys) }
 
-    /// As ``resultDictionary``, with lower-cased names.
+    /// Like ``resultDictionary``, with lower-case names.
     @available(*, deprecated, renamed: "resultDictionary")
     public func resultDict() -> [AnyHashable: Any]? {
         row((0..<columnCount).map { AnyHashable(prepared.columnName(at: $0)?.lowercased() ?? "") })

@@ -1,14 +1,16 @@
-/// Typed reading of the current row, and typed binding.
+/// Typed reading of the current row and typed binding.
 extension ResultSet {
-    /// The value of a column in the current row, without any conversion that ``ColumnReadable`` does not name.
-    /// - Throws: ``DatabaseError`` if the value is of another type, NULL for a type that is no optional, or not there.
+    /// Returns the value of a column in the current row. Values are only converted as ``ColumnReadable`` describes.
+    /// - Throws: ``DatabaseError`` if the value has another type, if it is NULL and the type is not optional, or if
+    ///   there is no row or no such column.
     @inlinable
     public func value<Value: ColumnReadable>(
         _ type: Value.Type = Value.self,
         forColumnIndex columnIdx: Int32
     ) throws(DatabaseError) -> Value {
-        // Of the comparisons the one that holds remains, where the type is known: the compiler (6.3) would call even
-        // then a witness that throws a typed error.
+        // If the compiler knows the type, only the comparison that is true remains. The comparisons avoid
+        // `init(column:)` for the usual types: the compiler (6.3) would not inline a protocol witness that throws a
+        // typed error, even if it knows the type.
         if Value.self == Int64.self, let value = integer(columnIdx) {
             return unsafeBitCast(value, to: Value.self)
         } else if Value.self == Int.self, let value = integer(columnIdx) {
@@ -26,7 +28,7 @@ extension ResultSet {
         }
     }
 
-    // `nil` without a row or column, and for a value of another type.
+    // These return `nil` if there is no row or no such column, or if the value has another type.
 
     @usableFromInline
     func integer(_ index: Int32) -> Int64? { prepared.hasColumn(index) ? prepared.storedInteger(at: index) : nil }
@@ -37,7 +39,7 @@ extension ResultSet {
     @usableFromInline
     func text(_ index: Int32) -> String? { prepared.hasColumn(index) ? prepared.storedText(at: index) : nil }
 
-    /// As ``value(_:forColumnIndex:)``, by the column's name as in ``columnIndex(forName:)``.
+    /// Like ``value(_:forColumnIndex:)``. The column is found by name, as in ``columnIndex(forName:)``.
     @inlinable
     public func value<Value: ColumnReadable>(
         _ type: Value.Type = Value.self,
@@ -48,8 +50,8 @@ extension ResultSet {
 
     /// Calls `body` with the bytes of a BLOB or TEXT, without copying them.
     ///
-    /// They are SQLite's own, and valid only until `body` returns; it must not move or close the set.
-    /// - Returns: what `body` returns; `nil` for NULL, and where there is no value.
+    /// The bytes are SQLite's own, and valid only until `body` returns. `body` must not step or close the result set.
+    /// - Returns: the result of `body`; `nil` for NULL, and if there is no value.
     public func withUnsafeBytes<Result, Failure: Error>(
         forColumnIndex columnIdx: Int32,
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
@@ -57,7 +59,7 @@ extension ResultSet {
         try prepared.withBytes(at: columnIdx, body)
     }
 
-    /// As ``withUnsafeBytes(forColumnIndex:_:)``, by the column's name.
+    /// Like ``withUnsafeBytes(forColumnIndex:_:)``, with the column found by name.
     public func withUnsafeBytes<Result, Failure: Error>(
         forColumn columnName: String,
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
@@ -65,8 +67,8 @@ extension ResultSet {
         try withUnsafeBytes(forColumnIndex: columnIndex(forName: columnName), body)
     }
 
-    /// Binds new values to a set from ``Database/prepare(_:)``, in the order of its parameters, and makes it ready to
-    /// run.
+    /// Binds new values to a statement from ``Database/prepare(_:)``, in the order of its parameters, and makes it
+    /// ready to run.
     ///
     /// ```swift
     /// let insert = try db.prepare("INSERT INTO person (name, age) VALUES (?, ?)")
@@ -75,7 +77,8 @@ extension ResultSet {
     ///     try insert.stepWithError()
     /// }
     /// ```
-    /// - Throws: ``DatabaseError``, also if values are missing or surplus; it does not run before values are bound.
+    /// - Throws: ``DatabaseError``, such as for missing or surplus values. The statement does not run until values are
+    ///   bound.
     @inlinable
     public func bind<each Value: Bindable>(_ values: repeat each Value) throws(DatabaseError) {
         var slot = try startBinding(SQL.count(repeat (each Value).self))
@@ -97,11 +100,12 @@ extension ResultSet {
         return slot
     }
 
-    /// The place before the first parameter; `nil` if the values cannot be bound.
+    /// Returns the position before the first parameter; `nil` if the values cannot be bound.
     @usableFromInline
     func firstSlot(_ given: Int) -> ParameterSlot? {
         let isReset = prepared.isReset()
-        // Also begins where the former execution failed, so that it does not run again without its values.
+        // Begins to bind even if the former execution failed, so that the statement does not run again without its
+        // values.
         return prepared.inUse && prepared.beginsBinding(given) && isReset ? ParameterSlot(statement: prepared) : nil
     }
 
@@ -119,13 +123,13 @@ extension ResultSet {
 
     // MARK: Shared
 
-    /// Remembers an error of reading as that of the database.
+    /// Records an error of reading as an error of the database.
     @usableFromInline
     func recorded(_ error: DatabaseError) -> DatabaseError {
         parentDB?.recorded(error) ?? error
     }
 
-    /// A column of the current row.
+    /// Returns a column of the current row.
     @usableFromInline
     func column(at index: Int32) throws(DatabaseError) -> Column {
         guard prepared.hasColumn(index) else { throw missing(index) }
@@ -156,7 +160,7 @@ extension ResultSet {
 }
 
 extension Statement {
-    /// For errors.
+    /// Returns the message for an unknown column.
     func noColumn(_ name: String) -> String {
         let names = (0..<columnCount).compactMap { columnName(at: $0) }.joined(separator: ", ")
         return "There is no column \"\(name)\". The columns are: \(names)."

@@ -2,17 +2,17 @@ import Foundation
 
 /// The rows of a query: FMDB's `FMResultSet`.
 ///
-/// Keeps its ``Database`` alive. Not Sendable; but it may be dropped on any thread, before or after its database is
+/// It keeps its ``Database`` alive. It is not Sendable, but any thread may release it, before or after its database is
 /// closed.
 public final class ResultSet {
     let prepared: Statement
-    // Kept alive by the statement while it is in use.
+    // Not retained here: the statement retains the database while it is in use.
     private let database: Unmanaged<Database>
-    /// The statement's text.
+    /// The text of the statement.
     public let query: String?
-    /// Whether the statement leaves the database as it is. https://www.sqlite.org/c3ref/stmt_readonly.html
+    /// Whether the statement leaves the database unchanged. https://www.sqlite.org/c3ref/stmt_readonly.html
     public let isReadOnlyStatement: Bool
-    /// A set from ``Database/prepare(_:)`` stays open at the end of its rows.
+    /// Whether the result set comes from ``Database/prepare(_:)``, and so stays open at the end of its rows.
     private let isPrepared: Bool
 
     init(statement: Statement, database: Database, sql: String, isPrepared: Bool) {
@@ -25,31 +25,31 @@ public final class ResultSet {
     }
 
     deinit {
-        // The database may be in use by another thread now. It has the failure, if there is one, from the connection.
+        // Another thread may be using the database now, so the connection keeps a failure for it.
         prepared.close()
     }
 
-    /// The database that the rows come from; `nil` once the set is closed.
+    /// The database of the rows; `nil` once the result set is closed.
     public var parentDB: Database? { prepared.activeUser == nil ? nil : database.takeUnretainedValue() }
 
-    /// The statement in use; `nil` once the set is closed.
+    /// The statement in use; `nil` once the result set is closed.
     public var statement: Statement? { prepared.activeUser == nil ? nil : prepared }
 
-    /// Ends the set and frees its locks; idempotent.
+    /// Closes the result set and releases its locks. Calling it again has no effect.
     ///
-    /// Outside a transaction this commits what the statement wrote, if its end was not reached: an `INSERT … RETURNING` of
-    /// which one row was read. If that fails nothing is stored, ``Database/lastError()`` tells, and a block of a queue or
-    /// pool fails that does not look. https://www.sqlite.org/c3ref/reset.html
+    /// Outside a transaction, this commits the changes of a statement that has not reached its end, such as an `INSERT
+    /// … RETURNING` of which one row was read. If the commit fails, nothing is stored, ``Database/lastError()`` returns
+    /// the error, and a block of a queue or pool that does not notice it fails. https://www.sqlite.org/c3ref/reset.html
     public func close() { end { prepared.end() } }
 
-    /// As ``close()``, throwing.
-    /// - Throws: ``DatabaseError`` if what the statement wrote could not be committed; nothing of it is stored then.
+    /// Like ``close()``, but throws.
+    /// - Throws: ``DatabaseError`` if the changes of the statement could not be committed. None of them is stored then.
     public func closeWithError() throws(DatabaseError) {
         try endWithError { prepared.end() }
     }
 
     private func end(_ body: () -> DatabaseError?) {
-        // Which nobody else may be keeping alive.
+        // Kept in a variable, because the statement may hold the last reference to the database.
         let database = parentDB
         if let failure = body(), let database { database.ignore(database.recorded(failure)) }
     }
@@ -59,14 +59,14 @@ public final class ResultSet {
         if let failure = body() { throw database?.recorded(failure) ?? failure }
     }
 
-    /// Moves to the next row; false at the end and on an error, which ``Database/lastError()`` tells apart.
+    /// Moves to the next row. Returns false at the end and on an error; see ``Database/lastError()`` for which it is.
     @discardableResult
     public func next() -> Bool {
         (try? advance(isThrowing: false)) ?? false  // The error is in lastError().
     }
 
-    /// Moves to the next row; false at the end.
-    /// - Throws: ``DatabaseError``, also with `SQLITE_MISUSE` once the set is closed. The set is closed then.
+    /// Moves to the next row. Returns false at the end.
+    /// - Throws: ``DatabaseError``, with `SQLITE_MISUSE` if the result set is closed. An error closes the result set.
     @discardableResult
     public func nextWithError() throws(DatabaseError) -> Bool {
         try advance(isThrowing: true)
@@ -95,36 +95,36 @@ public final class ResultSet {
         return error
     }
 
-    /// While the set is in use.
+    /// Records a success. Call it only while the result set is in use.
     @inline(__always)
     func succeeded() { database._withUnsafeGuaranteedRef { $0.recordSuccess() } }
 
-    /// Executes a prepared statement that returns no rows; true when it is done.
+    /// Executes a prepared statement that returns no rows. Returns true once the statement has ended.
     @discardableResult
     public func step() -> Bool {
         (try? !advance(isThrowing: false)) ?? false  // The error is in lastError().
     }
 
-    /// As ``step()``, throwing; false if there is a row.
+    /// Like ``step()``, but throws. Returns false if there is a row.
     @discardableResult
     public func stepWithError() throws(DatabaseError) -> Bool {
         try !nextWithError()
     }
 
-    /// Whether the set stands on a row.
+    /// Whether the result set is at a row.
     public func hasAnotherRow() -> Bool { prepared.hasRow }
 
-    /// Runs a statement that writes to its end; the other rows are passed over.
+    /// Runs a writing statement to its end, and ignores its remaining rows.
     func completeExecution() throws(DatabaseError) {
         guard !isReadOnlyStatement else { return }
         while try nextWithError() {}
     }
 
-    /// Ends the execution; a set from ``Database/prepare(_:)`` can be bound again.
+    /// Ends the execution. A result set from ``Database/prepare(_:)`` can then be bound again.
     @usableFromInline
     func finish() { end { endExecution() } }
 
-    /// As ``finish()``, throwing.
+    /// Like ``finish()``, but throws.
     @usableFromInline
     func finishWithError() throws(DatabaseError) { try endWithError { endExecution() } }
 
@@ -133,7 +133,7 @@ public final class ResultSet {
         return prepared.isReset() ? nil : prepared.takeEndFailure()
     }
 
-    /// Binds new values to a set from `prepare(_:)`, in the order of its parameters, and makes it ready to run.
+    /// Binds new values to a statement from `prepare(_:)`, in the order of its parameters, and makes it ready to run.
     @discardableResult
     public func bind(with array: [Any]) -> Bool {
         rebind { () throws(DatabaseError) in
@@ -141,7 +141,7 @@ public final class ResultSet {
         }
     }
 
-    /// Binds new values to a set from `prepare(_:)`, by the names of its parameters, and makes it ready to run.
+    /// Binds new values to a statement from `prepare(_:)`, by the names of its parameters, and makes it ready to run.
     @discardableResult
     public func bind(with dictionary: [AnyHashable: Any]) -> Bool {
         rebind { () throws(DatabaseError) in
