@@ -1,13 +1,14 @@
-/// Full-text search with FTS5, and with FTS3 and FTS4 through SQL. What a query found is marked by SQL's `highlight(…)`
-/// and `snippet(…)` in FTS5, by `offsets(…)` in FTS3 and FTS4, see ``TextOffsets``. https://www.sqlite.org/fts5.html
+/// Full-text search with FTS5, and with FTS3 and FTS4 through SQL. To mark what a query found, use SQL's `highlight(…)`
+/// and `snippet(…)` in FTS5, and `offsets(…)` in FTS3 and FTS4; see ``TextOffsets``. https://www.sqlite.org/fts5.html
 extension Database {
-    /// Adds a tokenizer to FTS5, for `CREATE VIRTUAL TABLE … USING fts5(…, tokenize = 'name argument …')`. It comes back
-    /// when the database is opened again; another program cannot use such a table without it.
+    /// Adds a tokenizer to FTS5, for `CREATE VIRTUAL TABLE … USING fts5(…, tokenize = 'name argument …')`. The
+    /// tokenizer is added again whenever the database is reopened. Another program cannot use such a table without it.
     ///
-    /// One of the same name gives way, but serves on in tables that this connection has used, until it is closed.
-    /// - Parameter make: makes the tokenizer of a table from the words that follow the name; what it throws fails the
-    ///   statement that uses the table. Kept by the database, so capture the database `unowned`.
-    /// - Throws: ``DatabaseError``; ``DatabaseError/Reason/unsupported`` if the engine has no FTS5.
+    /// It replaces a tokenizer of the same name. Tables that this connection has already used keep the old one until
+    /// the connection is closed.
+    /// - Parameter make: makes the tokenizer of a table from the words after the name. If it throws, the statement that
+    ///   uses the table fails. The database retains the closure, so capture the database `unowned`.
+    /// - Throws: ``DatabaseError``, with the reason ``DatabaseError/Reason/unsupported`` if the engine has no FTS5.
     /// https://www.sqlite.org/fts5.html#custom_tokenizers
     public func addTokenizer(
         _ name: String,
@@ -18,9 +19,9 @@ extension Database {
         }
     }
 
-    /// Has an FTS3, FTS4 or FTS5 table work on its index.
-    /// - Throws: ``DatabaseError``: `SQLITE_CORRUPT` if ``FullTextCommand/integrityCheck`` finds a difference, and
-    ///   `SQLITE_ERROR` if the table is not one for full-text search.
+    /// Runs a command on the index of an FTS3, FTS4 or FTS5 table.
+    /// - Throws: ``DatabaseError``, with the code `SQLITE_CORRUPT` if ``FullTextCommand/integrityCheck`` finds a
+    ///   difference, and `SQLITE_ERROR` if the table is not a full-text table.
     public func perform(_ command: FullTextCommand, onTable table: String) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in
             let quoted = "\"" + table.replacing("\"", with: "\"\"") + "\""
@@ -52,18 +53,19 @@ extension Database {
     }
 }
 
-/// Work on a full-text index. https://www.sqlite.org/fts5.html#special_insert_commands,
+/// A command for a full-text index. https://www.sqlite.org/fts5.html#special_insert_commands,
 /// https://www.sqlite.org/fts3.html#commands
 public enum FullTextCommand: Sendable, Hashable {
     /// Merges the whole index into one structure, which makes queries faster.
     case optimize
-    /// Makes the index anew from the contents.
+    /// Rebuilds the index from the contents of the table.
     case rebuild
-    /// Compares index and contents; fails with `SQLITE_CORRUPT` if they differ.
+    /// Compares the index with the contents. Fails with `SQLITE_CORRUPT` if they differ.
     case integrityCheck
-    /// Merges a little: writes about so many pages, of levels with so many segments.
+    /// Merges a part of the index: writes about `pages` pages. Only levels with at least `segments` segments are
+    /// merged; FTS5 ignores that number.
     case merge(pages: Int, segments: Int)
-    /// How many segments of a level are merged as they come; 0 for none.
+    /// Sets how many segments of a level are merged automatically; 0 for none.
     case automerge(segments: Int)
 
     var forFTS4: String {
@@ -79,13 +81,13 @@ public enum FullTextCommand: Sendable, Hashable {
     var forFTS5: (text: String, rank: Int?) {
         switch self {
         case .optimize, .rebuild, .integrityCheck: (forFTS4, nil)
-        // FTS5 sets the number of segments by itself, as `usermerge`.
+        // FTS5 has a separate setting for the number of segments, `usermerge`.
         case .merge(let pages, _): ("merge", pages)
         case .automerge(let segments): ("automerge", segments)
         }
     }
 
-    /// From FMDB's form: `optimize`, `rebuild`, `integrity-check`, `merge=X,Y` or `automerge=N`.
+    /// Reads FMDB's form: `optimize`, `rebuild`, `integrity-check`, `merge=X,Y` or `automerge=N`.
     init?(_ text: String) {
         let parts = text.split(separator: "=", maxSplits: 1)
         let numbers = parts.dropFirst().flatMap { $0.split(separator: ",") }.map { Int($0) ?? -1 }

@@ -1,14 +1,15 @@
 public import Foundation
 
-/// Cuts text into words, in lower case: FMDB's `FMSimpleTokenizer`, for FTS5.
+/// Splits text into words in lower case: FMDB's `FMSimpleTokenizer`, for FTS5.
 ///
-/// A word is a run of letters, digits and combining marks, and of apostrophes before letters. Every ideograph and every
-/// Hiragana letter is a word, because their languages do not put blanks between words.
+/// A word is a sequence of letters, digits and combining marks, and of apostrophes before letters. Each ideograph and
+/// each Hiragana letter is a separate word, because their languages do not put blanks between words.
 public final class SimpleTokenizer: FTS5Tokenizer, Sendable {
-    /// Whose rules lower case follows.
+    /// The locale whose rules determine lower case; `nil` for none.
     public let locale: Locale?
 
-    /// - Parameter locale: for example `tr`, where the lower case of I is ı. `nil`, the default, for none in particular.
+    /// - Parameter locale: for example `tr`, in which the lower case of I is ı. `nil`, the default, means no particular
+    ///   locale.
     public init(locale: Locale? = nil) {
         self.locale = locale
     }
@@ -54,7 +55,7 @@ public final class SimpleTokenizer: FTS5Tokenizer, Sendable {
 
     private func lowercased(_ word: String) -> String {
         let word = locale.map { word.lowercased(with: $0) } ?? word.lowercased()
-        // The one letter of which there are two in lower case, but one in upper case.
+        // Sigma is the only letter with two lower-case forms and one upper-case form.
         return word.unicodeScalars.contains("ς") ? word.replacing("ς", with: "σ") : word
     }
 
@@ -88,7 +89,7 @@ public final class SimpleTokenizer: FTS5Tokenizer, Sendable {
     }
 }
 
-/// The scalars of UTF-8 text with the bytes that they take. What is not valid reads as U+FFFD.
+/// Reads the Unicode scalars of UTF-8 text with their byte ranges. Invalid bytes are read as U+FFFD.
 struct ScalarReader {
     private let bytes: UnsafeBufferPointer<UInt8>
     private var decoder = Unicode.UTF8.ForwardParser()

@@ -1,10 +1,10 @@
 public import Foundation
 
-/// Leaves out words that say nothing, such as "the": FMDB's `FMStopWordTokenizer`, for FTS5.
+/// Leaves out stop words, such as "the": FMDB's `FMStopWordTokenizer`, for FTS5.
 ///
-/// A prefix query keeps them, because `the*` also looks for "theatre".
+/// A prefix query keeps them, because `the*` also searches for "theatre".
 public final class StopWordTokenizer: FTS5Tokenizer, Sendable {
-    /// The words that are left out, as the base tokenizer gives them.
+    /// The words that are left out, in the form in which the base tokenizer returns them.
     public let words: Set<String>
     private let base: any TokenizerDelegate
 
@@ -13,7 +13,7 @@ public final class StopWordTokenizer: FTS5Tokenizer, Sendable {
         self.base = baseTokenizer
     }
 
-    /// Reads the words from a text file in UTF-8, one on each line.
+    /// Reads the words from a text file in UTF-8, one word per line.
     /// - Throws: Foundation's error if the file cannot be read.
     public convenience init(fileURL: URL, baseTokenizer: any TokenizerDelegate) throws {
         let lines = try String(contentsOf: fileURL, encoding: .utf8).split(whereSeparator: \.isNewline)

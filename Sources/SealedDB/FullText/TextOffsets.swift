@@ -1,20 +1,20 @@
 public import Foundation
 
-/// Where a query found its words: the result of SQL's `offsets(…)` for FTS3 and FTS4 tables. FMDB's `FMTextOffsets`.
+/// Where a query found its terms: the result of SQL's `offsets(…)` for FTS3 and FTS4 tables. FMDB's `FMTextOffsets`.
 /// https://www.sqlite.org/fts3.html#offsets
 public struct TextOffsets: Sendable, Hashable, RandomAccessCollection {
     public struct Match: Sendable, Hashable {
-        /// The column of the table; the first is 0.
+        /// The index of the table's column, from 0.
         public let column: Int
-        /// The word of the query; the first is 0.
+        /// The index of the query's term, from 0.
         public let term: Int
-        /// Bytes of the column's UTF-8.
+        /// The range in bytes of the column's UTF-8 text.
         public let range: Range<Int>
     }
 
     private let matches: [Match]
 
-    /// Reads what `offsets(…)` returned; `nil` if it is something else.
+    /// Reads a result of `offsets(…)`; `nil` for any other text.
     public init?(_ text: String) {
         let numbers = text.split(separator: " ").map { Int($0) }
         guard numbers.count.isMultiple(of: 4) else { return nil }
@@ -32,19 +32,20 @@ public struct TextOffsets: Sendable, Hashable, RandomAccessCollection {
     public var endIndex: Int { matches.endIndex }
     public subscript(position: Int) -> Match { matches[position] }
 
-    /// Calls the block with each match, as FMDB does: column, term, and bytes of the column's UTF-8.
+    /// Calls the block with each match, as FMDB does: the column, the term, and the range in bytes of the column's
+    /// UTF-8 text.
     public func enumerate(_ block: (_ column: Int, _ term: Int, _ matchRange: NSRange) -> Void) {
         for match in matches { block(match.column, match.term, NSRange(match.range)) }
     }
 }
 
 extension ResultSet {
-    /// Reads a column that holds the result of `offsets(…)`; `nil` if it holds something else.
+    /// Reads a column with a result of `offsets(…)`; `nil` if it contains anything else.
     public func offsets(forColumnIndex columnIdx: Int32) -> TextOffsets? {
         string(forColumnIndex: columnIdx).flatMap { TextOffsets($0) }
     }
 
-    /// Reads a column that holds the result of `offsets(…)`; `nil` if it holds something else.
+    /// Reads a column with a result of `offsets(…)`; `nil` if it contains anything else.
     public func offsets(forColumn columnName: String) -> TextOffsets? {
         offsets(forColumnIndex: columnIndex(forName: columnName))
     }

@@ -1,17 +1,19 @@
-/// A tokenizer that every connection may use at the same time. FMDB's `FMTokenizerDelegate`.
+/// A tokenizer that several connections may use at the same time. FMDB's `FMTokenizerDelegate`.
 public typealias TokenizerDelegate = FTS5Tokenizer & Sendable
 
-/// FMDB's way to tokenizers: registered once for the process, and used by the connections that install the module. They
-/// serve FTS5 tables, `CREATE VIRTUAL TABLE … USING fts5(…, tokenize = 'fmdb key')`, where FMDB's serve FTS3.
+/// FMDB's way to use tokenizers: they are registered once for the process, and used by connections that install the
+/// module. They serve FTS5 tables, `CREATE VIRTUAL TABLE … USING fts5(…, tokenize = 'fmdb key')`, while FMDB's serve
+/// FTS3.
 extension Database {
     private static let tokenizers = Guarded<[String: any TokenizerDelegate]>([:])
 
-    /// Registers a tokenizer for all connections, under the key `default`, or replaces the one there.
+    /// Registers a tokenizer for all connections under the key `default`. It replaces an earlier one.
     public class func registerTokenizer(_ tokenizer: any TokenizerDelegate) {
         registerTokenizer(tokenizer, withKey: "default")
     }
 
-    /// Registers a tokenizer for all connections, or replaces the one of this key. It is kept as long as the process lives.
+    /// Registers a tokenizer for all connections under a key. It replaces an earlier one of that key, and is kept for
+    /// the life of the process.
     public class func registerTokenizer(_ tokenizer: any TokenizerDelegate, withKey key: String) {
         tokenizers.withLock { $0[key] = tokenizer }
     }
@@ -21,8 +23,9 @@ extension Database {
     @discardableResult
     public func installTokenizerModule() -> Bool { installTokenizerModule(withName: "fmdb") }
 
-    /// Lets FTS5 tables use the registered tokenizers under this module name; the key follows it, `default` if none does.
-    /// It comes back when the database is opened again.
+    /// Lets FTS5 tables use the registered tokenizers under this module name. In the table's definition, the key
+    /// follows the name; without one, the key is `default`. The module is installed again whenever the database is
+    /// reopened.
     /// - Returns: false on failure; see ``lastError()``.
     @discardableResult
     public func installTokenizerModule(withName name: String) -> Bool {
@@ -45,8 +48,8 @@ extension Database {
         }
     }
 
-    /// Has a full-text table work on its index, FMDB's form of ``perform(_:onTable:)``.
-    /// - Parameter command: one of the constants `kFTSCommand…`, or such as `merge=8,4`.
+    /// Runs a command on the index of a full-text table: FMDB's form of ``perform(_:onTable:)``.
+    /// - Parameter command: one of the constants `kFTSCommand…`, or a text such as `merge=8,4`.
     /// - Returns: false on failure; see ``lastError()``.
     @discardableResult
     public func issueCommand(_ command: String, forTable tableName: String) -> Bool {
