@@ -1,25 +1,26 @@
 import Foundation
 
-/// What went wrong, what state the data is in, and what to do about it.
+/// Describes what went wrong, what state the data is in, and what to do about it.
 ///
-/// As an `NSError` its domain is `FMDatabase` and its code is ``code``, as in FMDB. It never holds a bound value or
+/// As an `NSError`, its domain is `FMDatabase` and its code is ``code``, as in FMDB. It never contains a bound value or
 /// a key. Result codes: <https://www.sqlite.org/rescode.html>.
 public struct DatabaseError: Error, Sendable, Hashable {
     /// SQLite's primary result code, such as `SQLITE_BUSY`.
     public let code: Int32
-    /// SQLite's extended result code, such as `SQLITE_CONSTRAINT_UNIQUE`; equal to ``code`` where there is none.
+    /// SQLite's extended result code, such as `SQLITE_CONSTRAINT_UNIQUE`; equal to ``code`` if there is no extended
+    /// one.
     public let extendedCode: Int32
     /// What SealedDB knows beyond SQLite's code.
     public let reason: Reason
-    /// A sentence for people. In SQLite's own words "…" stands for what comes from bound values.
+    /// A sentence for people. In messages of SQLite, "…" replaces text that comes from bound values.
     public let message: String
-    /// The statement that failed, with its placeholders; `nil` when the failure belongs to no statement, or to one that
-    /// holds a key. Of a long one, the beginning.
+    /// The statement that failed, with its placeholders; `nil` if no statement failed, or if it contains a key. A long
+    /// statement is cut off.
     public let sql: String?
-    /// Byte offset in ``sql`` of the token that the error refers to, where SQLite names one.
+    /// The byte offset in ``sql`` of the token that the error refers to, if SQLite names one.
     public let offset: Int?
-    /// The error that a closure of yours threw while SQLite or SealedDB called it; `nil` for all other failures. It
-    /// takes no part in comparisons, and ``message`` does not repeat its text, which could hold a value.
+    /// The error that your closure threw while SQLite or SealedDB called it; `nil` for all other failures. Comparisons
+    /// ignore it. ``message`` does not repeat its text, which could contain a value.
     public let underlyingError: (any Error)?
 
     /// Creates an error; the primary code is the low byte of the extended one.
@@ -51,7 +52,7 @@ public struct DatabaseError: Error, Sendable, Hashable {
         hasher.combine(sql)
     }
 
-    /// An error goes into logs and over wires; a statement can be as long as the values that are written in it.
+    /// Cuts off a long statement: it can be as long as the values in it, while errors are logged and sent.
     private static func shortened(_ sql: String) -> String {
         guard sql.utf8.count > maximumSQLByteCount else { return sql }
         return String(decoding: sql.utf8.prefix(maximumSQLByteCount), as: UTF8.self) + "…"
@@ -62,7 +63,7 @@ public struct DatabaseError: Error, Sendable, Hashable {
     /// The error domain of FMDB, kept for code that compares it.
     public static let errorDomain = "FMDatabase"
 
-    /// The same error, of a statement.
+    /// The same error, with the statement that it belongs to.
     func adding(sql: String?) -> DatabaseError {
         DatabaseError(
             extendedCode: extendedCode,
@@ -73,7 +74,7 @@ public struct DatabaseError: Error, Sendable, Hashable {
         )
     }
 
-    /// The same error, its message led by what was being done.
+    /// The same error, whose message begins with what was being done.
     func adding(context: String) -> DatabaseError {
         DatabaseError(
             extendedCode: extendedCode,
@@ -106,8 +107,8 @@ extension DatabaseError: CustomStringConvertible {
 }
 
 extension DatabaseError {
-    /// Tells apart what SQLite gives one code for, and names what has none. Later versions may add reasons, so a
-    /// `switch` needs a `default`.
+    /// Distinguishes failures for which SQLite has one code or none. Later versions may add reasons, so a `switch`
+    /// needs a `default`.
     public struct Reason: Hashable, Sendable, CustomStringConvertible {
         public let description: String
 
@@ -133,17 +134,17 @@ extension DatabaseError {
         public static let damaged = Reason("damaged")
         /// The file ends before its last page.
         public static let truncated = Reason("truncated")
-        /// The key is empty, or not of its form.
+        /// The key is empty or malformed.
         public static let malformedKey = Reason("malformed key")
-        /// The key ring is not of its form, or has no such id, or has it already.
+        /// The key ring is malformed, lacks the given id, or already has it.
         public static let malformedKeyRing = Reason("malformed key ring")
-        /// The key file may be read or replaced by others.
+        /// Other users may read or replace the key file.
         public static let unsafeKeyFile = Reason("unsafe key file")
-        /// A journal or log beside the store is not one that its users have made. It was not opened.
+        /// A journal or log beside the store was not made by the store's users. It was not opened.
         public static let unsafeJournal = Reason("unsafe journal")
-        /// A key command or closure gave no key, or a source another key when it was read again.
+        /// A key command or closure returned no key, or a source returned another key when it was read again.
         public static let keySourceFailed = Reason("key source failed")
-        /// There is no such file, or it cannot be read.
+        /// The file does not exist or cannot be read.
         public static let noSuchFile = Reason("no such file")
         /// This user may not open the file.
         public static let notPermitted = Reason("not permitted")
@@ -151,10 +152,10 @@ extension DatabaseError {
         public static let alreadyExists = Reason("already exists")
         /// The file cannot be created.
         public static let cannotCreate = Reason("cannot create")
-        /// Another connection or process is in the way; trying later may succeed.
+        /// Another connection or process is in the way. Trying again later may succeed.
         public static let busy = Reason("busy")
-        /// Something of this connection itself is in the way, such as a result set that is open or a transaction that began
-        /// before another connection wrote. Trying again does not help; the message says what has to end first.
+        /// Something of this connection itself is in the way, such as an open result set, or a transaction that began
+        /// before another connection wrote. Trying again does not help; the message says what must end first.
         public static let locked = Reason("locked")
         /// A statement took longer than the configuration allows.
         public static let timedOut = Reason("timed out")
@@ -162,33 +163,33 @@ extension DatabaseError {
         public static let ioError = Reason("I/O error")
         /// The file system is full.
         public static let noSpace = Reason("no space")
-        /// The store has further hard links, which a swap would leave behind with the old key.
+        /// The store has more hard links. Replacing the file would leave them with the old key.
         public static let hardLinked = Reason("hard linked")
         /// The path names a directory, device, socket or pipe.
         public static let notRegularFile = Reason("not a regular file")
         /// The new file could not get the owner, mode or attributes of the old one.
         public static let ownershipNotKept = Reason("ownership not kept")
-        /// This build or engine cannot do it.
+        /// This build or engine does not support the call.
         public static let unsupported = Reason("unsupported")
         /// The SQLite library in this process is not a SQLCipher that can be trusted with keys.
         public static let wrongEngine = Reason("wrong engine")
         /// The cipher settings are invalid, or the engine did not accept them.
         public static let unusableSettings = Reason("unusable settings")
-        /// What was written did not verify, and was discarded.
+        /// What was written could not be verified, and was discarded.
         public static let unverified = Reason("unverified")
-        /// A closure of the caller threw; ``DatabaseError/underlyingError`` is what it threw.
+        /// A closure of the caller threw. ``DatabaseError/underlyingError`` is the thrown error.
         public static let closureFailed = Reason("closure failed")
         /// The caller asked to stop.
         public static let interrupted = Reason("interrupted")
-        /// SQL that would let plaintext or a key out, or spoil the store.
+        /// The SQL would let plaintext or a key out, or damage the store.
         public static let notAllowed = Reason("not allowed")
-        /// A column's value cannot be read as the type that was asked for, or a value cannot be stored.
+        /// The value of a column cannot be read as the requested type, or a value cannot be stored.
         public static let typeMismatch = Reason("type mismatch")
-        /// The store's migrations are not those of this program.
+        /// The store's migrations differ from those of this program.
         public static let unknownMigrations = Reason("unknown migrations")
         /// The queue or pool was shut down.
         public static let shutDown = Reason("shut down")
-        /// The call is not allowed here: a programming error.
+        /// The call is not allowed here: this is a programming error.
         public static let misuse = Reason("misuse")
 
         init(resultCode: Int32) {

@@ -1,5 +1,4 @@
-// SQLite's constants under their C names, because no C module is visible to clients.
-// https://www.sqlite.org/rescode.html
+// SQLite's constants under their C names, because clients cannot see a C module. https://www.sqlite.org/rescode.html
 
 internal import SQLiteEngine
 
