@@ -97,7 +97,7 @@ static int open_pipe(int ends[2], int flags) {
         int error = errno;
         // Nothing was written to the pipe, so closing it loses nothing.
         if (first >= 0) close(first);
-        if (second >= 0) close(second);  // As above.
+        if (second >= 0) close(second);  // Nothing was written to it.
         errno = error;
         return -1;
     }
@@ -142,11 +142,11 @@ int sealeddb_spawn(char *const arguments[], char *const environment[], pid_t *pr
     // Freeing these cannot fail. Closing the pipe loses nothing, because this process wrote nothing to it.
     posix_spawnattr_destroy(&attributes);
 without_attributes:
-    posix_spawn_file_actions_destroy(&actions);  // As above.
+    posix_spawn_file_actions_destroy(&actions);  // Freeing cannot fail.
 closing:
-    close(ends[1]);  // As above.
+    close(ends[1]);  // Nothing was written to it here.
     if (error == 0) *output = ends[0];
-    else close(ends[0]);  // As above.
+    else close(ends[0]);  // It was only opened.
     return error;
 }
 

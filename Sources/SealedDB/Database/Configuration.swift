@@ -4,7 +4,7 @@ public import Logging
 public struct Configuration: Sendable {
     /// Where keys come from; `nil` for a plaintext database.
     var keyOrigin: KeyOrigin?
-    /// The cipher settings of the store. The default is that of SQLCipher 4.
+    /// The cipher settings of the store. The default settings are those of SQLCipher 4.
     public var cipherSettings = CipherSettings()
     /// How many seconds to wait for a lock. Default 2, as in FMDB. https://www.sqlite.org/c3ref/busy_timeout.html
     public var busyTimeout: Double = 2

@@ -26,8 +26,9 @@ extension Database {
         try checkpoint(checkpointMode, name: name, logFrameCount: nil, checkpointCount: nil)
     }
 
-    /// Like ``checkpoint(_:)``, for one attached database, or for all if `name` is `nil`. Returns the number of frames
-    /// in the log, and how many of them have been moved. Both are -1 if there is no log.
+    /// Like ``checkpoint(_:)``, for one attached database, or for all if `name` is `nil`. Stores the number of frames
+    /// in the log in `logFrameCount`, and how many of them have been moved in `checkpointCount`. Both are -1 if there
+    /// is no log.
     public func checkpoint(
         _ checkpointMode: CheckpointMode,
         name: String?,

@@ -37,7 +37,7 @@ extension Database {
 
     /// Closes the database. Open result sets and blobs end, and an open transaction is rolled back. Calling it again
     /// has no effect.
-    /// - Returns: true if the database is closed. False in these cases:
+    /// - Returns: true on success. False in these cases:
     ///   - SQLite is still using the connection, and closes it when that use ends.
     ///   - The changes of an open result set or blob could not be committed; ``lastError()`` returns the error.
     ///   - The database is calling a function or hook from which this was called; the database stays open, and

@@ -13,7 +13,7 @@
 /// | interpolation | result |
 /// |---|---|
 /// | `\(value)` | a ``Bindable`` value, bound; `nil` is NULL |
-/// | `\(values)` | a collection: `(?, ?, …)` for `IN`, where an empty one matches nothing. `Data`, `[UInt8]`: one value |
+/// | `\(values)` | a collection: `(?, ?, …)` for `IN`; if empty, nothing matches. `Data` and `[UInt8]` are one value |
 /// | `\(sql)` | another `SQL`, with its values |
 /// | `\(identifier: name)` | the name of a table or column, quoted |
 /// | `\(raw: text)` | your own text, unchanged. Never use text from outside |

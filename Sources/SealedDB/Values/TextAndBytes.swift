@@ -50,8 +50,8 @@ extension NSNull: Bindable {
 }
 
 extension Bindable where Self == NSNull {
-    /// NULL, for calls in which `nil` has no type: `try db.executeUpdate("UPDATE t SET a = ? WHERE id = ?", .null,
-    /// id)`.
+    /// NULL, for calls in which `nil` has no type:
+    /// `try db.executeUpdate("UPDATE t SET a = ? WHERE id = ?", .null, id)`.
     public static var null: NSNull { NSNull() }
 }
 

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// A blob of one row, which is read and written in parts, without being in memory as a whole.
+/// One blob or text of a row, which is read and written in parts, without being in memory as a whole.
 ///
 /// It expires if its row is changed or deleted by other means: reading and writing then fails with `SQLITE_ABORT`. Its
 /// size is fixed; use `zeroblob(n)` to make room. It holds a transaction open until it is closed, and a writable blob

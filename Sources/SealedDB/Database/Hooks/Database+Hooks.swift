@@ -21,7 +21,7 @@ extension Database {
         set { additions.hooks.commit = newValue }
     }
 
-    /// Called after each rollback of a whole transaction, except one that closing the database causes.
+    /// Called for each rollback of a whole transaction, except one that closing the database causes.
     /// https://www.sqlite.org/c3ref/commit_hook.html
     public var rollbackHook: (() -> Void)? {
         get { additions.hooks.rollback }

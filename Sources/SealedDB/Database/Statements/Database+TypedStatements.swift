@@ -78,8 +78,8 @@ extension Database {
         try executeQuery(SQL(raw: sql), first, repeat each values)
     }
 
-    // Values may have been inserted into the text of a `String` that is passed without values: `"… = '\(name)' " +
-    // order`.
+    // If a `String` is passed without values, they may have been inserted into its text:
+    // `"… = '\(name)' " + order`.
 
     @available(*, unavailable, message: "Make the variable an SQL, or write SQL(raw:) if no value was spliced in.")
     public func executeUpdate(_ sql: String) throws(DatabaseError) { fatalError() }

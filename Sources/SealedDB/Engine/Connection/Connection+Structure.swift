@@ -2,9 +2,9 @@ internal import SQLiteEngine
 
 /// The part of SQLite's structure check that concerns pages. https://www.sqlite.org/pragma.html#pragma_quick_check
 extension Connection {
-    /// Returns what is wrong with pages and b-trees, in SQLite's words. Each page is read once: this is `PRAGMA
-    /// quick_check` up to the point where it reads all tables again, to check rows against their constraints. Copying
-    /// pages cannot have changed rows: a row that violates a constraint did so in the source too.
+    /// Returns what is wrong with pages and b-trees, in SQLite's words. Each page is read once: this is
+    /// `PRAGMA quick_check` up to the point where it reads all tables again, to check rows against their constraints.
+    /// Copying pages cannot have changed rows: a row that violates a constraint did so in the source too.
     ///
     /// That point is recognized by the first loop that runs, because the statement's program has none before. If the
     /// engine's program differs from the known one, all of `quick_check` runs, and every finding counts.

@@ -25,7 +25,8 @@ public final class Statement {
     private var isClosing = false
     /// Whether SQLite must reset the statement before it can run again.
     private(set) var hasRun = false
-    /// Whether a binding has failed. The statement must not run, because it would have NULL in place of values.
+    /// Whether values are missing, because binding has failed or is not complete. The statement must not run then: it
+    /// would have NULL in place of values.
     private(set) var lacksValues = false
     /// Counts the rounds of binding all parameters, including unfinished ones.
     private(set) var bindingRound: Int32 = 0
@@ -38,7 +39,7 @@ public final class Statement {
     private var endFailure: DatabaseError?
     /// When the time limit ends, in nanoseconds of the monotonic clock; `nil` for no limit.
     var deadline: UInt64?
-    /// Whether the text contains another statement after this one.
+    /// Whether anything but blanks, comments and semicolons follows the statement in its text.
     var hasTail = false
 
     let connection: Connection
