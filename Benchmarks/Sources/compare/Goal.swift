@@ -69,6 +69,16 @@ struct Goal {
             bound: 1.7
         ),
         Goal(
+            title: "Rows of 8 connections that write all the while: the slowest against the fastest",
+            measure: .ratio(encrypted("concurrency.turns.last"), encrypted("concurrency.turns.first")),
+            bound: 1.5
+        ),
+        Goal(
+            title: "Point query when nobody waits: by await, against a call that parks its thread",
+            measure: .ratio(encrypted("concurrency.await"), encrypted("concurrency.parked")),
+            bound: 1.5
+        ),
+        Goal(
             title: "Open a pool of 8 with a passphrase, against one derivation",
             measure: .ratio(
                 encrypted("open.pool.passphrase"),

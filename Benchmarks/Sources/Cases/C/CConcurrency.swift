@@ -15,6 +15,7 @@ extension CMakers {
         }
         result["concurrency.tasks.64"] = { try writing(64, $0) }
         result["concurrency.await"] = { try point(StoreOptions(), inTransaction: true, $0) }
+        result["concurrency.parked"] = { try point(StoreOptions(), inTransaction: true, $0) }
         result["concurrency.readers-writer.2"] = { fixtures in
             let options = StoreOptions(synchronous: "normal")
             let works = try (0..<2).map { _ in

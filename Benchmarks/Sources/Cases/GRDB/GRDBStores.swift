@@ -89,6 +89,27 @@
                     return sum.load(ordering: .relaxed)
                 }
             }
+            result["concurrency.parked"] = { fixtures in
+                let queue = try StoreOptions().grdbQueue(try fixtures.itemStore())
+                try queue.inDatabase { db in _ = try db.integer(PointCases.warm) }
+                return Work(units: ids.count) {
+                    var sum: UInt64 = 0
+                    for id in ids { sum &+= try queue.read { db in try lookUp(id, in: db) } }
+                    return sum
+                }
+            }
+            for turns in ConcurrencyCases.Turns.allCases {
+                result[turns.id] = { fixtures in
+                    let pool = try DatabasePool(
+                        path: fixtures.newPath(),
+                        configuration: StoreOptions(synchronous: "normal").grdbConfiguration
+                    )
+                    try pool.write { db in try db.execute(sql: TransactionCases.createTable) }
+                    return ConcurrencyCases.takingTurns(turns) { _ in
+                        try pool.writeWithoutTransaction { db in try insertEntry(0, into: db) }
+                    }
+                }
+            }
             result["concurrency.readers-writer.2"] = { fixtures in
                 let options = StoreOptions(synchronous: "normal")
                 let pool = try pool(try fixtures.itemStore(options.forFile, named: "written"), options, 2)

@@ -104,6 +104,30 @@ extension SealedMakers {
                 return sum.load(ordering: .relaxed)
             }
         }
+        result["concurrency.parked"] = { fixtures in
+            let queue = try StoreOptions().queue(try fixtures.itemStore())
+            try queue.inDatabase { db in _ = try db.integer(PointCases.warm) }
+            return Work(units: ids.count) {
+                var sum: UInt64 = 0
+                for id in ids { sum &+= try queue.read { db in try lookUp(id, db) } }
+                return sum
+            }
+        }
+        for turns in ConcurrencyCases.Turns.allCases {
+            result[turns.id] = { fixtures in
+                let pool = DatabasePool(
+                    path: fixtures.newPath(),
+                    configuration: try StoreOptions(synchronous: "normal").configuration
+                )
+                try pool.inDatabase { db in try db.executeUpdate(TransactionCases.createTable, values: nil) }
+                return ConcurrencyCases.takingTurns(turns) { _ in
+                    try pool.inDatabase { db in try insertEntry(0, into: db) }
+                }
+            }
+        }
+        #if SQLCipher
+            result["concurrency.rotation"] = rotation
+        #endif
         result["concurrency.readers-writer.2"] = { fixtures in
             let options = StoreOptions(synchronous: "normal")
             let path = try fixtures.itemStore(options.forFile, named: "written")
@@ -117,6 +141,46 @@ extension SealedMakers {
             }
         }
         return result
+    }
+
+    /// Begins where everybody else waits: the copy is complete, and is to be verified and put in place.
+    private static func rotation(_ fixtures: Fixtures) throws -> Work {
+        var keys = try (StoreOptions().key!, StoreOptions(secret: .otherRaw).key!)
+        let pool = DatabasePool(
+            path: try fixtures.bulkStore(named: "rotated-in-service"),
+            configuration: try StoreOptions().configuration
+        )
+        try pool.write { db in try db.executeUpdate(TransactionCases.createTable, values: nil) }
+        let (isHeld, mayEnd) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let hasEnded = DispatchSemaphore(value: 1)
+        let error = Mutex<(any Error)?>(nil)
+        func begin() throws {
+            hasEnded.wait()
+            if let error = error.withLock({ $0 }) { throw error }
+            let new = keys.1
+            keys = (keys.1, keys.0)
+            Thread.detachNewThread {
+                do {
+                    var isFirst = true
+                    try pool.rotateKey(to: new) { progress in
+                        guard progress.phase == .verify, isFirst else { return }
+                        isFirst = false
+                        isHeld.signal()
+                        mayEnd.wait()
+                    }
+                } catch let thrown {
+                    error.withLock { $0 = thrown }
+                    isHeld.signal()
+                }
+                hasEnded.signal()
+            }
+            isHeld.wait()
+        }
+        return Work(units: fixtures.bulkBytes >> 20, before: begin) {
+            mayEnd.signal()
+            try pool.write { db in try insertEntry(0, into: db) }
+            return 1
+        }
     }
 
     private static func writingQueue(_ fixtures: Fixtures) throws -> DatabaseQueue {

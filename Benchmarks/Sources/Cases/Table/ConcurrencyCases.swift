@@ -62,8 +62,42 @@ enum ConcurrencyCases {
                     title: "point query by await, one after the other; C without a lock",
                     unit: "query"
                 ),
+                CaseInfo(
+                    id: "concurrency.parked",
+                    group: "Concurrency",
+                    title: "point query by a call that parks its thread, one after the other; C without a lock",
+                    unit: "query"
+                ),
+                CaseInfo(
+                    id: Turns.first.id,
+                    group: "Concurrency",
+                    title: "\(turnRows) rows by the first of 8 connections that write all the while (NORMAL)",
+                    unit: "row"
+                ),
+                CaseInfo(
+                    id: Turns.last.id,
+                    group: "Concurrency",
+                    title: "\(turnRows) rows by the last of 8 connections that write all the while (NORMAL)",
+                    unit: "row"
+                ),
+                CaseInfo(
+                    id: "concurrency.rotation",
+                    group: "Concurrency",
+                    title: "write that waits for the end of a rotation in service, by the store's size",
+                    unit: "MiB",
+                    bytes: 1_048_576
+                ),
             ]
     }
+
+    /// Which of the writers is waited for that all write as long as anybody is.
+    enum Turns: String, CaseIterable {
+        case first, last
+
+        var id: String { "concurrency.turns.\(self)" }
+    }
+
+    static let turnRows = 1500
 
     // MARK: Work
 
@@ -85,6 +119,25 @@ enum ConcurrencyCases {
         return Work(units: threads * commits, isUniform: false) {
             try crew.work()
             return UInt64(threads)
+        }
+    }
+
+    /// Eight threads write; the pass ends when the first or the last of them has written so many rows.
+    static func takingTurns(_ turns: Turns, _ write: @escaping (Int) throws -> Void) -> Work {
+        let threads = 8
+        let finished = Atomic(0)
+        let crew = Crew(threads) { thread in
+            var rows = 0
+            while finished.load(ordering: .relaxed) < (turns == .first ? 1 : threads) {
+                try write(thread)
+                rows += 1
+                if rows == turnRows { finished.add(1, ordering: .relaxed) }
+            }
+        }
+        return Work(units: turnRows, isUniform: false) {
+            finished.store(0, ordering: .relaxed)
+            try crew.work()
+            return UInt64(turnRows)
         }
     }
 
