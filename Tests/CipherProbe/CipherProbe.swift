@@ -129,5 +129,52 @@ case "uris":
     }
     try database.attach(directory + "/other", as: "b", key: database.configuration.key)
     tell(database.close())
+case "fork":
+    let queue = try DatabaseQueue(path: directory + "/queue", configuration: Configuration())
+    var pool: DatabasePool! = DatabasePool(path: directory + "/pool")
+    let single = Database(path: directory + "/single")
+    single.open()
+    let insertion = "INSERT INTO t VALUES (1)"
+    try queue.write { db in tell(db.executeStatements("CREATE TABLE t (n); \(insertion)")) }
+    try pool.write { db in tell(db.executeStatements("CREATE TABLE t (n); \(insertion)")) }
+    tell(pool.inDatabase { db in tell(db.executeStatements(insertion)) } as Any)
+    tell(single.executeStatements("CREATE TABLE t (n); INSERT INTO t VALUES (1), (2)"))
+    let rows = try single.executeQuery("SELECT n FROM t", values: nil)
+    tell(rows.next())
+    fflush(nil)
+    // Swift hides it, for such reasons as are looked for here.
+    let fork = unsafeBitCast(dlsym(nil, "fork"), to: (@convention(c) () -> pid_t).self)
+    let child = fork()
+    if child == 0 {
+        func attempt(_ call: () throws -> Void) {
+            do {
+                try call()
+                tell("done")
+            } catch {
+                tell((error as? DatabaseError)?.message.contains("forked") as Any)
+            }
+        }
+        attempt { try queue.write { db in try db.executeUpdate(insertion, values: nil) } }
+        attempt { try queue.read { _ in } }
+        attempt { try pool.write { db in try db.executeUpdate(insertion, values: nil) } }
+        attempt { try pool.read { _ in } }
+        attempt { try pool.barrier { _ in } }
+        attempt { if let error = pool.inDatabase({ _ in }) { throw error } }
+        attempt { try single.executeUpdate(insertion, values: nil) }
+        queue.close()
+        pool.releaseAllDatabases()
+        tell(single.close())
+        pool = nil
+        fflush(nil)
+        _exit(0)
+    }
+    var status: Int32 = 0
+    tell(waitpid(child, &status, 0) == child && status == 0)
+    tell(rows.next(), rows.next())
+    for access in [queue, pool!] as [any DatabaseAccess] {
+        try access.write { db in try db.executeUpdate(insertion, values: nil) }
+        tell(try access.read { db in try db.scalar(Int.self, "SELECT count(*) FROM t") } as Any)
+    }
+    tell(single.executeStatements(insertion), single.close())
 default: exit(64)
 }

@@ -45,7 +45,8 @@ extension Database {
         return try supervised(.reading, stop: stop) { try block(self) }
     }
 
-    private func endSnapshot() {
+    /// Ends a transaction that only reads.
+    func endSnapshot() {
         guard isInTransaction, let connection else { return }
         // What cannot be ended is, by closing. The next block opens it again.
         if (try? connection.run("COMMIT")) == nil { close() }
@@ -68,6 +69,8 @@ extension Database {
         let lost = Result { () throws(DatabaseError) in try connection.requireNothingTemporary() }
         // What cannot be asked for any more is not carried over; the file that it was asked of is gone.
         if (try? closeForReopening()) == nil { close() }
+        // Observers saw the former file.
+        additions.hooks.changes.everythingChanged()
         if case .failure(let error) = lost {
             throw error.adding(
                 context: """

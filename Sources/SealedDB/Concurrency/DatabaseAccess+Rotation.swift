@@ -10,8 +10,9 @@ extension DatabasePool {
     ///
     /// The new key is confirmed before it is the only one (see ``Key/confirm()``), also while nobody waits. One that was made
     /// in memory is yours: keep it where it outlasts a power failure before you call this.
-    /// - Parameter progress: called on this thread after each step, for phase ``KeyRotation/Progress/Phase/copy`` without
-    ///   keeping anybody waiting; throwing stops the rotation.
+    /// - Parameter progress: called on this thread after each step; throwing stops the rotation. From the phase
+    ///   ``KeyRotation/Progress/Phase/verify`` on, and where callers wait for the copy, it is called within a block of the
+    ///   store, and so must not call the queue or pool.
     /// - Throws: ``DatabaseError``; unless its message says otherwise, the store is unchanged and the pool goes on with the
     ///   old key. Within a block of the pool it is an error, and while another call is changing the key.
     @discardableResult
@@ -19,11 +20,19 @@ extension DatabasePool {
         to newKey: Key,
         progress: ((KeyRotation.Progress) throws -> Void)? = nil
     ) throws -> KeyRotation.Report {
+        try rotateKey(to: newKey, nil, progress)
+    }
+
+    private func rotateKey(
+        to newKey: Key,
+        _ cancellation: Cancellation?,
+        _ progress: ((KeyRotation.Progress) throws -> Void)?
+    ) throws -> KeyRotation.Report {
         try rotation.enter {
             try ServiceRotation(newKey: newKey, progress: progress) { [self] body in
                 try writeWithoutTransaction(body)
             } alone: { [self] body in
-                try alone(body)
+                try alone(cancellation, body)
             }
             .run()
         }
@@ -36,9 +45,9 @@ extension DatabasePool {
         to newKey: Key,
         progress: (@Sendable (KeyRotation.Progress) throws -> Void)? = nil
     ) async throws -> KeyRotation.Report {
-        try await onOwnThread { [self] stop in
-            try rotateKey(to: newKey) { state in
-                if stop.isSet { throw CancellationError() }
+        try await onOwnThread { [self] cancellation in
+            try rotateKey(to: newKey, cancellation) { state in
+                if cancellation.isSet { throw CancellationError() }
                 try progress?(state)
             }
         }
@@ -54,8 +63,9 @@ extension DatabaseQueue {
     ///
     /// The new key is confirmed before it is the only one (see ``Key/confirm()``), also while nobody waits. One that was made
     /// in memory is yours: keep it where it outlasts a power failure before you call this.
-    /// - Parameter progress: called on this thread after each step, for phase ``KeyRotation/Progress/Phase/copy`` without
-    ///   keeping anybody waiting; throwing stops the rotation.
+    /// - Parameter progress: called on this thread after each step; throwing stops the rotation. From the phase
+    ///   ``KeyRotation/Progress/Phase/verify`` on, and where callers wait for the copy, it is called within a block of the
+    ///   store, and so must not call the queue or pool.
     /// - Throws: ``DatabaseError``; unless its message says otherwise, the store is unchanged and the queue goes on with
     ///   the old key. Within a block of the queue it is an error, while a transaction is open, and while another call is
     ///   changing the key.
@@ -64,11 +74,19 @@ extension DatabaseQueue {
         to newKey: Key,
         progress: ((KeyRotation.Progress) throws -> Void)? = nil
     ) throws -> KeyRotation.Report {
+        try rotateKey(to: newKey, nil, progress)
+    }
+
+    private func rotateKey(
+        to newKey: Key,
+        _ cancellation: Cancellation?,
+        _ progress: ((KeyRotation.Progress) throws -> Void)?
+    ) throws -> KeyRotation.Report {
         try rotation.enter {
             try ServiceRotation(newKey: newKey, progress: progress) { [self] body in
                 try inDatabase(body)
             } alone: { [self] body in
-                try inDatabase(body)
+                try writer.barrier(limit: nil, cancellation: cancellation, body)
             }
             .run()
         }
@@ -81,9 +99,9 @@ extension DatabaseQueue {
         to newKey: Key,
         progress: (@Sendable (KeyRotation.Progress) throws -> Void)? = nil
     ) async throws -> KeyRotation.Report {
-        try await onOwnThread { [self] stop in
-            try rotateKey(to: newKey) { state in
-                if stop.isSet { throw CancellationError() }
+        try await onOwnThread { [self] cancellation in
+            try rotateKey(to: newKey, cancellation) { state in
+                if cancellation.isSet { throw CancellationError() }
                 try progress?(state)
             }
         }
@@ -92,9 +110,9 @@ extension DatabaseQueue {
 
 /// Runs rare work that blocks, on a thread that no task needs.
 private func onOwnThread<T: Sendable>(
-    _ work: @escaping @Sendable (_ stop: StopFlag) throws -> T
+    _ work: @escaping @Sendable (_ cancellation: Cancellation) throws -> T
 ) async throws -> T {
-    let stop = StopFlag()
+    let stop = Cancellation()
     return try await withTaskCancellationHandler {
         try await withCheckedThrowingContinuation { continuation in
             Thread.detachNewThread {

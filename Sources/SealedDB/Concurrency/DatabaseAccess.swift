@@ -4,8 +4,11 @@ public import Foundation
 ///
 /// The calls without `await` run their block on the thread of the caller, who waits. Do not make them from a task where it
 /// can be helped: they hold one of the few threads that all tasks share. The calls with `await` wait without a thread, run
-/// their block on a thread of the queue or pool, in the order of the tasks' priorities, and end early when their task is
-/// cancelled.
+/// their block in the caller's task (task-local values and `Task.isCancelled` are the task's) on a thread of the queue or
+/// pool, in the order of the tasks' priorities, and end early when their task is cancelled.
+///
+/// A call that could only wait for itself, because it is made in a block that others wait for, is refused with
+/// `SQLITE_MISUSE` and the names of both.
 ///
 /// ### What `write` promises
 ///
@@ -18,12 +21,15 @@ public import Foundation
 ///   lost together with its own: no outcome leaves the call before the commit.
 /// - Where a statement makes SQLite roll the whole transaction back (`ON CONFLICT ROLLBACK`, a full disk, `interrupt()`, a
 ///   statement's time-out), the blocks before it in the shared transaction fail too, with an error that says so.
-/// - `alone` keeps a block out of shared transactions: for one that takes long, or may roll back in such a way, or changes
-///   much: what a transaction with savepoints changes stays in memory until it ends.
+/// - Nobody joins a transaction that is older than ``Configuration/WriteBatching/maximumDuration``, or would be then if the
+///   block takes as long as others did lately. A block that takes longer all the same keeps those before it waiting, which is
+///   logged. So a block must never wait for what another caller does after its `write` has returned.
+/// - `alone` keeps a block out of shared transactions: for one that takes long, may roll back in such a way, must not wait
+///   for others' blocks, or changes much: what a transaction with savepoints changes stays in memory until it ends.
 /// - A block in which a call failed and nobody looked at the failure is undone as if it had thrown
 ///   (``Configuration/failsBlocksAfterIgnoredErrors``).
 /// - Within a block transactions can be neither begun nor ended; savepoints can. `PRAGMA defer_foreign_keys` ends with the
-///   block.
+///   block; other pragmas hold for the connection.
 /// - `lastInsertRowId`, `changes` and temporary tables belong to the connection, and so may stem from an earlier block.
 public protocol DatabaseAccess: Sendable {
     /// Runs the block with a connection, and returns its result.
@@ -44,7 +50,7 @@ public protocol DatabaseAccess: Sendable {
     /// When the task is cancelled, a call that waits ends, and a statement that runs is stopped.
     /// - Throws: as ``read(_:)-(_)``; `CancellationError` if the task was cancelled.
     @discardableResult
-    func read<T: Sendable>(_ block: @escaping @Sendable (Database) throws -> T) async throws -> T
+    func read<T: Sendable>(_ block: @Sendable (Database) throws -> T) async throws -> T
 
     /// Runs the block in an IMMEDIATE transaction that is committed before the call returns, and returns its result; a
     /// thrown error undoes it.
@@ -60,7 +66,7 @@ public protocol DatabaseAccess: Sendable {
     /// it only computes; one that has ended in a shared transaction is committed all the same.
     /// - Throws: as above; `CancellationError` if the task was cancelled. Nothing of the block is kept then.
     @discardableResult
-    func write<T: Sendable>(alone: Bool, _ block: @escaping @Sendable (Database) throws -> T) async throws -> T
+    func write<T: Sendable>(alone: Bool, _ block: @Sendable (Database) throws -> T) async throws -> T
 
     /// Runs the block on the connection that writes, without a transaction: for `VACUUM`, pragmas and transactions of its
     /// own.
@@ -71,12 +77,34 @@ public protocol DatabaseAccess: Sendable {
     /// As above, waiting without a thread, and ending early when the task is cancelled.
     @discardableResult
     func writeWithoutTransaction<T: Sendable>(
-        _ block: @escaping @Sendable (Database) throws -> T
+        _ block: @Sendable (Database) throws -> T
     ) async throws -> T
+
+    /// Runs the block on the connection that writes, without a transaction, while no other block of the queue or pool runs.
+    ///
+    /// First it waits for those that are at work, and keeps nobody from going on. Then new ones wait, writers last, for a
+    /// fraction of a second; if that was not enough they are let in again, and next time kept out for longer.
+    /// - Parameter limit: how long to wait at most; `nil` for ever.
+    /// - Throws: the block's error; ``DatabaseError/Reason/busy`` after that time, with nobody kept out any more.
+    @discardableResult
+    func barrier<T>(waitingAtMost limit: Duration?, _ block: (Database) throws -> T) throws -> T
+
+    /// As above, waiting without a thread. When the task is cancelled, a call that waits ends, and nobody is kept out any
+    /// more.
+    @discardableResult
+    func barrier<T: Sendable>(waitingAtMost limit: Duration?, _ block: @Sendable (Database) throws -> T) async throws
+        -> T
+
+    /// Gives memory back: page caches and kept statements of connections that nobody uses now. Those of a pool that do not
+    /// write are closed, and later opened again with what was set on them, unless a database in memory, a temporary table
+    /// or an attached database would be lost. It waits for nobody, and may be called anywhere; what comes next reads from the
+    /// disk again.
+    func releaseMemory()
 
     /// Ends the use of the queue or pool for good, and closes its connections: as a service that stops does.
     ///
-    /// Calls that run or wait already are waited for. New ones fail with ``DatabaseError/Reason/shutDown``.
+    /// Calls that run or wait already are waited for, and their blocks may call the pool. New ones fail with
+    /// ``DatabaseError/Reason/shutDown``.
     /// - Parameter grace: how long to wait; then those that wait fail likewise, running statements are stopped, and what
     ///   was not committed is rolled back. `nil`, the default, waits as long as it takes. Cancelling the task that shuts
     ///   down has the same effect as the end of the time.
@@ -90,6 +118,18 @@ extension DatabaseAccess {
         try write(alone: false, block)
     }
 
+    /// As `barrier(waitingAtMost: nil)`.
+    @discardableResult
+    public func barrier<T>(_ block: (Database) throws -> T) throws -> T {
+        try barrier(waitingAtMost: nil, block)
+    }
+
+    /// As `barrier(waitingAtMost: nil)`, waiting without a thread.
+    @discardableResult
+    public func barrier<T: Sendable>(_ block: @Sendable (Database) throws -> T) async throws -> T {
+        try await barrier(waitingAtMost: nil, block)
+    }
+
     /// Shuts down as ``shutDown(interruptingAfter:)``, waiting as long as it takes.
     public func shutDown() async {
         await shutDown(interruptingAfter: nil)
@@ -97,7 +137,7 @@ extension DatabaseAccess {
 
     /// As `write(alone: false)`, waiting without a thread.
     @discardableResult
-    public func write<T: Sendable>(_ block: @escaping @Sendable (Database) throws -> T) async throws -> T {
+    public func write<T: Sendable>(_ block: @Sendable (Database) throws -> T) async throws -> T {
         try await write(alone: false, block)
     }
 }
@@ -212,4 +252,8 @@ extension DatabaseError {
             that the block was given.
             """
     )
+}
+
+extension Duration {
+    var seconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
 }

@@ -26,13 +26,32 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     /// What a rotation changes.
     private let keys: Guarded<Keys>
     let rotation = RotationGate()
-    let lender = Lender()
+    let reception: Reception
     let changeHub = ChangeHub()
     let writer: Writer
     private let readers: Readers?
+    private let lent = Guarded(Lent())
+    private let snapshots = Guarded([WeakSnapshot]())
     private let opening: Opening
-    private let delegateLock = NSRecursiveLock()
-    private weak var delegateUnderLock: (any DatabasePoolDelegate)?
+    private let log: LogKeeper
+    private let writeLine = WriteLine()
+    private let delegateUnderLock = Guarded(WeakDelegate())
+
+    /// The connections of the places that are lent, by number.
+    // @unchecked: each is used by whoever has its place.
+    private struct Lent: @unchecked Sendable {
+        var databases: [Int: Database] = [:]
+    }
+
+    // @unchecked: only kept here.
+    private struct WeakSnapshot: @unchecked Sendable {
+        weak var snapshot: DatabaseSnapshot?
+    }
+
+    // @unchecked: only kept here.
+    private struct WeakDelegate: @unchecked Sendable {
+        weak var delegate: (any DatabasePoolDelegate)?
+    }
 
     private struct Keys {
         let origin: KeyOrigin?
@@ -83,29 +102,39 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         self.vfsName = vfs
         let opening = Opening(flags: flags, vfs: vfs)
         self.opening = opening
-        let hub = changeHub
+        let (hub, line) = (changeHub, writeLine)
         func database() -> Database {
             let database = Database(path: path, configuration: configuration, gate: ThreadGate())
             database.enter()
             defer { database.leave() }
+            database.supervision.writeLine = line
             database.additions.hooks.changes.hub = hub
             return database
         }
         let open = { (database: Database) throws(DatabaseError) in try opening.open(database) }
-        let log = LogKeeper()
+        let isFile = Database.isFile(path)
+        let cores = ProcessInfo.processInfo.activeProcessorCount
+        let count = isFile ? max(1, configuration.maximumReaderCount ?? min(max(4, 2 * cores), 16)) : 0
         let instruments = Instruments(path: path)
+        let log = LogKeeper(maximumSize: configuration.maximumLogSize, instruments: instruments)
+        self.log = log
+        reception = Reception(readers: count, lends: true, instruments: instruments)
         writer = Writer(
             database: database(),
             limits: configuration.writeBatching,
-            lane: Lane(places: 1, name: "pool", instruments: instruments),
+            reception: reception,
             ready: open,
-            afterCommit: { database in log.checkpointIfDue(database) }
+            afterTurn: { database in log.checkpoint(database) }
         )
-        let isFile = Database.isFile(path)
-        let cores = ProcessInfo.processInfo.activeProcessorCount
-        let count = configuration.maximumReaderCount ?? min(max(4, 2 * cores), 16)
-        let databases = (0..<(isFile ? max(1, count) : 0)).map { _ in database() }
-        readers = isFile ? Readers(databases: databases, instruments: instruments, open: open) : nil
+        let databases = (0..<count).map { _ in database() }
+        readers = isFile ? Readers(databases: databases, reception: reception, open: open) : nil
+        log.empty = { [weak writer] done in
+            DispatchQueue.global().async { [writer] in
+                // Who is not let in to empty it tries again, as one who finds readers.
+                let isEmpty = try? writer?.barrier(limit: LogKeeper.patience) { db in LogKeeper.emptyLog(of: db) }
+                done(isEmpty == true)
+            }
+        }
     }
 
     deinit {
@@ -114,8 +143,11 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
 
     /// Asked about connections; not retained.
     public var delegate: (any DatabasePoolDelegate)? {
-        get { delegateLock.withLock { delegateUnderLock } }
-        set { delegateLock.withLock { delegateUnderLock = newValue } }
+        get { delegateUnderLock.withLock { $0.delegate } }
+        set {
+            let new = WeakDelegate(delegate: newValue)
+            delegateUnderLock.withLock { $0 = new }
+        }
     }
 
     // MARK: Limits and counts
@@ -123,99 +155,99 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     /// How many connections may be open; 0, the default, for any number. At the limit callers wait, first come first
     /// served. A call that could only wait for itself throws.
     public var maximumNumberOfDatabasesToCreate: UInt {
-        get { lender.maximum }
-        set { lender.maximum = newValue }
+        get { reception.look { $0.maximumLent } }
+        set { reception.setMaximumLent(newValue) }
     }
 
     /// Seconds to wait for a connection before the call fails as busy; `nil`, the default, for ever.
     public var maximumWaitTimeInterval: TimeInterval? {
-        get { lender.maximumWait }
-        set {
-            lender.maximumWait = newValue
-            writer.lane.maximumWait = newValue
-            readers?.lane.maximumWait = newValue
-        }
+        get { reception.maximumWait }
+        set { reception.maximumWait = newValue }
     }
 
     /// Connections that wait to be lent.
     public var countOfCheckedInDatabases: UInt {
-        let lent = lender.counts.lent
-        return countOfOpenDatabases - min(countOfOpenDatabases, lent + ownBusyCount)
+        reception.look { books in books.connectionCount - books.busyCount }
     }
 
     /// Connections that are lent to blocks.
-    public var countOfCheckedOutDatabases: UInt { lender.counts.lent + ownBusyCount }
+    public var countOfCheckedOutDatabases: UInt { reception.look { $0.busyCount } }
 
     /// All connections, those of `read` and `write` included.
-    public var countOfOpenDatabases: UInt {
-        let counts = lender.counts
-        let readerCount = max(readers?.openCount ?? 0, readers?.lane.busyCount ?? 0)
-        return counts.idle + counts.lent + UInt(readerCount + max(writer.isOpen ? 1 : 0, writer.lane.busyCount))
-    }
-
-    private var ownBusyCount: UInt { UInt(writer.lane.busyCount + (readers?.lane.busyCount ?? 0)) }
+    public var countOfOpenDatabases: UInt { reception.look { $0.connectionCount } }
 
     /// Closes the connections: idle ones now, lent ones when their blocks end. The counts of FMDB's calls drop to 0.
-    public func releaseAllDatabases() {
-        for database in lender.forgetAll() { close(database) }
-        readers?.closeAll()
-        writer.closeWhenIdle()
+    public func releaseAllDatabases() { close(reception.forget([.lent, .readers, .writer])) }
+
+    public func releaseMemory() {
+        for place in reception.setAside([.lent, .readers]) {
+            let database = database(of: place)
+            database.enter()
+            // A database in memory would be gone, and what is temporary. Those stay, without their caches.
+            if readers == nil || (try? closeLosingNothing(database)) == nil { database.connection?.releaseMemory() }
+            reception.leave(place, database)
+        }
+        writer.releaseMemory()
+    }
+
+    private func close(_ places: [Reception.Place]) {
+        for place in places {
+            guard place.desk != .writer else {
+                writer.close(place)
+                continue
+            }
+            let database = database(of: place)
+            if place.desk == .lent { lent.withLock { $0.databases[place.number] = nil } }
+            database.enter()
+            database.close()
+            reception.leave(place, database)
+        }
+    }
+
+    /// The connection of a place that was free.
+    private func database(of place: Reception.Place) -> Database {
+        if place.desk == .readers { return readers!.databases[place.number] }
+        return lent.withLock { Handed(value: $0.databases[place.number]) }.value!
     }
 
     /// Stops the statements that are running in blocks of `read` and `write`, which then fail with `SQLITE_INTERRUPT`.
     /// From any thread. https://www.sqlite.org/c3ref/interrupt.html
     public func interrupt() {
-        _ = writer.interrupter.interrupt()
+        _ = writer.database.interrupter.interrupt()
         for database in readers?.databases ?? [] { _ = database.interrupter.interrupt() }
     }
 
-    private var isInsideBlock: Bool { lender.isInside || writer.lane.isInside || readers?.lane.isInside == true }
-
-    /// Waits for all blocks, keeps others waiting, and runs the body with the only connection that may be open; its key is
-    /// afterwards that of all. For one thread at a time. The others are opened again when they are needed, with what was set on them.
+    /// Runs the body while nobody has a connection, with the only one that is open; its key is afterwards that of all. The
+    /// others are opened again when they are needed, with what was set on them.
     /// - Throws: ``DatabaseError`` also if one of the others has what would be lost with it.
-    func alone<T>(_ body: (Database) throws -> T) throws -> T {
-        guard !isInsideBlock else { throw DatabaseError.nestedCall }
-        lender.pause()
-        defer { lender.resume() }
-        lender.waitUntilIdle()
-        return try writer.inDatabase { database in
-            try readers?.lane.enterAll()
-            defer { readers?.lane.leaveAll() }
-            // Blocks of read and write may have borrowed further ones.
-            lender.waitUntilIdle()
-            // Somebody may release all databases meanwhile.
-            let aside = lender.setAside()
-            let others = aside.databases + (readers?.databases ?? [])
-            var areClosed = false
-            defer {
-                if !lender.takeBack(aside, areClosed: areClosed) { for idle in aside.databases { close(idle) } }
-            }
+    func alone<T>(_ cancellation: Cancellation?, _ body: (Database) throws -> T) throws -> T {
+        try writer.barrier(limit: nil, cancellation: cancellation) { database in
+            // Somebody may release all databases meanwhile: these are held.
+            let places = reception.setAside([.lent, .readers])
+            let others = places.map(self.database(of:))
+            for other in others { other.enter() }
+            defer { for (place, other) in zip(places, others) { reception.leave(place, other) } }
             try closeForReopening(others)
-            areClosed = true
             defer { adoptKey(of: database, others) }
             return try body(database)
         }
     }
 
+    private func closeLosingNothing(_ database: Database) throws(DatabaseError) {
+        try database.connection?.requireNothingTemporary()
+        try database.closeForReopening()
+    }
+
     private func closeForReopening(_ databases: [Database]) throws(DatabaseError) {
-        func each(_ body: (Database) throws(DatabaseError) -> Void) throws(DatabaseError) {
-            for database in databases {
-                database.enter()
-                defer { database.leave() }
-                try body(database)
-            }
-        }
         do throws(DatabaseError) {
-            try each { database throws(DatabaseError) in try database.connection?.requireNothingTemporary() }
+            for database in databases { try database.connection?.requireNothingTemporary() }
         } catch {
             throw error.adding(
                 context:
                     "An idle connection of the pool cannot be closed, as it would have to be (releaseAllDatabases() does)"
             )
         }
-        try each { database throws(DatabaseError) in try database.closeForReopening() }
-        readers?.areClosed()
+        for database in databases { try database.closeForReopening() }
     }
 
     /// Has all connections open with the key of this one from now on.
@@ -223,22 +255,40 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         let (origin, adopted) = (database.configuration.keyOrigin, database.adoptedKey)
         keys.withLock { $0 = Keys(origin: origin, adopted: adopted) }
         for other in others {
-            other.enter()
-            defer { other.leave() }
             other.configuration.keyOrigin = origin
             other.adoptedKey = adopted
         }
     }
 
+    @discardableResult
+    public func barrier<T>(waitingAtMost limit: Duration?, _ block: (Database) throws -> T) throws -> T {
+        try writer.barrier(limit: limit?.seconds, block)
+    }
+
+    @discardableResult
+    public func barrier<T: Sendable>(
+        waitingAtMost limit: Duration?,
+        _ block: @Sendable (Database) throws -> T
+    ) async throws -> T {
+        try await writer.barrier(limit: limit?.seconds, block)
+    }
+
     public func shutDown(interruptingAfter grace: Duration?) async {
-        lender.refuse(because: .shutDown)
-        let readerLanes = readers.map { [$0.lane] } ?? []
-        let databases = [writer.database] + (readers?.databases ?? [])
-        await Shutdown(lanes: readerLanes + [writer.lane], databases: databases).run(interruptingAfter: grace)
-        await withCheckedContinuation { lender.whenIdle($0.resume) }
-        await readers?.closeForGood()
-        await writer.closeForGood()
-        releaseAllDatabases()
+        reception.drain()
+        for kept in snapshots.withLock({ $0 }) { kept.snapshot?.close() }
+        await reception.shutDown(interruptingAfter: grace) { [self] in
+            let lent = lent.withLock { Handed(value: Array($0.databases.values)) }.value
+            Supervisions([writer.database] + (readers?.databases ?? []) + lent).stop()
+        }
+        await onOtherThread { [self] in releaseAllDatabases() }
+    }
+
+    // MARK: Changes
+
+    /// The changes to some tables that blocks commit which begin from now on, on whichever connection: see
+    /// ``Database/changes(in:database:)``. May be called anywhere.
+    public func changes(in tables: Set<String>, database: String = "main") -> DatabaseChangeSequence {
+        DatabaseChangeSequence(tables: tables, database: database, hub: changeHub)
     }
 
     // MARK: Reading and writing
@@ -250,34 +300,32 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     }
 
     @discardableResult
-    public func read<T: Sendable>(_ block: @escaping @Sendable (Database) throws -> T) async throws -> T {
+    public func read<T: Sendable>(_ block: @Sendable (Database) throws -> T) async throws -> T {
         if let readers { return try await readers.read(block) }
         return try await writer.read(block)
     }
 
     @discardableResult
     public func write<T>(alone: Bool, _ block: (Database) throws -> T) throws -> T {
-        guard readers?.lane.isInside != true else { throw DatabaseError.nestedCall }
         return try writer.write(alone: alone, block)
     }
 
     @discardableResult
     public func write<T: Sendable>(
         alone: Bool,
-        _ block: @escaping @Sendable (Database) throws -> T
+        _ block: @Sendable (Database) throws -> T
     ) async throws -> T {
         try await writer.write(alone: alone, block)
     }
 
     @discardableResult
     public func writeWithoutTransaction<T>(_ block: (Database) throws -> T) throws -> T {
-        guard readers?.lane.isInside != true else { throw DatabaseError.nestedCall }
         return try writer.inDatabase(block)
     }
 
     @discardableResult
     public func writeWithoutTransaction<T: Sendable>(
-        _ block: @escaping @Sendable (Database) throws -> T
+        _ block: @Sendable (Database) throws -> T
     ) async throws -> T {
         try await writer.inDatabase(block)
     }
@@ -287,94 +335,138 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     @_disfavoredOverload
     @discardableResult
     public func inDatabase<T>(_ block: (Database) throws -> T) throws -> T {
-        let loan = try lender.borrow(isNested: writer.lane.isInside || readers?.lane.isInside == true)
-        let database: Database
+        let place = try reception.enter(.lent, call: "inDatabase")
+        let database = try ready(place)
+        defer { finish(place, database) }
         do {
-            database = try ready(loan)
-        } catch {
-            lender.giveUp(loan)
-            throw error
-        }
-        database.checkedOut = true
-        defer { finish(loan, database) }
-        do {
-            return try database.endingTransaction { try block(database) }
+            return try database.supervised(.block, stop: nil) { try database.endingTransaction { try block(database) } }
         } catch {
             database.closeIfUnusable(after: error)
             throw error
         }
     }
 
-    /// The connection of the loan, opened and accepted by the delegate.
-    private func ready(_ loan: Lender.Loan) throws -> Database {
-        let database = loan.database ?? newDatabase()
-        database.enter()
+    /// Keeps the last committed state of the store, for as long as the snapshot lives; others go on writing. In one of the
+    /// pool's blocks that commits, such as one of ``writeWithoutTransaction(_:)-(_)`` with a transaction of its own, it is
+    /// the state after that commit, to be read when the block has ended and others write again.
+    ///
+    /// It is one of the connections that FMDB's calls count. While it lives the log cannot begin anew, and grows; barriers,
+    /// and with them the end of a rotation, wait for it. A shutdown closes it.
+    /// - Throws: ``DatabaseError``, also for databases in memory and those that have no write-ahead log.
+    public func snapshot() throws -> DatabaseSnapshot {
+        guard readers != nil else { throw DatabaseError.snapshotNeedsLog }
+        let place = try reception.enter(.lent, call: "snapshot")
+        let database = try ready(place)
         do {
-            try database.closeIfReplaced()
-            if !database.isOpen {
-                try opening.open(database)
-            }
-            if try !ask(about: database, isNew: loan.database == nil) {
+            try database.beginSnapshot()
+        } catch {
+            database.endSnapshot()
+            finish(place, database)
+            throw error
+        }
+        database.leave()
+        reception.begin(place, thread: 0)
+        let snapshot = DatabaseSnapshot(of: self, place, database)
+        snapshots.withLock { snapshots in
+            snapshots.removeAll { $0.snapshot == nil }
+            snapshots.append(WeakSnapshot(snapshot: snapshot))
+        }
+        // Of a shutdown that came before, nobody else tells it.
+        if reception.look({ $0.isRefusing(0) }) { snapshot.close() }
+        return snapshot
+    }
+
+    /// Enters and opens the connection of a place, or gives it back.
+    private func ready(_ place: Reception.Place) throws -> Database {
+        let (database, isNew) = enter(place)
+        do {
+            try makeReady(database, isNew: isNew)
+        } catch {
+            database.close()
+            finish(place, database)
+            throw error
+        }
+        database.checkedOut = true
+        return database
+    }
+
+    /// Enters the connection of a place; it is a new one if the place has none that is kept.
+    private func enter(_ place: Reception.Place) -> (Database, isNew: Bool) {
+        if let kept = lent.withLock({ Handed(value: $0.databases[place.number]) }).value {
+            kept.enter()
+            if kept.isToBeKept { return (kept, false) }
+            kept.leave()
+        }
+        let database = Database(path: path, configuration: configuration, gate: ThreadGate())
+        database.enter()
+        let keys = keys.withLock { $0 }
+        database.configuration.keyOrigin = keys.origin
+        database.adoptedKey = keys.adopted
+        database.additions.hooks.changes.hub = changeHub
+        database.supervision.writeLine = writeLine
+        let new = Handed(value: database)
+        lent.withLock { $0.databases[place.number] = new.value }
+        return (database, true)
+    }
+
+    /// Opens the connection, and asks the delegate.
+    private func makeReady(_ database: Database, isNew: Bool) throws {
+        // A shutdown that stops everybody may have come before it was among the lent ones.
+        if reception.look({ $0.hasEnded }) { throw DatabaseError.shutDown }
+        try database.closeIfReplaced()
+        try opening.open(database)
+        if let delegate {
+            guard delegate.databasePool(self, shouldAddDatabaseToPool: database) else {
                 throw DatabaseError(
                     extendedCode: SQLITE_ABORT,
                     reason: .misuse,
                     message: "The pool's delegate refused the connection, which was closed. The block was not called."
                 )
             }
-        } catch {
-            database.close()
-            database.leave()
-            throw error
+            if isNew { delegate.databasePool(self, didAdd: database) }
         }
         database.refreshObservation()
-        return database
     }
 
-    private func newDatabase() -> Database {
-        let database = Database(path: path, configuration: configuration, gate: ThreadGate())
-        let keys = keys.withLock { $0 }
-        database.enter()
-        defer { database.leave() }
-        database.configuration.keyOrigin = keys.origin
-        database.adoptedKey = keys.adopted
-        database.additions.hooks.changes.hub = changeHub
-        return database
-    }
-
-    private func ask(about database: Database, isNew: Bool) throws -> Bool {
-        delegateLock.withLock {
-            guard let delegate = delegateUnderLock else { return true }
-            guard delegate.databasePool(self, shouldAddDatabaseToPool: database) else { return false }
-            if isNew { delegate.databasePool(self, didAdd: database) }
-            return true
-        }
-    }
-
-    private func finish(_ loan: Lender.Loan, _ database: Database) {
+    /// Gives the place back, and its connection, which was entered.
+    func finish(_ place: Reception.Place, _ database: Database) {
         database.checkedOut = false
         database.endUses()
-        checkpointIfDue(database)
-        let isOpen = database.isOpen
-        database.leave()
-        if isOpen, lender.takeBack(loan, database) { return }
-        if isOpen { close(database) }
-        lender.giveUp(loan)
+        writeLine.letGo(database.supervision)
+        // The writer does it when it is at work: no two connections may at once.
+        if log.isDue(database), let place = reception.takeWriterIfFree(call: "checkpoint") {
+            log.checkpoint(database)
+            writer.database.enter()
+            reception.leave(place, writer.database)
+        }
+        reception.leave(place, database)
     }
+}
 
-    private func close(_ database: Database) {
-        database.enter()
-        database.close()
-        database.leave()
+/// On its way between its owner and a lock.
+// @unchecked: nobody else uses it meanwhile.
+private struct Handed<Value>: @unchecked Sendable {
+    let value: Value
+}
+
+/// Stops the statements of some connections for good.
+// @unchecked: the supervisions are only asked to stop, which any thread may do.
+struct Supervisions: @unchecked Sendable {
+    private let supervisions: [Supervision]
+
+    init(_ databases: [Database]) { supervisions = databases.map(\.supervision) }
+
+    func stop() {
+        for supervision in supervisions { supervision.shutdown.set() }
     }
+}
 
-    /// The writer does it when it is at work: no two connections may at once.
-    private func checkpointIfDue(_ database: Database) {
-        guard let connection = database.connection, connection.walFrameCount >= LogKeeper.threshold else { return }
-        guard let place = writer.lane.takeFree().first else { return }
-        defer { writer.leave(place) }
-        // A full one keeps writers out. What it cannot do now is done after a later commit.
-        connection.walFrameCount = 0
-        // Nothing is lost by one that fails: the log has it.
-        _ = try? connection.checkpoint(.full, schema: "main")
+/// Closing may take its time, as it moves the log into the file.
+func onOtherThread(_ work: @escaping @Sendable () -> Void) async {
+    await withCheckedContinuation { continuation in
+        DispatchQueue.global().async {
+            work()
+            continuation.resume()
+        }
     }
 }

@@ -17,6 +17,7 @@ public final class DatabaseQueue: DatabaseAccess {
     public let openFlags: Int32
     /// The VFS of every opening; `nil` for the default.
     public let vfsName: String?
+    let reception: Reception
     let writer: Writer
     let rotation = RotationGate()
     private let interrupter: Interrupter
@@ -63,8 +64,8 @@ public final class DatabaseQueue: DatabaseAccess {
         interrupter = database.interrupter
         changeHub = database.additions.hooks.changes.hub
         guard database.open(withFlags: flags, vfs: vfs) else { throw database.recordedError ?? .notOpen }
-        let lane = Lane(places: 1, name: "queue", instruments: Instruments(path: path))
-        writer = Writer(database: database, limits: configuration.writeBatching, lane: lane) {
+        reception = Reception(readers: 0, lends: false, instruments: Instruments(path: path))
+        writer = Writer(database: database, limits: configuration.writeBatching, reception: reception) {
             db throws(DatabaseError) in
             try db.reopen()
         }
@@ -81,12 +82,20 @@ public final class DatabaseQueue: DatabaseAccess {
     }
 
     /// Whether the calling thread is inside a block of this queue, where the queue's own calls are an error.
-    public var isInsideBlock: Bool { writer.lane.isInside }
+    public var isInsideBlock: Bool { reception.isInside }
 
     /// Seconds to wait for a turn before the call fails as busy; `nil`, the default, for ever.
     public var maximumWaitTimeInterval: TimeInterval? {
-        get { writer.lane.maximumWait }
-        set { writer.lane.maximumWait = newValue }
+        get { reception.maximumWait }
+        set { reception.maximumWait = newValue }
+    }
+
+    // MARK: Changes
+
+    /// The changes to some tables that blocks commit which begin from now on: see ``Database/changes(in:database:)``.
+    /// Does not wait for the queue, and may be called anywhere.
+    public func changes(in tables: Set<String>, database: String = "main") -> DatabaseChangeSequence {
+        DatabaseChangeSequence(tables: tables, database: database, hub: changeHub)
     }
 
     // MARK: Reading and writing
@@ -97,7 +106,7 @@ public final class DatabaseQueue: DatabaseAccess {
     }
 
     @discardableResult
-    public func read<T: Sendable>(_ block: @escaping @Sendable (Database) throws -> T) async throws -> T {
+    public func read<T: Sendable>(_ block: @Sendable (Database) throws -> T) async throws -> T {
         try await writer.read(block)
     }
 
@@ -109,7 +118,7 @@ public final class DatabaseQueue: DatabaseAccess {
     @discardableResult
     public func write<T: Sendable>(
         alone: Bool,
-        _ block: @escaping @Sendable (Database) throws -> T
+        _ block: @Sendable (Database) throws -> T
     ) async throws -> T {
         try await writer.write(alone: alone, block)
     }
@@ -121,9 +130,22 @@ public final class DatabaseQueue: DatabaseAccess {
 
     @discardableResult
     public func writeWithoutTransaction<T: Sendable>(
-        _ block: @escaping @Sendable (Database) throws -> T
+        _ block: @Sendable (Database) throws -> T
     ) async throws -> T {
         try await writer.inDatabase(block)
+    }
+
+    @discardableResult
+    public func barrier<T>(waitingAtMost limit: Duration?, _ block: (Database) throws -> T) throws -> T {
+        try writer.barrier(limit: limit?.seconds, block)
+    }
+
+    @discardableResult
+    public func barrier<T: Sendable>(
+        waitingAtMost limit: Duration?,
+        _ block: @Sendable (Database) throws -> T
+    ) async throws -> T {
+        try await writer.barrier(limit: limit?.seconds, block)
     }
 
     // MARK: Life
@@ -171,8 +193,11 @@ public final class DatabaseQueue: DatabaseAccess {
         }
     }
 
+    public func releaseMemory() { writer.releaseMemory() }
+
     public func shutDown(interruptingAfter grace: Duration?) async {
-        await Shutdown(lanes: [writer.lane], databases: [writer.database]).run(interruptingAfter: grace)
-        await writer.closeForGood()
+        let supervision = Supervisions([writer.database])
+        await reception.shutDown(interruptingAfter: grace) { supervision.stop() }
+        await onOtherThread { [writer] in writer.closeWhenIdle() }
     }
 }

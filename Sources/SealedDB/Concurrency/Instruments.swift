@@ -12,6 +12,8 @@
 /// | `sealeddb_wait` | timer | how long callers that did not get a connection at once waited for one |
 /// | `sealeddb_commit` | timer | how long a COMMIT took |
 /// | `sealeddb_commit_blocks` | recorder | how many blocks of `write` shared it |
+/// | `sealeddb_outruns` | counter | blocks of `write` that kept others waiting longer than ``Configuration/WriteBatching`` promises |
+/// | `sealeddb_log` | recorder | bytes of a pool's write-ahead log at its checkpoints |
 ///
 /// All have the dimension `store`, the name of the file.
 struct Instruments: Sendable {
@@ -23,6 +25,8 @@ struct Instruments: Sendable {
         private let wait: Timer
         private let commit: Timer
         private let commitBlocks: Recorder
+        private let outruns: Counter
+        private let log: Recorder
 
         init(path: String?) {
             let dimensions = [("store", FileSystem.name(of: path ?? ""))]
@@ -32,6 +36,8 @@ struct Instruments: Sendable {
             wait = Timer(label: "sealeddb_wait", dimensions: dimensions)
             commit = Timer(label: "sealeddb_commit", dimensions: dimensions)
             commitBlocks = Recorder(label: "sealeddb_commit_blocks", dimensions: dimensions)
+            outruns = Counter(label: "sealeddb_outruns", dimensions: dimensions)
+            log = Recorder(label: "sealeddb_log", dimensions: dimensions)
         }
 
         func read(failed: Bool) {
@@ -50,6 +56,10 @@ struct Instruments: Sendable {
             commit.recordNanoseconds(nanoseconds)
             commitBlocks.record(blocks)
         }
+
+        func outran() { outruns.increment() }
+
+        func logged(bytes: Int) { log.record(bytes) }
     #else
         static let isOn = false
 
@@ -58,5 +68,7 @@ struct Instruments: Sendable {
         func write(failed: Bool) {}
         func waited(nanoseconds: UInt64) {}
         func committed(blocks: Int, nanoseconds: UInt64) {}
+        func outran() {}
+        func logged(bytes: Int) {}
     #endif
 }

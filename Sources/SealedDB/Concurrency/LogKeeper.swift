@@ -1,31 +1,73 @@
-/// Moves the log of WAL mode into the database file, for the one connection of a pool that does so.
+import Foundation
+import Synchronization
+
+/// Moves the log of WAL mode into the database file, for the one connection of a pool that does so, and bounds its size.
 ///
 /// SQLite would let each connection do it whenever it has committed; two that do so at once can damage the file in
 /// versions before 3.51.3. https://www.sqlite.org/wal.html#walresetbug
-// @unchecked: used by whoever has the writer.
+///
+/// As a rule it moves what it can without waiting for anybody (PASSIVE). But the log begins anew only when no reader needs
+/// it, and readers that overlap always do. So beyond the configuration's limit it asks for a moment without any, in which
+/// the log is emptied.
+// @unchecked: what changes is atomic, or set once before the first use.
 final class LogKeeper: @unchecked Sendable {
     /// SQLite's own, in frames. https://www.sqlite.org/pragma.html#pragma_wal_autocheckpoint
     static let threshold: Int32 = 1000
+    /// Seconds that it waits for a moment without readers.
+    static let patience = 5.0
 
-    /// How many frames the log may have before writers wait for readers, so that it can begin anew.
-    private static let patience: Int32 = 10_000
-    private var nextRestart = LogKeeper.patience
+    private let maximumSize: Int
+    private let instruments: Instruments
+    /// Empties the log, on another thread.
+    var empty: (@Sendable (_ done: @escaping @Sendable (_ isEmpty: Bool) -> Void) -> Void)?
+    private let isEmptying = Atomic(false)
+    /// The size that is worth another attempt.
+    private let nextSize: Atomic<Int>
 
-    /// Does what it can without waiting for readers; for a log that keeps growing it waits for them a little.
-    func checkpointIfDue(_ database: Database) {
-        guard let connection = database.connection, !database.isInTransaction else { return }
-        let frames = connection.walFrameCount
-        guard frames >= LogKeeper.threshold else { return }
+    init(maximumSize: Int, instruments: Instruments) {
+        self.maximumSize = maximumSize
+        self.instruments = instruments
+        nextSize = Atomic(maximumSize)
+    }
+
+    /// Empties the log, for whoever has the store alone in this process; false if others still need it.
+    static func emptyLog(of database: Database) -> Bool {
+        guard let connection = database.connection else { return false }
+        // A block may have set another one than the configuration's.
+        let timeout = connection.busyWait?.timeout ?? database.configuration.busyTimeout
+        // Readers of other processes are not waited for while everybody here waits.
+        connection.setBusyTimeout(seconds: 0)
+        defer { connection.setBusyTimeout(seconds: timeout) }
+        // Why it failed makes no difference: the log is as it was, and it is tried again when that has grown.
+        return (try? connection.checkpoint(.truncate, schema: "main")) != nil
+    }
+
+    /// Whether there is something to do, after a commit of this connection.
+    func isDue(_ database: Database) -> Bool {
+        guard let connection = database.connection, !database.isInTransaction else { return false }
+        return connection.walFrameCount >= LogKeeper.threshold
+    }
+
+    /// For whoever has the writer's place, after a commit of this connection.
+    func checkpoint(_ database: Database) {
+        guard isDue(database), let connection = database.connection else { return }
         connection.walFrameCount = 0
-        // Nothing is lost by a checkpoint that fails: the log has it all, and grows until one succeeds.
-        if frames < nextRestart {
-            if frames < LogKeeper.patience { nextRestart = LogKeeper.patience }
-            _ = try? connection.checkpoint(.passive, schema: "main")  // See above.
-        } else {
-            nextRestart = frames + LogKeeper.patience / 2
-            connection.setBusyTimeout(seconds: 0.1)
-            _ = try? connection.checkpoint(.restart, schema: "main")  // See above.
-            connection.setBusyTimeout(seconds: database.configuration.busyTimeout)
+        // Nothing is lost by one that fails: the log has it all, and a later commit makes another one.
+        _ = try? connection.checkpoint(.passive, schema: "main")
+        let path = connection.mainFilePath.map { $0 + "-wal" }
+        // The file stays as large as it ever was, until it is emptied. One whose size is not known is looked at next time.
+        guard let size = path.flatMap({ try? Int(FileSystem.status($0).st_size) }) else { return }
+        instruments.logged(bytes: size)
+        guard size >= nextSize.load(ordering: .relaxed), !isEmptying.exchange(true, ordering: .relaxed) else { return }
+        let logger = database.configuration.logger
+        empty? { [self] isEmpty in
+            nextSize.store(isEmpty ? maximumSize : size + maximumSize / 4, ordering: .relaxed)
+            isEmptying.store(false, ordering: .relaxed)
+            guard !isEmpty else { return }
+            logger?.warning(
+                "the log is beyond its limit, and readers keep it from being emptied",
+                metadata: ["bytes": "\(size)", "limit": "\(maximumSize)"]
+            )
         }
     }
 }

@@ -1,12 +1,12 @@
 import Foundation
 
 /// Opens the connections of a pool, several at a time but for the first: it creates the file, sets its journal mode and
-/// derives the key, which the others then share.
+/// derives the key, which the others then share. Nobody is kept waiting for the `prepare` closure, which may use the pool.
 final class Opening: Sendable {
     private let flags: Int32
     private let vfs: String?
     private let isFirstDone = Guarded(false)
-    private let firstLock = NSLock()
+    private let first = DispatchSemaphore(value: 1)
 
     init(flags: Int32, vfs: String?) {
         self.flags = flags
@@ -16,11 +16,23 @@ final class Opening: Sendable {
     /// Opens it if it is closed, and leaves checkpoints to the pool.
     func open(_ database: Database) throws(DatabaseError) {
         guard !database.isOpen else { return }
-        if isFirstDone.withLock({ $0 }) { return try openNow(database) }
-        firstLock.lock()
-        defer { firstLock.unlock() }
+        guard !isFirstDone.withLock({ $0 }) else { return try openNow(database) }
+        first.wait()
+        guard !isFirstDone.withLock({ $0 }) else {
+            first.signal()
+            return try openNow(database)
+        }
+        var isFirst = true
+        database.willPrepare = { [self] in
+            isFirstDone.withLock { $0 = true }
+            first.signal()
+            isFirst = false
+        }
+        defer {
+            database.willPrepare = nil
+            if isFirst { first.signal() }
+        }
         try openNow(database)
-        isFirstDone.withLock { $0 = true }
     }
 
     private func openNow(_ database: Database) throws(DatabaseError) {

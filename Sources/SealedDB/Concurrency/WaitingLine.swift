@@ -7,6 +7,9 @@ struct WaitingLine<Element> {
     struct Ticket: Hashable {
         fileprivate let number: UInt64
         fileprivate let band: Int
+
+        /// No place in any line.
+        static var none: Ticket { Ticket(number: 0, band: 0) }
     }
 
     /// How many turns of higher priorities may go before the first of a lower one.
@@ -76,6 +79,34 @@ struct WaitingLine<Element> {
         var all: [Element] = []
         while let element = popFirst() { all.append(element) }
         return all
+    }
+
+    /// Moves to the end of those of another priority, with another ticket.
+    mutating func move(_ ticket: Ticket, to priority: TaskPriority) -> Ticket? {
+        guard WaitingLine.band(of: priority) != ticket.band, let element = remove(ticket) else { return nil }
+        return append(element, priority: priority)
+    }
+
+    // MARK: All of them, for what is rare
+
+    var all: Dictionary<Ticket, Element>.Values { elements.values }
+
+    func least<Value: Comparable>(of value: (Element) -> Value) -> Value? { elements.values.lazy.map(value).min() }
+
+    /// The first of whom this is true, by priority and then by arrival.
+    func firstTicket(where isMeant: (Element) -> Bool) -> Ticket? {
+        for band in bands {
+            for ticket in band.tickets[band.head...] {
+                if let element = elements[ticket], isMeant(element) { return ticket }
+            }
+        }
+        return nil
+    }
+
+    /// Takes out those of whom this is true, in the order of their arrival.
+    mutating func removeAll(where isMeant: (Element) -> Bool) -> [Element] {
+        let meant = elements.filter { isMeant($0.value) }.keys.sorted { $0.number < $1.number }
+        return meant.compactMap { remove($0) }
     }
 
     private var nextBand: Int? {

@@ -2,135 +2,275 @@ import Foundation
 import Synchronization
 
 /// One connection that is used in turns: the whole of a ``DatabaseQueue``, and the writing half of a ``DatabasePool``.
-///
-/// Concurrent calls of `write` share a transaction (group commit). Each runs in its own savepoint, one after the other
-/// in the order of the line, each on the thread of its caller or, for a task, on the lane's. Whoever finds nobody next in
-/// line commits and ends the turn. Only then do all of them learn their outcome: who has been told may drop the queue, so
-/// nothing of a turn comes after that. The first one needs no savepoint: nothing is lost if its failure rolls everything
-/// back. So a call that is alone costs no more than BEGIN and COMMIT.
-// @unchecked: `database` and `batch` belong to whoever has the lane's place.
+// @unchecked: `database`, `transaction` and `lately` belong to whoever has the writer's place.
 final class Writer: @unchecked Sendable {
-    /// A call of `write`, which learns its outcome when its turn has ended.
-    // @unchecked: written before the signal, and read after it.
-    final class Member: @unchecked Sendable {
-        let stop: StopFlag?
-        /// The error of its own block.
-        fileprivate var failure: (any Error)?
-        private let settle: (_ error: (any Error)?) -> Void
-
-        init(stop: StopFlag?, settle: @escaping (_ error: (any Error)?) -> Void) {
-            self.stop = stop
-            self.settle = settle
-        }
-
-        fileprivate func end(_ error: (any Error)?) { settle(error) }
-    }
-
-    /// The transaction that is open now.
-    private struct Batch {
-        let began = DispatchTime.now().uptimeNanoseconds
-        var members: [Member] = []
-        /// What the threads wait for, one wake-up for all of them; made when a second member comes.
-        var end: DispatchGroup?
-    }
-
-    let lane: Lane
+    let reception: Reception
     let database: Database
     private let limits: Configuration.WriteBatching
     /// Opens the connection if it is not open.
     private let ready: (Database) throws(DatabaseError) -> Void
-    /// Called after each transaction, with the place still held.
-    private let afterCommit: ((Database) -> Void)?
-    private var batch: Batch?
-    /// How many transactions of `write` were committed.
+    /// Called at the end of each turn, with the place still held.
+    private let afterTurn: ((Database) -> Void)?
+    /// The transaction that the call before has begun, and this one shares.
+    private var transaction: SharedTransaction?
+    /// Seconds that blocks took lately which may share: the longest of the last ones, which is forgotten by and by.
+    private var lately = 0.0
     private let commits = Atomic(0)
-    private let openness = Atomic(false)
-    private let isClosing = Atomic(false)
 
+    /// How many transactions of `write` were committed.
     var commitCount: Int { commits.load(ordering: .relaxed) }
-    var interrupter: Interrupter { database.interrupter }
-    var isOpen: Bool { openness.load(ordering: .relaxed) }
 
     init(
         database: Database,
         limits: Configuration.WriteBatching = Configuration.WriteBatching(),
-        lane: Lane,
+        reception: Reception,
         ready: @escaping (Database) throws(DatabaseError) -> Void,
-        afterCommit: ((Database) -> Void)? = nil
+        afterTurn: ((Database) -> Void)? = nil
     ) {
         self.database = database
-        self.lane = lane
+        self.reception = reception
         self.limits = limits
         self.ready = ready
-        self.afterCommit = afterCommit
+        self.afterTurn = afterTurn
+    }
+
+    // MARK: The loop of a shared transaction
+
+    /// A call's part in a transaction.
+    private struct Part: Sendable {
+        let transaction: SharedTransaction
+        /// The error of its own block.
+        var failure: (any Error)?
+
+        func check() throws {
+            if let failure { throw failure }
+            if let error = transaction.error { throw error }
+        }
+    }
+
+    /// What one call does with the connection. Concurrent calls of `write` are one loop: begin; run the first block; while
+    /// somebody is next who shares, and there is room, run that one in a savepoint; commit; end the turn; tell all.
+    ///
+    /// Each pass runs on the thread of its caller, or in the caller's task, and hands the connection on to the next. Who
+    /// has passed it on only waits for the transaction, and who ends it has left the connection before anybody is told.
+    private func takePart(
+        _ place: Reception.Place,
+        alone isAlone: Bool,
+        since came: UInt64,
+        _ stop: StopFlag?,
+        _ block: (Database) throws -> Void
+    ) -> Part {
+        database.enter()
+        let transaction = self.transaction ?? SharedTransaction()
+        self.transaction = nil
+        var part = Part(transaction: transaction)
+        part.failure = run(block, in: transaction, alone: isAlone, since: came, stop)
+        if let failure = part.failure { transaction.failures.append(failure) }
+        if transaction.isOpen, database.isOpen, !isAlone, hasRoom(transaction), let next = reception.passOn(place) {
+            transaction.share()
+            self.transaction = transaction
+            database.leave()
+            next.tell(.success(place))
+            return part
+        }
+        if transaction.isOpen { commit(transaction) }
+        for failure in transaction.failures { database.closeIfUnusable(after: failure) }
+        endTurn(place)
+        transaction.tell()
+        return part
+    }
+
+    /// Runs a block, and keeps or undoes what it did; a transaction of one block needs no savepoint for that.
+    private func run(
+        _ block: (Database) throws -> Void,
+        in transaction: SharedTransaction,
+        alone isAlone: Bool,
+        since came: UInt64,
+        _ stop: StopFlag?
+    ) -> (any Error)? {
+        let isFirst = !transaction.isOpen
+        do {
+            if isFirst { try begin(since: came, stop) } else { try run(Writer.savepoint) }
+        } catch {
+            return error
+        }
+        transaction.isOpen = true
+        transaction.count += 1
+        let began = DispatchTime.now().uptimeNanoseconds
+        var failure: (any Error)?
+        do {
+            // Who began to observe meanwhile is told of this block.
+            if !isFirst { database.refreshObservation() }
+            database.supervision.isShared = !isFirst
+            try database.supervised(.writing, stop: stop) { try block(database) }
+            if database.connection?.hasViolatedForeignKeys == true { throw DatabaseError.foreignKeyViolated }
+        } catch {
+            failure = error
+        }
+        if !isAlone { note(seconds: Double(DispatchTime.now().uptimeNanoseconds - began) / 1e9, in: transaction) }
+        do throws(DatabaseError) {
+            guard database.isInTransaction else { throw .transactionLost }
+            if isFirst, failure != nil {
+                transaction.isOpen = false
+                rollBack()
+            } else if !isFirst {
+                if failure != nil { try run(Writer.rollbackToSavepoint) }
+                try run(Writer.releaseSavepoint)
+            }
+            if transaction.isOpen { try endDeferral() }
+        } catch {
+            transaction.isOpen = false
+            rollBack()
+            let own = failure ?? error
+            transaction.error = ((own as? DatabaseError) ?? error).adding(
+                context: "A block that shared the transaction made SQLite roll it back, and nothing of it is kept"
+            )
+            return own
+        }
+        return failure
+    }
+
+    private func begin(since came: UInt64, _ stop: StopFlag?) throws {
+        try makeReady()
+        let wait = database.connection?.busyWait
+        wait?.callCame = came
+        defer { wait?.callCame = nil }
+        try database.supervised(.block, stop: stop) { try run("BEGIN IMMEDIATE") }
+        wait?.lockWasTaken()
+        try endDeferral()
+    }
+
+    private func commit(_ transaction: SharedTransaction) {
+        // Who began to observe meanwhile may have read what was there before.
+        database.refreshObservation()
+        let start = Instruments.isOn ? DispatchTime.now().uptimeNanoseconds : 0
+        do throws(DatabaseError) {
+            try run("COMMIT")
+        } catch {
+            // While it is open, nothing is committed.
+            let state = database.isInTransaction ? nil : database.connection?.stateAfterFailedCommit(error.extendedCode)
+            rollBack()
+            let told = error.adding(
+                context: state ?? "The transaction could not be committed, and nothing of it is kept"
+            )
+            transaction.error = told
+            transaction.failures.append(told)
+            return
+        }
+        commits.wrappingAdd(1, ordering: .relaxed)
+        guard Instruments.isOn else { return }
+        let duration = DispatchTime.now().uptimeNanoseconds - start
+        reception.instruments.committed(blocks: transaction.count, nanoseconds: duration)
+    }
+
+    private func rollBack() {
+        // What cannot be rolled back is, by closing.
+        if database.connection?.rollBack() == false { database.close() }
+    }
+
+    /// SQLite has foreign keys deferred until the end of the transaction, which is not that of the block that said so.
+    private func endDeferral() throws(DatabaseError) {
+        guard let connection = database.connection, connection.mayDeferForeignKeys else { return }
+        try run("PRAGMA defer_foreign_keys = OFF")
+        connection.mayDeferForeignKeys = false
+    }
+
+    /// Whether another block may join, if it takes as long as the longest one did lately.
+    private func hasRoom(_ transaction: SharedTransaction) -> Bool {
+        transaction.count < limits.maximumCount && transaction.age + lately < limits.maximumDuration
+    }
+
+    private func note(seconds: Double, in transaction: SharedTransaction) {
+        lately = max(seconds, lately / 2)
+        guard transaction.count > 1, seconds > limits.maximumDuration else { return }
+        reception.instruments.outran()
+        database.configuration.logger?.warning(
+            "a block of write kept others waiting that share its transaction",
+            metadata: ["seconds": "\(seconds)", "promised": "\(limits.maximumDuration)"]
+        )
+    }
+
+    private static let savepoint = "SAVEPOINT \(SavepointName.block)"
+    private static let rollbackToSavepoint = "ROLLBACK TO \(SavepointName.block)"
+    private static let releaseSavepoint = "RELEASE \(SavepointName.block)"
+
+    private func run(_ sql: String) throws(DatabaseError) {
+        try database.recording { () throws(DatabaseError) in try database.openConnection().run(sql) }
     }
 
     // MARK: Calls
 
     /// Runs a block of `write` on this thread; returns when its transaction has ended.
     func write<T>(alone isAlone: Bool, _ block: (Database) throws -> T) throws -> T {
-        let place = try lane.enter(shareable: !isAlone)
-        var failure: (any Error)?
+        let came = Reception.now
+        let place = try reception.enter(.writer, call: "write", shareable: !isAlone)
         var result: T?
-        let member = Member(stop: nil) { error in failure = error }
-        let end = perform(member, place: place, isAlone: isAlone) { db in result = try block(db) }
-        end?.wait()
-        if let failure { throw failure }
+        let part = takePart(place, alone: isAlone, since: came, nil) { db in result = try block(db) }
+        part.transaction.waitForEnd()
+        try report(part)
         return result!
     }
 
-    func write<T: Sendable>(
-        alone isAlone: Bool,
-        _ block: @escaping @Sendable (Database) throws -> T
-    ) async throws -> T {
-        try await Call<T>(lane).run(shareable: !isAlone) { [self] place, call in
-            let member = Member(stop: call.stop) { error in call.end(error) }
-            _ = perform(member, place: place, isAlone: isAlone) { db in call.value = try block(db) }
+    func write<T: Sendable>(alone isAlone: Bool, _ block: @Sendable (Database) throws -> T) async throws -> T {
+        let came = Reception.now
+        var request = Reception.Books.Request(desk: .writer, call: "write")
+        request.isShareable = !isAlone
+        let turn = TaskTurn(reception, request)
+        let (part, result) = try await turn.run { place, stop in
+            var result: T?
+            let part = takePart(place, alone: isAlone, since: came, stop) { db in result = try block(db) }
+            return (part, result)
         }
+        await part.transaction.ended()
+        do {
+            try report(part)
+        } catch {
+            throw turn.stop.explain(error)
+        }
+        return result!
+    }
+
+    private func report(_ part: Part) throws {
+        reception.instruments.write(failed: part.failure != nil || part.transaction.error != nil)
+        try part.check()
     }
 
     /// Runs a block that shares nothing, and may have transactions of its own, but leave none open.
     func inDatabase<T>(_ block: (Database) throws -> T) throws -> T {
-        let place = try lane.enter()
-        defer { leave(place) }
-        return try alone(stop: nil) { db in try db.endingTransaction { try block(db) } }
+        try runAlone(reception.enter(.writer, call: "inDatabase"), nil, block)
     }
 
-    func inDatabase<T: Sendable>(_ block: @escaping @Sendable (Database) throws -> T) async throws -> T {
-        try await Call<T>(lane).run(shareable: false) { [self] place, call in
-            call.end {
-                try alone(stop: call.stop) { db in try db.endingTransaction { try block(db) } }
-            } before: {
-                leave(place)
-            }
-        }
+    func inDatabase<T: Sendable>(_ block: @Sendable (Database) throws -> T) async throws -> T {
+        let request = Reception.Books.Request(desk: .writer, call: "writeWithoutTransaction")
+        return try await TaskTurn(reception, request).run { place, stop in try runAlone(place, stop, block) }
     }
 
     /// Runs a block of `read` on this connection.
     func read<T>(_ block: (Database) throws -> T) throws -> T {
-        let place = try lane.enter()
-        defer { leave(place) }
-        return try alone(stop: nil) { db in try snapshot(of: db, stop: nil, block) }
+        try runAlone(reception.enter(.writer, call: "read"), nil, isReading: true, block)
     }
 
-    func read<T: Sendable>(_ block: @escaping @Sendable (Database) throws -> T) async throws -> T {
-        try await Call<T>(lane).run(shareable: false) { [self] place, call in
-            call.end {
-                try alone(stop: call.stop) { db in try snapshot(of: db, stop: call.stop, block) }
-            } before: {
-                leave(place)
-            }
+    func read<T: Sendable>(_ block: @Sendable (Database) throws -> T) async throws -> T {
+        let request = Reception.Books.Request(desk: .writer, call: "read")
+        return try await TaskTurn(reception, request).run { place, stop in
+            try runAlone(place, stop, isReading: true, block)
         }
     }
 
-    private func snapshot<T>(of db: Database, stop: StopFlag?, _ block: (Database) throws -> T) throws -> T {
-        do {
-            let result = try db.snapshot(stop: stop, block)
-            lane.instruments.read(failed: false)
-            return result
-        } catch {
-            lane.instruments.read(failed: true)
-            throw error
+    /// Runs a block while nobody has another connection.
+    func barrier<T>(
+        limit: Double?,
+        cancellation: Cancellation? = nil,
+        _ block: (Database) throws -> T
+    ) throws -> T {
+        try runAlone(reception.enterAlone(call: "barrier", limit: limit, cancellation: cancellation), nil, block)
+    }
+
+    func barrier<T: Sendable>(limit: Double?, _ block: @Sendable (Database) throws -> T) async throws -> T {
+        var request = Reception.Books.Request(desk: .writer, call: "barrier")
+        request.limit = limit
+        return try await TaskTurn(reception, request, isAlone: true).run { place, stop in
+            try runAlone(place, stop, block)
         }
     }
 
@@ -138,61 +278,54 @@ final class Writer: @unchecked Sendable {
 
     /// Closes the connection between two blocks; the next one opens it again.
     func closeInTurn() throws {
-        let place = try lane.enter()
-        defer { leave(place) }
-        close()
+        let place = try reception.enter(.writer, call: "close")
+        close(place)
     }
 
-    /// Closes the connection now if nobody uses it, else after its present turn.
+    /// Closes the connection now if nobody uses it, else when its present turn ends.
     func closeWhenIdle() {
-        isClosing.store(true, ordering: .relaxed)
-        closeIfAsked()
+        for place in reception.forget([.writer]) { close(place) }
     }
 
-    /// Whoever finds the place taken leaves it to the one who has it, who asks again after having given it back.
-    private func closeIfAsked() {
-        while isClosing.load(ordering: .relaxed), let place = lane.takeFree().first {
-            if isClosing.exchange(false, ordering: .relaxed) { close() }
-            lane.leave(place)
-        }
-    }
-
-    /// Gives the place back.
-    func leave(_ place: Int) {
-        lane.leave(place)
-        closeIfAsked()
-    }
-
-    /// After the lane's end. Closing may take its time, as it moves the log into the file.
-    func closeForGood() async {
-        await withCheckedContinuation { continuation in
-            lane.onOwnThread(at: 0) { [self] in
-                closeWhenIdle()
-                continuation.resume()
-            }
-        }
-    }
-
-    /// For whoever has the place.
-    private func close() {
+    func close(_ place: Reception.Place) {
         database.enter()
         database.close()
-        database.leave()
-        openness.store(false, ordering: .relaxed)
+        reception.leave(place, database)
     }
 
-    // MARK: Alone
-
-    /// Runs a block that shares nothing, with the place held.
-    private func alone<T>(stop: StopFlag?, _ block: (Database) throws -> T) throws -> T {
+    /// Gives memory back that the connection could do without, if nobody uses it.
+    func releaseMemory() {
+        guard let place = reception.takeWriterIfFree(call: "releaseMemory") else { return }
         database.enter()
-        defer { endTurn() }
+        database.connection?.releaseMemory()
+        reception.leave(place, database)
+    }
+
+    // MARK: Turns
+
+    /// Runs a block that shares nothing, and gives the place back.
+    private func runAlone<T>(
+        _ place: Reception.Place,
+        _ stop: StopFlag?,
+        isReading: Bool = false,
+        _ block: (Database) throws -> T
+    ) throws -> T {
+        database.enter()
+        defer { endTurn(place) }
         do {
             try makeReady()
-            let result = try database.supervised(.block, stop: stop) { try block(database) }
-            try database.endUsesWithError()
+            let result =
+                if isReading {
+                    try database.snapshot(stop: stop, block)
+                } else {
+                    try database.supervised(.block, stop: stop) {
+                        try database.endingTransaction { try block(database) }
+                    }
+                }
+            if isReading { reception.instruments.read(failed: false) }
             return result
         } catch {
+            if isReading { reception.instruments.read(failed: true) }
             if !database.isInTransaction { database.closeIfUnusable(after: error) }
             throw error
         }
@@ -206,167 +339,12 @@ final class Writer: @unchecked Sendable {
         database.refreshObservation()
     }
 
-    private func endTurn() {
+    /// Leaves the connection, and gives the place back. From here on this call touches neither.
+    private func endTurn(_ place: Reception.Place) {
         database.endUses()
-        afterCommit?(database)
-        if isClosing.exchange(false, ordering: .relaxed) { database.close() }
-        openness.store(database.isOpen, ordering: .relaxed)
-        database.leave()
-    }
-
-    // MARK: Together
-
-    /// Runs a block of `write` with the place held, and gives the place away.
-    /// - Returns: what to wait for; `nil` if the transaction has ended.
-    private func perform(
-        _ member: Member,
-        place: Int,
-        isAlone: Bool,
-        _ block: (Database) throws -> Void
-    ) -> DispatchGroup? {
-        database.enter()
-        let isFirst = batch == nil
-        do {
-            if isFirst { try begin(member) } else { try run(Writer.savepoint) }
-        } catch {
-            if isFirst {
-                complete(place, ended: [member], nil) { _ in error }
-                return nil
-            }
-            member.failure = error
-            return finish(member, isFirst: false, place: place, isAlone: isAlone)
-        }
-        if isFirst { batch = Batch() }
-        do {
-            database.supervision.isShared = !isFirst
-            try database.supervised(.writing, stop: member.stop) { try block(database) }
-            if database.connection?.hasViolatedForeignKeys == true { throw DatabaseError.foreignKeyViolated }
-        } catch {
-            member.failure = error
-        }
-        return finish(member, isFirst: isFirst, place: place, isAlone: isAlone)
-    }
-
-    /// Keeps or undoes what the block did, and goes on with the next in line or the end of the transaction.
-    private func finish(_ member: Member, isFirst: Bool, place: Int, isAlone: Bool) -> DispatchGroup? {
-        if isFirst, member.failure != nil {
-            undo()
-            complete(place, ended: [member], nil) { $0.failure }
-            return nil
-        }
-        let ended: [Member]
-        let end = batch?.end
-        do throws(DatabaseError) {
-            guard database.isInTransaction else { throw .transactionLost }
-            if !isFirst {
-                if member.failure != nil { try run(Writer.rollbackToSavepoint) }
-                try run(Writer.releaseSavepoint)
-            }
-            try endDeferral()
-            batch?.members.append(member)
-            if !isAlone, hasRoom, let next = lane.nextShareable(at: place) {
-                let end = end ?? newEnd()
-                database.leave()
-                lane.wake(next, at: place)
-                return end
-            }
-            let start = Instruments.isOn ? DispatchTime.now().uptimeNanoseconds : 0
-            try run("COMMIT")
-            if Instruments.isOn {
-                let duration = DispatchTime.now().uptimeNanoseconds - start
-                lane.instruments.committed(blocks: batch?.members.count ?? 0, nanoseconds: duration)
-            }
-            commits.wrappingAdd(1, ordering: .relaxed)
-            ended = batch?.members ?? []
-            batch = nil
-        } catch {
-            fail(member, place: place, because: error)
-            return nil
-        }
-        complete(place, ended: ended, end) { $0.failure }
-        return nil
-    }
-
-    /// SQLite has foreign keys deferred until the end of the transaction, which is not that of the block that said so.
-    private func endDeferral() throws(DatabaseError) {
-        guard let connection = database.connection, connection.mayDeferForeignKeys else { return }
-        try run("PRAGMA defer_foreign_keys = OFF")
-        connection.mayDeferForeignKeys = false
-    }
-
-    private func newEnd() -> DispatchGroup {
-        let end = DispatchGroup()
-        end.enter()
-        batch?.end = end
-        return end
-    }
-
-    /// Undoes everything, for all members.
-    private func fail(_ last: Member, place: Int, because error: DatabaseError) {
-        var members = batch?.members ?? []
-        if members.last !== last { members.append(last) }
-        let end = batch?.end
-        // While it is open, nothing is committed.
-        let state = database.isInTransaction ? nil : database.connection?.stateAfterFailedCommit(error.extendedCode)
-        undo()
-        let isLost = error == .transactionLost
-        let cause = isLost ? last.failure as? DatabaseError ?? error : error
-        let shared = cause.adding(
-            context: isLost
-                ? "A block that shared the transaction made SQLite roll it back, and nothing of it is kept"
-                : state ?? "The transaction could not be committed, and nothing of it is kept"
-        )
-        complete(place, ended: members, end) { member in
-            member.failure ?? (isLost && member === last ? error : shared)
-        }
-    }
-
-    private func undo() {
-        batch = nil
-        guard database.isInTransaction else { return }
-        // What cannot be rolled back is, by closing.
-        if database.connection?.rollBack() == false { database.close() }
-    }
-
-    /// Ends the turn, and then tells each member its outcome.
-    private func complete(
-        _ place: Int,
-        ended: [Member],
-        _ end: DispatchGroup?,
-        _ outcome: (Member) -> (any Error)?
-    ) {
-        let outcomes = ended.map { ($0, outcome($0)) }
-        for (_, error) in outcomes {
-            if let error { database.closeIfUnusable(after: error) }
-            lane.instruments.write(failed: error != nil)
-        }
-        endTurn()
-        leave(place)
-        for (member, error) in outcomes { member.end(error) }
-        end?.leave()
-    }
-
-    private var hasRoom: Bool {
-        guard let batch, batch.members.count < limits.maximumCount else { return false }
-        return Double(DispatchTime.now().uptimeNanoseconds - batch.began) / 1e9 < limits.maximumDuration
-    }
-
-    private static let savepoint = "SAVEPOINT \(SavepointName.block)"
-    private static let rollbackToSavepoint = "ROLLBACK TO \(SavepointName.block)"
-    private static let releaseSavepoint = "RELEASE \(SavepointName.block)"
-
-    private func begin(_ member: Member) throws {
-        try makeReady()
-        try database.supervised(.block, stop: member.stop) {
-            try database.recording { () throws(DatabaseError) in
-                try database.openConnection().run("BEGIN IMMEDIATE")
-            }
-        }
-        try endDeferral()
-    }
-
-    private func run(_ sql: String) throws(DatabaseError) {
-        try database.recording { () throws(DatabaseError) in try database.openConnection().run(sql) }
+        database.supervision.writeLine?.letGo(database.supervision)
+        afterTurn?(database)
+        reception.leave(place, database)
     }
 }
 

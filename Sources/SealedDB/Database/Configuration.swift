@@ -64,6 +64,9 @@ public struct Configuration: Sendable {
 
     /// How `write` of a queue or pool combines commits.
     public var writeBatching = WriteBatching()
+    /// Bytes of the write-ahead log beyond which a ``DatabasePool`` keeps new readers waiting for those that are at work,
+    /// for some seconds at most, so that the log can be emptied. Default 64 MiB.
+    public var maximumLogSize = 64 << 20
     /// How many connections a ``DatabasePool`` opens for `read` at most, if that many blocks read at the same time.
     /// Each connection has its own page cache. `nil`, the default, means twice the number of cores, because some
     /// readers wait for the disk or for their turn, but at least 4 and at most 16.
@@ -108,7 +111,8 @@ public struct Configuration: Sendable {
     public struct WriteBatching: Sendable {
         /// How many blocks may share a commit; 1 to share none. Default 128.
         public var maximumCount = 128
-        /// How many seconds after the start of the first block no further block may join. Default 0.05.
+        /// How many seconds after the start of the first block no further block may join. A block that would not end by
+        /// then, if it takes as long as others did lately, may not join either. Default 0.05.
         public var maximumDuration = 0.05
 
         public init() {}

@@ -91,6 +91,9 @@ extension Database {
         keptSettings = settings
     }
 
+    /// Whether it is open, or is to be opened again with what was set on it.
+    var isToBeKept: Bool { isOpen || keptSettings != nil }
+
     /// Opens the database again, in the same way as the last time.
     func reopen() throws(DatabaseError) {
         guard !isOpen else { return }
@@ -136,6 +139,7 @@ extension Database {
         let mayBeKeyedLater = try mayBeKeyedLater(connection)
         if !mayBeKeyedLater { try applySettings(to: connection, flags: flags) }
         try additions.install(on: connection, mayBeKeyedLater: mayBeKeyedLater)
+        willPrepare?()
         guard let prepare = configuration.prepare else { return }
         do {
             try prepare(self)

@@ -80,6 +80,8 @@ public final class Database {
     }
     private var ownDateFormat: DateFormatter?
     var savepointCount = 0
+    /// Called when an opening has come to the configuration's `prepare` closure.
+    var willPrepare: (() -> Void)?
     var switches = Switches()
 
     /// Creates a database in memory.

@@ -2,15 +2,12 @@ import Testing
 
 @testable import SealedDB
 
-/// When the log of a pool is moved into the file, and when readers are waited for so that it can begin anew.
+/// When the log of a pool is moved into the file, and when it is to be emptied.
 @Suite(.hangLimit)
 struct LogKeeperTests {
     private let directory: TemporaryDirectory
     private let database: Database
     private let connection: Connection
-    private let keeper = LogKeeper()
-
-    private enum Answer { case nothing, passive, restart }
 
     init() throws {
         directory = try TemporaryDirectory()
@@ -19,38 +16,86 @@ struct LogKeeperTests {
         connection = try #require(database.connection)
     }
 
-    /// What is done about a log of so many frames. Whoever waits for readers sets a time for that, and then the usual one.
-    private func answer(to frames: Int32) throws -> Answer {
-        connection.setBusyTimeout(seconds: 77)
+    private func keeper(maximumSize: Int) -> (keeper: LogKeeper, calls: Guarded<[@Sendable (Bool) -> Void]>) {
+        let keeper = LogKeeper(maximumSize: maximumSize, instruments: Instruments(path: nil))
+        let calls = Guarded<[@Sendable (Bool) -> Void]>([])
+        keeper.empty = { done in calls.withLock { $0.append(done) } }
+        return (keeper, calls)
+    }
+
+    /// Has the log be looked after when it has so many frames.
+    private func look(_ keeper: LogKeeper, frames: Int32) {
         connection.walFrameCount = frames
-        keeper.checkpointIfDue(database)
-        if connection.walFrameCount == frames { return .nothing }
-        #expect(connection.walFrameCount == 0)
-        let wait = try connection.integer("PRAGMA busy_timeout")
-        if wait == 77_000 { return .passive }
-        #expect(wait == Int64(database.configuration.busyTimeout * 1000))
-        return .restart
+        keeper.checkpoint(database)
     }
 
     @Test func nothingIsDoneForAShortLog() throws {
-        #expect(try answer(to: LogKeeper.threshold - 1) == .nothing)
-        #expect(try answer(to: LogKeeper.threshold) == .passive)
+        let (keeper, calls) = keeper(maximumSize: 0)
+        look(keeper, frames: LogKeeper.threshold - 1)
+        #expect(connection.walFrameCount == LogKeeper.threshold - 1)
         #expect(database.beginTransaction())
-        #expect(try answer(to: 20_000) == .nothing)
+        look(keeper, frames: 20_000)
+        #expect(connection.walFrameCount == 20_000)
         #expect(database.rollback())
-        #expect(try answer(to: 20_000) == .restart)
+        #expect(calls.withLock { $0.isEmpty })
+        look(keeper, frames: LogKeeper.threshold)
+        #expect(connection.walFrameCount == 0)
+        #expect(calls.withLock { $0.count } == 1)
     }
 
-    /// Readers who stay are not waited for at each commit, but time and again; once the log has begun anew, all begins anew.
-    @Test func readersAreWaitedForNowAndThen() throws {
-        #expect(try answer(to: 9_999) == .passive)
-        #expect(try answer(to: 10_000) == .restart)
-        #expect(try answer(to: 10_001) == .passive)
-        #expect(try answer(to: 14_999) == .passive)
-        #expect(try answer(to: 15_000) == .restart)
-        #expect(try answer(to: 19_999) == .passive)
-        #expect(try answer(to: 20_000) == .restart)
-        #expect(try answer(to: 5_000) == .passive)
-        #expect(try answer(to: 10_000) == .restart)
+    /// It asks for a moment without readers once at a time, and after one that did not come only when the log has grown.
+    @Test func aLogBeyondItsLimitIsEmptied() throws {
+        let path = directory.file("db-wal")
+        let size = try Int(FileSystem.status(path).st_size)
+        let (keeper, calls) = keeper(maximumSize: size)
+        func count() -> Int { calls.withLock { $0.count } }
+        look(keeper, frames: 2_000)
+        #expect(count() == 1)
+        look(keeper, frames: 2_000)
+        #expect(count() == 1)
+        calls.withLock { $0[0] }(false)
+        look(keeper, frames: 2_000)
+        #expect(count() == 1)
+        try database.fill(rows: 500)
+        #expect(try Int(FileSystem.status(path).st_size) > size + size / 4)
+        look(keeper, frames: 2_000)
+        #expect(count() == 2)
+        calls.withLock { $0[1] }(true)
+        look(keeper, frames: 2_000)
+        #expect(count() == 3)
+    }
+
+    @Test func aShorterLogIsLeft() {
+        let (keeper, calls) = keeper(maximumSize: 1 << 30)
+        look(keeper, frames: 20_000)
+        #expect(connection.walFrameCount == 0)
+        #expect(calls.withLock { $0.isEmpty })
+    }
+
+    @Test func emptyingWaitsForNobody() throws {
+        #expect(LogKeeper.emptyLog(of: database))
+        #expect(try FileSystem.status(directory.file("db-wal")).st_size == 0)
+        let reader = try Database.testing(directory.file("db"), journalMode: .wal)
+        let rows = try reader.executeQuery("SELECT * FROM t", values: nil)
+        #expect(rows.next())
+        try database.executeUpdate("DELETE FROM t", values: nil)
+        #expect(!LogKeeper.emptyLog(of: database))
+        #expect(try connection.integer("PRAGMA busy_timeout") == Int64(database.configuration.busyTimeout * 1000))
+        rows.close()
+        #expect(LogKeeper.emptyLog(of: database))
+    }
+
+    /// Beside the pool's own checkpoints SQLite would make others, and the pool would not hear of commits.
+    @Test func blocksDoNotSetCheckpoints() throws {
+        let pool = DatabasePool(path: directory.file("db"))
+        for pragma in ["wal_autocheckpoint = 1", "main.wal_autocheckpoint(0)", "WAL_AUTOCHECKPOINT = -1"] {
+            try pool.inDatabase { db throws in
+                let error = #expect(throws: DatabaseError.self) {
+                    try db.executeUpdate("PRAGMA \(pragma)", values: nil)
+                }
+                #expect(error?.message.contains("maximumLogSize") == true, "\(error?.message ?? "")")
+            }
+        }
+        #expect(database.executeStatements("PRAGMA wal_autocheckpoint = 1"))
     }
 }

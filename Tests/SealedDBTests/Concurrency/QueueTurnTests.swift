@@ -8,6 +8,11 @@ import Testing
 struct QueueTurnTests {
     private struct Failure: Error {}
 
+    /// A connection that is never opened.
+    private struct Handed: @unchecked Sendable {
+        let value: Database
+    }
+
     enum Caller: CaseIterable, Sendable { case task, thread }
 
     /// On this thread.
@@ -23,9 +28,9 @@ struct QueueTurnTests {
         let early = Log<String>()
         let writer = Writer(
             database: database,
-            lane: Lane(places: 1, name: "queue", instruments: Instruments(path: nil)),
+            reception: Reception(readers: 0, lends: false, instruments: Instruments(path: nil)),
             ready: { db throws(DatabaseError) in try db.openVerified() },
-            afterCommit: { _ in
+            afterTurn: { _ in
                 // Time enough for a caller who was told before.
                 for _ in 0..<2000 where !told.isSet { sched_yield() }
                 if told.isSet { early.add("told before the turn was over") }
@@ -46,16 +51,15 @@ struct QueueTurnTests {
         let database = Database(path: nil, configuration: Configuration(), gate: ThreadGate())
         let told = StopFlag()
         let early = Log<String>()
-        let lane = Lane(places: 1, name: "queue", instruments: Instruments(path: nil))
         var limits = Configuration.WriteBatching()
         // A slow machine must not end a transaction.
         limits.maximumDuration = 3600
         let writer = Writer(
             database: database,
             limits: limits,
-            lane: lane,
+            reception: Reception(readers: 0, lends: false, instruments: Instruments(path: nil)),
             ready: { db throws(DatabaseError) in try db.openVerified() },
-            afterCommit: { _ in
+            afterTurn: { _ in
                 for _ in 0..<2000 where !told.isSet { sched_yield() }
                 if told.isSet { early.add("told before the turn was over") }
             }
@@ -81,7 +85,7 @@ struct QueueTurnTests {
                 told.set()
             }
         }
-        while lane.waitingCount < 4 { await Task.yield() }
+        while writer.lane.waitingCount < 4 { await Task.yield() }
         release.open()
         try await holder.value
         for task in tasks { try await task.value }
@@ -137,7 +141,7 @@ struct QueueTurnTests {
         for writer in writers { try await writer.value }
         await releaser.value
         pool.releaseAllDatabases()
-        #expect(!pool.writer.isOpen)
+        #expect(pool.countOfOpenDatabases == 0)
         #expect(try await pool.read { db in try db.integers("SELECT count(*) FROM t") } == [100])
     }
 
@@ -147,27 +151,29 @@ struct QueueTurnTests {
     @Test func aHandOverThatHasBegunIsWaitedFor() async throws {
         var begun = 0
         while begun < 3 {
-            let lane = Lane(places: 1, name: "queue", instruments: Instruments(path: nil))
-            let place = try lane.enter()
-            lane.maximumWait = 0.1
+            let database = Handed(value: Database(path: nil, configuration: Configuration(), gate: ThreadGate()))
+            let reception = Reception(readers: 0, lends: false, instruments: Instruments(path: nil))
+            let place = try reception.enter(.writer, call: "test")
+            reception.maximumWait = 0.1
             let (entered, ended) = (StopFlag(), StopFlag())
             let end = Gate()
             Thread.detachNewThread {
-                if let place = try? lane.enter(shareable: true) {
+                if let place = try? reception.enter(.writer, call: "test", shareable: true) {
                     entered.set()
-                    lane.leave(place)
+                    database.value.enter()
+                    reception.leave(place, database.value)
                 }
                 ended.set()
                 end.open()
             }
-            while lane.waitingCount == 0, !ended.isSet { sched_yield() }
+            while reception.look({ $0.waitingCount(.writer) }) == 0, !ended.isSet { sched_yield() }
             // On a slow machine it may have given up already.
-            if let next = lane.nextShareable(at: place) {
+            if let next = reception.passOn(place) {
                 begun += 1
                 let limit = DispatchTime.now() + 0.2
                 while DispatchTime.now() < limit, !entered.isSet { sched_yield() }
                 #expect(!entered.isSet, "It used the place while another one had it.")
-                lane.wake(next, at: place)
+                next.tell(.success(place))
                 await end.wait()
                 #expect(entered.isSet)
             } else {

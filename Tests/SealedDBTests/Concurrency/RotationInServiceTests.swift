@@ -50,7 +50,7 @@ struct RotationInServiceTests {
                 rotated.signal()
             }
             // It waits for this block, and so must let it have what it needs to end.
-            while !pool.lender.isPaused { sched_yield() }
+            while !pool.reception.look({ $0.isBarred }) { sched_yield() }
             let inner = pool.inDatabase { db in #expect((try? count(db)) == 5) }
             #expect(inner == nil)
         }
@@ -201,7 +201,7 @@ struct RotationInServiceTests {
         await lent.wait()
         let key = try Key.testing(2)
         let rotation = Task { try await pool.rotateKey(to: key) }
-        while !pool.lender.isPaused { await Task.yield() }
+        while !pool.reception.look({ $0.isBarred }) { await Task.yield() }
         rotating.open()
         _ = try await rotation.value
         #expect(failure.values.first?.reason == .misuse)

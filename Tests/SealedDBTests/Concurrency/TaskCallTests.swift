@@ -317,9 +317,9 @@ struct TaskCallTests {
             await waiting(access, atLeast: tasks.count)
         }
         release.open()
-        // Not awaited one by one: that would raise their priorities, too late to matter.
         try await holder.value
-        for task in tasks { try await task.value }
+        // From the highest to the lowest: whoever is awaited gets the priority of this task.
+        for task in tasks.reversed() { try await task.value }
         #expect(order.values == ["high", "medium", "low", "background"])
     }
 

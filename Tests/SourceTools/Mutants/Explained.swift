@@ -290,13 +290,6 @@ struct Explained: Sendable {
             "where nobody observes, nothing was collected"
         ),
         .init(
-            "SealedDB/Concurrency/Writer.swift",
-            "fail",
-            .alwaysTrue,
-            "members.last !== last",
-            "who is told twice of the end hears it once"
-        ),
-        .init(
             "sealdb/Batch/StoreWork.swift",
             "encode",
             .errorSwallowed,
@@ -358,13 +351,6 @@ struct Explained: Sendable {
             .alwaysTrue,
             "number <= log.pageCount",
             "what SQLite wrote is authentic behind the end of the store, too"
-        ),
-        .init(
-            "SealedDB/Concurrency/Writer.swift",
-            "perform",
-            .alwaysFalse,
-            "isFirst",
-            "who could not begin is told the same error at the end of a transaction that there is not"
         ),
     ]
 }

@@ -23,11 +23,11 @@ extension NamedMutant {
             "false"
         ),
         .init(
-            "who has a connection of a pool is forgotten",
-            "SealedDB/Concurrency/Lender.swift",
+            "who has a connection that was released is forgotten",
+            "SealedDB/Concurrency/Ledger.swift",
             .expression,
-            "held[thread] == nil",
-            "lent[thread] == nil"
+            "$0.state == .held && $0.thread == thread",
+            "$0.state == .held && !$0.isForgotten && $0.thread == thread"
         ),
         .init(
             "a destination is used while it is replaced",

@@ -206,11 +206,11 @@ extension NamedMutant {
 
     private static let locks: [NamedMutant] = [
         .init(
-            "a failed enterAll keeps its places",
-            "SealedDB/Concurrency/Lane.swift",
-            .statement,
-            "for place in entered { leave(place) }",
-            ""
+            "a barrier that was given up keeps others out",
+            "SealedDB/Concurrency/Ledger.swift",
+            .expression,
+            "barriers.remove(at: index)",
+            "barriers[index]"
         ),
         .init(
             "a lock on a file that was removed counts",
@@ -431,10 +431,10 @@ extension NamedMutant {
         ),
         .init(
             "a cancellation hides every error",
-            "SealedDB/Concurrency/Call.swift",
+            "SealedDB/Concurrency/TaskTurn.swift",
             .expression,
-            "stop.isSet && isCutShort",
-            "stop.isSet"
+            "isSet && isCutShort",
+            "isSet"
         ),
         .init(
             "a cancelled rotation hides every error",

@@ -127,6 +127,15 @@ extension Connection {
         sqlite3_busy_timeout(handle, milliseconds.isNaN ? 0 : Int32(clamping: Int64(min(max(milliseconds, 0), 1e12))))
     }
 
+    /// Finalises kept statements, and gives the pages of the cache back that are in the file or the log.
+    /// https://www.sqlite.org/c3ref/db_release_memory.html
+    func releaseMemory() {
+        guard let handle else { return }
+        clearCache()
+        // There is nothing to do about what it keeps.
+        sqlite3_db_release_memory(handle)
+    }
+
     var lastInsertRowID: Int64 { handle.map { sqlite3_last_insert_rowid($0) } ?? 0 }
 
     var changes: Int32 { handle.map { sqlite3_changes($0) } ?? 0 }
@@ -147,10 +156,14 @@ extension Connection {
     /// https://www.sqlite.org/c3ref/wal_hook.html
     func countWALFrames() {
         guard let handle else { return }
+        statementGuard.movesLog = true
         sqlite3_wal_hook(
             handle,
             { connection, _, _, frames in
-                Unmanaged<Connection>.fromOpaque(connection!).takeUnretainedValue().walFrameCount = frames
+                let connection = Unmanaged<Connection>.fromOpaque(connection!).takeUnretainedValue()
+                connection.walFrameCount = frames
+                // SQLite has let go of the lock before it calls this.
+                if let supervision = connection.supervision { supervision.writeLine?.letGo(supervision) }
                 return SQLITE_OK
             },
             Unmanaged.passUnretained(self).toOpaque()

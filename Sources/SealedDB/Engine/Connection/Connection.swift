@@ -67,6 +67,7 @@ final class Connection {
     var dateFormat: DateFormatter?
     /// Waits for locks instead of SQLite's own handler, on supervised connections.
     var busyWait: BusyWait?
+    private let process = ForkGuard.begin()
     /// The thread that is in a hook; 0 for none; ``replaced`` while a backup writes to this connection.
     private let hookThread = Atomic<UInt>(0)
     /// A value that no thread has as its number.
@@ -280,6 +281,7 @@ final class Connection {
     /// Prepares the first statement of `sql`, or takes it from the cache. The statement's pointer is `nil` if the text
     /// is empty or only a comment. https://www.sqlite.org/c3ref/prepare.html
     func prepare(_ sql: String) throws(DatabaseError) -> Statement {
+        guard process == ForkGuard.current else { throw .forked }
         let key = StatementCache.Key(sql)
         if let statement = takeFromCache(key) { return try permitted(statement) }
         return try Array(sql.utf8).withUnsafeBufferPointer { bytes throws(DatabaseError) in
@@ -307,6 +309,7 @@ final class Connection {
         _ sql: UnsafeBufferPointer<UInt8>,
         from start: Int
     ) throws(DatabaseError) -> (Statement, end: Int) {
+        guard process == ForkGuard.current else { throw .forked }
         let (prepared, end) = try compile(sql, from: start)
         let statement = Statement(prepared, connection: self)
         if prepared.pointer != nil { register(statement) }
@@ -399,6 +402,10 @@ final class Connection {
     @discardableResult
     func close() -> Bool {
         guard let handle else { return true }
+        guard process == ForkGuard.current else {
+            forget()
+            return false
+        }
         guard !isRunning else { return false }
         detach(handle)
         // The locks are released after closing, because SQLite may still move its log into the file.
@@ -414,6 +421,14 @@ final class Connection {
         guard let handle, !isRunning else { return }
         detach(handle)
         releaseLocks()
+    }
+
+    /// For a child of the process that opened it, whose files, log and locks it shares: nothing of them is touched, and what
+    /// there is in memory stays there.
+    private func forget() {
+        _ = registry.withLock { $0.close() }
+        for lock in usageLocks.values { _ = Unmanaged.passRetained(lock) }
+        handle = nil
     }
 
     private func releaseLocks() {

@@ -12,6 +12,8 @@ final class StatementGuard {
     var heldChanges = HeldChanges()
     /// Whether blocks that throw rely on a journal for the rollback.
     var requiresJournal = false
+    /// Whether the library moves the log into the file, and SQLite must not do so beside it.
+    var movesLog = false
     /// Whether SQL may have set a key since the rules were last updated.
     var hasKeyFromSQL = false
     /// Why the statement being compiled was refused, until the result code arrives.
@@ -77,6 +79,10 @@ final class StatementGuard {
     }
 
     private func refusal(ofPragma name: String, value: String?) -> String? {
+        if movesLog, name.lowercased() == "wal_autocheckpoint", value?.isEmpty == false {
+            return "wal_autocheckpoint is the pool's own business, which moves the log by one connection alone. "
+                + "Configuration.maximumLogSize bounds the log."
+        }
         // SQLite accepts the beginning of a mode's name for the mode.
         guard requiresJournal, name.lowercased() == "journal_mode", let value, !value.isEmpty,
             "off".hasPrefix(value.lowercased())

@@ -11,13 +11,21 @@ final class BusyWait {
     let timeout: Double
     /// How many seconds the last failed wait took, until its error is made.
     private var givenUp: Double?
+    /// When the call came that uses the connection now, if it has waited in a line before: of its patience, the time is
+    /// gone in which somebody before it has found the lock taken.
+    var callCame: UInt64?
     private var began: UInt64 = 0
+    /// Since when the lock is known to be taken, and when that was seen last.
+    private var taken: (since: UInt64, seen: UInt64)?
     private let supervision: Supervision?
 
     init(timeout: Double, supervision: Supervision?) {
         self.timeout = timeout
         self.supervision = supervision
     }
+
+    /// Nanoseconds.
+    private static let memory: UInt64 = 100_000_000
 
     /// Installs the handler. The connection must retain this object as long as it is open.
     func install(on handle: OpaquePointer) {
@@ -31,16 +39,27 @@ final class BusyWait {
 
     private func wait(attempt: Int32) -> Bool {
         let now = DispatchTime.now().uptimeNanoseconds
-        if attempt == 0 { began = now }
+        if attempt == 0 {
+            // After a while without a look somebody may have had it in between.
+            let since = taken.flatMap { now - $0.seen < BusyWait.memory ? $0.since : nil } ?? now
+            began = callCame.map { max($0, since) } ?? now
+            taken = (since, now)
+        }
+        taken?.seen = now
         let waited = Double(now - began) / 1e9
         guard waited < timeout, supervision?.isStopped != true else {
             givenUp = waited
+            if let supervision { supervision.writeLine?.letGo(supervision) }
             return false
         }
         givenUp = nil
         let delay = BusyWait.delay(attempt: attempt, waited: waited, timeout: timeout) * Double.random(in: 0.5...1.5)
-        // A signal may end the pause early; the next attempt then comes sooner.
-        usleep(UInt32(min(delay, timeout - waited) * 1e6))
+        if let supervision, let line = supervision.writeLine {
+            line.wait(supervision, seconds: min(delay, timeout - waited))
+        } else {
+            // A signal may end the pause early; the next attempt then comes sooner.
+            usleep(UInt32(min(delay, timeout - waited) * 1e6))
+        }
         return true
     }
 
@@ -52,6 +71,8 @@ final class BusyWait {
         defer { givenUp = nil }
         return givenUp
     }
+    /// Tells that the lock was had.
+    func lockWasTaken() { taken = nil }
 
     /// Returns the mean number of seconds before the next attempt. It is short at first, because most transactions are;
     /// then 10 ms, falling to 1 ms towards the deadline.

@@ -30,6 +30,8 @@ final class Supervision {
     let isWatching: Bool
     /// Why the present block was not allowed to roll back its transaction, if it tried to.
     var refusedRollback: DatabaseError?
+    /// Who else of the pool wants to write.
+    var writeLine: WriteLine?
     /// How many seconds a statement may take; `nil` for no limit.
     let timeLimit: Double?
     /// Whether the time limit applies. It does not while the library runs statements of its own.
@@ -106,7 +108,7 @@ final class Supervision {
     func startsFreely(_ isReadOnly: Bool) -> Bool {
         guard scope == .block, timeLimit == nil else { return false }
         isWriting = !isReadOnly
-        return true
+        return isReadOnly || writeLine?.isContended != true
     }
 
     /// Called before the first step of a statement.
@@ -114,6 +116,9 @@ final class Supervision {
         try check(statement)
         let isNested = statement.connection.isRunning
         let writes = !statement.isReadOnly
+        if writes, scope == .block, !isNested, let writeLine, statement.connection.isAutocommit {
+            writeLine.giveWay(self)
+        }
         // A statement run by a function does not change whether the statement that calls the function writes.
         isWriting = writes || (isNested && isWriting)
         try check(statement.connection, writes: writes)

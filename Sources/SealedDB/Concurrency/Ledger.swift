@@ -1,0 +1,586 @@
+/// The books of a queue or pool: who may touch which connection now, who waits for one, and who is told what when.
+///
+/// A value without locks, threads and clock, so that all its states can be looked at. ``Reception`` has the only lock
+/// around it, and does what it answers after having let go of that.
+///
+/// A connection belongs to a place, and a place to one holder from the moment of the grant to its ``release(_:_:now:)``;
+/// nobody else may touch the connection. In a shared transaction it goes from one call to the next by ``passOn(_:)``.
+///
+/// | state of a call | cancelled | its time is over |
+/// |---|---|---|
+/// | waits in a line | ``withdraw(_:)``: leaves at once, and its block is never called | the same, by ``expire(now:)`` |
+/// | has a place | its statement is stopped, and it is undone alone; the place comes back as ever | a matter of the statement |
+/// | has passed its place on, or commits | comes too late | – |
+/// | is told | its turn has ended before: nothing of it touches the connection any more | – |
+///
+/// A call that waits is told once: either it is returned as granted, passed on to, expired, dismissed or withdrawn, or it
+/// still waits.
+struct Ledger<Caller> {
+    enum Desk: Int, CaseIterable, Sendable {
+        case writer, readers, lent
+    }
+
+    /// Stands for one connection.
+    struct Place: Hashable, Sendable {
+        let desk: Desk
+        let number: Int
+    }
+
+    struct Request: Sendable {
+        let desk: Desk
+        /// The name of the method, for messages.
+        var call: StaticString
+        /// Who holds what it holds; 0 for a task, which holds nothing while it waits.
+        var thread: UInt = 0
+        var isShareable = false
+        var priority = TaskPriority.medium
+        /// Seconds that it may wait.
+        var limit: Double?
+    }
+
+    /// Names somebody who waits.
+    struct Ticket: Hashable, Sendable {
+        fileprivate let desk: Desk?
+        fileprivate var line = WaitingLine<Entry>.Ticket.none
+        fileprivate var barrier = 0
+    }
+
+    enum Answer {
+        case granted(Place)
+        case waits(Ticket)
+        case refused(DatabaseError)
+    }
+
+    typealias Grant = (caller: Caller, place: Place)
+
+    struct Entry {
+        let request: Request
+        let deadline: UInt64
+        let caller: Caller
+    }
+
+    private struct Slot {
+        enum State { case absent, free, held }
+
+        var state = State.absent
+        /// 0 for a task that has not begun, and for a snapshot that nobody reads.
+        var thread: UInt = 0
+        var call: StaticString = ""
+        var isOpen = false
+        /// Whether its connection is to be closed, and for a lent one also not counted, when it comes back.
+        var isForgotten = false
+    }
+
+    private struct Places {
+        var slots: [Slot] = []
+        /// The one that was used last is lent first: its page cache is warm.
+        var free: [Int] = []
+        var line = WaitingLine<Entry>()
+        var heldCount = 0
+    }
+
+    private enum Phase: Equatable {
+        /// Waits for those who had a place when it came, and keeps nobody out.
+        case settling(Set<Place>)
+        /// Keeps out who holds nothing yet; no longer than until then.
+        case closing(until: UInt64)
+        case held
+    }
+
+    private struct Barrier {
+        let number: Int
+        let entry: Entry
+        var phase = Phase.settling([])
+        var patience: UInt64
+    }
+
+    private enum End { case draining, ended }
+
+    private var desks: [Places] = Desk.allCases.map { _ in Places() }
+    private var barriers: [Barrier] = []
+    private var lastBarrier = 0
+    /// Threads whose blocks have ended, and that wait for the end of the transaction they share.
+    private var sharing: [UInt] = []
+    private var end: End?
+    private let lendsAny: Bool
+    /// How many connections may be lent; 0 for any number.
+    private(set) var maximumLent: UInt = 0
+    /// The first moment at which ``expire(now:)`` could have something to do.
+    private(set) var nextDeadline = UInt64.max
+
+    /// How long a barrier keeps others out at first, in nanoseconds. It takes twice as long each time that was too short.
+    static var firstPatience: UInt64 { 200_000_000 }
+
+    private subscript(_ desk: Desk) -> Places {
+        _read { yield desks[desk.rawValue] }
+        _modify { yield &desks[desk.rawValue] }
+    }
+
+    private subscript(_ place: Place) -> Slot {
+        _read { yield desks[place.desk.rawValue].slots[place.number] }
+        _modify { yield &desks[place.desk.rawValue].slots[place.number] }
+    }
+
+    init(readers: Int, lends: Bool) {
+        lendsAny = lends
+        for (desk, count) in [(Desk.writer, 1), (.readers, readers)] {
+            self[desk].slots = Array(repeating: Slot(state: .free), count: count)
+            self[desk].free = Array((0..<count).reversed())
+        }
+    }
+
+    // MARK: Coming
+
+    /// Gives a place, a ticket for the line, or the reason why neither.
+    /// - Parameter caller: asked if the call has to wait.
+    mutating func request(_ request: Request, now: UInt64, caller: () -> Caller) -> Answer {
+        if let refusal = refusal(of: request) { return .refused(refusal) }
+        let desk = request.desk
+        let mayEnter = mayPass(request)
+        let isNext = self[desk].line.isEmpty || (isShut(desk) && mayEnter)
+        if isNext, mayEnter, let place = take(desk, for: request) { return .granted(place) }
+        if let circle = circle(closedBy: request) { return .refused(circle) }
+        if desk == .lent, areLentToSnapshots { return .refused(.keptBySnapshots(request, limit: maximumLent)) }
+        guard let deadline = deadline(request, now) else { return .refused(.waitedTooLong(request)) }
+        let entry = Entry(request: request, deadline: deadline, caller: caller())
+        let line = self[desk].line.append(entry, priority: request.priority)
+        return .waits(Ticket(desk: desk, line: line))
+    }
+
+    /// As ``request(_:now:caller:)``, for the writer's place while nothing else is held.
+    mutating func requestBarrier(_ request: Request, now: UInt64, caller: () -> Caller) -> Answer {
+        if holdsSomething(request.thread) { return .refused(.nestedCall) }
+        if let refusal = refusal(of: request) { return .refused(refusal) }
+        if isIdle {
+            lastBarrier += 1
+            let entry = Entry(request: request, deadline: .max, caller: caller())
+            barriers = [Barrier(number: lastBarrier, entry: entry, phase: .held, patience: 0)]
+            return .granted(take(.writer, for: request)!)
+        }
+        guard let deadline = deadline(request, now) else { return .refused(.waitedTooLong(request)) }
+        lastBarrier += 1
+        let entry = Entry(request: request, deadline: deadline, caller: caller())
+        barriers.append(Barrier(number: lastBarrier, entry: entry, patience: Ledger.firstPatience))
+        if barriers.count == 1 { settle(now) }
+        return .waits(Ticket(desk: nil, barrier: lastBarrier))
+    }
+
+    /// The task that has the place runs on this thread from now on.
+    mutating func begin(_ place: Place, thread: UInt) {
+        self[place].thread = thread
+    }
+
+    private func refusal(of request: Request) -> DatabaseError? {
+        let thread = request.thread
+        let isInside = holdsSomething(thread)
+        if end == .ended || (end == .draining && !isInside) { return .shutDown }
+        guard isInside else { return nil }
+        if hasBarrier, barriers[0].phase == .held { return .nestedCall }
+        switch request.desk {
+        case .writer: return holds(.writer, thread) || holds(.readers, thread) ? .nestedCall : nil
+        case .readers: return holds(.readers, thread) ? .nestedCall : nil
+        case .lent: return nil
+        }
+    }
+
+    private mutating func deadline(_ request: Request, _ now: UInt64) -> UInt64? {
+        guard let limit = request.limit else { return .max }
+        guard limit > 0 else { return nil }
+        let deadline = now &+ UInt64(min(limit, 1e9) * 1e9)
+        nextDeadline = min(nextDeadline, deadline)
+        return deadline
+    }
+
+    // MARK: Doors
+
+    private var hasBarrier: Bool { !barriers.isEmpty }
+
+    /// Whether only those enter who hold something already, and whom a barrier would wait for.
+    private func isShut(_ desk: Desk) -> Bool {
+        guard let barrier = barriers.first else { return false }
+        switch barrier.phase {
+        case .settling: return false
+        case .closing: return desk != .writer || isQuiet
+        case .held: return true
+        }
+    }
+
+    private func mayPass(_ request: Request) -> Bool {
+        guard isShut(request.desk) else { return true }
+        return barriers[0].phase != .held && holdsSomething(request.thread)
+    }
+
+    /// Whether readers and lent connections are all back.
+    private var isQuiet: Bool { self[.readers].heldCount + self[.lent].heldCount == 0 }
+
+    private func hasRoom(_ desk: Desk) -> Bool {
+        let hasFree = !self[desk].free.isEmpty
+        guard desk == .lent else { return hasFree }
+        // The limit may have been lowered below the number of those that are free.
+        guard lendsAny, maximumLent == 0 || lentCount < maximumLent else { return false }
+        return hasFree || maximumLent == 0 || lentCount + freeCount(.lent) < maximumLent
+    }
+
+    private mutating func take(_ desk: Desk, for request: Request) -> Place? {
+        guard hasRoom(desk) else { return nil }
+        let known = self[desk].free.popLast() ?? self[desk].slots.firstIndex { $0.state == .absent }
+        if known == nil { self[desk].slots.append(Slot()) }
+        let place = Place(desk: desk, number: known ?? self[desk].slots.count - 1)
+        self[place] = Slot(state: .held, thread: request.thread, call: request.call, isOpen: self[place].isOpen)
+        self[desk].heldCount += 1
+        return place
+    }
+
+    // MARK: Going
+
+    /// What a place has when it is given back.
+    enum Content {
+        case open
+        /// A connection that is closed, and opened again with what was set on it.
+        case reopens
+        case nothing
+    }
+
+    enum Release {
+        /// These go on now.
+        case done([Grant])
+        /// The connection is to be closed first, and then released again.
+        case closesFirst
+    }
+
+    /// Ends the use of a place.
+    mutating func release(_ place: Place, _ content: Content, now: UInt64) -> Release {
+        let wasForgotten = self[place].isForgotten
+        let isSurplus =
+            place.desk == .lent && !wasForgotten && maximumLent > 0 && lentCount + freeCount(.lent) > maximumLent
+        if content != .nothing, wasForgotten || isSurplus {
+            self[place].isForgotten = true
+            return .closesFirst
+        }
+        let isKept = place.desk != .lent || content != .nothing
+        self[place] = Slot(state: isKept ? .free : .absent, isOpen: content == .open)
+        self[place.desk].heldCount -= 1
+        if isKept { self[place.desk].free.insert(place.number, at: content == .open ? self[place.desk].free.count : 0) }
+        if place.desk == .writer {
+            sharing = []
+            if let barrier = barriers.first, barrier.phase == .held {
+                barriers.removeFirst()
+                settle(now)
+            }
+        }
+        return .done(proceed(freed: place, now))
+    }
+
+    /// Gives the writer's place to the first in line, if that one may share the transaction that is open.
+    mutating func passOn(_ place: Place) -> Caller? {
+        guard !isShut(place.desk), let first = self[place.desk].line.first, first.request.isShareable,
+            let next = self[place.desk].line.popFirst()
+        else { return nil }
+        let former = self[place].thread
+        if holds(.readers, former) || holds(.lent, former) { sharing.append(former) }
+        self[place].thread = next.request.thread
+        self[place].call = next.request.call
+        return next.caller
+    }
+
+    /// Lets in whoever can go on now.
+    private mutating func proceed(freed: Place? = nil, _ now: UInt64) -> [Grant] {
+        if let freed, let barrier = barriers.first, case .settling(var places) = barrier.phase {
+            places.remove(freed)
+            barriers[0].phase = .settling(places)
+            if places.isEmpty { close(now) }
+        }
+        var grants: [Grant] = []
+        if let barrier = barriers.first, case .closing = barrier.phase, isQuiet,
+            let place = take(.writer, for: barrier.entry.request)
+        {
+            barriers[0].phase = .held
+            grants.append((barrier.entry.caller, place))
+        }
+        serve(.writer, &grants)
+        serve(.readers, &grants)
+        serve(.lent, &grants)
+        return grants
+    }
+
+    private mutating func serve(_ desk: Desk, _ grants: inout [Grant]) {
+        while !self[desk].line.isEmpty, hasRoom(desk) {
+            let entry: Entry?
+            if isShut(desk) {
+                let line = self[desk].line
+                guard let index = line.firstTicket(where: { mayPass($0.request) }) else { return }
+                entry = self[desk].line.remove(index)
+            } else {
+                entry = self[desk].line.popFirst()
+            }
+            guard let entry, let place = take(desk, for: entry.request) else { return }
+            grants.append((entry.caller, place))
+        }
+    }
+
+    // MARK: Leaving the line
+
+    /// Takes somebody out of the line; `nil` for one who does not wait any more.
+    mutating func withdraw(_ ticket: Ticket, now: UInt64) -> (caller: Caller, grants: [Grant])? {
+        guard let desk = ticket.desk else {
+            guard let index = barriers.firstIndex(where: { $0.number == ticket.barrier && $0.phase != .held }) else {
+                return nil
+            }
+            let barrier = barriers.remove(at: index)
+            if index == 0 { settle(now) }
+            return (barrier.entry.caller, proceed(now))
+        }
+        guard let entry = self[desk].line.remove(ticket.line) else { return nil }
+        return (entry.caller, [])
+    }
+
+    /// Raises the priority of somebody who waits, who gets another ticket.
+    mutating func raise(_ ticket: Ticket, to priority: TaskPriority) -> Ticket? {
+        guard let desk = ticket.desk, let line = self[desk].line.move(ticket.line, to: priority) else {
+            return nil
+        }
+        return Ticket(desk: desk, line: line)
+    }
+
+    /// Sends away those whose time is over, and opens the doors if they were shut for too long.
+    mutating func expire(now: UInt64) -> (expired: [(caller: Caller, error: DatabaseError)], grants: [Grant]) {
+        var expired: [(Caller, DatabaseError)] = []
+        for desk in Desk.allCases {
+            for entry in self[desk].line.removeAll(where: { $0.deadline <= now }) {
+                expired.append((entry.caller, .waitedTooLong(entry.request)))
+            }
+        }
+        let first = barriers.first?.number
+        barriers.removeAll { barrier in
+            guard barrier.phase != .held, barrier.entry.deadline <= now else { return false }
+            expired.append((barrier.entry.caller, .waitedTooLong(barrier.entry.request)))
+            return true
+        }
+        if barriers.first?.number != first { settle(now) }
+        if let barrier = barriers.first, case .closing(let until) = barrier.phase, until <= now {
+            barriers[0].patience = min(2 * barrier.patience, 1 << 40)
+            settle(now)
+        }
+        let grants = proceed(now)
+        nextDeadline = desks.map { $0.line.least(of: \.deadline) ?? .max }.min() ?? .max
+        for barrier in barriers where barrier.phase != .held {
+            nextDeadline = min(nextDeadline, barrier.entry.deadline)
+            if case .closing(let until) = barrier.phase { nextDeadline = min(nextDeadline, until) }
+        }
+        return (expired, grants)
+    }
+
+    // MARK: Barriers
+
+    /// Has the first barrier wait for those who have a place now.
+    private mutating func settle(_ now: UInt64) {
+        guard hasBarrier else { return }
+        var held: Set<Place> = []
+        for desk in Desk.allCases {
+            for (number, slot) in self[desk].slots.enumerated() where slot.state == .held {
+                held.insert(Place(desk: desk, number: number))
+            }
+        }
+        barriers[0].phase = .settling(held)
+        if held.isEmpty { close(now) }
+    }
+
+    private mutating func close(_ now: UInt64) {
+        let until = now &+ barriers[0].patience
+        barriers[0].phase = .closing(until: until)
+        nextDeadline = min(nextDeadline, until)
+    }
+
+    // MARK: Ending
+
+    /// Refuses those who hold nothing yet.
+    mutating func drain() { if end == nil { end = .draining } }
+
+    /// Refuses everybody, and returns those who waited.
+    mutating func dismiss() -> [Caller] {
+        end = .ended
+        let waiting = desks.indices.flatMap { desks[$0].line.removeAll() }
+        let waitingForAll = barriers.filter { $0.phase != .held }
+        barriers.removeAll { $0.phase != .held }
+        return waiting.map(\.caller) + waitingForAll.map(\.entry.caller)
+    }
+
+    /// Takes all places that nobody has, for their connections to be closed, and has the others closed when they come back.
+    mutating func forget(_ forgotten: [Desk], thread: UInt) -> [Place] {
+        for desk in forgotten {
+            for number in self[desk].slots.indices { self[desk].slots[number].isForgotten = true }
+        }
+        return takeFree(forgotten, thread: thread)
+    }
+
+    /// Takes all places that nobody has, for their connections to be closed.
+    /// - Parameter areKept: whether they are to come back with something in them.
+    mutating func takeFree(_ free: [Desk], areKept: Bool = false, thread: UInt) -> [Place] {
+        var taken: [Place] = []
+        for desk in free {
+            while let number = self[desk].free.popLast() {
+                let place = Place(desk: desk, number: number)
+                self[place] = Slot(state: .held, thread: thread, call: "close", isForgotten: !areKept)
+                self[desk].heldCount += 1
+                taken.append(place)
+            }
+        }
+        return taken
+    }
+
+    /// The writer's place, if nobody has it or waits for it.
+    mutating func takeWriterIfFree(call: StaticString, thread: UInt) -> Place? {
+        guard !isShut(.writer), !holds(.writer, thread), self[.writer].line.isEmpty else { return nil }
+        return take(.writer, for: Request(desk: .writer, call: call, thread: thread))
+    }
+
+    mutating func setMaximumLent(_ maximum: UInt, now: UInt64) -> [Grant] {
+        maximumLent = maximum
+        return proceed(now)
+    }
+
+    // MARK: Circles
+
+    /// The error of a request that has to wait, if it could only wait for itself.
+    ///
+    /// Somebody can go on if he does not wait, or waits at a desk where there is room, or where the holder of a place can
+    /// go on. If this does not come to reach the one who asks, nobody of the others will ever give back what he waits for.
+    private func circle(closedBy request: Request) -> DatabaseError? {
+        guard request.thread != 0, holdsSomething(request.thread) else { return nil }
+        var waiting: [UInt: Desk] = [request.thread: request.desk]
+        for desk in Desk.allCases {
+            for entry in self[desk].line.all where entry.request.thread != 0 {
+                waiting[entry.request.thread] = desk
+            }
+        }
+        for thread in sharing { waiting[thread] = .writer }
+        var flowing: Set<Desk> = []
+        var grows = true
+        while grows {
+            grows = false
+            for desk in Desk.allCases where !flowing.contains(desk) {
+                let flows =
+                    hasRoom(desk)
+                    || self[desk].slots.contains { slot in
+                        guard slot.state == .held else { return false }
+                        if desk == .lent, slot.thread == 0 { return false }
+                        guard slot.thread != 0, let other = waiting[slot.thread] else { return true }
+                        return flowing.contains(other)
+                    }
+                guard flows else { continue }
+                flowing.insert(desk)
+                grows = true
+            }
+        }
+        guard !flowing.contains(request.desk) else { return nil }
+        let holders = self[request.desk].slots.filter { $0.state == .held }
+        let other = holders.first { $0.thread != request.thread } ?? holders.first
+        return .circle(request, other: other.map { ($0.call, waiting[$0.thread]?.name ?? "") })
+    }
+
+    /// Whether all connections below the limit are those of snapshots that nobody reads: it could be the one who asks that
+    /// is to close them.
+    private var areLentToSnapshots: Bool {
+        let counted = self[.lent].slots.filter { $0.state == .held && !$0.isForgotten }
+        return !counted.isEmpty && counted.allSatisfy { $0.thread == 0 }
+    }
+
+    private func holds(_ desk: Desk, _ thread: UInt) -> Bool {
+        guard thread != 0, self[desk].heldCount > 0 else { return false }
+        return self[desk].slots.contains { $0.state == .held && $0.thread == thread }
+    }
+
+    /// Whether the thread has a place.
+    func holdsSomething(_ thread: UInt) -> Bool {
+        holds(.writer, thread) || holds(.readers, thread) || holds(.lent, thread)
+    }
+
+    // MARK: Counts
+
+    func heldCount(_ desk: Desk) -> Int { self[desk].heldCount }
+    func waitingCount(_ desk: Desk) -> Int { self[desk].line.count }
+
+    /// Connections that blocks have; not those that were lent before all were forgotten.
+    var busyCount: UInt { UInt(heldCount(.writer) + heldCount(.readers)) + lentCount }
+
+    /// Those, and the open ones that nobody has.
+    var connectionCount: UInt {
+        let idle = self[.lent].slots.count { $0.state == .free && $0.isOpen }
+        return UInt(openCount(.writer) + openCount(.readers) + idle) + lentCount
+    }
+
+    /// Connections that are open, as far as is known of those in use.
+    func openCount(_ desk: Desk) -> Int { self[desk].slots.count { $0.isOpen || $0.state == .held } }
+
+    /// Whether a shutdown has stopped everybody.
+    var hasEnded: Bool { end == .ended }
+    func isRefusing(_ thread: UInt) -> Bool { end != nil && !holdsSomething(thread) }
+    /// Whether somebody waits for all connections, or has them.
+    var isBarred: Bool { hasBarrier }
+    /// Whether nobody has a place, waits for one, or keeps others from one.
+    var isIdle: Bool { desks.allSatisfy { $0.heldCount == 0 && $0.line.isEmpty } && barriers.isEmpty }
+
+    /// Lent connections, but for those that were forgotten meanwhile.
+    var lentCount: UInt {
+        UInt(self[.lent].slots.count { $0.state == .held && !$0.isForgotten })
+    }
+
+    func freeCount(_ desk: Desk) -> UInt { UInt(self[desk].free.count) }
+}
+
+extension Ledger.Desk {
+    var name: String {
+        switch self {
+        case .writer: "the connection that writes"
+        case .readers: "a connection that reads"
+        case .lent: "a further connection"
+        }
+    }
+}
+
+extension DatabaseError {
+    fileprivate static func waitedTooLong<T>(_ request: Ledger<T>.Request) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_BUSY,
+            reason: .busy,
+            message: """
+                Others had \(request.desk.name) for \(request.limit ?? 0) s, and \(request.call) waits no longer. The \
+                block was not called; try again.
+                """
+        )
+    }
+
+    fileprivate static func circle<T>(
+        _ request: Ledger<T>.Request,
+        other: (call: StaticString, waitsFor: String)?
+    ) -> DatabaseError {
+        let who =
+            other.map { "a block of \($0.call), which waits for \($0.waitsFor)" } ?? "nobody who could give it back"
+        return DatabaseError(
+            extendedCode: SQLITE_MISUSE,
+            reason: .misuse,
+            message: """
+                \(request.call) within a block would wait for ever: \(request.desk.name) is held by \(who), and that \
+                waits for what this thread holds. The block was not called. Use the Database that the outer block was \
+                given, or raise the limits.
+                """
+        )
+    }
+
+    fileprivate static func keptBySnapshots<T>(_ request: Ledger<T>.Request, limit: UInt) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_BUSY,
+            reason: .busy,
+            message: """
+                \(request.call) would wait until somebody closes a snapshot: snapshots have all \(limit) further connections \
+                that the limit allows. The block was not called. Close one, or raise the limit.
+                """
+        )
+    }
+
+    static let shutDown = DatabaseError(
+        extendedCode: SQLITE_MISUSE,
+        reason: .shutDown,
+        message: "The queue or pool was shut down. The block was not called."
+    )
+}

@@ -1,0 +1,364 @@
+import Foundation
+
+/// The ``Ledger`` of a queue or pool behind its one lock, for threads and tasks.
+///
+/// A thread that has to wait is parked, a task waits without one (see ``TaskTurn``). What the ledger answers is done after
+/// the lock was let go of: nothing is called under it, and no other lock is taken.
+final class Reception: Sendable {
+    typealias Books = Ledger<WaitingCall>
+    typealias Place = Books.Place
+
+    /// Somebody who waits, and how he is told.
+    final class WaitingCall: Sendable {
+        private let came = Instruments.isOn ? Reception.now : 0
+        private let instruments: Instruments
+        private let told: @Sendable (Result<Place, any Error>) -> Void
+
+        fileprivate init(_ instruments: Instruments, _ told: @escaping @Sendable (Result<Place, any Error>) -> Void) {
+            self.instruments = instruments
+            self.told = told
+        }
+
+        func tell(_ outcome: Result<Place, any Error>) {
+            if Instruments.isOn, case .success = outcome { instruments.waited(nanoseconds: Reception.now - came) }
+            told(outcome)
+        }
+    }
+
+    private struct State {
+        var books: Books
+        var maximumWait: TimeInterval?
+        var idleObservers: [@Sendable () -> Void] = []
+        /// Made for the first limit, and the only one; set to `alarm`.
+        var timer: (any DispatchSourceTimer)?
+        var alarm = UInt64.max
+
+        /// Those to be called because nobody is here any more.
+        mutating func observersOfIdleness() -> [@Sendable () -> Void] {
+            guard !idleObservers.isEmpty, books.isIdle else { return [] }
+            defer { idleObservers = [] }
+            return idleObservers
+        }
+    }
+
+    private let state: Guarded<State>
+    /// The thread of each place, on which tasks' blocks run.
+    private let queues: [[DispatchQueue]]
+    /// Tells of the time, and those who get no place. A thread of its own, because others may be busy with what they like.
+    static let bell = DispatchQueue(label: "SealedDB.bell")
+    private let process = ForkGuard.begin()
+    let instruments: Instruments
+
+    /// - Parameter readers: how many connections read.
+    /// - Parameter lends: whether there are further connections.
+    init(readers: Int, lends: Bool, instruments: Instruments) {
+        state = Guarded(State(books: Books(readers: readers, lends: lends)))
+        queues = [("writer", 1), ("reader", readers)].map { name, count in
+            (0..<count).map { DispatchQueue(label: "SealedDB.\(name).\($0)") }
+        }
+        self.instruments = instruments
+    }
+
+    deinit {
+        state.withLock { $0.timer?.cancel() }
+    }
+
+    static var currentThread: UInt { UInt(pthread_self()) }
+    static var now: UInt64 { DispatchTime.now().uptimeNanoseconds }
+
+    /// Seconds that somebody waits before giving up; `nil` for ever.
+    var maximumWait: TimeInterval? {
+        get { state.withLock { $0.maximumWait } }
+        set { state.withLock { $0.maximumWait = newValue } }
+    }
+
+    /// Looks something up.
+    func look<T>(_ body: (Books) -> T) -> T { state.withLock { body($0.books) } }
+
+    /// Whether the calling thread has a connection.
+    var isInside: Bool {
+        let thread = Reception.currentThread
+        return look { $0.holdsSomething(thread) }
+    }
+
+    // MARK: Threads
+
+    /// Waits for a place, on this thread.
+    func enter(_ desk: Books.Desk, call: StaticString, shareable: Bool = false) throws(DatabaseError) -> Place {
+        var request = Books.Request(desk: desk, call: call)
+        request.thread = Reception.currentThread
+        request.isShareable = shareable
+        return try park { state, waiter in
+            request.limit = state.maximumWait
+            return state.books.request(request, now: Reception.now, caller: waiter)
+        }
+    }
+
+    /// Waits until this thread has the writer's place, and nobody has anything else.
+    /// - Parameter limit: seconds after which it gives up.
+    func enterAlone(call: StaticString, limit: Double?, cancellation: Cancellation?) throws(DatabaseError) -> Place {
+        var request = Books.Request(desk: .writer, call: call)
+        request.thread = Reception.currentThread
+        request.limit = limit
+        let waiting = Withdrawable()
+        cancellation?.observe { [weak self] in self?.withdraw(waiting) }
+        defer { cancellation?.observe(nil) }
+        return try park { state, waiter in
+            if cancellation?.isSet == true { return .refused(.cancelled) }
+            let answer = state.books.requestBarrier(request, now: Reception.now, caller: waiter)
+            if case .waits(let ticket) = answer { waiting.ticket = ticket }
+            return answer
+        }
+    }
+
+    // @unchecked: written before the signal, and read after it.
+    private final class Parked: @unchecked Sendable {
+        var outcome: Result<Place, any Error>?
+        let signal = DispatchSemaphore(value: 0)
+    }
+
+    private func park(_ ask: (inout State, () -> WaitingCall) -> Books.Answer) throws(DatabaseError) -> Place {
+        // Somebody who is not in this process may have the lock.
+        guard process == ForkGuard.current else { throw .forked }
+        var parked: Parked?
+        let answer = withLock { state in
+            ask(&state) {
+                let new = Parked()
+                parked = new
+                return WaitingCall(instruments) { outcome in
+                    new.outcome = outcome
+                    new.signal.signal()
+                }
+            }
+        }
+        switch answer {
+        case .granted(let place): return place
+        case .refused(let error): throw error
+        case .waits: parked!.signal.wait()
+        }
+        switch parked!.outcome! {
+        case .success(let place): return place
+        case .failure(let error): throw error as? DatabaseError ?? .cancelled
+        }
+    }
+
+    // MARK: Tasks
+
+    /// Where somebody waits who can be cancelled.
+    // @unchecked: used under the reception's lock.
+    class Withdrawable: @unchecked Sendable {
+        fileprivate var ticket: Books.Ticket?
+    }
+
+    /// Has a task told when it has a place, or why it gets none.
+    func enter(_ request: Books.Request, isAlone: Bool, for turn: TaskTurn) {
+        guard process == ForkGuard.current else { return turn.told(.failure(DatabaseError.forked)) }
+        var request = request
+        let answer = withLock { state -> Books.Answer? in
+            // Asked under the lock: whoever cancels looks for the ticket afterwards.
+            if turn.stop.isSet { return nil }
+            let waiter = { WaitingCall(self.instruments) { outcome in turn.told(outcome) } }
+            let answer: Books.Answer
+            if isAlone {
+                answer = state.books.requestBarrier(request, now: Reception.now, caller: waiter)
+            } else {
+                request.limit = state.maximumWait
+                answer = state.books.request(request, now: Reception.now, caller: waiter)
+            }
+            if case .waits(let ticket) = answer { turn.ticket = ticket }
+            return answer
+        }
+        switch answer {
+        case nil: turn.told(.failure(CancellationError()))
+        case .granted(let place): turn.told(.success(place))
+        case .refused(let error): turn.told(.failure(error))
+        case .waits: break
+        }
+    }
+
+    /// Refuses somebody who waits; does nothing to others.
+    func withdraw(_ waiting: Withdrawable) {
+        let withdrawn = withLock { state in
+            waiting.ticket.flatMap { state.books.withdraw($0, now: Reception.now) }
+        }
+        guard let withdrawn else { return }
+        withdrawn.caller.tell(.failure(CancellationError()))
+        grant(withdrawn.grants)
+    }
+
+    func raise(_ waiting: Withdrawable, to priority: TaskPriority) {
+        withLock { state in
+            if let ticket = waiting.ticket, let raised = state.books.raise(ticket, to: priority) {
+                waiting.ticket = raised
+            }
+        }
+    }
+
+    /// The holder of a place goes on with this thread; 0 for nobody at present.
+    func begin(_ place: Place, thread: UInt = Reception.currentThread) {
+        withLock { $0.books.begin(place, thread: thread) }
+    }
+
+    func queue(of place: Place) -> DispatchQueue { queues[place.desk.rawValue][place.number] }
+
+    // MARK: Going
+
+    /// Ends the use of a place and its connection, for whoever has entered both.
+    func leave(_ place: Place, _ database: Database) {
+        let content: Books.Content = database.isOpen ? .open : database.isToBeKept ? .reopens : .nothing
+        database.leave()
+        guard !release(place, content) else { return }
+        database.enter()
+        database.close()
+        database.leave()
+        _ = release(place, .nothing)
+    }
+
+    /// Ends the use of a place that has no connection.
+    func leave(_ place: Place) { _ = release(place, .nothing) }
+
+    private func release(_ place: Place, _ content: Books.Content) -> Bool {
+        let (release, observers) = withLock { state in
+            (state.books.release(place, content, now: Reception.now), state.observersOfIdleness())
+        }
+        guard case .done(let grants) = release else { return false }
+        grant(grants)
+        for observer in observers { observer() }
+        return true
+    }
+
+    /// The next in line if it may share the transaction: it has the place now, and is to be told so.
+    func passOn(_ place: Place) -> WaitingCall? {
+        withLock { $0.books.passOn(place) }
+    }
+
+    private func grant(_ grants: [Books.Grant]) {
+        for grant in grants { grant.caller.tell(.success(grant.place)) }
+    }
+
+    // MARK: Time
+
+    private func withLock<T>(_ body: (inout State) -> T) -> T {
+        state.withLock { state in
+            defer {
+                // Under the lock, so that no later alarm displaces this one. It calls nobody.
+                if state.books.nextDeadline < state.alarm { setAlarm(&state) }
+            }
+            return body(&state)
+        }
+    }
+
+    private func setAlarm(_ state: inout State) {
+        state.alarm = state.books.nextDeadline
+        let isNew = state.timer == nil
+        let timer = state.timer ?? DispatchSource.makeTimerSource(queue: Reception.bell)
+        state.timer = timer
+        timer.schedule(deadline: DispatchTime(uptimeNanoseconds: state.alarm))
+        guard isNew else { return }
+        timer.setEventHandler { [weak self] in self?.expire() }
+        timer.activate()
+    }
+
+    private func expire() {
+        let (expired, grants, observers) = withLock { state in
+            state.alarm = .max
+            let (expired, grants) = state.books.expire(now: Reception.now)
+            return (expired, grants, state.observersOfIdleness())
+        }
+        for (waiter, error) in expired { waiter.tell(.failure(error)) }
+        grant(grants)
+        for observer in observers { observer() }
+    }
+
+    // MARK: All places
+
+    func setMaximumLent(_ maximum: UInt) {
+        grant(withLock { $0.books.setMaximumLent(maximum, now: Reception.now) })
+    }
+
+    /// Takes the places that nobody has, to close their connections; others are closed when they come back.
+    func forget(_ desks: [Books.Desk]) -> [Place] {
+        guard process == ForkGuard.current else { return [] }
+        let thread = Reception.currentThread
+        return withLock { $0.books.forget(desks, thread: thread) }
+    }
+
+    /// Takes the places that nobody has, to close their connections.
+    func takeFree(_ desks: [Books.Desk]) -> [Place] {
+        guard process == ForkGuard.current else { return [] }
+        let thread = Reception.currentThread
+        return withLock { $0.books.takeFree(desks, thread: thread) }
+    }
+
+    /// Takes the places that nobody has, to close their connections until they are opened again.
+    func setAside(_ desks: [Books.Desk]) -> [Place] {
+        let thread = Reception.currentThread
+        return withLock { $0.books.takeFree(desks, areKept: true, thread: thread) }
+    }
+
+    func takeWriterIfFree(call: StaticString) -> Place? {
+        guard process == ForkGuard.current else { return nil }
+        let thread = Reception.currentThread
+        return withLock { $0.books.takeWriterIfFree(call: call, thread: thread) }
+    }
+
+    /// Refuses those who hold nothing yet.
+    func drain() { withLock { $0.books.drain() } }
+
+    /// Ends the use for good: refuses new calls, and waits for the others or stops them.
+    /// - Parameter stop: stops the statements that run.
+    func shutDown(interruptingAfter grace: Duration?, stop: @escaping @Sendable () -> Void) async {
+        drain()
+        let interrupt: @Sendable () -> Void = { [self] in
+            let waiting = withLock { $0.books.dismiss() }
+            stop()
+            for waiter in waiting { waiter.tell(.failure(DatabaseError.shutDown)) }
+            for observer in withLock({ $0.observersOfIdleness() }) { observer() }
+        }
+        let timer = grace.map { grace in
+            let timer = DispatchSource.makeTimerSource(queue: Reception.bell)
+            timer.setEventHandler(handler: interrupt)
+            timer.schedule(deadline: .now() + grace.seconds)
+            timer.activate()
+            return timer
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in whenIdle { continuation.resume() } }
+        } onCancel: {
+            interrupt()
+        }
+        timer?.cancel()
+    }
+
+    private func whenIdle(_ observer: @escaping @Sendable () -> Void) {
+        let isIdle = state.withLock { state in
+            if !state.books.isIdle { state.idleObservers.append(observer) }
+            return state.books.isIdle
+        }
+        if isIdle { observer() }
+    }
+}
+
+extension DatabaseError {
+    fileprivate static let cancelled = DatabaseError(
+        extendedCode: SQLITE_INTERRUPT,
+        message: "The caller was cancelled while it waited for the others. Its block was not called.",
+        underlyingError: CancellationError()
+    )
+}
+
+/// Ends what a thread does for a task that was cancelled.
+final class Cancellation: Sendable {
+    private let flag = StopFlag()
+    private let observer = Guarded<(@Sendable () -> Void)?>(nil)
+
+    var isSet: Bool { flag.isSet }
+
+    /// Calls back at the cancellation, if that comes later.
+    func observe(_ callback: (@Sendable () -> Void)?) { observer.withLock { $0 = callback } }
+
+    func set() {
+        flag.set()
+        observer.withLock { $0 }?()
+    }
+}

@@ -1,0 +1,196 @@
+import Foundation
+import Testing
+
+@testable import SealedDB
+
+/// A state of the store that is kept.
+@Suite(.hangLimit)
+struct SnapshotTests {
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    private func pool(_ change: (inout Configuration) -> Void = { _ in }) throws -> DatabasePool {
+        var configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
+        change(&configuration)
+        let pool = DatabasePool(path: directory.file("db"), configuration: configuration)
+        try pool.write { db in
+            try db.run("CREATE TABLE t (n)")
+            try db.run("INSERT INTO t VALUES (1)")
+        }
+        return pool
+    }
+
+    private static let count = "SELECT count(*) FROM t"
+
+    @Test func itStaysWhileOthersWrite() async throws {
+        let pool = try pool()
+        let snapshot = try pool.snapshot()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<20 {
+                group.addTask { try await pool.write { db in try db.run("INSERT INTO t VALUES (?)", [number]) } }
+                group.addTask {
+                    let seen = try await snapshot.read { db in try db.integers(SnapshotTests.count) }
+                    #expect(seen == [1])
+                }
+                group.addTask {
+                    let seen = try await onThread { try snapshot.read { db in try db.integers(SnapshotTests.count) } }
+                    #expect(seen == [1])
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try await pool.read { db in try db.integers(SnapshotTests.count) } == [21])
+        for sql in ["INSERT INTO t VALUES (2)", "COMMIT", "ROLLBACK"] {
+            let error = #expect(throws: DatabaseError.self) { try snapshot.read { db in try db.run(sql) } }
+            #expect(error?.reason == .misuse, "\(sql)")
+        }
+        #expect(try await snapshot.read { db in try db.integers(SnapshotTests.count) } == [1])
+        #expect(pool.countOfCheckedOutDatabases == 1)
+        snapshot.close()
+        #expect(pool.countOfCheckedOutDatabases == 0)
+        #expect(throws: DatabaseError.self) { try snapshot.read { _ in } }
+        await #expect(throws: DatabaseError.self) { try await snapshot.read { _ in } }
+        // Its connection is one like others now.
+        #expect(pool.inDatabase { db in #expect(throws: Never.self) { try db.run("INSERT INTO t VALUES (3)") } } == nil)
+    }
+
+    /// The state after a commit, read when others write again.
+    @Test func itIsTheStateJustCommitted() async throws {
+        let pool = try pool()
+        let snapshot = try await pool.writeWithoutTransaction { db in
+            try db.inTransaction(.immediate) { try db.run("INSERT INTO t VALUES (2)") }
+            return try pool.snapshot()
+        }
+        try await pool.write { db in try db.run("INSERT INTO t VALUES (3)") }
+        #expect(try await snapshot.read { db in try db.integers("SELECT n FROM t") } == [1, 2])
+        // In a transaction it is the one before.
+        let before = try await pool.write { db in
+            try db.run("DELETE FROM t")
+            return try pool.snapshot()
+        }
+        #expect(try await before.read { db in try db.integers(SnapshotTests.count) } == [3])
+    }
+
+    @Test func itEndsWithItsObjectAndWithThePool() async throws {
+        let pool = try pool()
+        do {
+            let snapshot = try pool.snapshot()
+            #expect(pool.countOfCheckedOutDatabases == 1)
+            withExtendedLifetime(snapshot) {}
+        }
+        #expect(pool.countOfCheckedOutDatabases == 0)
+        let (reading, release) = (Gate(), Gate())
+        let snapshot = try pool.snapshot()
+        let reader = Task {
+            try await snapshot.read { db in
+                reading.open()
+                release.waitBlocking()
+                return try db.integers(SnapshotTests.count)
+            }
+        }
+        await reading.wait()
+        async let shutdown: Void = pool.shutDown()
+        while !pool.sharedWriter.lane.isRefusing { await Task.yield() }
+        release.open()
+        #expect(try await reader.value == [1])
+        await shutdown
+        #expect(throws: DatabaseError.self) { try snapshot.read { _ in } }
+        #expect(directory.names == ["db"])
+    }
+
+    /// In blocks nobody waits for it, so that nobody waits for himself.
+    @Test func blocksDoNotWaitForIt() async throws {
+        let pool = try pool()
+        let snapshot = try pool.snapshot()
+        #expect(try await pool.write { _ in try snapshot.read { db in try db.integers(SnapshotTests.count) } } == [1])
+        let nested = #expect(throws: DatabaseError.self) { try snapshot.read { _ in try snapshot.read { _ in } } }
+        #expect(nested?.reason == .busy)
+        let (inWrite, inRead) = (Gate(), Gate())
+        async let reader: Void = onThread {
+            try snapshot.read { _ in
+                inRead.open()
+                inWrite.waitBlocking()
+                // Waits for the block below, which does not wait for this one.
+                try pool.write { db in try db.run("INSERT INTO t VALUES (2)") }
+            }
+        }
+        await inRead.wait()
+        try await onThread {
+            try pool.write { _ in
+                inWrite.open()
+                let error = #expect(throws: DatabaseError.self) { try snapshot.read { _ in } }
+                #expect(error?.reason == .busy)
+            }
+        }
+        try await reader
+    }
+
+    @Test func aBarrierWaitsForIt() async throws {
+        let pool = try pool()
+        let snapshot = try pool.snapshot()
+        let error = await #expect(throws: DatabaseError.self) {
+            try await pool.barrier(waitingAtMost: .milliseconds(5)) { _ in }
+        }
+        #expect(error?.reason == .busy)
+        let barrier = Task { try await pool.barrier { _ in true } }
+        while !pool.reception.look({ $0.isBarred }) { await Task.yield() }
+        snapshot.close()
+        #expect(try await barrier.value)
+    }
+
+    /// Those who come after `close()` are refused, so that it ends when those have ended who read before.
+    @Test func readersThatOverlapDoNotKeepItFromClosing() async throws {
+        let pool = try pool()
+        let snapshot = try pool.snapshot()
+        let reading = Gate()
+        let readers = (0..<3).map { _ in
+            Task {
+                try await onThread {
+                    while true {
+                        try snapshot.read { db in
+                            reading.open()
+                            #expect(throws: Never.self) { try db.integers(SnapshotTests.count) }
+                        }
+                    }
+                }
+            }
+        }
+        await reading.wait()
+        snapshot.close()
+        for reader in readers {
+            let error = await #expect(throws: DatabaseError.self) { try await reader.value }
+            #expect(error?.message.contains("closed") == true)
+        }
+        #expect(pool.countOfCheckedOutDatabases == 0)
+    }
+
+    /// Nobody but its owner could close it.
+    @Test func ownSnapshotsAtTheLimitAreNotWaitedFor() throws {
+        let pool = try pool()
+        pool.maximumNumberOfDatabasesToCreate = 2
+        let first = try pool.snapshot()
+        #expect(pool.inDatabase { _ in } == nil)
+        let second = try pool.snapshot()
+        for nested in [false, true] {
+            let error =
+                nested
+                ? try pool.write { _ in pool.inDatabase { _ in } } : pool.inDatabase { _ in }
+            #expect((error as? DatabaseError)?.message.contains("snapshot") == true, "\(error as Any)")
+        }
+        #expect(throws: DatabaseError.self) { try pool.snapshot() }
+        #expect(try second.read { db in try db.integers(SnapshotTests.count) } == [1])
+        first.close()
+        #expect(pool.inDatabase { _ in } == nil)
+    }
+
+    @Test func itNeedsALog() throws {
+        let pool = try pool { $0.journalMode = .delete }
+        #expect(throws: DatabaseError.snapshotNeedsLog) { try pool.snapshot() }
+        #expect(throws: DatabaseError.snapshotNeedsLog) { try DatabasePool(path: nil).snapshot() }
+        #expect(pool.countOfCheckedOutDatabases == 0)
+        try pool.write { db in try db.run("INSERT INTO t VALUES (2)") }
+    }
+}
