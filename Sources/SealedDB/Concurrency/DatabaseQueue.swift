@@ -23,6 +23,15 @@ public final class DatabaseQueue: DatabaseAccess {
     private let interrupter: Interrupter
     let changeHub: ChangeHub
 
+    /// Opens a database in memory, which ends with the queue. It traps if there is not even memory for that.
+    public convenience init() {
+        do {
+            try self.init(path: nil, configuration: Configuration())
+        } catch {
+            fatalError("DatabaseQueue(): \(error)")
+        }
+    }
+
     /// Opens at once; `nil` on failure. Use ``init(path:configuration:)`` to learn the reason.
     public convenience init?(path aPath: String?) {
         try? self.init(path: aPath, configuration: Configuration())
@@ -46,6 +55,11 @@ public final class DatabaseQueue: DatabaseAccess {
     /// Opens through a named VFS; `nil` on failure.
     public convenience init?(path aPath: String?, flags openFlags: Int32, vfs vfsName: String?) {
         try? self.init(path: aPath, configuration: Configuration(), flags: openFlags, vfs: vfsName)
+    }
+
+    /// Opens the file of a URL through a named VFS; `nil` on failure.
+    public convenience init?(url: URL?, flags openFlags: Int32, vfs vfsName: String?) {
+        self.init(path: url?.path, flags: openFlags, vfs: vfsName)
     }
 
     /// Opens, and proves the key right.

@@ -28,6 +28,17 @@ struct FMDatabaseQueueTests {
         #expect(FMDatabaseQueue(url: URL(fileURLWithPath: path))?.path == path)
         #expect(directory.names == ["db"])
         #expect(FMDatabaseQueue(url: URL(fileURLWithPath: path), flags: SQLITE_OPEN_READWRITE) != nil)
+        let byURL = FMDatabaseQueue(url: URL(fileURLWithPath: path), flags: SQLITE_OPEN_READWRITE, vfs: "unix")
+        #expect(byURL?.path == path && byURL?.vfsName == "unix")
+        let withoutVFS = FMDatabaseQueue(
+            url: URL(fileURLWithPath: path),
+            flags: SQLITE_OPEN_READWRITE,
+            vfs: "no such VFS"
+        )
+        #expect(withoutVFS == nil)
+        let memory = FMDatabaseQueue()
+        #expect(memory.path == nil)
+        memory.inDatabase { db in #expect(db.executeStatements("CREATE TABLE t (a)")) }
         let queue = try #require(FMDatabaseQueue(path: path, flags: SQLITE_OPEN_READWRITE, vfs: "unix"))
         #expect(queue.openFlags == SQLITE_OPEN_READWRITE && queue.vfsName == "unix")
         #expect(FMDatabaseQueue(path: path, flags: SQLITE_OPEN_READWRITE, vfs: "no such VFS") == nil)
