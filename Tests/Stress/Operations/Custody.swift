@@ -84,8 +84,14 @@ enum Custody {
 
     /// By a rename; nobody has the store open, and what it has in a log is in the other file.
     private static func replaceStore(_ place: Place, by path: String) throws {
-        for ending in ["-wal", "-shm", "-journal"] where access(place.store + ending, F_OK) == 0 {
+        for ending in ["-wal", "-shm"] where access(place.store + ending, F_OK) == 0 {
             throw Violation("store.db\(ending) is there although nobody has the store open.")
+        }
+        // The modes TRUNCATE and PERSIST leave a journal that holds nothing.
+        // https://www.sqlite.org/fileformat2.html#the_rollback_journal
+        let magic = Data([0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7])
+        guard FileManager.default.contents(atPath: place.store + "-journal")?.starts(with: magic) != true else {
+            throw Violation("store.db has a hot journal although nobody has it open.")
         }
         guard rename(path, place.store) == 0 else { throw Violation("The store cannot be renamed.") }
         try place.syncStoreDirectory()
