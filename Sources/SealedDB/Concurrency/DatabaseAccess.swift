@@ -95,10 +95,8 @@ public protocol DatabaseAccess: Sendable {
     func barrier<T: Sendable>(waitingAtMost limit: Duration?, _ block: @Sendable (Database) throws -> T) async throws
         -> T
 
-    /// Gives memory back: page caches and kept statements of connections that nobody uses now. Those of a pool that do not
-    /// write are closed, and later opened again with what was set on them, unless a database in memory, a temporary table
-    /// or an attached database would be lost. It waits for nobody, and may be called anywhere; what comes next reads from the
-    /// disk again.
+    /// Gives memory back: page caches and kept statements of connections that nobody uses now, which stay open. It waits for
+    /// nobody, and may be called anywhere; what comes next reads from the disk again.
     func releaseMemory()
 
     /// Ends the use of the queue or pool for good, and closes its connections: as a service that stops does.

@@ -56,6 +56,11 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     private struct Keys {
         let origin: KeyOrigin?
         let adopted: Key?
+
+        func give(to database: Database) {
+            database.configuration.keyOrigin = origin
+            database.adoptedKey = adopted
+        }
     }
 
     /// Remembers the path; nothing is opened.
@@ -97,7 +102,6 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         let configuration = configuration.forSharedUse
         self.path = path
         self.configuration = configuration
-        keys = Guarded(Keys(origin: configuration.keyOrigin, adopted: nil))
         self.openFlags = flags
         self.vfsName = vfs
         let opening = Opening(flags: flags, vfs: vfs)
@@ -109,6 +113,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
             defer { database.leave() }
             database.supervision.writeLine = line
             database.additions.hooks.changes.hub = hub
+            database.leavesLogToPool = true
             return database
         }
         let open = { (database: Database) throws(DatabaseError) in try opening.open(database) }
@@ -127,7 +132,14 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
             afterTurn: { database in log.checkpoint(database) }
         )
         let databases = (0..<count).map { _ in database() }
-        readers = isFile ? Readers(databases: databases, reception: reception, open: open) : nil
+        let keys = Guarded(Keys(origin: configuration.keyOrigin, adopted: nil))
+        self.keys = keys
+        let openWithKey = { (database: Database) throws(DatabaseError) in
+            // A rotation may have come while this connection was being closed by somebody else.
+            keys.withLock { $0 }.give(to: database)
+            try opening.open(database)
+        }
+        readers = isFile ? Readers(databases: databases, reception: reception, open: openWithKey) : nil
         log.empty = { [weak writer] done in
             DispatchQueue.global().async { [writer] in
                 // Who is not let in to empty it tries again, as one who finds readers.
@@ -183,8 +195,8 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         for place in reception.setAside([.lent, .readers]) {
             let database = database(of: place)
             database.enter()
-            // A database in memory would be gone, and what is temporary. Those stay, without their caches.
-            if readers == nil || (try? closeLosingNothing(database)) == nil { database.connection?.releaseMemory() }
+            // It stays open: it may be the one by which others are told that the store is in use.
+            database.connection?.releaseMemory()
             reception.leave(place, database)
         }
         writer.releaseMemory()
@@ -233,11 +245,6 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         }
     }
 
-    private func closeLosingNothing(_ database: Database) throws(DatabaseError) {
-        try database.connection?.requireNothingTemporary()
-        try database.closeForReopening()
-    }
-
     private func closeForReopening(_ databases: [Database]) throws(DatabaseError) {
         do throws(DatabaseError) {
             for database in databases { try database.connection?.requireNothingTemporary() }
@@ -252,12 +259,9 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
 
     /// Has all connections open with the key of this one from now on.
     private func adoptKey(of database: Database, _ others: [Database]) {
-        let (origin, adopted) = (database.configuration.keyOrigin, database.adoptedKey)
-        keys.withLock { $0 = Keys(origin: origin, adopted: adopted) }
-        for other in others {
-            other.configuration.keyOrigin = origin
-            other.adoptedKey = adopted
-        }
+        let new = Keys(origin: database.configuration.keyOrigin, adopted: database.adoptedKey)
+        keys.withLock { $0 = new }
+        for other in others { new.give(to: other) }
     }
 
     @discardableResult
@@ -399,11 +403,10 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         }
         let database = Database(path: path, configuration: configuration, gate: ThreadGate())
         database.enter()
-        let keys = keys.withLock { $0 }
-        database.configuration.keyOrigin = keys.origin
-        database.adoptedKey = keys.adopted
+        keys.withLock { $0 }.give(to: database)
         database.additions.hooks.changes.hub = changeHub
         database.supervision.writeLine = writeLine
+        database.leavesLogToPool = true
         let new = Handed(value: database)
         lent.withLock { $0.databases[place.number] = new.value }
         return (database, true)

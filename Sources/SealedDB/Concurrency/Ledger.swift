@@ -165,9 +165,14 @@ struct Ledger<Caller> {
         return .waits(Ticket(desk: nil, barrier: lastBarrier))
     }
 
-    /// The task that has the place runs on this thread from now on.
-    mutating func begin(_ place: Place, thread: UInt) {
+    /// The task that has the place runs on this thread from now on; 0 for a snapshot that nobody reads now.
+    /// - Returns: those who wait for a connection and would wait until somebody closes a snapshot, with their errors.
+    mutating func begin(_ place: Place, thread: UInt) -> [(caller: Caller, error: DatabaseError)] {
         self[place].thread = thread
+        guard thread == 0, place.desk == .lent, !hasRoom(.lent), areLentToSnapshots else { return [] }
+        return self[.lent].line.removeAll().map { entry in
+            (entry.caller, .keptBySnapshots(entry.request, limit: maximumLent))
+        }
     }
 
     private func refusal(of request: Request) -> DatabaseError? {

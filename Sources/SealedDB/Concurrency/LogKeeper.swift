@@ -11,8 +11,8 @@ import Synchronization
 /// the log is emptied.
 // @unchecked: what changes is atomic, or set once before the first use.
 final class LogKeeper: @unchecked Sendable {
-    /// SQLite's own, in frames. https://www.sqlite.org/pragma.html#pragma_wal_autocheckpoint
-    static let threshold: Int32 = 1000
+    /// The number of frames at which the log is moved.
+    static let threshold = Connection.checkpointThreshold
     /// Seconds that it waits for a moment without readers.
     static let patience = 5.0
 
@@ -65,7 +65,7 @@ final class LogKeeper: @unchecked Sendable {
             isEmptying.store(false, ordering: .relaxed)
             guard !isEmpty else { return }
             logger?.warning(
-                "the log is beyond its limit, and readers keep it from being emptied",
+                "the log is beyond its limit and could not be emptied, as by readers that go on",
                 metadata: ["bytes": "\(size)", "limit": "\(maximumSize)"]
             )
         }

@@ -13,7 +13,7 @@ final class Opening: Sendable {
         self.vfs = vfs
     }
 
-    /// Opens it if it is closed, and leaves checkpoints to the pool.
+    /// Opens the database if it is closed.
     func open(_ database: Database) throws(DatabaseError) {
         guard !database.isOpen else { return }
         guard !isFirstDone.withLock({ $0 }) else { return try openNow(database) }
@@ -37,6 +37,5 @@ final class Opening: Sendable {
 
     private func openNow(_ database: Database) throws(DatabaseError) {
         guard database.open(withFlags: flags, vfs: vfs) else { throw database.recordedError ?? .notOpen }
-        database.connection?.countWALFrames()
     }
 }

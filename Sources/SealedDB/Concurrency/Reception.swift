@@ -196,7 +196,7 @@ final class Reception: Sendable {
 
     /// The holder of a place goes on with this thread; 0 for nobody at present.
     func begin(_ place: Place, thread: UInt = Reception.currentThread) {
-        withLock { $0.books.begin(place, thread: thread) }
+        for (waiter, error) in withLock({ $0.books.begin(place, thread: thread) }) { waiter.tell(.failure(error)) }
     }
 
     func queue(of place: Place) -> DispatchQueue { queues[place.desk.rawValue][place.number] }
@@ -281,13 +281,6 @@ final class Reception: Sendable {
         guard process == ForkGuard.current else { return [] }
         let thread = Reception.currentThread
         return withLock { $0.books.forget(desks, thread: thread) }
-    }
-
-    /// Takes the places that nobody has, to close their connections.
-    func takeFree(_ desks: [Books.Desk]) -> [Place] {
-        guard process == ForkGuard.current else { return [] }
-        let thread = Reception.currentThread
-        return withLock { $0.books.takeFree(desks, thread: thread) }
     }
 
     /// Takes the places that nobody has, to close their connections until they are opened again.

@@ -42,9 +42,15 @@ struct ServiceRotation {
     /// `nil` if the connection was closed meanwhile, and what was copied is lost.
     private func attempt() throws -> KeyRotation.Report? {
         var begun: (copy: LiveCopy, state: KeyRotation.Progress)?
-        try turn { db in
-            let copy = try db.liveCopy(for: newKey)
-            begun = (copy, copy.progress)
+        do {
+            try turn { db in
+                let copy = try db.liveCopy(for: newKey)
+                begun = (copy, copy.progress)
+            }
+        } catch {
+            // What the turn says at its end.
+            begun?.copy.discard()
+            throw error
         }
         let (copy, state) = begun!
         do {

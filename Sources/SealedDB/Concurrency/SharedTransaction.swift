@@ -4,7 +4,8 @@ import Foundation
 /// nothing any more.
 // @unchecked: what changes belongs to whoever has the writer's place, until it is told; then nothing changes.
 final class SharedTransaction: @unchecked Sendable {
-    private let began = DispatchTime.now().uptimeNanoseconds
+    /// When its first block began.
+    private var began: UInt64?
     /// How many blocks have run in it.
     var count = 0
     /// Whether it can be committed.
@@ -23,7 +24,11 @@ final class SharedTransaction: @unchecked Sendable {
         init() { threads.enter() }
     }
 
-    var age: Double { Double(DispatchTime.now().uptimeNanoseconds - began) / 1e9 }
+    /// The connection is opened and the lock waited for before that.
+    func begin() { if began == nil { began = DispatchTime.now().uptimeNanoseconds } }
+
+    /// Seconds since its first block began.
+    var age: Double { began.map { Double(DispatchTime.now().uptimeNanoseconds - $0) / 1e9 } ?? 0 }
 
     /// Somebody will wait for its end, in ``waitForEnd()`` or ``ended()``.
     func share() {

@@ -96,6 +96,7 @@ final class Writer: @unchecked Sendable {
         }
         transaction.isOpen = true
         transaction.count += 1
+        transaction.begin()
         let began = DispatchTime.now().uptimeNanoseconds
         var failure: (any Error)?
         do {
@@ -182,7 +183,7 @@ final class Writer: @unchecked Sendable {
 
     private func note(seconds: Double, in transaction: SharedTransaction) {
         lately = max(seconds, lately / 2)
-        guard transaction.count > 1, seconds > limits.maximumDuration else { return }
+        guard transaction.count > 1, transaction.age > limits.maximumDuration else { return }
         reception.instruments.outran()
         database.configuration.logger?.warning(
             "a block of write kept others waiting that share its transaction",

@@ -111,6 +111,7 @@ extension Database {
             try configure(connection, flags: flags)
             try keptSettings?.restore(on: connection)
             keptSettings = nil
+            if leavesLogToPool { connection.countWALFrames() }
         } catch {
             self.connection = nil
             connection.close()

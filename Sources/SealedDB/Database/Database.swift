@@ -68,6 +68,8 @@ public final class Database {
     /// The settings of a connection that the library closed by itself. The next connection gets them.
     var keptSettings: ConnectionSettings?
     var openedVFS: String?
+    /// Whether a pool moves the log of this connection into the file, in place of SQLite.
+    var leavesLogToPool = false
     var dateFormat: DateFormatter? {
         get {
             requireTurn("Database")

@@ -112,7 +112,8 @@ struct KeptSettingsTests {
         #expect(try pool.inDatabase { db throws in try db.scalar(Int.self, "PRAGMA query_only") } == 0)
     }
 
-    /// Who releases the connections does not take them from under the rotation that closes them.
+    /// Who releases the connections, or their memory, does not take them from under the rotation that closes them, and
+    /// none of them keeps the key that was.
     @Test func releasesBesideRotations() async throws {
         let pool = try pool()
         let isOver = Guarded(false)
@@ -123,6 +124,10 @@ struct KeptSettingsTests {
                         Thread.detachNewThread {
                             while !isOver.withLock({ $0 }) {
                                 pool.inDatabase { db in #expect(db.executeStatements("PRAGMA cache_size = -500")) }
+                                #expect(throws: Never.self) {
+                                    try pool.read { db in try db.scalar(Int.self, "SELECT count(*) FROM t") }
+                                }
+                                pool.releaseMemory()
                                 pool.releaseAllDatabases()
                             }
                             done.resume()

@@ -72,7 +72,11 @@ struct LedgerModelTests {
         }
         model.callers[caller].ticket = nil
         model.callers[caller].held.append(place)
-        if model.callers[caller].isTask { model.ledger.begin(place, thread: thread(caller, model)) }
+        if model.callers[caller].isTask {
+            guard model.ledger.begin(place, thread: thread(caller, model)).isEmpty else {
+                throw Violation.found("somebody is refused because \(caller) begins")
+            }
+        }
         if case .alone = model.callers[caller].steps[model.callers[caller].next - 1] { model.isAlone = caller }
     }
 

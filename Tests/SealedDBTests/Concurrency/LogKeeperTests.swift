@@ -88,7 +88,10 @@ struct LogKeeperTests {
     /// Beside the pool's own checkpoints SQLite would make others, and the pool would not hear of commits.
     @Test func blocksDoNotSetCheckpoints() throws {
         let pool = DatabasePool(path: directory.file("db"))
-        for pragma in ["wal_autocheckpoint = 1", "main.wal_autocheckpoint(0)", "WAL_AUTOCHECKPOINT = -1"] {
+        for pragma in [
+            "wal_autocheckpoint = 1", "main.wal_autocheckpoint(0)", "WAL_AUTOCHECKPOINT = -1",
+            "wal_autocheckpoint = ''",
+        ] {
             try pool.inDatabase { db throws in
                 let error = #expect(throws: DatabaseError.self) {
                     try db.executeUpdate("PRAGMA \(pragma)", values: nil)
@@ -97,5 +100,43 @@ struct LogKeeperTests {
             }
         }
         #expect(database.executeStatements("PRAGMA wal_autocheckpoint = 1"))
+    }
+
+    /// Whoever opens the connection again: a rotation, or a block that has closed it.
+    @Test func everyConnectionThatIsOpenedLeavesTheLogToThePool() throws {
+        let pool = DatabasePool(
+            path: directory.file("pool"),
+            configuration: Configuration(key: isEncrypting ? try .testing(1) : nil)
+        )
+        try pool.write { db in try db.fill(rows: 3) }
+        if isEncrypting { try pool.rotateKey(to: .testing(2)) }
+        try pool.writeWithoutTransaction { db in
+            try db.fill(rows: 3)
+            #expect(db.connection?.walFrameCount ?? 0 > 0)
+            #expect(db.close() && db.open())
+            #expect(throws: DatabaseError.self) { try db.executeUpdate("PRAGMA wal_autocheckpoint = 1", values: nil) }
+            try db.fill(rows: 3)
+            #expect(db.connection?.walFrameCount ?? 0 > 0)
+        }
+    }
+
+    /// Nobody else would move the log of an attached file.
+    @Test func theLogOfAnAttachedFileIsMoved() throws {
+        let other = Database(path: directory.file("other"))
+        #expect(other.open() && other.executeStatements("PRAGMA journal_mode = WAL; CREATE TABLE t (n)"))
+        let pool = DatabasePool(path: directory.file("pool"))
+        try pool.inDatabase { db throws in
+            try db.executeUpdate("ATTACH ? AS other", values: [directory.file("other")])
+            for _ in 0..<3 {
+                try db.executeUpdate(
+                    """
+                    INSERT INTO other.t SELECT randomblob(4000) FROM
+                        (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200) SELECT i FROM n)
+                    """,
+                    values: nil
+                )
+            }
+        }
+        #expect(try FileSystem.status(directory.file("other-wal")).st_size < 2 * 1300 * 4200)
     }
 }

@@ -152,15 +152,27 @@ extension Connection {
         return counts
     }
 
-    /// Turns automatic checkpoints off, and records the length of the log after each commit instead.
+    /// The number of frames at which SQLite makes a checkpoint by default.
+    /// https://www.sqlite.org/pragma.html#pragma_wal_autocheckpoint
+    static let checkpointThreshold: Int32 = 1000
+
+    /// Turns automatic checkpoints of the main file off, and records the length of its log after each commit instead.
     /// https://www.sqlite.org/c3ref/wal_hook.html
     func countWALFrames() {
         guard let handle else { return }
         statementGuard.movesLog = true
         sqlite3_wal_hook(
             handle,
-            { connection, _, _, frames in
+            { connection, handle, schema, frames in
                 let connection = Unmanaged<Connection>.fromOpaque(connection!).takeUnretainedValue()
+                guard let schema, String(cString: schema) == "main" else {
+                    // Nobody else moves the log of an attached file.
+                    if frames >= Connection.checkpointThreshold {
+                        // Why it fails makes no difference: a later commit moves what cannot be moved now.
+                        sqlite3_wal_checkpoint_v2(handle, schema, SQLITE_CHECKPOINT_PASSIVE, nil, nil)
+                    }
+                    return SQLITE_OK
+                }
                 connection.walFrameCount = frames
                 // SQLite has let go of the lock before it calls this.
                 if let supervision = connection.supervision { supervision.writeLine?.letGo(supervision) }

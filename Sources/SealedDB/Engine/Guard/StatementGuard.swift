@@ -79,7 +79,7 @@ final class StatementGuard {
     }
 
     private func refusal(ofPragma name: String, value: String?) -> String? {
-        if movesLog, name.lowercased() == "wal_autocheckpoint", value?.isEmpty == false {
+        if movesLog, name.lowercased() == "wal_autocheckpoint", value != nil {
             return "wal_autocheckpoint is the pool's own business, which moves the log by one connection alone. "
                 + "Configuration.maximumLogSize bounds the log."
         }
