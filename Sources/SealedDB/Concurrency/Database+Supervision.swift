@@ -1,5 +1,5 @@
 extension Database {
-    /// Runs a block of a caller, who may stop it.
+    /// Runs a caller's block, which `stop` or a shutdown can stop.
     func supervised<T>(_ scope: Supervision.Scope, stop: StopFlag?, _ block: () throws -> T) throws -> T {
         supervision.scope = scope
         supervision.stop = stop
@@ -15,11 +15,12 @@ extension Database {
         guard scope != .block else { return try block() }
         let result = try noticingFailures {
             let result = try block()
-            // Their end can fail as well.
+            // Ending result sets and blobs can fail too. Such a failure counts as one of the block.
             endUses()
             return result
         }
-        // Its caller does not want it any more, and is told that nothing of it is kept.
+        // The caller no longer wants the result. This error undoes the block, and tells the caller that nothing of it
+        // is kept.
         if scope == .writing, supervision.isStopped { throw DatabaseError.stopped }
         return result
     }
@@ -30,15 +31,17 @@ extension Database {
         connection?.endBlobs()
     }
 
-    /// Ends what a block without a transaction of its own has left open, which commits what was written that way.
+    /// Ends the result sets and blobs that a block without a transaction of the library has left open. Outside a
+    /// transaction, this commits what they have written.
+    /// - Throws: ``DatabaseError`` if that fails, or if ending an earlier one failed unnoticed.
     func endUsesWithError() throws(DatabaseError) {
         endUses()
         if let failure = connection?.takeUnnoticedFailure() { throw recorded(failure) }
     }
 
-    /// Runs a block of `read` in a transaction that sees one state of the store. The supervision refuses writes: the
-    /// pragma `query_only`, which readers of a pool have in addition, would make SQLite prepare all statements anew each
-    /// time it is set.
+    /// Runs a block of `read` in a transaction that sees one state of the store. The supervision refuses writes.
+    /// `PRAGMA query_only` is not set here, because SQLite would then prepare all statements again each time. Only the
+    /// readers of a pool have it set in addition, from their opening on.
     func snapshot<T>(stop: StopFlag?, _ block: (Database) throws -> T) throws -> T {
         try recording { () throws(DatabaseError) in try openConnection().run("BEGIN DEFERRED") }
         defer { endSnapshot() }
@@ -48,12 +51,13 @@ extension Database {
     /// Ends a transaction that only reads.
     func endSnapshot() {
         guard isInTransaction, let connection else { return }
-        // What cannot be ended is, by closing. The next block opens it again.
+        // If COMMIT fails, closing ends the transaction. The next block opens the connection again.
         if (try? connection.run("COMMIT")) == nil { close() }
     }
 
-    /// Closes if somebody has put another file in place of the store, as a rotation from outside does, so that the next
-    /// opening finds that file, with its key read anew. What is written to a file that has no name any more is lost.
+    /// Closes the database if another file was put in the place of the store, as a rotation from outside does. The next
+    /// opening then finds the new file, and reads its key anew. Otherwise blocks would write to a file that has no name
+    /// any more, and their changes would be lost.
     func closeIfReplaced() throws(DatabaseError) {
         guard let connection, isOfFile, let path = databasePath, !isInTransaction,
             try connection.mainFileHasMoved()
@@ -67,9 +71,9 @@ extension Database {
             )
         }
         let lost = Result { () throws(DatabaseError) in try connection.requireNothingTemporary() }
-        // What cannot be asked for any more is not carried over; the file that it was asked of is gone.
+        // If the settings cannot be read any more, they are not carried over: this connection's file is gone.
         if (try? closeForReopening()) == nil { close() }
-        // Observers saw the former file.
+        // What observers have read came from the former file.
         additions.hooks.changes.everythingChanged()
         if case .failure(let error) = lost {
             throw error.adding(
@@ -81,21 +85,24 @@ extension Database {
         }
     }
 
-    /// Closes after an error that shows the connection or its file to be unfit for further blocks, which open it again.
+    /// Closes the database after an error which shows that the connection or its file is not fit for further blocks.
+    /// The next block opens it again.
     ///
-    /// The error's code alone does not: it may be that of another store that the block has used. And it stays open where
-    /// something would be lost with it: a database that has no file, temporary objects, and attached databases.
+    /// The error's code alone does not show this, because the error may come from another store that the block has
+    /// used. The database stays open if closing would lose something: a database that has no file, temporary objects,
+    /// or attached databases.
     func closeIfUnusable(after error: any Error) {
         guard let error = error as? DatabaseError, DatabaseError.isUnfitness(error.extendedCode),
             let connection, connection.isUnfit, isOfFile, let path = databasePath, FileSystem.exists(path),
             !connection.mayHaveTemporaries
         else { return }
-        // The caller has an error. What cannot be asked for any more is not carried over.
+        // The caller already gets an error. If the settings cannot be read any more, they are not carried over.
         if (try? closeForReopening()) == nil { close() }
     }
 
-    /// Runs a block that may have transactions of its own. One that it leaves open would take in what others do next, who
-    /// would be told success for what is not committed: it is rolled back, and the block's caller is told.
+    /// Runs a block that may begin transactions. If the block leaves one open, it is rolled back, and the caller gets
+    /// an error. Otherwise later blocks would write in that transaction, and their callers would be told of success
+    /// although nothing is committed.
     func endingTransaction<T>(_ block: () throws -> T) throws -> T {
         do {
             let result = try block()
@@ -104,7 +111,7 @@ extension Database {
             throw recorded(.transactionLeftOpen)
         } catch {
             if isInTransaction {
-                // What cannot be rolled back is, by closing.
+                // If ROLLBACK fails, closing the connection rolls back.
                 if connection?.rollBack() == false { close() }
             }
             throw error

@@ -3,18 +3,19 @@ import Foundation
 extension DatabasePool {
     /// Gives the store a new key by copy, verify, swap (see ``KeyRotation``), while the pool is in use.
     ///
-    /// Blocks go on while the copy is made, also those that write: what `write` changes reaches the copy. Writes by
-    /// FMDB's calls, or in another process, come from another connection and make the copy begin anew; after a few times
-    /// callers are kept waiting for it. Callers always wait while the copy is verified and put in the store's place, and
-    /// go on with the new key.
+    /// Blocks run while the copy is made, also those that write: what `write` changes goes into the copy too. FMDB's
+    /// calls and other processes write through another connection, and each such write makes the copy begin anew. After
+    /// a few times, callers have to wait until the copy is complete. Callers always wait while the copy is verified and
+    /// put in the store's place. After that they use the new key.
     ///
-    /// The new key is confirmed before it is the only one (see ``Key/confirm()``), also while nobody waits. One that was made
-    /// in memory is yours: keep it where it outlasts a power failure before you call this.
-    /// - Parameter progress: called on this thread after each step; throwing stops the rotation. From the phase
-    ///   ``KeyRotation/Progress/Phase/verify`` on, and where callers wait for the copy, it is called within a block of the
-    ///   store, and so must not call the queue or pool.
-    /// - Throws: ``DatabaseError``; unless its message says otherwise, the store is unchanged and the pool goes on with the
-    ///   old key. Within a block of the pool it is an error, and while another call is changing the key.
+    /// The new key is confirmed (see ``Key/confirm()``) before callers have to wait, and again before it becomes the
+    /// only key. If the key was made in memory, keeping it is up to you: store it where it survives a power failure
+    /// before you call this.
+    /// - Parameter progress: called on this thread after each step. If it throws, the rotation stops. From the phase
+    ///   ``KeyRotation/Progress/Phase/verify`` on, and whenever callers wait for the copy, it is called within a block
+    ///   of the store, so it must not call the pool then.
+    /// - Throws: ``DatabaseError``. Unless its message says otherwise, the store is unchanged, and the pool continues
+    ///   with the old key. The call is an error within a block of the pool, and while another call is changing the key.
     @discardableResult
     public func rotateKey(
         to newKey: Key,
@@ -38,8 +39,9 @@ extension DatabasePool {
         }
     }
 
-    /// As above, holding no thread of the tasks'. Cancelling the task stops the rotation and leaves the store as it was.
-    /// - Parameter progress: called on a thread of the pool's.
+    /// Like the synchronous form, but does not block a thread that tasks share. Cancelling the task stops the rotation
+    /// and leaves the store as it was.
+    /// - Parameter progress: called on a thread that belongs to the rotation.
     @discardableResult
     public func rotateKey(
         to newKey: Key,
@@ -57,18 +59,19 @@ extension DatabasePool {
 extension DatabaseQueue {
     /// Gives the store a new key by copy, verify, swap (see ``KeyRotation``), while the queue is in use.
     ///
-    /// Blocks go on while the copy is made, and what they write reaches it; a write in another process makes it begin anew,
-    /// and after a few times callers are kept waiting for it. Callers always wait while the copy is verified and put in
-    /// the store's place, and go on with the new key.
+    /// Blocks run while the copy is made, and what they write goes into the copy too. A write by another process makes
+    /// the copy begin anew. After a few times, callers have to wait until the copy is complete. Callers always wait
+    /// while the copy is verified and put in the store's place. After that they use the new key.
     ///
-    /// The new key is confirmed before it is the only one (see ``Key/confirm()``), also while nobody waits. One that was made
-    /// in memory is yours: keep it where it outlasts a power failure before you call this.
-    /// - Parameter progress: called on this thread after each step; throwing stops the rotation. From the phase
-    ///   ``KeyRotation/Progress/Phase/verify`` on, and where callers wait for the copy, it is called within a block of the
-    ///   store, and so must not call the queue or pool.
-    /// - Throws: ``DatabaseError``; unless its message says otherwise, the store is unchanged and the queue goes on with
-    ///   the old key. Within a block of the queue it is an error, while a transaction is open, and while another call is
-    ///   changing the key.
+    /// The new key is confirmed (see ``Key/confirm()``) before callers have to wait, and again before it becomes the
+    /// only key. If the key was made in memory, keeping it is up to you: store it where it survives a power failure
+    /// before you call this.
+    /// - Parameter progress: called on this thread after each step. If it throws, the rotation stops. From the phase
+    ///   ``KeyRotation/Progress/Phase/verify`` on, and whenever callers wait for the copy, it is called within a block
+    ///   of the store, so it must not call the queue then.
+    /// - Throws: ``DatabaseError``. Unless its message says otherwise, the store is unchanged, and the queue continues
+    ///   with the old key. The call is an error within a block of the queue, and while another call is changing the
+    ///   key.
     @discardableResult
     public func rotateKey(
         to newKey: Key,
@@ -92,8 +95,9 @@ extension DatabaseQueue {
         }
     }
 
-    /// As above, holding no thread of the tasks'. Cancelling the task stops the rotation and leaves the store as it was.
-    /// - Parameter progress: called on a thread of the queue's.
+    /// Like the synchronous form, but does not block a thread that tasks share. Cancelling the task stops the rotation
+    /// and leaves the store as it was.
+    /// - Parameter progress: called on a thread that belongs to the rotation.
     @discardableResult
     public func rotateKey(
         to newKey: Key,
@@ -108,7 +112,7 @@ extension DatabaseQueue {
     }
 }
 
-/// Runs rare work that blocks, on a thread that no task needs.
+/// Runs work that blocks and is rare, on a new thread that no task needs.
 private func onOwnThread<T: Sendable>(
     _ work: @escaping @Sendable (_ cancellation: Cancellation) throws -> T
 ) async throws -> T {
@@ -118,7 +122,8 @@ private func onOwnThread<T: Sendable>(
             Thread.detachNewThread {
                 continuation.resume(
                     with: Result { try work(stop) }.mapError { error in
-                        // Every other error tells what became of the store, also when the task was cancelled meanwhile.
+                        // Keep every other error, even if the task was cancelled in the meantime: it tells what became
+                        // of the store.
                         (error as? DatabaseError)?.underlyingError is CancellationError ? CancellationError() : error
                     }
                 )

@@ -1,29 +1,31 @@
 public import Foundation
 
-/// Connections to one database that are lent to blocks, several at a time: FMDB's `FMDatabasePool`.
+/// A pool of connections to one database, which blocks can use at the same time: FMDB's `FMDatabasePool`.
 ///
-/// `read` and `write` divide the work: one connection writes, as many as ``Configuration/maximumReaderCount`` says read.
-/// In WAL mode, which files get unless the configuration says otherwise, readers see the last commit while the next
-/// transaction is being written, and nobody waits for them. Only the writer moves the log into the file. In a `write`
-/// block `read` takes a connection of its own; any other nesting of the two throws.
+/// `read` and `write` divide the work: one connection writes, and up to ``Configuration/maximumReaderCount``
+/// connections read. In WAL mode, which files get unless the configuration says otherwise, readers see the last commit
+/// while the next transaction is being written, and nobody waits for readers. Automatic checkpoints are made by
+/// one connection at a time. In a `write` block, `read` takes a connection of its own. Any other nesting of the two
+/// throws.
 ///
-/// FMDB's calls, `inDatabase` and the like, lend any number of further connections to blocks on the thread of the caller.
-/// These share nothing: two that write wait for each other, and for `write`, as long as the busy timeout lasts. A nested
-/// call takes a second connection.
+/// FMDB's calls, such as `inDatabase`, lend further connections to blocks on the caller's thread. Their number is not
+/// limited by default. These calls share no transaction: those that write wait for each other, and for `write`, for up
+/// to the busy timeout. A nested call takes a second connection.
 ///
-/// Connections are opened when they are needed, outside the pool's lock, and kept. Result sets end, and a transaction is
-/// rolled back, with the block that left them open. Databases in memory belong to one connection: there `read` and
-/// `write` share one, and each of FMDB's calls may get another.
-// @unchecked: a connection is used by the one block that it is lent to, the delegate under its lock.
+/// Connections are opened when they are needed, outside the pool's lock, and then kept. When a block ends, the result
+/// sets that it has left open end, and a transaction that it has left open is rolled back. A database in memory belongs
+/// to one connection: `read` and `write` then share one connection, and each of FMDB's calls may get another one.
+// @unchecked: each connection is only used by the block that it is lent to, and the delegate's reference is under a
+// lock.
 public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
-    /// The path as given; `nil` for databases in memory, of which each connection has its own.
+    /// The path as given; `nil` for databases in memory, where each connection has its own database.
     public let path: String?
-    /// The `SQLITE_OPEN_…` flags of every opening.
+    /// The `SQLITE_OPEN_…` flags for every opening.
     public let openFlags: Int32
-    /// The VFS of every opening; `nil` for the default.
+    /// The VFS for every opening; `nil` for the default VFS.
     public let vfsName: String?
     private let configuration: Configuration
-    /// What a rotation changes.
+    /// Where new connections get their keys. A rotation changes this.
     private let keys: Guarded<Keys>
     let rotation = RotationGate()
     let reception: Reception
@@ -37,18 +39,18 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     private let writeLine = WriteLine()
     private let delegateUnderLock = Guarded(WeakDelegate())
 
-    /// The connections of the places that are lent, by number.
-    // @unchecked: each is used by whoever has its place.
+    /// The lent connections, by the numbers of their places.
+    // @unchecked: only the holder of a place uses the database of that place.
     private struct Lent: @unchecked Sendable {
         var databases: [Int: Database] = [:]
     }
 
-    // @unchecked: only kept here.
+    // @unchecked: the reference is set once, and any thread may read a weak reference.
     private struct WeakSnapshot: @unchecked Sendable {
         weak var snapshot: DatabaseSnapshot?
     }
 
-    // @unchecked: only kept here.
+    // @unchecked: the reference is only read and written under a lock.
     private struct WeakDelegate: @unchecked Sendable {
         weak var delegate: (any DatabasePoolDelegate)?
     }
@@ -63,37 +65,38 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         }
     }
 
-    /// Remembers the path; nothing is opened.
+    /// Stores the path. Nothing is opened yet.
     public convenience init(path aPath: String?) {
         self.init(path: aPath, configuration: Configuration())
     }
 
-    /// Remembers the path of a file URL; nothing is opened.
+    /// Stores the path of a file URL. Nothing is opened yet.
     public convenience init(url: URL?) {
         self.init(path: url?.path)
     }
 
-    /// Remembers the path and `SQLITE_OPEN_…` flags for every opening.
+    /// Stores the path, and the `SQLITE_OPEN_…` flags for every opening. Nothing is opened yet.
     public convenience init(path aPath: String?, flags openFlags: Int32) {
         self.init(path: aPath, flags: openFlags, vfs: nil)
     }
 
-    /// Remembers the path of a file URL and `SQLITE_OPEN_…` flags for every opening.
+    /// Stores the path of a file URL, and the `SQLITE_OPEN_…` flags for every opening. Nothing is opened yet.
     public convenience init(url: URL?, flags openFlags: Int32) {
         self.init(path: url?.path, flags: openFlags, vfs: nil)
     }
 
-    /// Remembers the path, and `SQLITE_OPEN_…` flags and a named VFS for every opening.
+    /// Stores the path, and the `SQLITE_OPEN_…` flags and the name of a VFS for every opening. Nothing is opened yet.
     public convenience init(path aPath: String?, flags openFlags: Int32, vfs vfsName: String?) {
         self.init(path: aPath, configuration: Configuration(), flags: openFlags, vfs: vfsName)
     }
 
-    /// Remembers the path of a file URL, and `SQLITE_OPEN_…` flags and a named VFS for every opening.
+    /// Stores the path of a file URL, and the `SQLITE_OPEN_…` flags and the name of a VFS for every opening. Nothing is
+    /// opened yet.
     public convenience init(url: URL?, flags openFlags: Int32, vfs vfsName: String?) {
         self.init(path: url?.path, flags: openFlags, vfs: vfsName)
     }
 
-    /// Remembers path and configuration; the first block opens, and fails if the key is wrong.
+    /// Stores the path and the configuration. The first block opens a connection, and fails if the key is wrong.
     public convenience init(path: String?, configuration: Configuration) {
         self.init(path: path, configuration: configuration, flags: configuration.flags, vfs: nil)
     }
@@ -142,7 +145,8 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         readers = isFile ? Readers(databases: databases, reception: reception, open: openWithKey) : nil
         log.empty = { [weak writer] done in
             DispatchQueue.global().async { [writer] in
-                // Who is not let in to empty it tries again, as one who finds readers.
+                // If the barrier fails, the log counts as not emptied, as if readers needed it, and a later commit
+                // tries again.
                 let isEmpty = try? writer?.barrier(limit: LogKeeper.patience) { db in LogKeeper.emptyLog(of: db) }
                 done(isEmpty == true)
             }
@@ -153,7 +157,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         releaseAllDatabases()
     }
 
-    /// Asked about connections; not retained.
+    /// Decides about the connections of FMDB's calls and of snapshots. The pool does not retain it.
     public var delegate: (any DatabasePoolDelegate)? {
         get { delegateUnderLock.withLock { $0.delegate } }
         set {
@@ -164,38 +168,40 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
 
     // MARK: Limits and counts
 
-    /// How many connections may be open; 0, the default, for any number. At the limit callers wait, first come first
-    /// served. A call that could only wait for itself throws.
+    /// How many connections FMDB's calls and snapshots may have open; 0, the default, for no limit. The connections of
+    /// `read` and `write` do not count. At the limit, callers wait in the order of their arrival. A call that could
+    /// only wait for itself throws.
     public var maximumNumberOfDatabasesToCreate: UInt {
         get { reception.look { $0.maximumLent } }
         set { reception.setMaximumLent(newValue) }
     }
 
-    /// Seconds to wait for a connection before the call fails as busy; `nil`, the default, for ever.
+    /// How many seconds a call waits for a connection before it fails as busy; `nil`, the default, for no limit.
     public var maximumWaitTimeInterval: TimeInterval? {
         get { reception.maximumWait }
         set { reception.maximumWait = newValue }
     }
 
-    /// Connections that wait to be lent.
+    /// The number of open connections that no block uses.
     public var countOfCheckedInDatabases: UInt {
         reception.look { books in books.connectionCount - books.busyCount }
     }
 
-    /// Connections that are lent to blocks.
+    /// The number of connections that are lent to blocks.
     public var countOfCheckedOutDatabases: UInt { reception.look { $0.busyCount } }
 
-    /// All connections, those of `read` and `write` included.
+    /// The number of all connections, including those of `read` and `write`.
     public var countOfOpenDatabases: UInt { reception.look { $0.connectionCount } }
 
-    /// Closes the connections: idle ones now, lent ones when their blocks end. The counts of FMDB's calls drop to 0.
+    /// Closes the connections: idle ones now, and lent ones when their blocks end. Connections of FMDB's calls are no
+    /// longer counted from now on.
     public func releaseAllDatabases() { close(reception.forget([.lent, .readers, .writer])) }
 
     public func releaseMemory() {
         for place in reception.setAside([.lent, .readers]) {
             let database = database(of: place)
             database.enter()
-            // It stays open: it may be the one by which others are told that the store is in use.
+            // The connection stays open, because it may be the one that tells other processes that the store is in use.
             database.connection?.releaseMemory()
             reception.leave(place, database)
         }
@@ -216,25 +222,25 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         }
     }
 
-    /// The connection of a place that was free.
+    /// Returns the connection of a place that was free.
     private func database(of place: Reception.Place) -> Database {
         if place.desk == .readers { return readers!.databases[place.number] }
         return lent.withLock { Handed(value: $0.databases[place.number]) }.value!
     }
 
-    /// Stops the statements that are running in blocks of `read` and `write`, which then fail with `SQLITE_INTERRUPT`.
-    /// From any thread. https://www.sqlite.org/c3ref/interrupt.html
+    /// Stops the statements that are running on the connections of `read` and `write`. They fail with
+    /// `SQLITE_INTERRUPT`. May be called on any thread. https://www.sqlite.org/c3ref/interrupt.html
     public func interrupt() {
         _ = writer.database.interrupter.interrupt()
         for database in readers?.databases ?? [] { _ = database.interrupter.interrupt() }
     }
 
-    /// Runs the body while nobody has a connection, with the only one that is open; its key is afterwards that of all. The
-    /// others are opened again when they are needed, with what was set on them.
-    /// - Throws: ``DatabaseError`` also if one of the others has what would be lost with it.
+    /// Runs the body on the only open connection, while nobody else has one. The others are opened again when they are
+    /// needed, with the settings that they had, and with the key that this connection has at the end.
+    /// - Throws: the body's error; ``DatabaseError`` if closing another connection would lose something.
     func alone<T>(_ cancellation: Cancellation?, _ body: (Database) throws -> T) throws -> T {
         try writer.barrier(limit: nil, cancellation: cancellation) { database in
-            // Somebody may release all databases meanwhile: these are held.
+            // `releaseAllDatabases()` may be called meanwhile. It cannot take these places, because they are held.
             let places = reception.setAside([.lent, .readers])
             let others = places.map(self.database(of:))
             for other in others { other.enter() }
@@ -257,7 +263,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         for database in databases { try database.closeForReopening() }
     }
 
-    /// Has all connections open with the key of this one from now on.
+    /// Makes all connections open with the key of this one from now on.
     private func adoptKey(of database: Database, _ others: [Database]) {
         let new = Keys(origin: database.configuration.keyOrigin, adopted: database.adoptedKey)
         keys.withLock { $0 = new }
@@ -289,8 +295,8 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
 
     // MARK: Changes
 
-    /// The changes to some tables that blocks commit which begin from now on, on whichever connection: see
-    /// ``Database/changes(in:database:)``. May be called anywhere.
+    /// Returns the changes to some tables that are committed on any connection of the pool, by blocks that begin from
+    /// now on: see ``Database/changes(in:database:)``. May be called anywhere, also in blocks.
     public func changes(in tables: Set<String>, database: String = "main") -> DatabaseChangeSequence {
         DatabaseChangeSequence(tables: tables, database: database, hub: changeHub)
     }
@@ -350,13 +356,14 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         }
     }
 
-    /// Keeps the last committed state of the store, for as long as the snapshot lives; others go on writing. In one of the
-    /// pool's blocks that commits, such as one of ``writeWithoutTransaction(_:)-(_)`` with a transaction of its own, it is
-    /// the state after that commit, to be read when the block has ended and others write again.
+    /// Keeps the last committed state of the store for as long as the snapshot lives, while others continue to write.
+    /// If it is called in a block of the pool that has committed, such as a block of
+    /// ``writeWithoutTransaction(_:)-(_)`` with a transaction of its own, it keeps the state after that commit. That
+    /// state can still be read when the block has ended and others write again.
     ///
-    /// It is one of the connections that FMDB's calls count. While it lives the log cannot begin anew, and grows; barriers,
-    /// and with them the end of a rotation, wait for it. A shutdown closes it.
-    /// - Throws: ``DatabaseError``, also for databases in memory and those that have no write-ahead log.
+    /// A snapshot has one of the connections that FMDB's calls use, and counts as one. While it lives, the log cannot
+    /// begin anew, and grows. Barriers, and with them the end of a rotation, wait for it. A shutdown closes it.
+    /// - Throws: ``DatabaseError``, also for databases in memory and for databases without a write-ahead log.
     public func snapshot() throws -> DatabaseSnapshot {
         guard readers != nil else { throw DatabaseError.snapshotNeedsLog }
         let place = try reception.enter(.lent, call: "snapshot")
@@ -375,12 +382,12 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
             snapshots.removeAll { $0.snapshot == nil }
             snapshots.append(WeakSnapshot(snapshot: snapshot))
         }
-        // Of a shutdown that came before, nobody else tells it.
+        // A shutdown that began earlier did not find this snapshot in the list, so close it here.
         if reception.look({ $0.isRefusing(0) }) { snapshot.close() }
         return snapshot
     }
 
-    /// Enters and opens the connection of a place, or gives it back.
+    /// Enters and opens the connection of a place. If that fails, gives the place back.
     private func ready(_ place: Reception.Place) throws -> Database {
         let (database, isNew) = enter(place)
         do {
@@ -394,7 +401,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         return database
     }
 
-    /// Enters the connection of a place; it is a new one if the place has none that is kept.
+    /// Enters the connection that the place has kept, or a new one if it has kept none.
     private func enter(_ place: Reception.Place) -> (Database, isNew: Bool) {
         if let kept = lent.withLock({ Handed(value: $0.databases[place.number]) }).value {
             kept.enter()
@@ -412,9 +419,9 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         return (database, true)
     }
 
-    /// Opens the connection, and asks the delegate.
+    /// Opens the connection, and asks the delegate whether it may be lent.
     private func makeReady(_ database: Database, isNew: Bool) throws {
-        // A shutdown that stops everybody may have come before it was among the lent ones.
+        // A shutdown may have stopped all lent connections before this one was one of them.
         if reception.look({ $0.hasEnded }) { throw DatabaseError.shutDown }
         try database.closeIfReplaced()
         try opening.open(database)
@@ -431,12 +438,13 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         database.refreshObservation()
     }
 
-    /// Gives the place back, and its connection, which was entered.
+    /// Gives back the place and its connection, which the caller has entered.
     func finish(_ place: Reception.Place, _ database: Database) {
         database.checkedOut = false
         database.endUses()
         writeLine.letGo(database.supervision)
-        // The writer does it when it is at work: no two connections may at once.
+        // Two connections must not make checkpoints at once. If the writer is in use, its next commit makes the
+        // checkpoint.
         if log.isDue(database), let place = reception.takeWriterIfFree(call: "checkpoint") {
             log.checkpoint(database)
             writer.database.enter()
@@ -446,14 +454,14 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     }
 }
 
-/// On its way between its owner and a lock.
-// @unchecked: nobody else uses it meanwhile.
+/// A value that is passed into or out of a lock.
+// @unchecked: nobody else uses the value meanwhile.
 private struct Handed<Value>: @unchecked Sendable {
     let value: Value
 }
 
-/// Stops the statements of some connections for good.
-// @unchecked: the supervisions are only asked to stop, which any thread may do.
+/// Stops the statements of several connections for good.
+// @unchecked: this only sets the stop flags of the supervisions, which any thread may do.
 struct Supervisions: @unchecked Sendable {
     private let supervisions: [Supervision]
 
@@ -464,7 +472,7 @@ struct Supervisions: @unchecked Sendable {
     }
 }
 
-/// Closing may take its time, as it moves the log into the file.
+/// Runs the work on another thread. Closing a connection may take long, because it moves the log into the file.
 func onOtherThread(_ work: @escaping @Sendable () -> Void) async {
     await withCheckedContinuation { continuation in
         DispatchQueue.global().async {

@@ -1,14 +1,15 @@
-/// Is asked about the connections of a ``DatabasePool``: FMDB's informal protocol.
+/// Decides about the connections of a ``DatabasePool``, as FMDB's informal protocol does: about those of FMDB's calls
+/// and of snapshots, but not about those of `read` and `write`.
 ///
-/// Called on the thread that wants the connection, by several threads at once if they want several, and without any lock:
-/// it may use the pool, where a call that could only wait for itself is refused. To set up connections a
-/// ``Configuration/prepare`` closure is enough.
+/// The methods are called without any lock, on the thread that wants the connection. If several threads want one, they
+/// call at the same time. The methods may use the pool; a call that could only wait for itself is refused. To set up
+/// connections, a ``Configuration/prepare`` closure is enough.
 public protocol DatabasePoolDelegate: AnyObject {
-    /// Whether the connection may be lent now; asked at every lending. False closes it, and the caller gets an error.
-    /// Default true.
+    /// Returns whether the connection may be lent now. Called each time that a connection is to be lent. If it returns
+    /// false, the connection is closed, and the caller gets an error. The default implementation returns true.
     func databasePool(_ pool: DatabasePool, shouldAddDatabaseToPool database: Database) -> Bool
 
-    /// A new connection was opened. Default: nothing.
+    /// Called when a new connection was opened and accepted. The default implementation does nothing.
     func databasePool(_ pool: DatabasePool, didAdd database: Database)
 }
 

@@ -1,21 +1,22 @@
 public import Foundation
 
-/// One connection that many threads and tasks share: FMDB's `FMDatabaseQueue`. Blocks run one at a time, by priority and
-/// then in order of arrival. FMDB's calls, and the others in synchronous code, run them on the thread of the caller, who
-/// waits; tasks wait without a thread.
+/// One connection that many threads and tasks share: FMDB's `FMDatabaseQueue`. Blocks run one at a time, by priority
+/// and then in the order of arrival. FMDB's calls, and the other calls in synchronous code, run their blocks on the
+/// caller's thread, which waits. Tasks wait without blocking a thread.
 ///
-/// Files are opened in WAL mode with a page cache of 32 MiB, unless the configuration says otherwise; a new file without
-/// a key only from its second opening on, because `setKey(_:)` may follow in a block. The connection is opened again,
-/// with the same key, if it was closed. Result sets end with the block that made them.
+/// Files are opened in WAL mode with a page cache of 32 MiB, unless the configuration says otherwise. A new file
+/// without a key only gets these settings at its second opening, because `setKey(_:)` may follow in a block. If the
+/// connection was closed, the next block opens it again with the same key. Result sets end with the block that made
+/// them.
 ///
-/// A call of the queue from within one of its own blocks could only wait for itself: it throws `SQLITE_MISUSE` where
-/// the call can throw, and traps with a message where it cannot.
+/// A call of the queue from within one of its own blocks could only wait for itself. It throws `SQLITE_MISUSE` if the
+/// call can throw, and traps with a message if it cannot.
 public final class DatabaseQueue: DatabaseAccess {
-    /// The path as given; `nil` in memory.
+    /// The path as given; `nil` for a database in memory.
     public let path: String?
-    /// The `SQLITE_OPEN_…` flags of every opening.
+    /// The `SQLITE_OPEN_…` flags for every opening.
     public let openFlags: Int32
-    /// The VFS of every opening; `nil` for the default.
+    /// The VFS for every opening; `nil` for the default VFS.
     public let vfsName: String?
     let reception: Reception
     let writer: Writer
@@ -23,7 +24,8 @@ public final class DatabaseQueue: DatabaseAccess {
     private let interrupter: Interrupter
     let changeHub: ChangeHub
 
-    /// Opens a database in memory, which ends with the queue. It traps if there is not even memory for that.
+    /// Opens a database in memory, which exists as long as the queue. Traps if opening fails, for example because there
+    /// is not enough memory.
     public convenience init() {
         do {
             try self.init(path: nil, configuration: Configuration())
@@ -32,38 +34,39 @@ public final class DatabaseQueue: DatabaseAccess {
         }
     }
 
-    /// Opens at once; `nil` on failure. Use ``init(path:configuration:)`` to learn the reason.
+    /// Opens the database at once. Returns `nil` on failure; ``init(path:configuration:)`` throws the reason.
     public convenience init?(path aPath: String?) {
         try? self.init(path: aPath, configuration: Configuration())
     }
 
-    /// Opens the file of a URL; `nil` on failure.
+    /// Opens the file of a URL. Returns `nil` on failure.
     public convenience init?(url: URL?) {
         self.init(path: url?.path)
     }
 
-    /// Opens with `SQLITE_OPEN_…` flags, which every reopening uses; `nil` on failure.
+    /// Opens the database with `SQLITE_OPEN_…` flags, which are also used for every reopening. Returns `nil` on
+    /// failure.
     public convenience init?(path aPath: String?, flags openFlags: Int32) {
         self.init(path: aPath, flags: openFlags, vfs: nil)
     }
 
-    /// Opens the file of a URL with `SQLITE_OPEN_…` flags; `nil` on failure.
+    /// Opens the file of a URL with `SQLITE_OPEN_…` flags. Returns `nil` on failure.
     public convenience init?(url: URL?, flags openFlags: Int32) {
         self.init(path: url?.path, flags: openFlags, vfs: nil)
     }
 
-    /// Opens through a named VFS; `nil` on failure.
+    /// Opens the database through a named VFS. Returns `nil` on failure.
     public convenience init?(path aPath: String?, flags openFlags: Int32, vfs vfsName: String?) {
         try? self.init(path: aPath, configuration: Configuration(), flags: openFlags, vfs: vfsName)
     }
 
-    /// Opens the file of a URL through a named VFS; `nil` on failure.
+    /// Opens the file of a URL through a named VFS. Returns `nil` on failure.
     public convenience init?(url: URL?, flags openFlags: Int32, vfs vfsName: String?) {
         self.init(path: url?.path, flags: openFlags, vfs: vfsName)
     }
 
-    /// Opens, and proves the key right.
-    /// - Throws: ``DatabaseError``, as ``Database/openVerified()``.
+    /// Opens the database, and verifies the key.
+    /// - Throws: ``DatabaseError``, as ``Database/openVerified()`` does.
     public convenience init(path: String?, configuration: Configuration) throws {
         try self.init(path: path, configuration: configuration, flags: configuration.flags, vfs: nil)
     }
@@ -95,10 +98,10 @@ public final class DatabaseQueue: DatabaseAccess {
         try writer.inDatabase(block)
     }
 
-    /// Whether the calling thread is inside a block of this queue, where the queue's own calls are an error.
+    /// Whether the calling thread is inside a block of this queue. Calls of the queue are an error there.
     public var isInsideBlock: Bool { reception.isInside }
 
-    /// Seconds to wait for a turn before the call fails as busy; `nil`, the default, for ever.
+    /// How many seconds a call waits for its turn before it fails as busy; `nil`, the default, for no limit.
     public var maximumWaitTimeInterval: TimeInterval? {
         get { reception.maximumWait }
         set { reception.maximumWait = newValue }
@@ -106,8 +109,8 @@ public final class DatabaseQueue: DatabaseAccess {
 
     // MARK: Changes
 
-    /// The changes to some tables that blocks commit which begin from now on: see ``Database/changes(in:database:)``.
-    /// Does not wait for the queue, and may be called anywhere.
+    /// Returns the changes to some tables that are committed by blocks that begin from now on: see
+    /// ``Database/changes(in:database:)``. Does not wait for the queue, and may be called anywhere, also in blocks.
     public func changes(in tables: Set<String>, database: String = "main") -> DatabaseChangeSequence {
         DatabaseChangeSequence(tables: tables, database: database, hub: changeHub)
     }
@@ -164,21 +167,21 @@ public final class DatabaseQueue: DatabaseAccess {
 
     // MARK: Life
 
-    /// Stops the statement that is running in a block, which then fails with `SQLITE_INTERRUPT`. From any thread.
+    /// Stops the statement that is running in a block. It fails with `SQLITE_INTERRUPT`. May be called on any thread.
     /// https://www.sqlite.org/c3ref/interrupt.html
     public func interrupt() { _ = interrupter.interrupt() }
 
-    /// As ``Database/checkpoint(_:)``, as a block of its own.
+    /// Like ``Database/checkpoint(_:)``, in a block of its own.
     public func checkpoint(_ checkpointMode: CheckpointMode) throws {
         try inDatabase { db in try db.checkpoint(checkpointMode) }
     }
 
-    /// As ``Database/checkpoint(_:name:)``, as a block of its own.
+    /// Like ``Database/checkpoint(_:name:)``, in a block of its own.
     public func checkpoint(_ checkpointMode: CheckpointMode, name: String?) throws {
         try inDatabase { db in try db.checkpoint(checkpointMode, name: name) }
     }
 
-    /// As ``Database/checkpoint(_:name:logFrameCount:checkpointCount:)``, as a block of its own.
+    /// Like ``Database/checkpoint(_:name:logFrameCount:checkpointCount:)``, in a block of its own.
     public func checkpoint(
         _ checkpointMode: CheckpointMode,
         name: String?,
@@ -195,14 +198,15 @@ public final class DatabaseQueue: DatabaseAccess {
         }
     }
 
-    /// Closes the connection, where others use it for longer than the maximum wait after them; the next block opens it
-    /// again.
+    /// Waits for a turn, and closes the connection. If the turn does not come within ``maximumWaitTimeInterval``, the
+    /// connection is closed when the present turn ends. The next block opens it again. Traps within a block of the
+    /// queue.
     public func close() {
         guard !isInsideBlock else { fatalError("DatabaseQueue.close: \(DatabaseError.nestedCall.message)") }
         do {
             try writer.closeInTurn()
         } catch {
-            // Its turn did not come in time.
+            // The turn did not come in time, or the queue was shut down.
             writer.closeWhenIdle()
         }
     }

@@ -1,11 +1,11 @@
-/// One state of a store, which is kept until this object is closed or dropped: see ``DatabasePool/snapshot()``.
+/// One state of a store, which is kept until this object is closed or deallocated: see ``DatabasePool/snapshot()``.
 ///
-/// Any number of callers may share it. Their blocks run in turns, because it is one connection. Statements that write are
-/// refused in them; calls of the pool are allowed.
-// @unchecked: the database and `hasEnded` belong to whoever has the turn.
+/// Any number of callers may share a snapshot. It has one connection, so their blocks run one at a time. In these
+/// blocks, statements that write are refused, but calls of the pool are allowed.
+// @unchecked: only the call that has the turn uses the database and `hasEnded`.
 public final class DatabaseSnapshot: @unchecked Sendable {
     private let pool: DatabasePool
-    /// In the books of the pool, which wait for it as for a block.
+    /// The snapshot's place in the pool's ledger. The pool waits for it as it waits for a block.
     private let place: Reception.Place
     private let database: Database
     private let turns: Reception
@@ -24,19 +24,21 @@ public final class DatabaseSnapshot: @unchecked Sendable {
         if !hasEnded { end() }
     }
 
-    /// Runs the block with the state that is kept, and returns its result.
-    /// - Throws: the block's error; a ``DatabaseError`` if the snapshot is closed. Within a block of the pool, or of this
-    ///   snapshot, nobody waits for a turn: it is ``DatabaseError/Reason/busy`` then.
+    /// Runs the block on the kept state, and returns its result.
+    /// - Throws: the block's error; a ``DatabaseError`` if the snapshot is closed. A call from within a block of the
+    ///   pool or of this snapshot does not wait for a turn: if another block reads the snapshot, the call throws
+    ///   ``DatabaseError/Reason/busy``.
     @discardableResult
     public func read<T>(_ block: (Database) throws -> T) throws -> T {
         guard !isEnding.isSet else { throw DatabaseError.snapshotClosed }
-        // Whoever has the turn may wait for a block of the pool.
+        // This thread is inside a block. The block that has the turn may wait for this thread's place, so a wait here
+        // could last for ever.
         guard pool.reception.isInside else { return try run(turns.enter(.writer, call: "read"), nil, block) }
         guard let turn = turns.takeWriterIfFree(call: "read") else { throw DatabaseError.snapshotInUse }
         return try run(turn, nil, block)
     }
 
-    /// As above, waiting without a thread, and ending early when the task is cancelled.
+    /// Like the synchronous form, but waits without blocking a thread, and ends early if the task is cancelled.
     @discardableResult
     public func read<T: Sendable>(_ block: @Sendable (Database) throws -> T) async throws -> T {
         guard !isEnding.isSet else { throw DatabaseError.snapshotClosed }
@@ -49,7 +51,7 @@ public final class DatabaseSnapshot: @unchecked Sendable {
             turns.leave(turn)
             endIfAsked()
         }
-        // Those who come after ``close()`` would keep it from ending for ever.
+        // Without this check, callers that come after ``close()`` could keep the snapshot from ending for ever.
         guard !isEnding.isSet else { throw DatabaseError.snapshotClosed }
         pool.reception.begin(place)
         database.enter()
@@ -60,13 +62,14 @@ public final class DatabaseSnapshot: @unchecked Sendable {
         return try database.supervised(.reading, stop: stop) { try block(database) }
     }
 
-    /// Gives the state up: now, or when the blocks have ended that read it. From any thread.
+    /// Closes the snapshot: now, or when the blocks that read it have ended. May be called on any thread.
     public func close() {
         isEnding.set()
         endIfAsked()
     }
 
-    /// Whoever finds it in use leaves it to the one who has the turn, who asks again after having given it back.
+    /// Ends the snapshot if it was closed and no block has the turn. If a block has it, that block calls this again
+    /// after it has given the turn back.
     private func endIfAsked() {
         while isEnding.isSet, let turn = turns.takeWriterIfFree(call: "close") {
             defer { turns.leave(turn) }
@@ -84,13 +87,13 @@ public final class DatabaseSnapshot: @unchecked Sendable {
 }
 
 extension Database {
-    /// Begins a transaction that sees the present state of the store from now on.
+    /// Begins a transaction that sees the present state of the store until it ends.
     func beginSnapshot() throws(DatabaseError) {
         try recording { () throws(DatabaseError) in
             let connection = try openConnection()
             guard try connection.text("PRAGMA journal_mode") == "wal" else { throw .snapshotNeedsLog }
             try connection.run("BEGIN DEFERRED")
-            // The state is that of the first reading.
+            // A deferred transaction sees the state at its first read, so read something now.
             try connection.run("SELECT 1 FROM sqlite_schema LIMIT 1")
         }
     }

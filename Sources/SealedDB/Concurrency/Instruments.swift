@@ -2,20 +2,21 @@
     import Metrics
 #endif
 
-/// What a queue or pool reports to swift-metrics where the package trait `Metrics` is on; nothing otherwise.
+/// What a queue or pool reports to swift-metrics. Nothing is reported unless the package trait `Metrics` is on.
 ///
 /// | label | kind | what |
 /// |---|---|---|
 /// | `sealeddb_reads` | counter | blocks of `read` |
 /// | `sealeddb_writes` | counter | blocks of `write` |
-/// | `sealeddb_failures` | counter | those of them that failed, with their commit |
-/// | `sealeddb_wait` | timer | how long callers that did not get a connection at once waited for one |
+/// | `sealeddb_failures` | counter | blocks of `read` and `write` that failed, or whose commit failed |
+/// | `sealeddb_wait` | timer | how long a call waited for its connection, if it did not get one at once |
 /// | `sealeddb_commit` | timer | how long a COMMIT took |
-/// | `sealeddb_commit_blocks` | recorder | how many blocks of `write` shared it |
-/// | `sealeddb_outruns` | counter | blocks of `write` that kept others waiting longer than ``Configuration/WriteBatching`` promises |
+/// | `sealeddb_commit_blocks` | recorder | how many blocks of `write` shared a COMMIT |
+/// | `sealeddb_outruns` | counter | blocks of `write` that joined others and took longer than they may delay them |
 /// | `sealeddb_log` | recorder | bytes of a pool's write-ahead log at its checkpoints |
 ///
-/// All have the dimension `store`, the name of the file.
+/// All of them have the dimension `store`, which is the name of the file. A block may delay those before it in its
+/// transaction for ``Configuration/WriteBatching/maximumDuration``.
 struct Instruments: Sendable {
     #if Metrics
         static let isOn = true

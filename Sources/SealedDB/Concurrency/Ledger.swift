@@ -1,26 +1,28 @@
-/// The books of a queue or pool: who may touch which connection now, who waits for one, and who is told what when.
+/// The books of a queue or pool. They record which call may use which connection, which calls wait, and in which order
+/// they go on.
 ///
-/// A value without locks, threads and clock, so that all its states can be looked at. ``Reception`` has the only lock
-/// around it, and does what it answers after having let go of that.
+/// A ledger is a value without locks, threads and a clock, so that tests can examine all its states. ``Reception``
+/// guards it with the only lock, and carries out the ledger's answers after releasing that lock.
 ///
-/// A connection belongs to a place, and a place to one holder from the moment of the grant to its ``release(_:_:now:)``;
-/// nobody else may touch the connection. In a shared transaction it goes from one call to the next by ``passOn(_:)``.
+/// Each connection belongs to a place. A place has one holder, from the moment it is granted to its
+/// ``release(_:_:now:)``, and only the holder may use the connection. In a shared transaction, ``passOn(_:)`` hands the
+/// place from one call to the next.
 ///
 /// | state of a call | cancelled | its time is over |
 /// |---|---|---|
-/// | waits in a line | ``withdraw(_:)``: leaves at once, and its block is never called | the same, by ``expire(now:)`` |
-/// | has a place | its statement is stopped, and it is undone alone; the place comes back as ever | a matter of the statement |
+/// | waits in a line | ``withdraw(_:now:)``: leaves at once; its block is never called | ``expire(now:)``: the same |
+/// | has a place | its statement is stopped, only its work is undone, the place is given back | has no effect |
 /// | has passed its place on, or commits | comes too late | – |
-/// | is told | its turn has ended before: nothing of it touches the connection any more | – |
+/// | is told the outcome | its turn has ended before: it no longer uses the connection | – |
 ///
-/// A call that waits is told once: either it is returned as granted, passed on to, expired, dismissed or withdrawn, or it
-/// still waits.
+/// A call that waits is told once: when it is granted a place, passed on to, expired, dismissed or withdrawn. Until
+/// then it waits.
 struct Ledger<Caller> {
     enum Desk: Int, CaseIterable, Sendable {
         case writer, readers, lent
     }
 
-    /// Stands for one connection.
+    /// A permission to use one connection. The number tells the connections of a desk apart.
     struct Place: Hashable, Sendable {
         let desk: Desk
         let number: Int
@@ -30,15 +32,15 @@ struct Ledger<Caller> {
         let desk: Desk
         /// The name of the method, for messages.
         var call: StaticString
-        /// Who holds what it holds; 0 for a task, which holds nothing while it waits.
+        /// The calling thread, which may already hold places; 0 for a task, which holds none while it waits.
         var thread: UInt = 0
         var isShareable = false
         var priority = TaskPriority.medium
-        /// Seconds that it may wait.
+        /// How many seconds the call may wait; `nil` for no limit.
         var limit: Double?
     }
 
-    /// Names somebody who waits.
+    /// Identifies a call that waits.
     struct Ticket: Hashable, Sendable {
         fileprivate let desk: Desk?
         fileprivate var line = WaitingLine<Entry>.Ticket.none
@@ -63,26 +65,27 @@ struct Ledger<Caller> {
         enum State { case absent, free, held }
 
         var state = State.absent
-        /// 0 for a task that has not begun, and for a snapshot that nobody reads.
+        /// The thread that uses the place; 0 for a task that has not begun, and for a snapshot that nobody reads.
         var thread: UInt = 0
         var call: StaticString = ""
         var isOpen = false
-        /// Whether its connection is to be closed, and for a lent one also not counted, when it comes back.
+        /// Whether the connection must be closed when the place is given back. A forgotten lent connection is no longer
+        /// counted.
         var isForgotten = false
     }
 
     private struct Places {
         var slots: [Slot] = []
-        /// The one that was used last is lent first: its page cache is warm.
+        /// The numbers of the free places. The last one is granted first. It was used last, so its page cache is warm.
         var free: [Int] = []
         var line = WaitingLine<Entry>()
         var heldCount = 0
     }
 
     private enum Phase: Equatable {
-        /// Waits for those who had a place when it came, and keeps nobody out.
+        /// Waits until these places, which were held when the phase began, have been given back. Keeps nobody out.
         case settling(Set<Place>)
-        /// Keeps out who holds nothing yet; no longer than until then.
+        /// Keeps out calls that hold no place yet, until this time at most.
         case closing(until: UInt64)
         case held
     }
@@ -99,16 +102,18 @@ struct Ledger<Caller> {
     private var desks: [Places] = Desk.allCases.map { _ in Places() }
     private var barriers: [Barrier] = []
     private var lastBarrier = 0
-    /// Threads whose blocks have ended, and that wait for the end of the transaction they share.
+    /// Threads that hold a place for reading or a lent one, and wait for the end of the transaction that their ended
+    /// block shares.
     private var sharing: [UInt] = []
     private var end: End?
     private let lendsAny: Bool
-    /// How many connections may be lent; 0 for any number.
+    /// How many connections may be lent; 0 for no limit.
     private(set) var maximumLent: UInt = 0
-    /// The first moment at which ``expire(now:)`` could have something to do.
+    /// The earliest time at which ``expire(now:)`` may have something to do.
     private(set) var nextDeadline = UInt64.max
 
-    /// How long a barrier keeps others out at first, in nanoseconds. It takes twice as long each time that was too short.
+    /// How long a barrier keeps others out the first time, in nanoseconds. Each time that this was too short, it
+    /// doubles.
     static var firstPatience: UInt64 { 200_000_000 }
 
     private subscript(_ desk: Desk) -> Places {
@@ -131,8 +136,8 @@ struct Ledger<Caller> {
 
     // MARK: Coming
 
-    /// Gives a place, a ticket for the line, or the reason why neither.
-    /// - Parameter caller: asked if the call has to wait.
+    /// Grants a place, or gives a ticket for the line, or refuses the request with an error.
+    /// - Parameter caller: called only if the request has to wait.
     mutating func request(_ request: Request, now: UInt64, caller: () -> Caller) -> Answer {
         if let refusal = refusal(of: request) { return .refused(refusal) }
         let desk = request.desk
@@ -147,7 +152,7 @@ struct Ledger<Caller> {
         return .waits(Ticket(desk: desk, line: line))
     }
 
-    /// As ``request(_:now:caller:)``, for the writer's place while nothing else is held.
+    /// Like ``request(_:now:caller:)``, but grants the writer's place only while no other place is held.
     mutating func requestBarrier(_ request: Request, now: UInt64, caller: () -> Caller) -> Answer {
         if holdsSomething(request.thread) { return .refused(.nestedCall) }
         if let refusal = refusal(of: request) { return .refused(refusal) }
@@ -165,8 +170,8 @@ struct Ledger<Caller> {
         return .waits(Ticket(desk: nil, barrier: lastBarrier))
     }
 
-    /// The task that has the place runs on this thread from now on; 0 for a snapshot that nobody reads now.
-    /// - Returns: those who wait for a connection and would wait until somebody closes a snapshot, with their errors.
+    /// Records the thread that uses the place from now on; 0 for a snapshot that nobody reads now.
+    /// - Returns: the callers that would now wait until somebody closes a snapshot, with their errors.
     mutating func begin(_ place: Place, thread: UInt) -> [(caller: Caller, error: DatabaseError)] {
         self[place].thread = thread
         guard thread == 0, place.desk == .lent, !hasRoom(.lent), areLentToSnapshots else { return [] }
@@ -200,7 +205,8 @@ struct Ledger<Caller> {
 
     private var hasBarrier: Bool { !barriers.isEmpty }
 
-    /// Whether only those enter who hold something already, and whom a barrier would wait for.
+    /// Whether a barrier shuts this desk. While the barrier closes, only threads that already hold a place may enter,
+    /// because the barrier waits for them. While the barrier is held, nobody may enter.
     private func isShut(_ desk: Desk) -> Bool {
         guard let barrier = barriers.first else { return false }
         switch barrier.phase {
@@ -215,13 +221,13 @@ struct Ledger<Caller> {
         return barriers[0].phase != .held && holdsSomething(request.thread)
     }
 
-    /// Whether readers and lent connections are all back.
+    /// Whether all readers and lent connections have been given back.
     private var isQuiet: Bool { self[.readers].heldCount + self[.lent].heldCount == 0 }
 
     private func hasRoom(_ desk: Desk) -> Bool {
         let hasFree = !self[desk].free.isEmpty
         guard desk == .lent else { return hasFree }
-        // The limit may have been lowered below the number of those that are free.
+        // The limit may have been lowered below the number of free places.
         guard lendsAny, maximumLent == 0 || lentCount < maximumLent else { return false }
         return hasFree || maximumLent == 0 || lentCount + freeCount(.lent) < maximumLent
     }
@@ -238,22 +244,22 @@ struct Ledger<Caller> {
 
     // MARK: Going
 
-    /// What a place has when it is given back.
+    /// What is in a place when it is given back.
     enum Content {
         case open
-        /// A connection that is closed, and opened again with what was set on it.
+        /// A closed connection that will be opened again with the same settings.
         case reopens
         case nothing
     }
 
     enum Release {
-        /// These go on now.
+        /// The place is free, and these calls have a place now.
         case done([Grant])
-        /// The connection is to be closed first, and then released again.
+        /// The caller must close the connection first, and then release the place again.
         case closesFirst
     }
 
-    /// Ends the use of a place.
+    /// Gives a place back.
     mutating func release(_ place: Place, _ content: Content, now: UInt64) -> Release {
         let wasForgotten = self[place].isForgotten
         let isSurplus =
@@ -276,7 +282,7 @@ struct Ledger<Caller> {
         return .done(proceed(freed: place, now))
     }
 
-    /// Gives the writer's place to the first in line, if that one may share the transaction that is open.
+    /// Gives the writer's place to the first call in line, if that call may share the open transaction.
     mutating func passOn(_ place: Place) -> Caller? {
         guard !isShut(place.desk), let first = self[place.desk].line.first, first.request.isShareable,
             let next = self[place.desk].line.popFirst()
@@ -288,7 +294,7 @@ struct Ledger<Caller> {
         return next.caller
     }
 
-    /// Lets in whoever can go on now.
+    /// Grants places to all calls that can go on now.
     private mutating func proceed(freed: Place? = nil, _ now: UInt64) -> [Grant] {
         if let freed, let barrier = barriers.first, case .settling(var places) = barrier.phase {
             places.remove(freed)
@@ -325,7 +331,7 @@ struct Ledger<Caller> {
 
     // MARK: Leaving the line
 
-    /// Takes somebody out of the line; `nil` for one who does not wait any more.
+    /// Removes a call that waits. Returns `nil` if the call no longer waits.
     mutating func withdraw(_ ticket: Ticket, now: UInt64) -> (caller: Caller, grants: [Grant])? {
         guard let desk = ticket.desk else {
             guard let index = barriers.firstIndex(where: { $0.number == ticket.barrier && $0.phase != .held }) else {
@@ -339,7 +345,8 @@ struct Ledger<Caller> {
         return (entry.caller, [])
     }
 
-    /// Raises the priority of somebody who waits, who gets another ticket.
+    /// Raises the priority of a call that waits, and returns its new ticket. Returns `nil` if the call keeps its
+    /// ticket.
     mutating func raise(_ ticket: Ticket, to priority: TaskPriority) -> Ticket? {
         guard let desk = ticket.desk, let line = self[desk].line.move(ticket.line, to: priority) else {
             return nil
@@ -347,7 +354,7 @@ struct Ledger<Caller> {
         return Ticket(desk: desk, line: line)
     }
 
-    /// Sends away those whose time is over, and opens the doors if they were shut for too long.
+    /// Removes the calls whose time is over. If a barrier has kept others out for too long, lets them in again.
     mutating func expire(now: UInt64) -> (expired: [(caller: Caller, error: DatabaseError)], grants: [Grant]) {
         var expired: [(Caller, DatabaseError)] = []
         for desk in Desk.allCases {
@@ -377,7 +384,7 @@ struct Ledger<Caller> {
 
     // MARK: Barriers
 
-    /// Has the first barrier wait for those who have a place now.
+    /// Makes the first barrier wait for the places that are held now.
     private mutating func settle(_ now: UInt64) {
         guard hasBarrier else { return }
         var held: Set<Place> = []
@@ -398,10 +405,10 @@ struct Ledger<Caller> {
 
     // MARK: Ending
 
-    /// Refuses those who hold nothing yet.
+    /// From now on, refuses calls from threads that hold no place, and from tasks.
     mutating func drain() { if end == nil { end = .draining } }
 
-    /// Refuses everybody, and returns those who waited.
+    /// From now on, refuses all calls. Returns the calls that were waiting.
     mutating func dismiss() -> [Caller] {
         end = .ended
         let waiting = desks.indices.flatMap { desks[$0].line.removeAll() }
@@ -410,7 +417,8 @@ struct Ledger<Caller> {
         return waiting.map(\.caller) + waitingForAll.map(\.entry.caller)
     }
 
-    /// Takes all places that nobody has, for their connections to be closed, and has the others closed when they come back.
+    /// Takes all free places, so that their connections can be closed. Connections of other places must be closed when
+    /// these are given back.
     mutating func forget(_ forgotten: [Desk], thread: UInt) -> [Place] {
         for desk in forgotten {
             for number in self[desk].slots.indices { self[desk].slots[number].isForgotten = true }
@@ -418,8 +426,8 @@ struct Ledger<Caller> {
         return takeFree(forgotten, thread: thread)
     }
 
-    /// Takes all places that nobody has, for their connections to be closed.
-    /// - Parameter areKept: whether they are to come back with something in them.
+    /// Takes all free places, so that their connections can be closed.
+    /// - Parameter areKept: whether the places keep their connections, which are opened again when they are needed.
     mutating func takeFree(_ free: [Desk], areKept: Bool = false, thread: UInt) -> [Place] {
         var taken: [Place] = []
         for desk in free {
@@ -433,7 +441,7 @@ struct Ledger<Caller> {
         return taken
     }
 
-    /// The writer's place, if nobody has it or waits for it.
+    /// Takes the writer's place, if nobody holds it or waits for it.
     mutating func takeWriterIfFree(call: StaticString, thread: UInt) -> Place? {
         guard !isShut(.writer), !holds(.writer, thread), self[.writer].line.isEmpty else { return nil }
         return take(.writer, for: Request(desk: .writer, call: call, thread: thread))
@@ -446,10 +454,11 @@ struct Ledger<Caller> {
 
     // MARK: Circles
 
-    /// The error of a request that has to wait, if it could only wait for itself.
+    /// Returns an error if the request, which has to wait, could only wait for itself.
     ///
-    /// Somebody can go on if he does not wait, or waits at a desk where there is room, or where the holder of a place can
-    /// go on. If this does not come to reach the one who asks, nobody of the others will ever give back what he waits for.
+    /// A desk flows if it has room, or if one of its holders can go on. A holder can go on if it does not wait, or if
+    /// it waits at a desk that flows. If the desk of the request does not flow, none of its holders will ever give back
+    /// a place. A snapshot that nobody reads does not count as a holder that can go on.
     private func circle(closedBy request: Request) -> DatabaseError? {
         guard request.thread != 0, holdsSomething(request.thread) else { return nil }
         var waiting: [UInt: Desk] = [request.thread: request.desk]
@@ -483,8 +492,8 @@ struct Ledger<Caller> {
         return .circle(request, other: other.map { ($0.call, waiting[$0.thread]?.name ?? "") })
     }
 
-    /// Whether all connections below the limit are those of snapshots that nobody reads: it could be the one who asks that
-    /// is to close them.
+    /// Whether snapshots that nobody reads have all connections below the limit. The thread that makes the request may
+    /// be the one that should close them.
     private var areLentToSnapshots: Bool {
         let counted = self[.lent].slots.filter { $0.state == .held && !$0.isForgotten }
         return !counted.isEmpty && counted.allSatisfy { $0.thread == 0 }
@@ -505,27 +514,28 @@ struct Ledger<Caller> {
     func heldCount(_ desk: Desk) -> Int { self[desk].heldCount }
     func waitingCount(_ desk: Desk) -> Int { self[desk].line.count }
 
-    /// Connections that blocks have; not those that were lent before all were forgotten.
+    /// The number of connections that blocks use, without lent ones that were forgotten.
     var busyCount: UInt { UInt(heldCount(.writer) + heldCount(.readers)) + lentCount }
 
-    /// Those, and the open ones that nobody has.
+    /// The number of connections that blocks use, and of open ones that nobody uses.
     var connectionCount: UInt {
         let idle = self[.lent].slots.count { $0.state == .free && $0.isOpen }
         return UInt(openCount(.writer) + openCount(.readers) + idle) + lentCount
     }
 
-    /// Connections that are open, as far as is known of those in use.
+    /// The number of open connections. Each held place counts, because the ledger does not know whether its connection
+    /// is open.
     func openCount(_ desk: Desk) -> Int { self[desk].slots.count { $0.isOpen || $0.state == .held } }
 
-    /// Whether a shutdown has stopped everybody.
+    /// Whether a shutdown refuses all calls.
     var hasEnded: Bool { end == .ended }
     func isRefusing(_ thread: UInt) -> Bool { end != nil && !holdsSomething(thread) }
-    /// Whether somebody waits for all connections, or has them.
+    /// Whether a barrier waits or is held.
     var isBarred: Bool { hasBarrier }
-    /// Whether nobody has a place, waits for one, or keeps others from one.
+    /// Whether no place is held, and nobody waits.
     var isIdle: Bool { desks.allSatisfy { $0.heldCount == 0 && $0.line.isEmpty } && barriers.isEmpty }
 
-    /// Lent connections, but for those that were forgotten meanwhile.
+    /// The number of lent connections, without forgotten ones.
     var lentCount: UInt {
         UInt(self[.lent].slots.count { $0.state == .held && !$0.isForgotten })
     }

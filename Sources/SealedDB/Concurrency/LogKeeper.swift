@@ -1,27 +1,29 @@
 import Foundation
 import Synchronization
 
-/// Moves the log of WAL mode into the database file, for the one connection of a pool that does so, and bounds its size.
+/// Makes the checkpoints of a pool, which move the write-ahead log into the database file, and bounds the size of the
+/// log.
 ///
-/// SQLite would let each connection do it whenever it has committed; two that do so at once can damage the file in
-/// versions before 3.51.3. https://www.sqlite.org/wal.html#walresetbug
+/// By default, each SQLite connection may make a checkpoint after its commits. In versions before 3.51.3, two
+/// checkpoints at the same time can damage the file. So the pool turns SQLite's automatic checkpoints off, and makes
+/// its own only while it holds the writer's place. https://www.sqlite.org/wal.html#walresetbug
 ///
-/// As a rule it moves what it can without waiting for anybody (PASSIVE). But the log begins anew only when no reader needs
-/// it, and readers that overlap always do. So beyond the configuration's limit it asks for a moment without any, in which
-/// the log is emptied.
+/// Usually a checkpoint moves what it can without waiting for anybody (PASSIVE). But the log only begins anew when no
+/// reader needs it, and readers that overlap always do. So if the log exceeds the configuration's limit, the pool waits
+/// for a moment without readers, and empties the log then.
 // @unchecked: what changes is atomic, or set once before the first use.
 final class LogKeeper: @unchecked Sendable {
-    /// The number of frames at which the log is moved.
+    /// The number of frames in the log from which a checkpoint is due.
     static let threshold = Connection.checkpointThreshold
-    /// Seconds that it waits for a moment without readers.
+    /// How many seconds to wait for a moment without readers.
     static let patience = 5.0
 
     private let maximumSize: Int
     private let instruments: Instruments
-    /// Empties the log, on another thread.
+    /// Empties the log on another thread, and then calls `done`.
     var empty: (@Sendable (_ done: @escaping @Sendable (_ isEmpty: Bool) -> Void) -> Void)?
     private let isEmptying = Atomic(false)
-    /// The size that is worth another attempt.
+    /// The size of the log in bytes from which emptying it is tried next.
     private let nextSize: Atomic<Int>
 
     init(maximumSize: Int, instruments: Instruments) {
@@ -30,32 +32,35 @@ final class LogKeeper: @unchecked Sendable {
         nextSize = Atomic(maximumSize)
     }
 
-    /// Empties the log, for whoever has the store alone in this process; false if others still need it.
+    /// Empties the log. The caller must be the only user of the store in this process. Returns false if the log could
+    /// not be emptied, for example because another process still needs it.
     static func emptyLog(of database: Database) -> Bool {
         guard let connection = database.connection else { return false }
-        // A block may have set another one than the configuration's.
+        // A block may have set another timeout than the configuration's.
         let timeout = connection.busyWait?.timeout ?? database.configuration.busyTimeout
-        // Readers of other processes are not waited for while everybody here waits.
+        // Do not wait for readers of other processes, because everybody in this process waits meanwhile.
         connection.setBusyTimeout(seconds: 0)
         defer { connection.setBusyTimeout(seconds: timeout) }
-        // Why it failed makes no difference: the log is as it was, and it is tried again when that has grown.
+        // The reason for a failure does not matter: the log is unchanged, and emptying it is tried again when it has
+        // grown.
         return (try? connection.checkpoint(.truncate, schema: "main")) != nil
     }
 
-    /// Whether there is something to do, after a commit of this connection.
+    /// Whether a checkpoint should be made after the last commit of this connection.
     func isDue(_ database: Database) -> Bool {
         guard let connection = database.connection, !database.isInTransaction else { return false }
         return connection.walFrameCount >= LogKeeper.threshold
     }
 
-    /// For whoever has the writer's place, after a commit of this connection.
+    /// Makes a checkpoint if one is due after a commit of this connection. The caller must hold the writer's place.
     func checkpoint(_ database: Database) {
         guard isDue(database), let connection = database.connection else { return }
         connection.walFrameCount = 0
-        // Nothing is lost by one that fails: the log has it all, and a later commit makes another one.
+        // A failed checkpoint loses nothing: the log still has everything, and a later commit makes another one.
         _ = try? connection.checkpoint(.passive, schema: "main")
         let path = connection.mainFilePath.map { $0 + "-wal" }
-        // The file stays as large as it ever was, until it is emptied. One whose size is not known is looked at next time.
+        // The log file never shrinks until it is emptied. If its size cannot be determined now, it is checked next
+        // time.
         guard let size = path.flatMap({ try? Int(FileSystem.status($0).st_size) }) else { return }
         instruments.logged(bytes: size)
         guard size >= nextSize.load(ordering: .relaxed), !isEmptying.exchange(true, ordering: .relaxed) else { return }

@@ -1,7 +1,8 @@
 import Foundation
 
-/// Opens the connections of a pool, several at a time but for the first: it creates the file, sets its journal mode and
-/// derives the key, which the others then share. Nobody is kept waiting for the `prepare` closure, which may use the pool.
+/// Opens the connections of a pool. The first connection is opened alone: it creates the file, sets its journal mode
+/// and derives the key, which the others then share. The others may be opened at the same time. No opening waits for
+/// the `prepare` closure of another one, so that closure may use the pool.
 final class Opening: Sendable {
     private let flags: Int32
     private let vfs: String?

@@ -1,7 +1,7 @@
 import Foundation
 
-/// The reading half of a ``DatabasePool``: connections that never write, opened when they are needed.
-// @unchecked: each database is used by whoever has its place.
+/// The reading half of a ``DatabasePool``: connections that never write, and are opened when they are needed.
+// @unchecked: only the holder of a place uses the database of that place.
 final class Readers: @unchecked Sendable {
     let databases: [Database]
     private let reception: Reception

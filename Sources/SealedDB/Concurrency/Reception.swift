@@ -1,14 +1,14 @@
 import Foundation
 
-/// The ``Ledger`` of a queue or pool behind its one lock, for threads and tasks.
+/// The ``Ledger`` of a queue or pool behind a lock, for threads and tasks.
 ///
-/// A thread that has to wait is parked, a task waits without one (see ``TaskTurn``). What the ledger answers is done after
-/// the lock was let go of: nothing is called under it, and no other lock is taken.
+/// If a thread has to wait, it is parked. A task waits without blocking a thread (see ``TaskTurn``). The lock is
+/// released before the ledger's answers are carried out: no caller is called under it, and no other lock is taken.
 final class Reception: Sendable {
     typealias Books = Ledger<WaitingCall>
     typealias Place = Books.Place
 
-    /// Somebody who waits, and how he is told.
+    /// A call that waits, and how it is told the outcome.
     final class WaitingCall: Sendable {
         private let came = Instruments.isOn ? Reception.now : 0
         private let instruments: Instruments
@@ -29,11 +29,11 @@ final class Reception: Sendable {
         var books: Books
         var maximumWait: TimeInterval?
         var idleObservers: [@Sendable () -> Void] = []
-        /// Made for the first limit, and the only one; set to `alarm`.
+        /// The only timer, created for the first time limit. It is set to `alarm`.
         var timer: (any DispatchSourceTimer)?
         var alarm = UInt64.max
 
-        /// Those to be called because nobody is here any more.
+        /// Takes the observers that must be called now, because nobody holds or waits for a place any more.
         mutating func observersOfIdleness() -> [@Sendable () -> Void] {
             guard !idleObservers.isEmpty, books.isIdle else { return [] }
             defer { idleObservers = [] }
@@ -42,15 +42,16 @@ final class Reception: Sendable {
     }
 
     private let state: Guarded<State>
-    /// The thread of each place, on which tasks' blocks run.
+    /// The serial queue of each place, on which the blocks of tasks run.
     private let queues: [[DispatchQueue]]
-    /// Tells of the time, and those who get no place. A thread of its own, because others may be busy with what they like.
+    /// Runs the timers, and tells tasks that they get no place. It is a queue of its own, because the other queues may
+    /// be busy with callers' blocks.
     static let bell = DispatchQueue(label: "SealedDB.bell")
     private let process = ForkGuard.begin()
     let instruments: Instruments
 
-    /// - Parameter readers: how many connections read.
-    /// - Parameter lends: whether there are further connections.
+    /// - Parameter readers: the number of connections that read.
+    /// - Parameter lends: whether there are further connections, which are lent.
     init(readers: Int, lends: Bool, instruments: Instruments) {
         state = Guarded(State(books: Books(readers: readers, lends: lends)))
         queues = [("writer", 1), ("reader", readers)].map { name, count in
@@ -66,16 +67,16 @@ final class Reception: Sendable {
     static var currentThread: UInt { UInt(pthread_self()) }
     static var now: UInt64 { DispatchTime.now().uptimeNanoseconds }
 
-    /// Seconds that somebody waits before giving up; `nil` for ever.
+    /// How many seconds a call waits before it gives up; `nil` for no limit.
     var maximumWait: TimeInterval? {
         get { state.withLock { $0.maximumWait } }
         set { state.withLock { $0.maximumWait = newValue } }
     }
 
-    /// Looks something up.
+    /// Reads from the ledger.
     func look<T>(_ body: (Books) -> T) -> T { state.withLock { body($0.books) } }
 
-    /// Whether the calling thread has a connection.
+    /// Whether the calling thread holds a place.
     var isInside: Bool {
         let thread = Reception.currentThread
         return look { $0.holdsSomething(thread) }
@@ -83,7 +84,7 @@ final class Reception: Sendable {
 
     // MARK: Threads
 
-    /// Waits for a place, on this thread.
+    /// Waits for a place on this thread.
     func enter(_ desk: Books.Desk, call: StaticString, shareable: Bool = false) throws(DatabaseError) -> Place {
         var request = Books.Request(desk: desk, call: call)
         request.thread = Reception.currentThread
@@ -94,8 +95,8 @@ final class Reception: Sendable {
         }
     }
 
-    /// Waits until this thread has the writer's place, and nobody has anything else.
-    /// - Parameter limit: seconds after which it gives up.
+    /// Waits until this thread has the writer's place and no other place is held.
+    /// - Parameter limit: how many seconds to wait before giving up; `nil` for no limit.
     func enterAlone(call: StaticString, limit: Double?, cancellation: Cancellation?) throws(DatabaseError) -> Place {
         var request = Books.Request(desk: .writer, call: call)
         request.thread = Reception.currentThread
@@ -111,14 +112,14 @@ final class Reception: Sendable {
         }
     }
 
-    // @unchecked: written before the signal, and read after it.
+    // @unchecked: `outcome` is written before the signal, and read after it.
     private final class Parked: @unchecked Sendable {
         var outcome: Result<Place, any Error>?
         let signal = DispatchSemaphore(value: 0)
     }
 
     private func park(_ ask: (inout State, () -> WaitingCall) -> Books.Answer) throws(DatabaseError) -> Place {
-        // Somebody who is not in this process may have the lock.
+        // In a forked child, a thread that exists only in the parent may hold the lock.
         guard process == ForkGuard.current else { throw .forked }
         var parked: Parked?
         let answer = withLock { state in
@@ -144,18 +145,18 @@ final class Reception: Sendable {
 
     // MARK: Tasks
 
-    /// Where somebody waits who can be cancelled.
-    // @unchecked: used under the reception's lock.
+    /// The ticket of a call that waits and can be cancelled.
+    // @unchecked: only used under the reception's lock.
     class Withdrawable: @unchecked Sendable {
         fileprivate var ticket: Books.Ticket?
     }
 
-    /// Has a task told when it has a place, or why it gets none.
+    /// Requests a place for a task. The task is told when it has one, or why it gets none.
     func enter(_ request: Books.Request, isAlone: Bool, for turn: TaskTurn) {
         guard process == ForkGuard.current else { return turn.told(.failure(DatabaseError.forked)) }
         var request = request
         let answer = withLock { state -> Books.Answer? in
-            // Asked under the lock: whoever cancels looks for the ticket afterwards.
+            // Checked under the lock: a cancellation sets the flag first, and then looks for the ticket under the lock.
             if turn.stop.isSet { return nil }
             let waiter = { WaitingCall(self.instruments) { outcome in turn.told(outcome) } }
             let answer: Books.Answer
@@ -176,7 +177,7 @@ final class Reception: Sendable {
         }
     }
 
-    /// Refuses somebody who waits; does nothing to others.
+    /// Refuses a call that is cancelled, if it still waits.
     func withdraw(_ waiting: Withdrawable) {
         let withdrawn = withLock { state in
             waiting.ticket.flatMap { state.books.withdraw($0, now: Reception.now) }
@@ -194,7 +195,7 @@ final class Reception: Sendable {
         }
     }
 
-    /// The holder of a place goes on with this thread; 0 for nobody at present.
+    /// Records that the holder of a place now runs on this thread; 0 for no thread at present.
     func begin(_ place: Place, thread: UInt = Reception.currentThread) {
         for (waiter, error) in withLock({ $0.books.begin(place, thread: thread) }) { waiter.tell(.failure(error)) }
     }
@@ -203,7 +204,7 @@ final class Reception: Sendable {
 
     // MARK: Going
 
-    /// Ends the use of a place and its connection, for whoever has entered both.
+    /// Gives a place back. The caller must have entered the database; this leaves it.
     func leave(_ place: Place, _ database: Database) {
         let content: Books.Content = database.isOpen ? .open : database.isToBeKept ? .reopens : .nothing
         database.leave()
@@ -214,7 +215,7 @@ final class Reception: Sendable {
         _ = release(place, .nothing)
     }
 
-    /// Ends the use of a place that has no connection.
+    /// Gives back a place that has no connection.
     func leave(_ place: Place) { _ = release(place, .nothing) }
 
     private func release(_ place: Place, _ content: Books.Content) -> Bool {
@@ -227,7 +228,8 @@ final class Reception: Sendable {
         return true
     }
 
-    /// The next in line if it may share the transaction: it has the place now, and is to be told so.
+    /// Gives the place to the next call in line if that call may share the transaction. The returned call has the place
+    /// now, and must be told so.
     func passOn(_ place: Place) -> WaitingCall? {
         withLock { $0.books.passOn(place) }
     }
@@ -241,7 +243,7 @@ final class Reception: Sendable {
     private func withLock<T>(_ body: (inout State) -> T) -> T {
         state.withLock { state in
             defer {
-                // Under the lock, so that no later alarm displaces this one. It calls nobody.
+                // This happens under the lock, so that no later alarm displaces this one. It calls nobody.
                 if state.books.nextDeadline < state.alarm { setAlarm(&state) }
             }
             return body(&state)
@@ -276,14 +278,16 @@ final class Reception: Sendable {
         grant(withLock { $0.books.setMaximumLent(maximum, now: Reception.now) })
     }
 
-    /// Takes the places that nobody has, to close their connections; others are closed when they come back.
+    /// Takes the free places, so that their connections can be closed. The connections of the other places are closed
+    /// when these are given back.
     func forget(_ desks: [Books.Desk]) -> [Place] {
         guard process == ForkGuard.current else { return [] }
         let thread = Reception.currentThread
         return withLock { $0.books.forget(desks, thread: thread) }
     }
 
-    /// Takes the places that nobody has, to close their connections until they are opened again.
+    /// Takes the free places, so that their connections can be closed for now. The places keep them, and they are
+    /// opened again when they are needed.
     func setAside(_ desks: [Books.Desk]) -> [Place] {
         let thread = Reception.currentThread
         return withLock { $0.books.takeFree(desks, areKept: true, thread: thread) }
@@ -295,11 +299,12 @@ final class Reception: Sendable {
         return withLock { $0.books.takeWriterIfFree(call: call, thread: thread) }
     }
 
-    /// Refuses those who hold nothing yet.
+    /// From now on, refuses calls from threads that hold no place, and from tasks.
     func drain() { withLock { $0.books.drain() } }
 
-    /// Ends the use for good: refuses new calls, and waits for the others or stops them.
-    /// - Parameter stop: stops the statements that run.
+    /// Ends the use for good. Refuses new calls, and waits until the others have ended. After the grace, or if the task
+    /// is cancelled, it refuses those that wait and stops those that run.
+    /// - Parameter stop: stops the running statements.
     func shutDown(interruptingAfter grace: Duration?, stop: @escaping @Sendable () -> Void) async {
         drain()
         let interrupt: @Sendable () -> Void = { [self] in
@@ -340,14 +345,15 @@ extension DatabaseError {
     )
 }
 
-/// Ends what a thread does for a task that was cancelled.
+/// Tells a thread that works for a task that the task was cancelled.
 final class Cancellation: Sendable {
     private let flag = StopFlag()
     private let observer = Guarded<(@Sendable () -> Void)?>(nil)
 
     var isSet: Bool { flag.isSet }
 
-    /// Calls back at the cancellation, if that comes later.
+    /// Sets the closure that a later ``set()`` calls; `nil` removes it. A cancellation before this call does not call
+    /// it.
     func observe(_ callback: (@Sendable () -> Void)?) { observer.withLock { $0 = callback } }
 
     func set() {

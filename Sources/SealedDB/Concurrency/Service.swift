@@ -2,23 +2,23 @@
 #if ServiceLifecycle
     public import ServiceLifecycle
 
-    /// A queue as a service: list it before the services that use it, so that it is shut down after them.
+    /// Runs a queue as a service. List it before the services that use it, so that it shuts down after them.
     extension DatabaseQueue: Service {
-        /// Waits for the graceful shutdown of the service group, and then as ``DatabaseAccess/shutDown()``. If the group
-        /// is cancelled, running statements are stopped.
+        /// Waits for the graceful shutdown of the service group, and then shuts down as ``DatabaseAccess/shutDown()``
+        /// does. If the group is cancelled, running statements are stopped.
         public func run() async throws {
-            // It throws when the task is cancelled, which is a reason to shut down as well.
+            // `gracefulShutdown()` throws if the task is cancelled. That too is a reason to shut down.
             try? await gracefulShutdown()
             await shutDown()
         }
     }
 
-    /// A pool as a service: list it before the services that use it, so that it is shut down after them.
+    /// Runs a pool as a service. List it before the services that use it, so that it shuts down after them.
     extension DatabasePool: Service {
-        /// Waits for the graceful shutdown of the service group, and then as ``DatabaseAccess/shutDown()``. If the group
-        /// is cancelled, running statements are stopped.
+        /// Waits for the graceful shutdown of the service group, and then shuts down as ``DatabaseAccess/shutDown()``
+        /// does. If the group is cancelled, running statements are stopped.
         public func run() async throws {
-            // It throws when the task is cancelled, which is a reason to shut down as well.
+            // `gracefulShutdown()` throws if the task is cancelled. That too is a reason to shut down.
             try? await gracefulShutdown()
             await shutDown()
         }

@@ -1,13 +1,14 @@
 import Foundation
 
-/// Gives a store a new key while a queue or pool has it in use: the copy is made between the turns of others, who wait only
-/// for its verification and the swap.
+/// Gives a store a new key while a queue or pool uses it. The copy is made between the turns of other callers, who only
+/// wait while the copy is verified and swapped in.
 struct ServiceRotation {
     let newKey: Key
     let progress: ((KeyRotation.Progress) throws -> Void)?
-    /// Lends the connection that writes for a moment.
+    /// Gives the writer's connection to the body for one turn.
     let turn: ((Database) throws -> Void) throws -> Void
-    /// Lends it when no other is open; until the body ends none is opened.
+    /// Gives the writer's connection to the body while no other connection is open. None is opened before the body
+    /// ends.
     let alone: ((Database) throws -> KeyRotation.Report) throws -> KeyRotation.Report
 
     func run() throws -> KeyRotation.Report {
@@ -27,7 +28,9 @@ struct ServiceRotation {
         }
     }
 
-    /// Told now, not when everything is copied. It takes a while, so nobody is kept waiting for it.
+    /// Throws if another process has the store open. This is checked before anything is copied, so that the caller does
+    /// not learn it only after the whole copy. It takes a while, so it happens outside of a turn, and nobody waits for
+    /// it.
     private func requireNoOtherProcess() throws {
         var path: String?
         try turn { db in path = try db.pathToRotate(for: newKey) }
@@ -39,7 +42,8 @@ struct ServiceRotation {
         }
     }
 
-    /// `nil` if the connection was closed meanwhile, and what was copied is lost.
+    /// Copies the store and finishes the rotation. Returns `nil` if the connection was closed in the meantime, so that
+    /// the copy is lost.
     private func attempt() throws -> KeyRotation.Report? {
         var begun: (copy: LiveCopy, state: KeyRotation.Progress)?
         do {
@@ -59,7 +63,7 @@ struct ServiceRotation {
                 switch try advance(copy) {
                 case .copied(let state): try ProgressReport.send(state, to: progress)
                 case .nearlyComplete:
-                    // Nobody waits yet, and a source may take its time.
+                    // The source of the key may take long to answer, and callers do not wait yet.
                     try confirmNewKey()
                     return try finish(with: copy)
                 case .lost:
@@ -104,11 +108,12 @@ struct ServiceRotation {
     }
 }
 
-/// Lets in one rotation at a time.
+/// Lets one rotation run at a time.
 final class RotationGate: Sendable {
     private let isTaken = Guarded(false)
 
-    /// - Throws: ``DatabaseError/Reason/busy`` if somebody is inside, who could be the caller itself, in its progress closure.
+    /// - Throws: ``DatabaseError/Reason/busy`` if a rotation is running. That may be the caller's own rotation, if the
+    ///   call comes from its progress closure.
     func enter<T>(_ body: () throws -> T) throws -> T {
         let isFree = isTaken.withLock { isTaken in
             defer { isTaken = true }

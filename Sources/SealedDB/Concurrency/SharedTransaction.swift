@@ -1,18 +1,18 @@
 import Foundation
 
-/// The transaction of one or several calls of `write`, and what they wait for. It holds no connection: who waits touches
-/// nothing any more.
-// @unchecked: what changes belongs to whoever has the writer's place, until it is told; then nothing changes.
+/// The transaction of one or several calls of `write`. The calls wait for its end. It does not hold the connection: a
+/// call that waits here no longer touches the connection.
+// @unchecked: until ``tell()``, only the holder of the writer's place changes the properties. After that, nobody does.
 final class SharedTransaction: @unchecked Sendable {
     /// When its first block began.
     private var began: UInt64?
-    /// How many blocks have run in it.
+    /// How many blocks have begun in the transaction.
     var count = 0
-    /// Whether it can be committed.
+    /// Whether the transaction is open and can be committed.
     var isOpen = false
-    /// Why nothing of it is kept, for those calls that have no error of their own.
+    /// Why nothing of the transaction is kept. Calls that have no error of their own throw this.
     var error: DatabaseError?
-    /// The errors of its blocks and its end, which may show that the connection is of no more use.
+    /// The errors of its blocks and of its commit. They may show that the connection is no longer usable.
     var failures: [any Error] = []
     private var audience: Audience?
 
@@ -30,12 +30,12 @@ final class SharedTransaction: @unchecked Sendable {
     /// Seconds since its first block began.
     var age: Double { began.map { Double(DispatchTime.now().uptimeNanoseconds - $0) / 1e9 } ?? 0 }
 
-    /// Somebody will wait for its end, in ``waitForEnd()`` or ``ended()``.
+    /// Call this if somebody will wait for the end, with ``waitForEnd()`` or ``ended()``.
     func share() {
         if audience == nil { audience = Audience() }
     }
 
-    /// The outcome is known, and the turn has ended.
+    /// Wakes all who wait. Call this when the outcome is known and the turn has ended.
     func tell() {
         guard let audience else { return }
         let tasks = audience.tasks.withLock { tasks in
@@ -48,7 +48,7 @@ final class SharedTransaction: @unchecked Sendable {
 
     func waitForEnd() { audience?.threads.wait() }
 
-    /// As ``waitForEnd()``, without a thread.
+    /// Like ``waitForEnd()``, but does not block a thread.
     func ended() async {
         guard let audience else { return }
         await withUnsafeContinuation { continuation in

@@ -1,11 +1,12 @@
 import Foundation
 
-/// The call of a task. Its block is a job of that task, so that task-local values and `Task.isCancelled` are what they are
-/// outside of it; only the thread is another one, that of the connection, because SQLite blocks.
+/// A call that a task makes. The block runs as a job of that task, so task-local values and `Task.isCancelled` are the
+/// same inside the block as outside. Only the thread differs: the block runs on the connection's thread, because SQLite
+/// blocks its thread.
 ///
-/// It is the executor of an actor that has this one call. Where an executor would run the job, it asks the ``Reception``
-/// for a place first; the job runs when it has one, or when it is known that it gets none.
-// @unchecked: what changes belongs to one side at a time: whoever tells the outcome, and then the job.
+/// This class is the executor of an actor that serves this one call. When the executor gets the job, it first asks the
+/// ``Reception`` for a place. The job runs when the call has a place, or when it is known that it gets none.
+// @unchecked: one side at a time uses what changes: first the side that tells the outcome, then the job.
 final class TaskTurn: Reception.Withdrawable, SerialExecutor, @unchecked Sendable {
     /// Set when the task is cancelled.
     let stop = StopFlag()
@@ -21,8 +22,9 @@ final class TaskTurn: Reception.Withdrawable, SerialExecutor, @unchecked Sendabl
         self.isAlone = isAlone
     }
 
-    /// Runs the body with a place, which it gives back. Its errors are those of the task, if that was cancelled.
-    /// - Throws: also why there is no place.
+    /// Runs the body with a place. The body gives the place back.
+    /// - Throws: the body's error, or the reason why there is no place. If the task was cancelled, the error is the one
+    ///   that ``StopFlag/explain(_:)`` returns.
     func run<T: Sendable>(_ body: @Sendable (_ place: Reception.Place, _ stop: StopFlag) throws -> T) async throws -> T
     {
         let seat = Seat(self)
@@ -58,7 +60,7 @@ final class TaskTurn: Reception.Withdrawable, SerialExecutor, @unchecked Sendabl
         reception.enter(request, isAlone: isAlone, for: self)
     }
 
-    /// Has the job run now.
+    /// Stores the outcome, and runs the job: on the place's queue, or on ``Reception/bell`` if there is no place.
     func told(_ outcome: Result<Reception.Place, any Error>) {
         self.outcome = outcome
         guard case .success(let place) = outcome else { return Reception.bell.async { [self] in runJob() } }
@@ -86,11 +88,12 @@ final class TaskTurn: Reception.Withdrawable, SerialExecutor, @unchecked Sendabl
 }
 
 extension StopFlag {
-    /// The error of a call whose task may have been cancelled. That explains only that a statement, or its wait for a lock,
-    /// was cut short: another error may say that data is damaged, or that it is not known what was stored.
+    /// Returns `CancellationError` if the flag is set and the error only says that a statement, or its wait for a lock,
+    /// was cut short. Other errors are returned unchanged: they may say that data is damaged, or that it is not known
+    /// what was stored.
     func explain(_ error: any Error) -> any Error {
         let known = error as? DatabaseError
-        // A block that goes on after its statement was cut short finds its transaction gone.
+        // If a statement was cut short and the block continues, it finds that its transaction is gone.
         let isCutShort = [SQLITE_INTERRUPT, SQLITE_BUSY].contains(known?.code) || known == .transactionLost
         return isSet && isCutShort ? CancellationError() : error
     }

@@ -1,21 +1,21 @@
-/// Who waits for a turn, in the order in which they get one: by priority, then by arrival.
+/// Elements that wait for a turn, such as calls. They get it by priority, and then in the order of arrival.
 ///
-/// Nobody waits for ever: whoever heads a lower priority's line is served after at most ``overtakingLimit`` turns of
-/// higher ones.
+/// No element waits for ever: the first one of a priority is served after at most ``overtakingLimit`` turns of higher
+/// priorities, plus one turn for each priority in between that has waited as long.
 struct WaitingLine<Element> {
-    /// Names a place in the line.
+    /// Identifies an element in the line.
     struct Ticket: Hashable {
         fileprivate let number: UInt64
         fileprivate let band: Int
 
-        /// No place in any line.
+        /// A ticket that no element has.
         static var none: Ticket { Ticket(number: 0, band: 0) }
     }
 
-    /// How many turns of higher priorities may go before the first of a lower one.
+    /// How many turns of higher priorities may come before the first element of a lower one.
     static var overtakingLimit: Int { 16 }
 
-    /// Those of one priority. Who leaves early leaves a gap, which is closed now and then.
+    /// The tickets of one priority. An element that leaves early leaves a gap, and gaps are removed from time to time.
     private struct Band {
         var tickets: [Ticket] = []
         var head = 0
@@ -38,7 +38,7 @@ struct WaitingLine<Element> {
 
     var isEmpty: Bool { elements.isEmpty }
     var count: Int { elements.count }
-    /// Places that nobody has any more.
+    /// The number of stored tickets whose elements have left the line.
     var gapCount: Int { bands.reduce(0) { $0 + $1.tickets.count } - elements.count }
 
     mutating func append(_ element: Element, priority: TaskPriority) -> Ticket {
@@ -49,7 +49,7 @@ struct WaitingLine<Element> {
         return ticket
     }
 
-    /// Leaves the line; `nil` for one that was served.
+    /// Removes an element from the line. Returns `nil` if it has already left.
     mutating func remove(_ ticket: Ticket) -> Element? {
         guard let element = elements.removeValue(forKey: ticket) else { return nil }
         let band = ticket.band
@@ -62,7 +62,7 @@ struct WaitingLine<Element> {
         return element
     }
 
-    /// Whose turn is next.
+    /// The element whose turn is next.
     var first: Element? { nextBand.map { elements[bands[$0].tickets[bands[$0].head]]! } }
 
     mutating func popFirst() -> Element? {
@@ -74,14 +74,15 @@ struct WaitingLine<Element> {
         return element
     }
 
-    /// Empties the line, in its order.
+    /// Removes all elements, and returns them in the order of their turns.
     mutating func removeAll() -> [Element] {
         var all: [Element] = []
         while let element = popFirst() { all.append(element) }
         return all
     }
 
-    /// Moves to the end of those of another priority, with another ticket.
+    /// Moves an element to the end of another priority, and returns its new ticket. Returns `nil` if the element
+    /// already has that priority or has left.
     mutating func move(_ ticket: Ticket, to priority: TaskPriority) -> Ticket? {
         guard WaitingLine.band(of: priority) != ticket.band, let element = remove(ticket) else { return nil }
         return append(element, priority: priority)
@@ -93,7 +94,7 @@ struct WaitingLine<Element> {
 
     func least<Value: Comparable>(of value: (Element) -> Value) -> Value? { elements.values.lazy.map(value).min() }
 
-    /// The first of whom this is true, by priority and then by arrival.
+    /// Returns the ticket of the first element that meets the condition, by priority and then by arrival.
     func firstTicket(where isMeant: (Element) -> Bool) -> Ticket? {
         for band in bands {
             for ticket in band.tickets[band.head...] {
@@ -103,7 +104,7 @@ struct WaitingLine<Element> {
         return nil
     }
 
-    /// Takes out those of whom this is true, in the order of their arrival.
+    /// Removes the elements that meet the condition, and returns them in the order of their arrival.
     mutating func removeAll(where isMeant: (Element) -> Bool) -> [Element] {
         let meant = elements.filter { isMeant($0.value) }.keys.sorted { $0.number < $1.number }
         return meant.compactMap { remove($0) }

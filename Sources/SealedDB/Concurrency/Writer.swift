@@ -1,23 +1,24 @@
 import Foundation
 import Synchronization
 
-/// One connection that is used in turns: the whole of a ``DatabaseQueue``, and the writing half of a ``DatabasePool``.
-// @unchecked: `database`, `transaction` and `lately` belong to whoever has the writer's place.
+/// One connection that is used in turns: the only one of a ``DatabaseQueue``, or the writer of a ``DatabasePool``.
+// @unchecked: only the holder of the writer's place uses `database`, `transaction` and `lately`.
 final class Writer: @unchecked Sendable {
     let reception: Reception
     let database: Database
     private let limits: Configuration.WriteBatching
     /// Opens the connection if it is not open.
     private let ready: (Database) throws(DatabaseError) -> Void
-    /// Called at the end of each turn, with the place still held.
+    /// Called at the end of each turn, while the place is still held.
     private let afterTurn: ((Database) -> Void)?
-    /// The transaction that the call before has begun, and this one shares.
+    /// The open transaction that the previous call has passed on; `nil` if the next call begins one.
     private var transaction: SharedTransaction?
-    /// Seconds that blocks took lately which may share: the longest of the last ones, which is forgotten by and by.
+    /// How many seconds the longest recent block took, of those that may share a transaction. Each further block halves
+    /// the value, or replaces it if the block took longer than that.
     private var lately = 0.0
     private let commits = Atomic(0)
 
-    /// How many transactions of `write` were committed.
+    /// The number of committed transactions of `write`.
     var commitCount: Int { commits.load(ordering: .relaxed) }
 
     init(
@@ -36,10 +37,10 @@ final class Writer: @unchecked Sendable {
 
     // MARK: The loop of a shared transaction
 
-    /// A call's part in a transaction.
+    /// One call's part in a transaction.
     private struct Part: Sendable {
         let transaction: SharedTransaction
-        /// The error of its own block.
+        /// The error of the call's own block.
         var failure: (any Error)?
 
         func check() throws {
@@ -48,11 +49,13 @@ final class Writer: @unchecked Sendable {
         }
     }
 
-    /// What one call does with the connection. Concurrent calls of `write` are one loop: begin; run the first block; while
-    /// somebody is next who shares, and there is room, run that one in a savepoint; commit; end the turn; tell all.
+    /// Does what one call does with the connection. Together, concurrent calls of `write` are one loop: begin a
+    /// transaction; run the first block; while the next call in line may share the transaction and there is room, run
+    /// its block in a savepoint; commit; end the turn; tell all calls.
     ///
-    /// Each pass runs on the thread of its caller, or in the caller's task, and hands the connection on to the next. Who
-    /// has passed it on only waits for the transaction, and who ends it has left the connection before anybody is told.
+    /// Each pass of the loop runs on its caller's thread, or in its caller's task, and hands the connection to the next
+    /// call. A call that has handed it on only waits for the end of the transaction. The call that ends the transaction
+    /// leaves the connection before it tells the others.
     private func takePart(
         _ place: Reception.Place,
         alone isAlone: Bool,
@@ -80,7 +83,8 @@ final class Writer: @unchecked Sendable {
         return part
     }
 
-    /// Runs a block, and keeps or undoes what it did; a transaction of one block needs no savepoint for that.
+    /// Runs a block, and keeps or undoes its changes. The first block of a transaction needs no savepoint: if it fails,
+    /// the transaction is rolled back.
     private func run(
         _ block: (Database) throws -> Void,
         in transaction: SharedTransaction,
@@ -100,7 +104,7 @@ final class Writer: @unchecked Sendable {
         let began = DispatchTime.now().uptimeNanoseconds
         var failure: (any Error)?
         do {
-            // Who began to observe meanwhile is told of this block.
+            // Observers may have come since the transaction began. They are told of this block's changes.
             if !isFirst { database.refreshObservation() }
             database.supervision.isShared = !isFirst
             try database.supervised(.writing, stop: stop) { try block(database) }
@@ -142,13 +146,14 @@ final class Writer: @unchecked Sendable {
     }
 
     private func commit(_ transaction: SharedTransaction) {
-        // Who began to observe meanwhile may have read what was there before.
+        // Observers may have come since the block began. They may have read the state before this transaction, so they
+        // are told of its changes.
         database.refreshObservation()
         let start = Instruments.isOn ? DispatchTime.now().uptimeNanoseconds : 0
         do throws(DatabaseError) {
             try run("COMMIT")
         } catch {
-            // While it is open, nothing is committed.
+            // While the transaction is still open, nothing of it is committed.
             let state = database.isInTransaction ? nil : database.connection?.stateAfterFailedCommit(error.extendedCode)
             rollBack()
             let told = error.adding(
@@ -165,18 +170,19 @@ final class Writer: @unchecked Sendable {
     }
 
     private func rollBack() {
-        // What cannot be rolled back is, by closing.
+        // If ROLLBACK fails, closing the connection rolls back.
         if database.connection?.rollBack() == false { database.close() }
     }
 
-    /// SQLite has foreign keys deferred until the end of the transaction, which is not that of the block that said so.
+    /// Turns `PRAGMA defer_foreign_keys` off again if a block may have turned it on. SQLite only does so at the end of
+    /// the transaction, so the pragma would also apply to the blocks that share it.
     private func endDeferral() throws(DatabaseError) {
         guard let connection = database.connection, connection.mayDeferForeignKeys else { return }
         try run("PRAGMA defer_foreign_keys = OFF")
         connection.mayDeferForeignKeys = false
     }
 
-    /// Whether another block may join, if it takes as long as the longest one did lately.
+    /// Whether another block may join the transaction, assuming that it takes as long as the longest recent one.
     private func hasRoom(_ transaction: SharedTransaction) -> Bool {
         transaction.count < limits.maximumCount && transaction.age + lately < limits.maximumDuration
     }
@@ -201,7 +207,7 @@ final class Writer: @unchecked Sendable {
 
     // MARK: Calls
 
-    /// Runs a block of `write` on this thread; returns when its transaction has ended.
+    /// Runs a block of `write` on this thread, and returns when its transaction has ended.
     func write<T>(alone isAlone: Bool, _ block: (Database) throws -> T) throws -> T {
         let came = Reception.now
         let place = try reception.enter(.writer, call: "write", shareable: !isAlone)
@@ -236,7 +242,7 @@ final class Writer: @unchecked Sendable {
         try part.check()
     }
 
-    /// Runs a block that shares nothing, and may have transactions of its own, but leave none open.
+    /// Runs a block that shares no transaction. The block may begin transactions, but must end them.
     func inDatabase<T>(_ block: (Database) throws -> T) throws -> T {
         try runAlone(reception.enter(.writer, call: "inDatabase"), nil, block)
     }
@@ -246,7 +252,7 @@ final class Writer: @unchecked Sendable {
         return try await TaskTurn(reception, request).run { place, stop in try runAlone(place, stop, block) }
     }
 
-    /// Runs a block of `read` on this connection.
+    /// Runs a block of `read` on the writer's connection.
     func read<T>(_ block: (Database) throws -> T) throws -> T {
         try runAlone(reception.enter(.writer, call: "read"), nil, isReading: true, block)
     }
@@ -258,7 +264,7 @@ final class Writer: @unchecked Sendable {
         }
     }
 
-    /// Runs a block while nobody has another connection.
+    /// Runs a block while nobody else holds a place.
     func barrier<T>(
         limit: Double?,
         cancellation: Cancellation? = nil,
@@ -277,13 +283,13 @@ final class Writer: @unchecked Sendable {
 
     // MARK: Closing
 
-    /// Closes the connection between two blocks; the next one opens it again.
+    /// Waits for a turn, and closes the connection. The next block opens it again.
     func closeInTurn() throws {
         let place = try reception.enter(.writer, call: "close")
         close(place)
     }
 
-    /// Closes the connection now if nobody uses it, else when its present turn ends.
+    /// Closes the connection now if nobody uses it, otherwise at the end of the present turn.
     func closeWhenIdle() {
         for place in reception.forget([.writer]) { close(place) }
     }
@@ -294,7 +300,7 @@ final class Writer: @unchecked Sendable {
         reception.leave(place, database)
     }
 
-    /// Gives memory back that the connection could do without, if nobody uses it.
+    /// Gives back memory that the connection does not need, if nobody uses the connection.
     func releaseMemory() {
         guard let place = reception.takeWriterIfFree(call: "releaseMemory") else { return }
         database.enter()
@@ -304,7 +310,7 @@ final class Writer: @unchecked Sendable {
 
     // MARK: Turns
 
-    /// Runs a block that shares nothing, and gives the place back.
+    /// Runs a block that shares no transaction, and gives the place back.
     private func runAlone<T>(
         _ place: Reception.Place,
         _ stop: StopFlag?,
@@ -340,7 +346,7 @@ final class Writer: @unchecked Sendable {
         database.refreshObservation()
     }
 
-    /// Leaves the connection, and gives the place back. From here on this call touches neither.
+    /// Leaves the connection, and gives the place back. After that, the call must not touch either.
     private func endTurn(_ place: Reception.Place) {
         database.endUses()
         database.supervision.writeLine?.letGo(database.supervision)

@@ -1,16 +1,17 @@
 import Foundation
 import Synchronization
 
-/// Knows whether the process is a child that came about by `fork()` since something was made. SQLite's connections, locks and
-/// threads do not survive that: https://www.sqlite.org/howtocorrupt.html#_carrying_an_open_database_connection_across_a_fork_
+/// Tells whether the process has forked since an object was created. In the child, SQLite's connections, locks and
+/// threads do not work: https://www.sqlite.org/howtocorrupt.html#_carrying_an_open_database_connection_across_a_fork_
 enum ForkGuard {
     private static let forks = Atomic(0)
     private static let isInstalled: Bool =
         pthread_atfork(nil, nil, { ForkGuard.forks.wrappingAdd(1, ordering: .relaxed) }) == 0
 
-    /// How many forks lead from the first process to this one; to be called before anything depends on it.
+    /// Begins to count forks, and returns ``current``. An object stores the number when it is created, and compares it
+    /// before each use: in a forked child, ``current`` is greater.
     static func begin() -> Int {
-        // Without the handler, for which there was no memory, nobody is warned.
+        // If there was no memory for the handler, forks are not counted, and children are not warned.
         _ = isInstalled
         return current
     }

@@ -11,11 +11,13 @@ final class BusyWait {
     let timeout: Double
     /// How many seconds the last failed wait took, until its error is made.
     private var givenUp: Double?
-    /// When the call came that uses the connection now, if it has waited in a line before: of its patience, the time is
-    /// gone in which somebody before it has found the lock taken.
+    /// When the present call arrived, in nanoseconds of the monotonic clock; `nil` if its waiting begins now. The call
+    /// may have waited in the writer's line while earlier calls found the lock taken. That time counts as waiting for
+    /// the lock.
     var callCame: UInt64?
     private var began: UInt64 = 0
-    /// Since when the lock is known to be taken, and when that was seen last.
+    /// Since when the lock is known to be taken, and when it was last seen taken, in nanoseconds of the monotonic
+    /// clock.
     private var taken: (since: UInt64, seen: UInt64)?
     private let supervision: Supervision?
 
@@ -24,7 +26,7 @@ final class BusyWait {
         self.supervision = supervision
     }
 
-    /// Nanoseconds.
+    /// For how many nanoseconds a lock that was seen taken counts as still taken.
     private static let memory: UInt64 = 100_000_000
 
     /// Installs the handler. The connection must retain this object as long as it is open.
@@ -40,7 +42,7 @@ final class BusyWait {
     private func wait(attempt: Int32) -> Bool {
         let now = DispatchTime.now().uptimeNanoseconds
         if attempt == 0 {
-            // After a while without a look somebody may have had it in between.
+            // If nobody has tried the lock for a while, it may have been free in between.
             let since = taken.flatMap { now - $0.seen < BusyWait.memory ? $0.since : nil } ?? now
             began = callCame.map { max($0, since) } ?? now
             taken = (since, now)
@@ -71,7 +73,7 @@ final class BusyWait {
         defer { givenUp = nil }
         return givenUp
     }
-    /// Tells that the lock was had.
+    /// Records that this connection got the lock, so that an earlier wait no longer counts.
     func lockWasTaken() { taken = nil }
 
     /// Returns the mean number of seconds before the next attempt. It is short at first, because most transactions are;

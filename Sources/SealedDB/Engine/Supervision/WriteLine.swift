@@ -1,30 +1,30 @@
 import Foundation
 import Synchronization
 
-/// The line before SQLite's lock for writing, of the connections of one pool.
+/// The line in which the connections of one pool wait for SQLite's lock for writing.
 ///
-/// SQLite has no line: whoever asks first after a commit gets the lock, and that is the connection that has just let it go.
-/// So a connection of the pool that finds the lock taken stands in this line. Others may still be faster than it for a
-/// while, because waking a thread takes longer than a short transaction. Then it is told that the lock is free, and the
-/// others let it go first.
+/// SQLite has no line for locks: the first to ask after a commit gets the lock, and that is usually the connection that
+/// has just released it. So if a connection of the pool finds the lock taken, it enters this line. For a while, other
+/// connections may still get the lock before it, because waking a thread takes longer than a short transaction. After
+/// that, the waiting connection is told to ask when the lock is released, and the others let it go first.
 ///
-/// Nobody relies on being told: a connection that sleeps here looks at the lock by itself, too. So other processes, and a
-/// connection that gives up after it was told, cost some milliseconds and nothing else.
+/// No connection depends on being told: each one that sleeps here also wakes up by itself to try the lock. So another
+/// process, or a connection that gives up after it was told, only delays the others by some milliseconds.
 final class WriteLine: Sendable {
     private let books = Guarded(Books())
     private let contention = Atomic(false)
 
-    /// Whether a connection stands in the line, or was told to ask. Asked before each statement that writes.
+    /// Whether a connection stands in the line, or was told to ask. Checked before each statement that writes.
     var isContended: Bool { contention.load(ordering: .relaxed) }
 
-    /// Sleeps until this connection is told, or until it is time to look at the lock. The first call returns at once: the
-    /// lock may have been let go of before anybody knew that this connection waits.
+    /// Sleeps until this connection is told to ask, or until it is time to try the lock again. The first call returns
+    /// at once: the lock may have been released before others could see that this connection waits.
     func wait(_ supervision: Supervision, seconds: Double) {
         let id = ObjectIdentifier(supervision)
         if enter(id) == .stands { sleep(id, seconds) }
     }
 
-    /// Lets the connection go first that was told; called without the lock, before it is asked for.
+    /// Lets a connection that was told to ask go first. Called before this connection asks for the lock.
     func giveWay(_ supervision: Supervision) {
         let id = ObjectIdentifier(supervision)
         let (mustWait, told) = books.withLock { $0.giveWay(id, now: WriteLine.now) }
@@ -34,7 +34,7 @@ final class WriteLine: Sendable {
         sleep(id, Books.longestSleep)
     }
 
-    /// This connection has let go of the lock, or does not want it any more.
+    /// Records that this connection has released the lock, or no longer wants it.
     func letGo(_ supervision: Supervision) {
         guard isContended else { return }
         let id = ObjectIdentifier(supervision)
@@ -54,7 +54,7 @@ final class WriteLine: Sendable {
 
     private func sleep(_ id: ObjectIdentifier, _ seconds: Double) {
         guard let signal = books.withLock({ $0.fallAsleep(id) }) else { return }
-        // Whether it was told or its time is up, it looks at the lock next.
+        // It makes no difference whether it was told or the time is up: next it tries the lock.
         _ = signal.wait(timeout: .now() + min(seconds, Books.longestSleep))
         books.withLock { $0.wakeUp(id) }
     }
@@ -65,33 +65,37 @@ final class WriteLine: Sendable {
 }
 
 extension WriteLine {
-    /// Who stands in the line, and who was told. A value without clock and threads; times are in nanoseconds.
+    /// The connections in the line, and the one that was told. A value without a clock and threads; times are in
+    /// nanoseconds.
     struct Books {
         private struct Connection {
             let id: ObjectIdentifier
             let came: UInt64
             let signal = DispatchSemaphore(value: 0)
-            /// Otherwise it looks at the lock at this moment, or has given up without telling.
+            /// If false, the connection is trying the lock now, or has given up without leaving the line.
             var isAsleep = false
         }
 
         enum Entry { case isNew, stands }
 
         private var line: [Connection] = []
-        /// The connection that was told to ask, until it lets go, and when it was told.
+        /// The connection that was told to ask, and when. Kept until it releases the lock, enters the line again, or
+        /// does not come within ``longestSleep``.
         private var next: (connection: Connection, since: UInt64)?
         private var lastTold: UInt64 = 0
 
-        /// How long others may be faster than one that waits.
+        /// How long others may get the lock before a connection that waits. It is told only after this time.
         static let tolerance: UInt64 = 5_000_000
-        /// The time between two that are told, in which whoever has the lock may have it again.
+        /// The shortest time between telling two connections. Within it, the connection that has the lock may take it
+        /// again.
         static let quantum: UInt64 = 2_000_000
-        /// Seconds after which a connection looks at the lock without having been told.
+        /// How many seconds a connection sleeps at most before it tries the lock by itself.
         static let longestSleep = 0.01
 
         var isEmpty: Bool { line.isEmpty && next == nil }
 
-        /// Has the connection stand in the line: where it was, in front if it was told and another one was faster, or last.
+        /// Puts the connection into the line. If it stands there, it keeps its position. If it was told, and another
+        /// one was faster, it goes to the front. Otherwise it goes to the end.
         mutating func enter(_ id: ObjectIdentifier, now: UInt64) -> Entry {
             if let told = next?.connection, told.id == id {
                 next = nil
@@ -103,7 +107,7 @@ extension WriteLine {
             return .isNew
         }
 
-        /// - Returns: what it sleeps on; `nil` if it does not stand in the line, because it was told.
+        /// - Returns: what the connection sleeps on; `nil` if it does not stand in the line.
         mutating func fallAsleep(_ id: ObjectIdentifier) -> DispatchSemaphore? {
             guard let index = line.firstIndex(where: { $0.id == id }) else { return nil }
             line[index].isAsleep = true
@@ -115,7 +119,8 @@ extension WriteLine {
             line[index].isAsleep = false
         }
 
-        /// Whether the connection is to wait, and who is to be told now, as nobody who lets go of the lock might.
+        /// Returns whether the connection must wait for one that was told. If none was told, the first one may be told
+        /// now, because there may be nobody who releases the lock and would tell it.
         mutating func giveWay(_ id: ObjectIdentifier, now: UInt64) -> (mustWait: Bool, told: DispatchSemaphore?) {
             if let next = current(now) { return (next.id != id, nil) }
             let told = tellFirst(now)
@@ -123,23 +128,24 @@ extension WriteLine {
         }
 
         /// Takes the connection out of the line.
-        /// - Returns: who is to be woken.
+        /// - Returns: what wakes the connection that can now try the lock; `nil` for none.
         mutating func leave(_ id: ObjectIdentifier, now: UInt64) -> DispatchSemaphore? {
             line.removeAll { $0.id == id }
             let wasTold = next?.connection.id == id
             if wasTold { next = nil }
             guard current(now) == nil else { return nil }
-            // Whoever has given way to this one would sleep on beside a lock that is free.
+            // Connections that gave way to this one would otherwise sleep on although the lock is free.
             return tellFirst(now) ?? (wasTold ? line.first { $0.isAsleep }?.signal : nil)
         }
 
-        /// The connection that was told, unless it does not seem to come.
+        /// The connection that was told. `nil` if it was told so long ago that it probably does not come.
         private mutating func current(_ now: UInt64) -> Connection? {
             if let next, Double(now - next.since) / 1e9 > Books.longestSleep { self.next = nil }
             return next?.connection
         }
 
-        /// Tells the first one that sleeps, if it came long ago and the last one was told long ago.
+        /// Tells the first sleeping connection that has waited for ``tolerance``, if ``quantum`` has passed since the
+        /// last one was told.
         private mutating func tellFirst(_ now: UInt64) -> DispatchSemaphore? {
             guard now - lastTold >= Books.quantum,
                 let index = line.firstIndex(where: { $0.isAsleep && now - $0.came >= Books.tolerance })
