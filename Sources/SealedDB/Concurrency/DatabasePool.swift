@@ -168,8 +168,8 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
 
     // MARK: Limits and counts
 
-    /// How many connections FMDB's calls and snapshots may have open; 0, the default, for no limit. The connections of
-    /// `read` and `write` do not count. At the limit, callers wait in the order of their arrival. A call that could
+    /// How many connections FMDB's calls may have open; 0, the default, for no limit. The connections of `read` and
+    /// `write`, and those of snapshots, do not count. At the limit, callers wait in the order of their arrival. A call that could
     /// only wait for itself throws.
     public var maximumNumberOfDatabasesToCreate: UInt {
         get { reception.look { $0.maximumLent } }
@@ -361,8 +361,9 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     /// ``writeWithoutTransaction(_:)-(_)`` with a transaction of its own, it keeps the state after that commit. That
     /// state can still be read when the block has ended and others write again.
     ///
-    /// A snapshot has one of the connections that FMDB's calls use, and counts as one. While it lives, the log cannot
-    /// begin anew, and grows. Barriers, and with them the end of a rotation, wait for it. A shutdown closes it.
+    /// A snapshot has a connection of its own, which the counts of FMDB's calls show, but
+    /// ``maximumNumberOfDatabasesToCreate`` does not limit. While it lives, the log cannot begin anew, and grows.
+    /// Barriers, and with them the end of a rotation, wait for it. A shutdown closes it.
     /// - Throws: ``DatabaseError``, also for databases in memory and for databases without a write-ahead log.
     public func snapshot() throws -> DatabaseSnapshot {
         guard readers != nil else { throw DatabaseError.snapshotNeedsLog }
@@ -376,7 +377,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
             throw error
         }
         database.leave()
-        reception.begin(place, thread: 0)
+        reception.keep(place)
         let snapshot = DatabaseSnapshot(of: self, place, database)
         snapshots.withLock { snapshots in
             snapshots.removeAll { $0.snapshot == nil }

@@ -72,6 +72,7 @@ struct Ledger<Caller> {
         /// Whether the connection must be closed when the place is given back. A forgotten lent connection is no longer
         /// counted.
         var isForgotten = false
+        var isSnapshot = false
     }
 
     private struct Places {
@@ -145,7 +146,6 @@ struct Ledger<Caller> {
         let isNext = self[desk].line.isEmpty || (isShut(desk) && mayEnter)
         if isNext, mayEnter, let place = take(desk, for: request) { return .granted(place) }
         if let circle = circle(closedBy: request) { return .refused(circle) }
-        if desk == .lent, areLentToSnapshots { return .refused(.keptBySnapshots(request, limit: maximumLent)) }
         guard let deadline = deadline(request, now) else { return .refused(.waitedTooLong(request)) }
         let entry = Entry(request: request, deadline: deadline, caller: caller())
         let line = self[desk].line.append(entry, priority: request.priority)
@@ -171,13 +171,16 @@ struct Ledger<Caller> {
     }
 
     /// Records the thread that uses the place from now on; 0 for a snapshot that nobody reads now.
-    /// - Returns: the callers that would now wait until somebody closes a snapshot, with their errors.
-    mutating func begin(_ place: Place, thread: UInt) -> [(caller: Caller, error: DatabaseError)] {
+    mutating func begin(_ place: Place, thread: UInt) {
         self[place].thread = thread
-        guard thread == 0, place.desk == .lent, !hasRoom(.lent), areLentToSnapshots else { return [] }
-        return self[.lent].line.removeAll().map { entry in
-            (entry.caller, .keptBySnapshots(entry.request, limit: maximumLent))
-        }
+    }
+
+    /// The holder of a lent connection keeps it for a snapshot. From now on the limit does not count it: only the owner of
+    /// the snapshot can give it back, and may be the one that waits for a connection.
+    mutating func keep(_ place: Place, now: UInt64) -> [Grant] {
+        self[place].thread = 0
+        self[place].isSnapshot = true
+        return proceed(now)
     }
 
     private func refusal(of request: Request) -> DatabaseError? {
@@ -228,8 +231,8 @@ struct Ledger<Caller> {
         let hasFree = !self[desk].free.isEmpty
         guard desk == .lent else { return hasFree }
         // The limit may have been lowered below the number of free places.
-        guard lendsAny, maximumLent == 0 || lentCount < maximumLent else { return false }
-        return hasFree || maximumLent == 0 || lentCount + freeCount(.lent) < maximumLent
+        guard lendsAny, maximumLent == 0 || limitedCount < maximumLent else { return false }
+        return hasFree || maximumLent == 0 || limitedCount + freeCount(.lent) < maximumLent
     }
 
     private mutating func take(_ desk: Desk, for request: Request) -> Place? {
@@ -262,8 +265,8 @@ struct Ledger<Caller> {
     /// Gives a place back.
     mutating func release(_ place: Place, _ content: Content, now: UInt64) -> Release {
         let wasForgotten = self[place].isForgotten
-        let isSurplus =
-            place.desk == .lent && !wasForgotten && maximumLent > 0 && lentCount + freeCount(.lent) > maximumLent
+        let keptCount = limitedCount + freeCount(.lent) + (self[place].isSnapshot ? 1 : 0)
+        let isSurplus = place.desk == .lent && !wasForgotten && maximumLent > 0 && keptCount > maximumLent
         if content != .nothing, wasForgotten || isSurplus {
             self[place].isForgotten = true
             return .closesFirst
@@ -477,7 +480,7 @@ struct Ledger<Caller> {
                     hasRoom(desk)
                     || self[desk].slots.contains { slot in
                         guard slot.state == .held else { return false }
-                        if desk == .lent, slot.thread == 0 { return false }
+                        if slot.isSnapshot { return false }
                         guard slot.thread != 0, let other = waiting[slot.thread] else { return true }
                         return flowing.contains(other)
                     }
@@ -490,13 +493,6 @@ struct Ledger<Caller> {
         let holders = self[request.desk].slots.filter { $0.state == .held }
         let other = holders.first { $0.thread != request.thread } ?? holders.first
         return .circle(request, other: other.map { ($0.call, waiting[$0.thread]?.name ?? "") })
-    }
-
-    /// Whether snapshots that nobody reads have all connections below the limit. The thread that makes the request may
-    /// be the one that should close them.
-    private var areLentToSnapshots: Bool {
-        let counted = self[.lent].slots.filter { $0.state == .held && !$0.isForgotten }
-        return !counted.isEmpty && counted.allSatisfy { $0.thread == 0 }
     }
 
     private func holds(_ desk: Desk, _ thread: UInt) -> Bool {
@@ -540,6 +536,11 @@ struct Ledger<Caller> {
         UInt(self[.lent].slots.count { $0.state == .held && !$0.isForgotten })
     }
 
+    /// The number of lent connections that the limit counts.
+    private var limitedCount: UInt {
+        UInt(self[.lent].slots.count { $0.state == .held && !$0.isForgotten && !$0.isSnapshot })
+    }
+
     func freeCount(_ desk: Desk) -> UInt { UInt(self[desk].free.count) }
 }
 
@@ -578,17 +579,6 @@ extension DatabaseError {
                 \(request.call) within a block would wait for ever: \(request.desk.name) is held by \(who), and that \
                 waits for what this thread holds. The block was not called. Use the Database that the outer block was \
                 given, or raise the limits.
-                """
-        )
-    }
-
-    fileprivate static func keptBySnapshots<T>(_ request: Ledger<T>.Request, limit: UInt) -> DatabaseError {
-        DatabaseError(
-            extendedCode: SQLITE_BUSY,
-            reason: .busy,
-            message: """
-                \(request.call) would wait until somebody closes a snapshot: snapshots have all \(limit) further connections \
-                that the limit allows. The block was not called. Close one, or raise the limit.
                 """
         )
     }

@@ -197,8 +197,11 @@ final class Reception: Sendable {
 
     /// Records that the holder of a place now runs on this thread; 0 for no thread at present.
     func begin(_ place: Place, thread: UInt = Reception.currentThread) {
-        for (waiter, error) in withLock({ $0.books.begin(place, thread: thread) }) { waiter.tell(.failure(error)) }
+        withLock { $0.books.begin(place, thread: thread) }
     }
+
+    /// The holder of a lent connection keeps it for a snapshot.
+    func keep(_ place: Place) { grant(withLock { $0.books.keep(place, now: Reception.now) }) }
 
     func queue(of place: Place) -> DispatchQueue { queues[place.desk.rawValue][place.number] }
 

@@ -18,6 +18,8 @@ struct LedgerModelTests {
         case drain, dismiss, forget
         /// Of whoever is alone: closes the other connections, and gives them back to be opened again.
         case setAside, giveBack
+        /// What was entered last becomes a snapshot, which ``leave`` closes.
+        case keep
     }
 
     fileprivate struct Caller {
@@ -72,11 +74,7 @@ struct LedgerModelTests {
         }
         model.callers[caller].ticket = nil
         model.callers[caller].held.append(place)
-        if model.callers[caller].isTask {
-            guard model.ledger.begin(place, thread: thread(caller, model)).isEmpty else {
-                throw Violation.found("somebody is refused because \(caller) begins")
-            }
-        }
+        if model.callers[caller].isTask { model.ledger.begin(place, thread: thread(caller, model)) }
         if case .alone = model.callers[caller].steps[model.callers[caller].next - 1] { model.isAlone = caller }
     }
 
@@ -124,6 +122,7 @@ struct LedgerModelTests {
             answer = model.ledger.requestBarrier(request, now: model.now) { caller }
         case .leave: return try leave(caller, &model)
         case .drain: return model.ledger.drain()
+        case .keep: return try take(model.ledger.keep(model.callers[caller].held.last!, now: model.now), &model)
         case .dismiss:
             for waiting in model.ledger.dismiss() { refused(waiting, "sent away", search, &model) }
             return
@@ -337,6 +336,16 @@ struct LedgerModelTests {
 
     @Test func forgetting() throws {
         try explore([[.enter(.lent), .leave], [.enter(.readers), .leave], [.share(), .leave], [.forget, .forget]])
+    }
+
+    /// Nobody waits for a snapshot, but barriers.
+    @Test func snapshotsAtTheLimit() throws {
+        let found = try explore([
+            [.enter(.lent), .keep, .enter(.lent), .keep, .enter(.lent), .leave, .leave, .leave],
+            [.enter(.lent), .enter(.readers), .leave, .leave], [.share(), .enter(.lent), .leave, .leave],
+        ])
+        #expect(found.refusals.isSubset(of: ["cancelled"]), "\(found.refusals)")
+        try explore([[.enter(.lent), .keep, .leave], [.alone(limit: 2), .leave], [.enter(.lent), .leave], [.forget]])
     }
 
     @Test func closingForReopening() throws {
