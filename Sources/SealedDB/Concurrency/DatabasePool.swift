@@ -143,11 +143,12 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
             try opening.open(database)
         }
         readers = isFile ? Readers(databases: databases, reception: reception, open: openWithKey) : nil
-        log.empty = { [weak writer] done in
-            DispatchQueue.global().async { [writer] in
+        log.empty = { [weak self, weak writer] done in
+            DispatchQueue.global().async { [weak self, writer] in
                 // If the barrier fails, the log counts as not emptied, as if readers needed it, and a later commit
                 // tries again.
                 let isEmpty = try? writer?.barrier(limit: LogKeeper.patience) { db in LogKeeper.emptyLog(of: db) }
+                self?.closeForgotten()
                 done(isEmpty == true)
             }
         }
@@ -208,6 +209,9 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         writer.releaseMemory()
     }
 
+    /// Closes the connections that somebody has released while there was a barrier.
+    private func closeForgotten() { close(reception.takeForgotten()) }
+
     private func close(_ places: [Reception.Place]) {
         for place in places {
             guard place.desk != .writer else {
@@ -239,7 +243,8 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     /// needed, with the settings that they had, and with the key that this connection has at the end.
     /// - Throws: the body's error; ``DatabaseError`` if closing another connection would lose something.
     func alone<T>(_ cancellation: Cancellation?, _ body: (Database) throws -> T) throws -> T {
-        try writer.barrier(limit: nil, cancellation: cancellation) { database in
+        defer { closeForgotten() }
+        return try writer.barrier(limit: nil, cancellation: cancellation) { database in
             // `releaseAllDatabases()` may be called meanwhile. It cannot take these places, because they are held.
             let places = reception.setAside([.lent, .readers])
             let others = places.map(self.database(of:))
@@ -272,7 +277,8 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
 
     @discardableResult
     public func barrier<T>(waitingAtMost limit: Duration?, _ block: (Database) throws -> T) throws -> T {
-        try writer.barrier(limit: limit?.seconds, block)
+        defer { closeForgotten() }
+        return try writer.barrier(limit: limit?.seconds, block)
     }
 
     @discardableResult
@@ -280,7 +286,8 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         waitingAtMost limit: Duration?,
         _ block: @Sendable (Database) throws -> T
     ) async throws -> T {
-        try await writer.barrier(limit: limit?.seconds, block)
+        defer { closeForgotten() }
+        return try await writer.barrier(limit: limit?.seconds, block)
     }
 
     public func shutDown(interruptingAfter grace: Duration?) async {

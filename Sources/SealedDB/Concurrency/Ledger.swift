@@ -240,7 +240,14 @@ struct Ledger<Caller> {
         let known = self[desk].free.popLast() ?? self[desk].slots.firstIndex { $0.state == .absent }
         if known == nil { self[desk].slots.append(Slot()) }
         let place = Place(desk: desk, number: known ?? self[desk].slots.count - 1)
-        self[place] = Slot(state: .held, thread: request.thread, call: request.call, isOpen: self[place].isOpen)
+        let (isOpen, isForgotten) = (self[place].isOpen, self[place].isForgotten)
+        self[place] = Slot(
+            state: .held,
+            thread: request.thread,
+            call: request.call,
+            isOpen: isOpen,
+            isForgotten: isForgotten
+        )
         self[desk].heldCount += 1
         return place
     }
@@ -421,25 +428,40 @@ struct Ledger<Caller> {
     }
 
     /// Takes all free places, so that their connections can be closed. Connections of other places must be closed when
-    /// these are given back.
+    /// these are given back, and those that are free beside a barrier when it has ended: see ``takeForgotten(thread:)``.
     mutating func forget(_ forgotten: [Desk], thread: UInt) -> [Place] {
         for desk in forgotten {
-            for number in self[desk].slots.indices { self[desk].slots[number].isForgotten = true }
+            for number in self[desk].slots.indices where self[desk].slots[number].state != .absent {
+                self[desk].slots[number].isForgotten = true
+            }
         }
-        return takeFree(forgotten, thread: thread)
+        return takeFree(forgotten, thread: thread) { _ in true }
     }
 
-    /// Takes all free places, so that their connections can be closed.
-    /// - Parameter areKept: whether the places keep their connections, which are opened again when they are needed.
-    mutating func takeFree(_ free: [Desk], areKept: Bool = false, thread: UInt) -> [Place] {
+    /// Takes all free places, whose connections are closed for now, and opened again when they are needed.
+    mutating func setAside(_ desks: [Desk], thread: UInt) -> [Place] {
+        takeFree(desks, thread: thread) { _ in true }
+    }
+
+    /// Takes the places that were forgotten while somebody else had a barrier, so that their connections can be closed.
+    mutating func takeForgotten(thread: UInt) -> [Place] {
+        takeFree(Desk.allCases, thread: thread) { $0.isForgotten }
+    }
+
+    /// Takes nothing while somebody else has a barrier, who relies on what is free.
+    private mutating func takeFree(_ desks: [Desk], thread: UInt, _ isWanted: (Slot) -> Bool) -> [Place] {
+        if hasBarrier, barriers[0].phase == .held, !holds(.writer, thread) { return [] }
         var taken: [Place] = []
-        for desk in free {
-            while let number = self[desk].free.popLast() {
+        for desk in desks {
+            for number in self[desk].free where isWanted(self[desk].slots[number]) {
                 let place = Place(desk: desk, number: number)
-                self[place] = Slot(state: .held, thread: thread, call: "close", isForgotten: !areKept)
+                let isForgotten = self[place].isForgotten
+                self[place] = Slot(state: .held, thread: thread, call: "close", isForgotten: isForgotten)
                 self[desk].heldCount += 1
                 taken.append(place)
             }
+            let slots = self[desk].slots
+            self[desk].free.removeAll { slots[$0].state == .held }
         }
         return taken
     }

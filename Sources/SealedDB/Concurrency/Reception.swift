@@ -293,7 +293,13 @@ final class Reception: Sendable {
     /// opened again when they are needed.
     func setAside(_ desks: [Books.Desk]) -> [Place] {
         let thread = Reception.currentThread
-        return withLock { $0.books.takeFree(desks, areKept: true, thread: thread) }
+        return withLock { $0.books.setAside(desks, thread: thread) }
+    }
+
+    /// Takes the places that were forgotten while there was a barrier.
+    func takeForgotten() -> [Place] {
+        let thread = Reception.currentThread
+        return withLock { $0.books.takeForgotten(thread: thread) }
     }
 
     func takeWriterIfFree(call: StaticString) -> Place? {

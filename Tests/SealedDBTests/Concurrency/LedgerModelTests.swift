@@ -132,7 +132,7 @@ struct LedgerModelTests {
             }
             return
         case .setAside:
-            model.callers[caller].aside = model.ledger.takeFree([.readers, .lent], areKept: true, thread: thread)
+            model.callers[caller].aside = model.ledger.setAside([.readers, .lent], thread: thread)
             return
         case .giveBack:
             let aside = model.callers[caller].aside
@@ -156,8 +156,14 @@ struct LedgerModelTests {
             guard model.callers[next].ticket != nil else { throw Violation.found("\(next) is told twice") }
             return try granted(next, place, &model)
         }
-        if model.isAlone == caller { model.isAlone = nil }
+        let wasAlone = model.isAlone == caller
+        if wasAlone { model.isAlone = nil }
         try release(place, .open, &model)
+        if wasAlone {
+            for place in model.ledger.takeForgotten(thread: thread(caller, model)) {
+                try release(place, .nothing, &model)
+            }
+        }
         if place.desk == .writer {
             for index in model.callers.indices { model.callers[index].isSharing = false }
         }
@@ -227,6 +233,8 @@ struct LedgerModelTests {
         guard !canGoOn else { return }
         guard model.callers.allSatisfy(\.hasEnded) else { throw Violation.found("no way on") }
         guard model.ledger.isIdle else { throw Violation.found("all have ended, and it is not idle") }
+        var ledger = model.ledger
+        guard ledger.takeForgotten(thread: 1).isEmpty else { throw Violation.found("what was released is open still") }
         search.ends += 1
     }
 
