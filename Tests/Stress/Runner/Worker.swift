@@ -22,7 +22,7 @@ enum Worker {
         if let room = processPlan.room { try limitFiles(of: place, room: room) }
         let station: Station
         do {
-            station = try Station(place: place, plan: plan, process: processPlan)
+            station = try self.station(place, plan, processPlan)
         } catch let error as DatabaseError where processPlan.room != nil && Client.isFullDisk(error) {
             return
         } catch is DatabaseError where processPlan.faults != nil {
@@ -45,6 +45,19 @@ enum Worker {
         if let service = station.service {
             try FileManager.default.removeItem(atPath: place.serviceFile)
             await service.access.shutDown()
+        }
+    }
+
+    /// A peer may read the store at this moment. Then its journal mode cannot be changed, and SQLite does not wait for that.
+    private static func station(_ place: Place, _ plan: RoundPlan, _ process: ProcessPlan) throws -> Station {
+        while true {
+            do {
+                return try Station(place: place, plan: plan, process: process)
+            } catch let error as DatabaseError
+                where error.reason == .busy && Date().timeIntervalSince1970 < plan.deadline
+            {
+                usleep(1000)
+            }
         }
     }
 
