@@ -16,10 +16,20 @@ struct LogKeeperTests {
         connection = try #require(database.connection)
     }
 
-    private func keeper(maximumSize: Int) -> (keeper: LogKeeper, calls: Guarded<[@Sendable (Bool) -> Void]>) {
+    /// The calls that are to empty the log. They hold the keeper, which does not hold them.
+    private final class Calls: Sendable {
+        private let made = Guarded<[@Sendable (Bool) -> Void]>([])
+
+        var count: Int { made.withLock { $0.count } }
+
+        func add(_ done: @escaping @Sendable (Bool) -> Void) { made.withLock { $0.append(done) } }
+        func answer(_ number: Int, _ isEmpty: Bool) { made.withLock { $0[number] }(isEmpty) }
+    }
+
+    private func keeper(maximumSize: Int) -> (keeper: LogKeeper, calls: Calls) {
         let keeper = LogKeeper(maximumSize: maximumSize, instruments: Instruments(path: nil))
-        let calls = Guarded<[@Sendable (Bool) -> Void]>([])
-        keeper.empty = { done in calls.withLock { $0.append(done) } }
+        let calls = Calls()
+        keeper.empty = { [weak calls] done in calls?.add(done) }
         return (keeper, calls)
     }
 
@@ -37,10 +47,10 @@ struct LogKeeperTests {
         look(keeper, frames: 20_000)
         #expect(connection.walFrameCount == 20_000)
         #expect(database.rollback())
-        #expect(calls.withLock { $0.isEmpty })
+        #expect(calls.count == 0)
         look(keeper, frames: LogKeeper.threshold)
         #expect(connection.walFrameCount == 0)
-        #expect(calls.withLock { $0.count } == 1)
+        #expect(calls.count == 1)
     }
 
     /// It asks for a moment without readers once at a time, and after one that did not come only when the log has grown.
@@ -48,28 +58,27 @@ struct LogKeeperTests {
         let path = directory.file("db-wal")
         let size = try Int(FileSystem.status(path).st_size)
         let (keeper, calls) = keeper(maximumSize: size)
-        func count() -> Int { calls.withLock { $0.count } }
         look(keeper, frames: 2_000)
-        #expect(count() == 1)
+        #expect(calls.count == 1)
         look(keeper, frames: 2_000)
-        #expect(count() == 1)
-        calls.withLock { $0[0] }(false)
+        #expect(calls.count == 1)
+        calls.answer(0, false)
         look(keeper, frames: 2_000)
-        #expect(count() == 1)
+        #expect(calls.count == 1)
         try database.fill(rows: 500)
         #expect(try Int(FileSystem.status(path).st_size) > size + size / 4)
         look(keeper, frames: 2_000)
-        #expect(count() == 2)
-        calls.withLock { $0[1] }(true)
+        #expect(calls.count == 2)
+        calls.answer(1, true)
         look(keeper, frames: 2_000)
-        #expect(count() == 3)
+        #expect(calls.count == 3)
     }
 
     @Test func aShorterLogIsLeft() {
         let (keeper, calls) = keeper(maximumSize: 1 << 30)
         look(keeper, frames: 20_000)
         #expect(connection.walFrameCount == 0)
-        #expect(calls.withLock { $0.isEmpty })
+        #expect(calls.count == 0)
     }
 
     @Test func emptyingWaitsForNobody() throws {
