@@ -45,20 +45,15 @@ struct ServiceRotation {
     /// Copies the store and finishes the rotation. Returns `nil` if the connection was closed in the meantime, so that
     /// the copy is lost.
     private func attempt() throws -> KeyRotation.Report? {
-        var begun: (copy: LiveCopy, state: KeyRotation.Progress)?
+        var begun: LiveCopy?
         do {
+            var state: KeyRotation.Progress?
             try turn { db in
-                let copy = try db.liveCopy(for: newKey)
-                begun = (copy, copy.progress)
+                begun = try db.liveCopy(for: newKey)
+                state = begun?.progress
             }
-        } catch {
-            // What the turn says at its end.
-            begun?.copy.discard()
-            throw error
-        }
-        let (copy, state) = begun!
-        do {
-            try ProgressReport.send(state, to: progress)
+            let copy = begun!
+            try ProgressReport.send(state!, to: progress)
             while true {
                 switch try advance(copy) {
                 case .copied(let state): try ProgressReport.send(state, to: progress)
@@ -72,7 +67,8 @@ struct ServiceRotation {
                 }
             }
         } catch {
-            copy.discard()
+            // Also what the first turn says at its end, when the copy has begun.
+            begun?.discard()
             throw error
         }
     }

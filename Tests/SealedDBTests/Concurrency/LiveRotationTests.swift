@@ -46,6 +46,26 @@ struct LiveRotationTests {
         #expect(directory.names.filter { !$0.hasPrefix("db") } == [])
     }
 
+    /// As one does at whose end a failure is found that nobody had noticed.
+    @Test func aTurnThatFailsAtItsEndLeavesNoCopy() throws {
+        struct Late: Error {}
+        let queue = try queue()
+        try queue.write { db in try db.fill(rows: 100) }
+        var turns = 0
+        let rotation = ServiceRotation(newKey: try .testing(2), progress: nil) { body in
+            turns += 1
+            try queue.writeWithoutTransaction(body)
+            // The first one asks for the path.
+            if turns == 2 { throw Late() }
+        } alone: { _ in
+            throw Late()
+        }
+        #expect(throws: Late.self) { try rotation.run() }
+        #expect(turns == 2)
+        requireOnlyTheStore()
+        try queue.rotateKey(to: .testing(2))
+    }
+
     // MARK: Writes of the connection that is copied
 
     @Test(arguments: [Configuration.JournalMode.wal, .delete])
