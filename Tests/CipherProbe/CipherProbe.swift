@@ -162,6 +162,8 @@ case "fork":
         attempt { if let error = pool.inDatabase({ _ in }) { throw error } }
         attempt { try single.executeUpdate(insertion, values: nil) }
         queue.close()
+        queue.releaseMemory()
+        pool.releaseMemory()
         pool.releaseAllDatabases()
         tell(single.close())
         pool = nil

@@ -283,23 +283,20 @@ final class Reception: Sendable {
 
     /// Takes the free places, so that their connections can be closed. The connections of the other places are closed
     /// when these are given back.
-    func forget(_ desks: [Books.Desk]) -> [Place] {
-        guard process == ForkGuard.current else { return [] }
-        let thread = Reception.currentThread
-        return withLock { $0.books.forget(desks, thread: thread) }
-    }
+    func forget(_ desks: [Books.Desk]) -> [Place] { take { $0.forget(desks, thread: $1) } }
 
     /// Takes the free places, so that their connections can be closed for now. The places keep them, and they are
     /// opened again when they are needed.
-    func setAside(_ desks: [Books.Desk]) -> [Place] {
-        let thread = Reception.currentThread
-        return withLock { $0.books.setAside(desks, thread: thread) }
-    }
+    func setAside(_ desks: [Books.Desk]) -> [Place] { take { $0.setAside(desks, thread: $1) } }
 
     /// Takes the places that were forgotten while there was a barrier.
-    func takeForgotten() -> [Place] {
+    func takeForgotten() -> [Place] { take { $0.takeForgotten(thread: $1) } }
+
+    /// A forked child takes nothing: the lock and the connections are its parent's.
+    private func take(_ body: (inout Books, _ thread: UInt) -> [Place]) -> [Place] {
+        guard process == ForkGuard.current else { return [] }
         let thread = Reception.currentThread
-        return withLock { $0.books.takeForgotten(thread: thread) }
+        return withLock { body(&$0.books, thread) }
     }
 
     func takeWriterIfFree(call: StaticString) -> Place? {
