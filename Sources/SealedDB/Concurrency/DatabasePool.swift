@@ -34,7 +34,9 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     private let readers: Readers?
     private let lent = Guarded(Lent())
     private let snapshots = Guarded([WeakSnapshot]())
-    private let opening: Opening
+    /// Opens a connection other than the writer's, with the key that the pool has now. A rotation may have come since the
+    /// connection was made or closed.
+    private let open: (Database) throws(DatabaseError) -> Void
     private let log: LogKeeper
     private let writeLine = WriteLine()
     private let delegateUnderLock = Guarded(WeakDelegate())
@@ -108,7 +110,6 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         self.openFlags = flags
         self.vfsName = vfs
         let opening = Opening(flags: flags, vfs: vfs)
-        self.opening = opening
         let (hub, line) = (changeHub, writeLine)
         func database() -> Database {
             let database = Database(path: path, configuration: configuration, gate: ThreadGate())
@@ -119,7 +120,6 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
             database.leavesLogToPool = true
             return database
         }
-        let open = { (database: Database) throws(DatabaseError) in try opening.open(database) }
         let isFile = Database.isFile(path)
         let cores = ProcessInfo.processInfo.activeProcessorCount
         let count = isFile ? max(1, configuration.maximumReaderCount ?? min(max(4, 2 * cores), 16)) : 0
@@ -131,18 +131,19 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
             database: database(),
             limits: configuration.writeBatching,
             reception: reception,
-            ready: open,
+            ready: { database throws(DatabaseError) in try opening.open(database) },
             afterTurn: { database in log.checkpoint(database) }
         )
         let databases = (0..<count).map { _ in database() }
         let keys = Guarded(Keys(origin: configuration.keyOrigin, adopted: nil))
         self.keys = keys
-        let openWithKey = { (database: Database) throws(DatabaseError) in
-            // A rotation may have come while this connection was being closed by somebody else.
+        let open = { (database: Database) throws(DatabaseError) in
+            guard !database.isOpen else { return }
             keys.withLock { $0 }.give(to: database)
             try opening.open(database)
         }
-        readers = isFile ? Readers(databases: databases, reception: reception, open: openWithKey) : nil
+        self.open = open
+        readers = isFile ? Readers(databases: databases, reception: reception, open: open) : nil
         log.empty = { [weak self, weak writer] done in
             DispatchQueue.global().async { [weak self, writer] in
                 // If the barrier fails, the log counts as not emptied, as if readers needed it, and a later commit
@@ -170,8 +171,8 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     // MARK: Limits and counts
 
     /// How many connections FMDB's calls may have open; 0, the default, for no limit. The connections of `read` and
-    /// `write`, and those of snapshots, do not count. At the limit, callers wait in the order of their arrival. A call that could
-    /// only wait for itself throws.
+    /// `write`, and those of snapshots, do not count. At the limit, callers wait in the order of their arrival. A call
+    /// that could only wait for itself throws.
     public var maximumNumberOfDatabasesToCreate: UInt {
         get { reception.look { $0.maximumLent } }
         set { reception.setMaximumLent(newValue) }
@@ -268,7 +269,8 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         for database in databases { try database.closeForReopening() }
     }
 
-    /// Makes all connections open with the key of this one from now on.
+    /// Makes all connections open with the key of this one from now on. The others do not keep the old key in memory until
+    /// then.
     private func adoptKey(of database: Database, _ others: [Database]) {
         let new = Keys(origin: database.configuration.keyOrigin, adopted: database.adoptedKey)
         keys.withLock { $0 = new }
@@ -386,10 +388,13 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         database.leave()
         reception.keep(place)
         let snapshot = DatabaseSnapshot(of: self, place, database)
-        snapshots.withLock { snapshots in
-            snapshots.removeAll { $0.snapshot == nil }
-            snapshots.append(WeakSnapshot(snapshot: snapshot))
+        // A snapshot that ends at this moment ends outside the lock.
+        let others = snapshots.withLock { snapshots in
+            let others = snapshots.compactMap(\.snapshot)
+            snapshots = (others + [snapshot]).map(WeakSnapshot.init)
+            return others
         }
+        withExtendedLifetime(others) {}
         // A shutdown that began earlier did not find this snapshot in the list, so close it here.
         if reception.look({ $0.isRefusing(0) }) { snapshot.close() }
         return snapshot
@@ -418,7 +423,6 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         }
         let database = Database(path: path, configuration: configuration, gate: ThreadGate())
         database.enter()
-        keys.withLock { $0 }.give(to: database)
         database.additions.hooks.changes.hub = changeHub
         database.supervision.writeLine = writeLine
         database.leavesLogToPool = true
@@ -432,7 +436,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         // A shutdown may have stopped all lent connections before this one was one of them.
         if reception.look({ $0.hasEnded }) { throw DatabaseError.shutDown }
         try database.closeIfReplaced()
-        try opening.open(database)
+        try open(database)
         if let delegate {
             guard delegate.databasePool(self, shouldAddDatabaseToPool: database) else {
                 throw DatabaseError(
