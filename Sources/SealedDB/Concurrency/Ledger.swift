@@ -175,8 +175,8 @@ struct Ledger<Caller> {
         self[place].thread = thread
     }
 
-    /// The holder of a lent connection keeps it for a snapshot. From now on the limit does not count it: only the owner of
-    /// the snapshot can give it back, and may be the one that waits for a connection.
+    /// The holder of a lent connection keeps it for a snapshot. From now on the limit does not count it: only the owner
+    /// of the snapshot can give it back, and may be the one that waits for a connection.
     mutating func keep(_ place: Place, now: UInt64) -> [Grant] {
         self[place].thread = 0
         self[place].isSnapshot = true
@@ -428,7 +428,8 @@ struct Ledger<Caller> {
     }
 
     /// Takes all free places, so that their connections can be closed. Connections of other places must be closed when
-    /// these are given back, and those that are free beside a barrier when it has ended: see ``takeForgotten(thread:)``.
+    /// these are given back. Those that are free beside a barrier must be closed when it has ended: see
+    /// ``takeForgotten(thread:)``.
     mutating func forget(_ forgotten: [Desk], thread: UInt) -> [Place] {
         for desk in forgotten {
             for number in self[desk].slots.indices where self[desk].slots[number].state != .absent {
@@ -512,9 +513,10 @@ struct Ledger<Caller> {
             }
         }
         guard !flowing.contains(request.desk) else { return nil }
-        let holders = self[request.desk].slots.filter { $0.state == .held }
+        // Nothing is known of a snapshot that nobody reads.
+        let holders = self[request.desk].slots.filter { $0.state == .held && waiting[$0.thread] != nil }
         let other = holders.first { $0.thread != request.thread } ?? holders.first
-        return .circle(request, other: other.map { ($0.call, waiting[$0.thread]?.name ?? "") })
+        return .circle(request, other: other.map { ($0.call, waiting[$0.thread]!.name) })
     }
 
     private func holds(_ desk: Desk, _ thread: UInt) -> Bool {
@@ -564,50 +566,4 @@ struct Ledger<Caller> {
     }
 
     func freeCount(_ desk: Desk) -> UInt { UInt(self[desk].free.count) }
-}
-
-extension Ledger.Desk {
-    var name: String {
-        switch self {
-        case .writer: "the connection that writes"
-        case .readers: "a connection that reads"
-        case .lent: "a further connection"
-        }
-    }
-}
-
-extension DatabaseError {
-    fileprivate static func waitedTooLong<T>(_ request: Ledger<T>.Request) -> DatabaseError {
-        DatabaseError(
-            extendedCode: SQLITE_BUSY,
-            reason: .busy,
-            message: """
-                Others had \(request.desk.name) for \(request.limit ?? 0) s, and \(request.call) waits no longer. The \
-                block was not called; try again.
-                """
-        )
-    }
-
-    fileprivate static func circle<T>(
-        _ request: Ledger<T>.Request,
-        other: (call: StaticString, waitsFor: String)?
-    ) -> DatabaseError {
-        let who =
-            other.map { "a block of \($0.call), which waits for \($0.waitsFor)" } ?? "nobody who could give it back"
-        return DatabaseError(
-            extendedCode: SQLITE_MISUSE,
-            reason: .misuse,
-            message: """
-                \(request.call) within a block would wait for ever: \(request.desk.name) is held by \(who), and that \
-                waits for what this thread holds. The block was not called. Use the Database that the outer block was \
-                given, or raise the limits.
-                """
-        )
-    }
-
-    static let shutDown = DatabaseError(
-        extendedCode: SQLITE_MISUSE,
-        reason: .shutDown,
-        message: "The queue or pool was shut down. The block was not called."
-    )
 }
