@@ -127,15 +127,8 @@ struct MigrateCommand: ParsableCommand {
         }
 
         private func found(_ path: String, key: Key) throws -> CipherSettings {
-            let diagnosis = try StoreDiagnosis.examine(
-                path: path,
-                key: key,
-                allowsUnauthenticated: allowsUnauthenticated
-            )
-            guard let settings = diagnosis.cipherSettings, diagnosis.damagedPages.isEmpty else {
-                throw diagnosis.error
-            }
-            return settings
+            try StoreDiagnosis.examine(path: path, key: key, allowsUnauthenticated: allowsUnauthenticated)
+                .settingsOfSoundStore()
         }
     }
 }

@@ -81,14 +81,7 @@ public struct StoreMigration: Sendable {
     }
 
     private func foundSettings() throws(DatabaseError) -> CipherSettings {
-        let diagnosis = try StoreDiagnosis.examine(
-            path: path,
-            key: key,
-            allowsUnauthenticated: allowsUnauthenticated
-        )
-        guard let settings = diagnosis.cipherSettings, diagnosis.damagedPages.isEmpty else {
-            throw diagnosis.error
-        }
-        return settings
+        try StoreDiagnosis.examine(path: path, key: key, allowsUnauthenticated: allowsUnauthenticated)
+            .settingsOfSoundStore()
     }
 }

@@ -398,18 +398,23 @@ struct StoreCopy {
 
     /// Makes the swap durable.
     func synchronizeSwap() throws(DatabaseError) {
+        try synchronizeName(
+            orSay: """
+                The store now has the new contents and key, but the directory could not be synced: after a power failure \
+                it may have the old ones. Keep both keys, and check with verify
+                """
+        )
+    }
+
+    /// Makes the rename durable.
+    /// - Parameter state: what an error says of the state of the files.
+    private func synchronizeName(orSay state: String) throws(DatabaseError) {
         do throws(DatabaseError) {
             try requireInPlace()
             try FileSystem.synchronizeDirectory(of: target)
         } catch {
             // An unverified error already describes the state of the store.
-            guard error.reason != .unverified else { throw error }
-            throw error.adding(
-                context: """
-                    The store now has the new contents and key, but the directory could not be synced: after a power \
-                    failure it may have the old ones. Keep both keys, and check with verify
-                    """
-            )
+            throw error.reason == .unverified ? error : error.adding(context: state)
         }
     }
 
@@ -461,17 +466,9 @@ struct StoreCopy {
     }
 
     func synchronizeNew() throws(DatabaseError) {
-        do throws(DatabaseError) {
-            try requireInPlace()
-            try FileSystem.synchronizeDirectory(of: target)
-        } catch {
-            // An unverified error already describes the state of the store.
-            guard error.reason != .unverified else { throw error }
-            throw error.adding(
-                context: """
-                    \(target) is complete, but the directory could not be synced: after a power failure it may be missing
-                    """
-            )
-        }
+        try synchronizeName(
+            orSay:
+                "\(target) is complete, but the directory could not be synced: after a power failure it may be missing"
+        )
     }
 }

@@ -113,6 +113,13 @@ public struct StoreDiagnosis: Sendable, Codable, Hashable {
         }
     }
 
+    /// The cipher settings of a store without damage.
+    /// - Throws: the diagnosis as an error, if the settings were not found or pages are damaged.
+    package func settingsOfSoundStore() throws(DatabaseError) -> CipherSettings {
+        guard let cipherSettings, damagedPages.isEmpty else { throw error }
+        return cipherSettings
+    }
+
     /// The diagnosis as an error, with the reason that belongs to the finding.
     public var error: DatabaseError {
         error(code: finding == .truncated || finding == .damaged ? SQLITE_CORRUPT : SQLITE_NOTADB)
