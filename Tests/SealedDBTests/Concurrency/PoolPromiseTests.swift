@@ -321,6 +321,7 @@ struct PoolPromiseTests {
                     while !stop.isSet {
                         try await pool.read { db in
                             _ = try db.integers("SELECT count(*) FROM t")
+                            // Lets the reads overlap. Nothing waits for it.
                             usleep(3000)
                             _ = try db.integers("SELECT count(*) FROM t")
                         }

@@ -56,31 +56,6 @@ struct SharedWriteTests {
         }
     }
 
-    /// Holds the writer until `count` calls wait behind, so that they share a transaction in the order of `start`'s calls.
-    private func behindABarrier(
-        _ access: any DatabaseAccess & WriterOwner,
-        _ calls: [@Sendable () async throws -> Void]
-    ) async throws -> [Task<Void, any Error>] {
-        let held = Gate()
-        let release = Gate()
-        let holder = Task {
-            try await access.writeWithoutTransaction { _ in
-                held.open()
-                release.waitBlocking()
-            }
-        }
-        await held.wait()
-        var tasks: [Task<Void, any Error>] = []
-        for call in calls {
-            let count = access.sharedWriter.lane.waitingCount
-            tasks.append(Task(priority: .medium) { try await call() })
-            while access.sharedWriter.lane.waitingCount == count { await Task.yield() }
-        }
-        release.open()
-        try await holder.value
-        return tasks
-    }
-
     @Test(arguments: Kind.allCases)
     func shareOneCommitInOrderOfArrival(kind: Kind) async throws {
         let access = try access(kind)

@@ -20,3 +20,28 @@ extension Writer {
     var lane: WriterLine { WriterLine(writer: self) }
     var isOpen: Bool { reception.look { $0.openCount(.writer) > 0 } }
 }
+
+/// Holds the writer while the calls come to wait behind it, one after the other.
+func behindABarrier(
+    _ access: any DatabaseAccess & WriterOwner,
+    _ calls: [@Sendable () async throws -> Void]
+) async throws -> [Task<Void, any Error>] {
+    let (held, release) = (Gate(), Gate())
+    let holder = Task {
+        try await access.writeWithoutTransaction { _ in
+            held.open()
+            release.waitBlocking()
+        }
+    }
+    await held.wait()
+    var tasks: [Task<Void, any Error>] = []
+    for call in calls {
+        let count = access.sharedWriter.lane.waitingCount
+        // All with one priority, so that they are served in this order.
+        tasks.append(Task(priority: .medium) { try await call() })
+        while access.sharedWriter.lane.waitingCount == count { await Task.yield() }
+    }
+    release.open()
+    try await holder.value
+    return tasks
+}
