@@ -150,7 +150,7 @@ extension NamedMutant {
             "SealedDB/Engine/Hooks/Hooks.swift",
             .statement,
             """
-            // Also where there is none any more: SQLite would go on with what the last one decided.
+            // one.
                         install()
             """,
             "if authorizer != nil { install() }"

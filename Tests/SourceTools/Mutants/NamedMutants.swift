@@ -1,3 +1,5 @@
+import Foundation
+
 /// A mistake that was made once, or that somebody put in and no test noticed. Each must be found.
 ///
 /// Beside the mistakes that ``Rewriter`` makes everywhere, these are written out: a piece of a file and what stands there
@@ -25,15 +27,35 @@ struct NamedMutant: Sendable {
         self.replacement = replacement
     }
 
+    /// What the check says of a place that is gone, or is there twice.
+    private func problem(placeCount: Int) -> String {
+        "The mutant \"\(name)\" has \(placeCount) places in \(file) instead of one, by its text: \(text)"
+    }
+
+    /// Looks whether each mistake has one place in the sources.
+    /// - Throws: a ``Problem`` that tells of all that have not.
+    static func check(package: String) throws {
+        var problems: [String] = []
+        var sources: [String: String] = [:]
+        for mutant in all {
+            if sources[mutant.file] == nil {
+                let path = "\(package)/Sources/\(mutant.file)"
+                sources[mutant.file] =
+                    FileManager.default.fileExists(atPath: path)
+                    ? try String(contentsOfFile: path, encoding: .utf8) : ""
+            }
+            let count = sources[mutant.file]!.ranges(of: mutant.text).count
+            if count != 1 { problems.append(mutant.problem(placeCount: count)) }
+        }
+        guard problems.isEmpty else { throw Problem(problems.joined(separator: "\n")) }
+        say("Each of the \(all.count) mistakes of the table has its place.")
+    }
+
     /// Puts the mistake into the file, behind a question, and on the lines where it was.
     /// - Parameter question: whether it is on.
     func inserted(into source: String, question: String) throws -> String {
         let places = source.ranges(of: text)
-        guard places.count == 1 else {
-            throw Problem(
-                "The mutant \"\(name)\" has \(places.count) places in \(file) instead of one, by its text: \(text)"
-            )
-        }
+        guard places.count == 1 else { throw Problem(problem(placeCount: places.count)) }
         let both =
             switch form {
             case .expression: "(\(question) ? (\(replacement)) : (\(text)))"

@@ -10,14 +10,15 @@ struct Options {
     var ids: [Int] = []
     var isNamed = false
     var isList = false
+    var isCheck = false
     var isBuildOnly = false
     var jobs = 1
     var includesFaults = false
     var isQuick = false
 
     static let usage = """
-        scripts/mutants [--count 100] [--seed N] [--skip N] [--file PART] [--mutant ID] [--named] [--list] [--build] [--jobs N]
-                        [--quick] [--faults]
+        scripts/mutants [--count 100] [--seed N] [--skip N] [--file PART] [--mutant ID] [--named] [--list] [--check] [--build]
+                        [--jobs N] [--quick] [--faults]
 
         Makes mistakes in a copy of the sources, one at a time, and runs the tests that could notice each.
 
@@ -28,6 +29,7 @@ struct Options {
           --mutant ID   this one; may be repeated
           --named       those of the table of mistakes that were made once, or found by others
           --list        shows what there is, and runs nothing
+          --check       looks whether each mistake of the table still has its place, and builds nothing
           --build       builds the copy, and runs nothing
           --jobs N      so many at a time (1)
           --quick       leaves out tests that take more than some seconds, and all after a minute's worth of tests
@@ -53,6 +55,7 @@ struct Options {
             case "--mutant": ids.append(try number())
             case "--named": isNamed = true
             case "--list": isList = true
+            case "--check": isCheck = true
             case "--build": isBuildOnly = true
             case "--jobs": jobs = try number()
             case "--faults": includesFaults = true

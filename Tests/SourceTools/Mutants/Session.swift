@@ -7,6 +7,7 @@ struct Session {
     let options: Options
 
     func run() throws {
+        if options.isCheck { return try NamedMutant.check(package: package) }
         var workshop = Workshop(package: package, folder: folder)
         try workshop.build()
         if options.isBuildOnly { return }
