@@ -20,12 +20,10 @@ struct PageComparison: Sendable {
         var problems: [String] = []
         for first in stride(from: 1 as Int64, through: pageCount, by: 64) {
             let numbers = first...min(first + 63, pageCount)
-            guard let theirs = try source.bytes(of: numbers, size: size),
-                let ours = try copy.bytes(of: numbers, size: size)
-            else {
-                // Unless the page became unreadable just now, another check reports it, or the copy could not have been
-                // made.
-                problems.append("pages \(first) to \(numbers.upperBound) cannot be read again")
+            // A read that fails says nothing about the pages, so it is thrown as it is.
+            let (theirs, ours) = (try source.read(numbers, size: size), try copy.read(numbers, size: size))
+            guard theirs.count == numbers.count * size, ours.count == theirs.count else {
+                problems.append("pages \(first) to \(numbers.upperBound) are not whole")
                 continue
             }
             for number in numbers where number != lockPage {

@@ -59,14 +59,18 @@ struct PageScan {
 
     /// - Returns: `nil` if the disk cannot read these pages, or not all of them.
     func bytes(of numbers: ClosedRange<Int64>, size: Int) throws(DatabaseError) -> [UInt8]? {
-        let count = numbers.count * size
         do throws(DatabaseError) {
-            let bytes = try connection.fileBytes(at: (numbers.lowerBound - 1) * Int64(size), count: count)
-            return bytes.count == count ? bytes : nil
+            let bytes = try read(numbers, size: size)
+            return bytes.count == numbers.count * size ? bytes : nil
         } catch {
             guard error.code == SQLITE_IOERR, error.extendedCode != SQLITE_IOERR_FSTAT else { throw error }
             return nil
         }
+    }
+
+    /// - Returns: the bytes of these pages; fewer if the file ends before.
+    func read(_ numbers: ClosedRange<Int64>, size: Int) throws(DatabaseError) -> [UInt8] {
+        try connection.fileBytes(at: (numbers.lowerBound - 1) * Int64(size), count: numbers.count * size)
     }
 
     /// The page that holds SQLite's lock bytes. SQLite never writes it.
