@@ -61,7 +61,9 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         let origin: KeyOrigin?
         let adopted: Key?
 
+        /// If the pool has no key, a key that the connection's user has set stays.
         func give(to database: Database) {
+            guard origin != nil || adopted != nil else { return }
             database.configuration.keyOrigin = origin
             database.adoptedKey = adopted
         }
@@ -117,7 +119,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
             defer { database.leave() }
             database.supervision.writeLine = line
             database.additions.hooks.changes.hub = hub
-            database.leavesLogToPool = true
+            database.belongsToPool = true
             return database
         }
         let isFile = Database.isFile(path)
@@ -425,7 +427,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         database.enter()
         database.additions.hooks.changes.hub = changeHub
         database.supervision.writeLine = writeLine
-        database.leavesLogToPool = true
+        database.belongsToPool = true
         let new = Handed(value: database)
         lent.withLock { $0.databases[place.number] = new.value }
         return (database, true)

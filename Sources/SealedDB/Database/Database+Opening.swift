@@ -70,8 +70,22 @@ extension Database {
         )
     }
 
-    /// Throws if SQLite is calling something of this connection, because it cannot close the connection then.
+    /// Throws if SQLite is calling something of this connection, because it cannot close the connection then, or if
+    /// the connection is being prepared, because the next one would be prepared within that.
     func requireIdle() throws(DatabaseError) {
+        guard !isPreparing else {
+            let error = DatabaseError(
+                extendedCode: SQLITE_MISUSE,
+                reason: .misuse,
+                message: """
+                    The closure prepare of a Configuration cannot close its database or change its key. Give the key to \
+                    the Configuration.
+                    """
+            )
+            // Otherwise a closure that did not notice would leave a database open without its key.
+            preparationError = preparationError ?? error
+            throw error
+        }
         guard let connection, connection.isRunning else { return }
         throw DatabaseError(
             extendedCode: SQLITE_MISUSE,
@@ -111,7 +125,7 @@ extension Database {
             try configure(connection, flags: flags)
             try keptSettings?.restore(on: connection)
             keptSettings = nil
-            if leavesLogToPool { connection.countWALFrames() }
+            if belongsToPool { connection.countWALFrames() }
         } catch {
             self.connection = nil
             connection.close()
@@ -124,6 +138,7 @@ extension Database {
     private func unlockedConnection(flags: Int32, vfs: String?) throws(DatabaseError) -> Connection {
         fittingKey = nil
         guard let origin = configuration.keyOrigin else {
+            guard !hadKey else { throw .keyMissing }
             return try opening(flags: flags, vfs: vfs, key: nil).open()
         }
         let name = databasePath ?? "the database in memory"
@@ -131,6 +146,7 @@ extension Database {
             try opening(flags: flags, vfs: vfs, key: key).open()
         }
         fittingKey = fitting
+        hadKey = true
         return connection
     }
 
@@ -142,8 +158,11 @@ extension Database {
         try additions.install(on: connection, mayBeKeyedLater: mayBeKeyedLater)
         willPrepare?()
         guard let prepare = configuration.prepare else { return }
+        (isPreparing, preparationError) = (true, nil)
+        defer { isPreparing = false }
         do {
             try prepare(self)
+            if let preparationError { throw preparationError }
         } catch {
             throw .thrown(
                 error,
@@ -189,6 +208,15 @@ extension Database {
 }
 
 extension DatabaseError {
+    fileprivate static let keyMissing = DatabaseError(
+        extendedCode: SQLITE_MISUSE,
+        reason: .misuse,
+        message: """
+            The database was open with a key and has none now, so it is not opened: a file without a key would get its \
+            contents in plaintext. Nothing was changed. Make a new Database.
+            """
+    )
+
     fileprivate static let journalMissing = DatabaseError(
         extendedCode: SQLITE_MISUSE,
         reason: .misuse,

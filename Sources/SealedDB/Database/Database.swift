@@ -62,14 +62,17 @@ public final class Database {
     var image: Data?
     /// The key that fitted at the last opening.
     var fittingKey: FittingKey?
+    /// Whether the database was ever open with a key. It never opens without one again.
+    var hadKey = false
     /// The key that a rotation gave the store, while the configuration gets its keys from elsewhere.
     var adoptedKey: Key?
     var openedFlags: Int32?
     /// The settings of a connection that the library closed by itself. The next connection gets them.
     var keptSettings: ConnectionSettings?
     var openedVFS: String?
-    /// Whether a pool moves the log of this connection into the file, in place of SQLite.
-    var leavesLogToPool = false
+    /// Whether this is a connection of a pool: the pool moves the log into the file, in place of SQLite, and gives all
+    /// its connections one key.
+    var belongsToPool = false
     var dateFormat: DateFormatter? {
         get {
             requireTurn("Database")
@@ -84,6 +87,10 @@ public final class Database {
     var savepointCount = 0
     /// Called when an opening has come to the configuration's `prepare` closure.
     var willPrepare: (() -> Void)?
+    /// Whether the configuration's `prepare` closure is running.
+    var isPreparing = false
+    /// The first error of a call that is not allowed within that closure.
+    var preparationError: DatabaseError?
     var switches = Switches()
 
     /// Creates a database in memory.

@@ -34,6 +34,7 @@ extension Database {
     private func apply(_ key: Result<Key, DatabaseError>) throws(DatabaseError) {
         _ = try openConnection()
         try requireIdle()
+        let before = (configuration.keyOrigin, adoptedKey)
         do throws(DatabaseError) {
             guard !isInTransaction else {
                 throw DatabaseError(
@@ -49,8 +50,8 @@ extension Database {
             try reopen()
         } catch {
             close()
-            configuration.key = nil
-            adoptedKey = nil
+            // If there was a key, the next opening must not do without one.
+            (configuration.keyOrigin, adoptedKey) = before
             throw error.adding(context: "The database was closed, so that nothing is written in plaintext")
         }
     }
@@ -80,13 +81,19 @@ extension Database {
     /// - Returns: false on failure; see ``lastError()``, which says which key the store has.
     @discardableResult
     public func rekey(_ key: String) -> Bool {
-        succeeds { () throws(DatabaseError) in try rekey(inPlace: keyText(key).get()) }
+        succeeds { () throws(DatabaseError) in
+            try requireOwnKey()
+            try rekey(inPlace: keyText(key).get())
+        }
     }
 
     /// Like ``rekey(_:)``, with the passphrase as bytes.
     @discardableResult
     public func rekey(with keyData: Data) -> Bool {
-        succeeds { () throws(DatabaseError) in try rekey(inPlace: keyBytes(keyData).get()) }
+        succeeds { () throws(DatabaseError) in
+            try requireOwnKey()
+            try rekey(inPlace: keyBytes(keyData).get())
+        }
     }
 
     private func rekey(inPlace newKey: Key) throws(DatabaseError) {
@@ -110,7 +117,24 @@ extension Database {
         to newKey: Key,
         progress: ((KeyRotation.Progress) throws -> Void)? = nil
     ) throws(DatabaseError) -> KeyRotation.Report {
-        try rotateKey(to: newKey, with: nil, progress: progress)
+        try recording { () throws(DatabaseError) in
+            try requireOwnKey()
+            return try rotateKey(to: newKey, with: nil, progress: progress)
+        }
+    }
+
+    /// Throws if a pool gives this connection its key, because the pool's other connections would keep the old one.
+    private func requireOwnKey() throws(DatabaseError) {
+        try requireIdle()
+        guard belongsToPool else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_MISUSE,
+            reason: .misuse,
+            message: """
+                All connections of a pool have one key, so a block cannot change that of its own. Nothing was changed. \
+                Call rotateKey(to:) of the pool, outside its blocks.
+                """
+        )
     }
 
     /// Changes the key, and can use a copy that was made beforehand. The copy is completed now, or discarded.
