@@ -38,6 +38,21 @@ struct BackupTests {
         #expect(try sandbox.names() == ["db", "key", "other"])
     }
 
+    /// A service may make the store while the key is fetched and the backup is checked.
+    @Test func restoreReplacesNothingThatComesMeanwhile() throws {
+        try sandbox.succeed("backup", "db", "copy", "--key-file", "key")
+        let new = sandbox.path("new")
+        try sandbox.write(
+            "fetch",
+            "#!/bin/sh\ncp '\(sandbox.path("db"))' '\(new)' && cat '\(sandbox.path("key"))'\n",
+            mode: 0o700
+        )
+        let before = try sandbox.contents("db")
+        try sandbox.fail(73, "restore", "copy", "new", "--key-command", sandbox.path("fetch"))
+        #expect(try sandbox.contents("new") == before)
+        #expect(try sandbox.names() == ["copy", "db", "fetch", "key", "new"])
+    }
+
     @Test func restoreKeepsWhatWasThere() throws {
         try sandbox.succeed("backup", "db", "copy", "--key-file", "key")
         try sandbox.succeed("exec", "db", "DELETE FROM people WHERE id > 10", "--key-file", "key")

@@ -52,6 +52,7 @@ struct RestoreCommand: ParsableCommand {
                 key: key,
                 cipherSettings: settings,
                 to: path,
+                replaces: replace,
                 ignoresUnseenUsers: forceOptions.force
             )
             return try progressOptions.watchingSignals { try restore.run(progress: $0) }

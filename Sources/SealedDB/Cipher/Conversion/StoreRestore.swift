@@ -10,6 +10,7 @@ public struct StoreRestore: Sendable {
     public let path: String
     private let key: Key
     private let settings: CipherSettings
+    private let replaces: Bool
     private let ignoresUnseenUsers: Bool
 
     /// What a finished restore did.
@@ -26,14 +27,18 @@ public struct StoreRestore: Sendable {
     /// - Parameters:
     ///   - key: the key of the backup. The restored store has it too.
     ///   - cipherSettings: the settings of the backup.
+    ///   - replaces: whether a store that exists is replaced. If false, the restore fails with
+    ///     ``DatabaseError/Reason/alreadyExists``, also if the store appears while the restore runs.
     ///   - ignoresUnseenUsers: as in ``KeyRotation``.
     public init(
         backupPath: String,
         key: Key,
         cipherSettings: CipherSettings = .init(),
         to path: String,
+        replaces: Bool = true,
         ignoresUnseenUsers: Bool = false
     ) {
+        self.replaces = replaces
         self.ignoresUnseenUsers = ignoresUnseenUsers
         self.backupPath = backupPath
         self.path = path
@@ -83,9 +88,9 @@ public struct StoreRestore: Sendable {
             )
         }
         let context = "Nothing was restored, and \(path) is unchanged"
-        guard let target else {
+        guard replaces, let target else {
             let store = NewStore(path: path, sealing: sealing)
-            // A symbolic link that leads nowhere is not followed.
+            // Also for a symbolic link that leads nowhere, which is not followed.
             try store.requireAbsent()
             let report = try store.make(from: source, method: .pages, context: context, progress: progress)
             return Report(path: path, pageCount: report.pageCount, pageSize: report.pageSize, replacedPath: nil)
