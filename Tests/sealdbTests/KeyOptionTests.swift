@@ -23,6 +23,44 @@ struct KeyOptionTests {
         #expect(try sandbox.names() == [])
     }
 
+    /// What was given in place of the name of a file is not shown, and not kept.
+    @Test func aKeyInPlaceOfAName() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeKey()
+        let digits = String(repeating: "0a", count: 32)
+        try sandbox.write("map", "db key-file:\(digits)\n")
+        try sandbox.write("db", "")
+        let outcomes = [
+            try sandbox.sealdb("query", "db", "SELECT 1", "--key-file", digits),
+            try sandbox.run(
+                [Tool.sealdb, "query", "db", "SELECT 1"],
+                environment: ["SEALDB_KEY_FILE": digits]
+            ),
+            try sandbox.sealdb("query", "db", "SELECT 1", "--key-ring", digits),
+            try sandbox.sealdb("keygen", digits),
+            try sandbox.sealdb("keyring", "create", "ring", digits),
+            try sandbox.sealdb("keyring", "create", "ring", "a", "--key-file", digits),
+            try sandbox.sealdb(
+                "rotate",
+                "db",
+                "--key-map",
+                "map",
+                "--new-key-file",
+                "key",
+                "--journal",
+                "journal"
+            ),
+        ]
+        for outcome in outcomes {
+            #expect(outcome.status != 0)
+            #expect(!(outcome.output + outcome.error).contains("0a0a"), "\(outcome)")
+        }
+        for name in try sandbox.names() where name != "map" {
+            #expect(try sandbox.contents(name).range(of: Data("0a0a".utf8)) == nil, "\(name)")
+        }
+        #expect(try !sandbox.names().contains { $0.contains("0a0a") || $0 == "ring" })
+    }
+
     @Test(arguments: commands + [["info", "db"]])
     func twoKeys(_ arguments: [String]) throws {
         let sandbox = try Sandbox()

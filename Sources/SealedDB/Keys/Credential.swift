@@ -6,6 +6,7 @@ enum Credential {
         _ name: String,
         directory: String? = getenv("CREDENTIALS_DIRECTORY").map { String(cString: $0) }
     ) throws(DatabaseError) -> SecretBytes {
+        try Key.requireName(name, of: "credential")
         let isFileName = !name.utf8.contains { $0 == 0 || $0 == UInt8(ascii: "/") }
         guard isFileName, !["", ".", ".."].contains(name) else {
             throw .malformedKey("The name of a credential is that of a file, without a slash.")

@@ -108,6 +108,23 @@ public struct Key: Sendable {
         return bytes[2..<2 + digits].allSatisfy { Hexadecimal.value(of: $0) != nil }
     }
 
+    /// Throws if a text that should be a name has the form of a raw key. The error does not show it.
+    package static func requireName(_ name: String, of what: String) throws(DatabaseError) {
+        var name = name
+        let isKey = name.withUTF8 { bytes in
+            let isHexadecimal = bytes.allSatisfy { Hexadecimal.value(of: $0) != nil }
+            return isHexadecimal && [64, 96, 128, 160].contains(bytes.count)
+                || isRawKeyLiteral(UnsafeRawBufferPointer(bytes))
+        }
+        guard isKey else { return }
+        throw .malformedKey(
+            """
+            What was given as the name of a \(what) has the form of a raw key, and is not shown. Others can see what is \
+            on a command line, so take another key, and put it into a file. Write ./NAME if a file has such a name.
+            """
+        )
+    }
+
     /// The key that a text stands for in FMDB: `x'…'` is a raw key, anything else a passphrase.
     static func interpreting(_ bytes: UnsafeRawBufferPointer) throws(DatabaseError) -> Key {
         guard isRawKeyLiteral(bytes) else { return try passphrase(bytes) }

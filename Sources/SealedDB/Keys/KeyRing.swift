@@ -32,7 +32,7 @@ public struct KeyRing: Sendable {
     }
 
     private init(id: String, key: SourcedKey) throws(DatabaseError) {
-        try KeyRing.validate(id: id)
+        try KeyRing.validate(newID: id)
         activeID = id
         entries = [Entry(id: id, key: key)]
         path = nil
@@ -60,7 +60,7 @@ public struct KeyRing: Sendable {
     }
 
     private mutating func add(_ key: SourcedKey, id: String) throws(DatabaseError) {
-        try KeyRing.validate(id: id)
+        try KeyRing.validate(newID: id)
         guard entry(id) == nil else { throw .malformedKeyRing("\(name) has a key \(id) already.") }
         entries.append(Entry(id: id, key: key))
     }
@@ -128,6 +128,11 @@ public struct KeyRing: Sendable {
     }
 
     var name: String { path.map { "The key ring \($0)" } ?? "The key ring" }
+
+    private static func validate(newID id: String) throws(DatabaseError) {
+        try Key.requireName(id, of: "key in a ring")
+        try validate(id: id)
+    }
 
     static func validate(id: String) throws(DatabaseError) {
         let isValid =

@@ -35,6 +35,7 @@ enum SecretFile {
         guard !path.utf8.contains(0) else {
             throw .malformedKey("The path of the \(what) holds a NUL byte, at which the system would cut it off.")
         }
+        try Key.requireName(path, of: what)
         // Other users of a store might remove a file with such a name, even by opening the store with this very key.
         try StoreName.requireOwn(path, reason: .unsafeKeyFile)
         // Because of O_NONBLOCK, a pipe in place of the file does not make the program wait.
@@ -154,6 +155,7 @@ enum SecretFile {
         _ contents: UnsafeRawBufferPointer
     ) throws(DatabaseError) {
         do throws(DatabaseError) {
+            try Key.requireName(path, of: what)
             guard !FileSystem.mayExist(path) else {
                 throw .system("Cannot create \(path)", reason: .alreadyExists, number: EEXIST)
             }

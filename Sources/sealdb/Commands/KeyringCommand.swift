@@ -49,6 +49,12 @@ struct KeyringCommand: ParsableCommand {
 
         func validate() throws {
             try choice.validate(isRequired: false)
+            do throws(DatabaseError) {
+                // Before it is made absolute.
+                if let name = keyFile ?? passphraseFile { try Key.requireName(name, of: "key file") }
+            } catch {
+                throw ValidationError(error.message)
+            }
         }
 
         private func absolute(_ path: String) -> String {

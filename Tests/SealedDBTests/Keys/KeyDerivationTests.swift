@@ -180,7 +180,7 @@ struct KeyDerivationTests {
         for round in 0..<3 {
             let database = try Database.testing(directory.file("db"))
             try database.attach(path, as: "o", key: key)
-            try database.executeUpdate("CREATE TABLE o.t\(round) (a)", values: nil)
+            try database.executeUpdate("CREATE TABLE o.t\(raw: round) (a)", values: nil)
             database.close()
         }
         #expect(key.derivedKeys?.derivationCount == 1)
@@ -305,7 +305,7 @@ struct KeyDerivationTests {
                 #expect(throws: Never.self) {
                     let database = Database(path: path, configuration: configurations[number])
                     try database.openVerified()
-                    try database.executeUpdate("CREATE TABLE t\(number) AS SELECT 1", values: nil)
+                    try database.executeUpdate("CREATE TABLE t\(raw: number) AS SELECT 1", values: nil)
                 }
             }
             let database = Database(path: path, configuration: configuration(try .passphrase(passphrase)))

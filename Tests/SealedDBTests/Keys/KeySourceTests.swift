@@ -192,4 +192,26 @@ struct KeySourceTests {
     func descriptionsNameTheSourceAndNoArguments(source: KeySource, text: String) {
         #expect("\(source)" == text)
     }
+
+    /// What is a key by mistake is not shown, nor stored as a name.
+    @Test(arguments: [64, 96], ["", "x'"])
+    func aNameThatLooksLikeAKeyIsNotShown(count: Int, prefix: String) throws {
+        let name = prefix + String(repeating: "0a", count: count / 2) + (prefix.isEmpty ? "" : "'")
+        for source in [.keyFile(name), .passphraseFile(name), .keyCredential(name), .passphraseCredential(name)]
+            as [KeySource]
+        {
+            let error = #expect(throws: DatabaseError.self) { try source.key() }
+            #expect(error?.reason == .malformedKey)
+            #expect(error?.message.contains("0a0a") == false)
+        }
+        let errors = [
+            #expect(throws: DatabaseError.self) { try KeyRing(contentsOfFile: name) },
+            #expect(throws: DatabaseError.self) { try KeyRing(activeID: name, key: .testing(1)) },
+            #expect(throws: DatabaseError.self) { try KeyRing(activeID: "a", key: .testing(1)).write(toNewFile: name) },
+        ]
+        for error in errors { #expect(error?.message.contains("0a0a") == false) }
+        var ring = try KeyRing(activeID: "a", key: .testing(1))
+        #expect(throws: DatabaseError.self) { try ring.add(.testing(2), id: name) }
+        #expect(ring.ids == ["a"])
+    }
 }
