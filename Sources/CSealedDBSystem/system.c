@@ -153,6 +153,10 @@ closing:
 int sealeddb_forbid_dumps(void) {
     struct rlimit none = {0, 0};
     if (setrlimit(RLIMIT_CORE, &none) != 0) return -1;
+    // Swift's own handlers print the registers and the memory at which they point.
+    const int crashes[] = {SIGILL, SIGTRAP, SIGABRT, SIGFPE, SIGBUS, SIGSEGV};
+    for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++)
+        if (signal(crashes[i], SIG_DFL) == SIG_ERR) return -1;
     return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 

@@ -53,6 +53,19 @@ struct FailedCallTests {
         if call != "ftruncate" || mode == "truncate" { #expect(failures > 0) }
     }
 
+    /// The registers of a crash, and the memory at which they point, may hold a key.
+    @Test(arguments: ["SEGV", "BUS", "ILL", "TRAP", "FPE", "ABRT"])
+    func aCrashPrintsNoMemory(signal: String) throws {
+        let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync"]
+        let outcome = try sandbox.run(
+            strace + ["-e", "inject=fdatasync:signal=\(signal)", Tool.sealdb]
+                + ["exec", "db", "DELETE FROM people", "--key-file", "key"],
+            environment: ["SWIFT_BACKTRACE": "enable=yes"]
+        )
+        #expect(outcome.status != 0)
+        #expect(outcome.output + outcome.error == "", "\(outcome)")
+    }
+
     private static let readers = [
         ["query", "db", "SELECT sum(length(bio)) FROM people", "--key-file", "key", "--format", "csv"],
         ["verify", "db", "--key-file", "key"],
@@ -204,7 +217,7 @@ struct FailedCallTests {
         // Both have such a page at the same place, with other pages in it.
         for (name, key, count) in [("source", 1, 200), ("destination", 2, 390)] as [(String, UInt8, Int)] {
             let database = try open(name, key: key)
-            #expect(database.executeStatements("DELETE FROM of_\(name) WHERE rowid <= \(count)"))
+            #expect(database.executeStatements("DELETE FROM of_\(raw: name) WHERE rowid <= \(raw: count)"))
             #expect(try database.scalar(Int.self, "PRAGMA freelist_count") ?? 0 > 3)
             #expect(database.close())
         }

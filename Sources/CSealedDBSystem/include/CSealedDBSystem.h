@@ -36,8 +36,8 @@ void sealeddb_wipe(void *bytes, size_t count);
 // blocked or ignored. Returns 0, or the error number.
 int sealeddb_spawn(char *const arguments[], char *const environment[], pid_t *process, int *output);
 
-// Forbids core dumps, and keeps other processes of the same user from reading this process's memory. Returns 0, or -1
-// with errno set.
+// Forbids core dumps, keeps Swift from printing memory when the process crashes, and keeps other processes of the same
+// user from reading this process's memory. Returns 0, or -1 with errno set.
 int sealeddb_forbid_dumps(void);
 
 // Returns how many bytes may be locked in memory; -1 if there is no limit.

@@ -5,6 +5,12 @@ import Synchronization
 /// with the exit code of what it has done. A second signal ends the process at once.
 enum SignalWatch {
     private static let received = Atomic<Int32>(0)
+    /// What is said at a second signal. A handler may call nothing that allocates.
+    private static let farewell: StaticString = """
+        sealdb: Ended at once by a second signal. A file that was being made may be left beside its place, under a hidden \
+        name with "sealdb-" in it; that of decrypt has plaintext. The same command removes it when it runs again.
+
+        """
 
     static func start() {
         // Initialised here, because a signal handler must not be the first to access it.
@@ -17,7 +23,10 @@ enum SignalWatch {
             if number == SIGHUP, isIgnored(former) { continue }
             // As above.
             signal(number) { number in
-                if SignalWatch.received.exchange(number, ordering: .relaxed) != 0 { _exit(128 + number) }
+                guard SignalWatch.received.exchange(number, ordering: .relaxed) != 0 else { return }
+                // The process ends in any case.
+                _ = write(2, SignalWatch.farewell.utf8Start, SignalWatch.farewell.utf8CodeUnitCount)
+                _exit(128 + number)
             }
         }
     }
