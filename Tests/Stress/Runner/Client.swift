@@ -69,6 +69,9 @@ final class Client: @unchecked Sendable {
     private func isExpected(_ error: DatabaseError) -> Bool {
         switch error.reason {
         case .busy, .interrupted: true
+        // A deferred transaction of a pool began to read, and another connection wrote before it did. A full-text table
+        // reads before it writes.
+        case .locked: error.extendedCode == SQLITE_BUSY_SNAPSHOT && station.service != nil
         // Others change the key between the look at it and its use.
         case .wrongKey: station.service == nil && station.plan.rotates
         default: station.process.room != nil && Client.isFullDisk(error)

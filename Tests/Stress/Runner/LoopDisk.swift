@@ -35,6 +35,14 @@ struct LoopDisk {
     /// After the end of all processes that used it.
     func restart() throws {
         try remove()
+        // Who entered another mount namespace meanwhile would keep the file system that has no power.
+        for attempt in 0... {
+            // The kernel may take the device away a little later.
+            let devices = try Command.run(["losetup", "--associated", image])
+            if devices.isEmpty { break }
+            guard attempt < 100 else { throw Violation("\(path) is still mounted elsewhere: \(devices)") }
+            usleep(100_000)
+        }
         try mount()
     }
 
