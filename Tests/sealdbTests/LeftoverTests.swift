@@ -10,13 +10,15 @@ struct LeftoverTests {
         ["rotate", "db", "--key-file", "key", "--new-key-file", "new"],
         ["backup", "db", "--key-file", "key", "made"],
         ["create", "made", "--key-file", "key"],
-        ["keygen", "made"],
+        ["keygen", "made"], ["restore", "copy", "made", "--key-file", "key"],
+        ["restore", "copy", "db", "--key-file", "key", "--replace"],
     ])
     func onlyOurOwn(command: [String]) throws {
         let sandbox = try Sandbox()
         try sandbox.makeStore()
         try sandbox.makeKey("new")
-        let target = command[0] == "rotate" ? "db" : "made"
+        try sandbox.succeed("backup", "db", "copy", "--key-file", "key")
+        let target = command.contains("made") ? "made" : "db"
         let left = try TemporaryFile.path(beside: sandbox.path(target))
         try Data("half".utf8).write(to: URL(fileURLWithPath: left))
         let own = ".\(target).sealdb-before-upgrade"

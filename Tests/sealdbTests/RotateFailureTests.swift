@@ -55,6 +55,27 @@ struct RotateFailureTests {
         try checkUnchanged(sandbox, ["twin"])
     }
 
+    /// A plan fails as the rotation would.
+    @Test func somethingElseInPlaceOfTheLock() throws {
+        let sandbox = try makeStoreAndNewKey()
+        try sandbox.write("db-sealdb-lock", "mine")
+        for more in [[], ["--dry-run"]] {
+            let outcome = try sandbox.run([Tool.sealdb] + rotate + more)
+            #expect(outcome.status == 73 && outcome.error.contains("no lock file"), "\(outcome)")
+        }
+        #expect(unlink(sandbox.path("db-sealdb-lock")) == 0)
+        try checkUnchanged(sandbox)
+    }
+
+    /// What keeps the old file from getting its name is told as it is.
+    @Test func aNameForTheOldFileThatIsTooLong() throws {
+        let sandbox = try makeStoreAndNewKey()
+        let outcome = try sandbox.run([Tool.sealdb] + rotate + ["--keep-old=." + String(repeating: "o", count: 253)])
+        #expect(outcome.status != 0 && outcome.error.contains("too long"), "\(outcome)")
+        #expect(!outcome.error.contains("exists"), "\(outcome)")
+        try checkUnchanged(sandbox)
+    }
+
     @Test func plaintextAndForeignFiles() throws {
         let sandbox = try makeStoreAndNewKey()
         #expect(try sandbox.run(["sqlite3", "plain"], input: "CREATE TABLE t (a);").status == 0)

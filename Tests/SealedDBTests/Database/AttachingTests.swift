@@ -129,7 +129,7 @@ struct AttachingTests {
         let mainKey = try #require(main.configuration.key)
         for (name, key) in [("first", mainKey), ("second", try key.key())] {
             try main.attach(directory.file(name), as: name, key: key)
-            try main.executeUpdate("CREATE TABLE \(name).t AS SELECT * FROM main.t", values: nil)
+            try main.executeUpdate("CREATE TABLE \(raw: name).t AS SELECT * FROM main.t", values: nil)
         }
         main.close()
         try StoreBackup(path: directory.file("main"), key: mainKey, to: directory.file("backup")).run()
@@ -167,7 +167,7 @@ struct AttachingTests {
             try database.openVerified()
             try database.attach(directory.file("other"), as: "o", key: configuration.key)
             #expect(try database.integers("PRAGMA o.synchronous") == [number])
-            #expect(database.executeStatements("DETACH o; ATTACH '\(directory.file("new"))' AS p"))
+            #expect(database.executeStatements("DETACH o; ATTACH '\(raw: directory.file("new"))' AS p"))
             #expect(try database.integers("PRAGMA p.synchronous") == [number])
             database.close()
         }
@@ -215,5 +215,39 @@ struct AttachingTests {
             #expect(error?.extendedCode == 1034)
             #expect(error?.message.contains("may be stored") == mayBeStored, "\(sql): \(error as Any)")
         }
+    }
+
+    /// A lock is let go with its file, and not before.
+    @Test func whatStaysAttachedStaysLocked() throws {
+        let main = try Database.testing(directory.file("main"))
+        for name in ["a", "b"] { try main.attach(directory.file(name), as: name, key: .testing(1)) }
+        try main.detach("a")
+        try main.executeUpdate("CREATE TABLE b.t (x)")
+        try KeyRotation(path: directory.file("a"), from: .testing(1), to: .testing(2)).run()
+        let rotation = KeyRotation(
+            path: directory.file("b"),
+            from: try .testing(1),
+            to: try .testing(2),
+            busyTimeout: 0
+        )
+        #expect(reason { try rotation.run() } == .busy)
+        #expect(main.executeStatements("DETACH b"))
+        try rotation.run()
+    }
+
+    @Test func whoLooksWaitsForNoWriter() throws {
+        let path = directory.file("db")
+        let writer = try Database.testing(path)
+        try writer.executeUpdate("CREATE TABLE t (a)")
+        var opening = StoreOpening(path: path, key: try .testing(1), settings: CipherSettings(), takesLock: false)
+        opening.busyTimeout = 0
+        let looker = try opening.open()
+        defer { looker.close() }
+        #expect(try looker.whileNobodyWrites { 1 } == 1)
+        #expect(writer.beginImmediateTransaction())
+        try writer.executeUpdate("INSERT INTO t VALUES (1)")
+        #expect(try looker.whileNobodyWrites { 1 } == nil)
+        #expect(writer.commit())
+        #expect(try looker.whileNobodyWrites { 1 } == 1)
     }
 }

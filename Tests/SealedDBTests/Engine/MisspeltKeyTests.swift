@@ -53,6 +53,7 @@ struct MisspeltKeyTests {
         "CREATE TABLE kv(key TEXT, value TEXT) nosuch",
         "PRAGMA foreign_keys = ON nosuch",
         "SELECT 'x' AS key nosuch", "SELECT \"passphrase\", [key] FROM nosuch",
+        "CREATE TABLE a(id PRIMARY KEY DEFAULT 'x') nosuch", "ALTR TABLE t ADD b 5", "ATTCH 1.5e3",
         "ATTACH 'x' AS",
     ])
     func othersAreShown(text: String) throws {

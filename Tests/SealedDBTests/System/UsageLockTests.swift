@@ -158,4 +158,15 @@ struct UsageLockTests {
         }
         #expect(mistakes.load(ordering: .relaxed) == 0)
     }
+
+    /// Only another file in its place is told to be one.
+    @Test func aLockFileThatCannotBeMade() throws {
+        do throws(DatabaseError) {
+            _ = try UsageLock.exclusive(directory.file("no/db"), timeout: 0)
+            Issue.record("There is no such directory.")
+        } catch {
+            #expect(error.reason == .cannotCreate)
+            #expect(error.message.contains("Cannot lock") && !error.message.contains("no lock file"), "\(error)")
+        }
+    }
 }

@@ -166,4 +166,21 @@ struct StoreBackupTests {
         #expect(try directory.bytes("db") == bytes)
         #expect(directory.names == ["db"])
     }
+
+    /// A key that the store has already is not asked for once more.
+    @Test func aBackupUnderTheSameKeyNeedsNoSource() throws {
+        try Database.testing(directory.file("db")).close()
+        let keys = try ["01", "02"].map { byte in
+            let file = directory.file("key")
+            try Data(String(repeating: byte, count: 32).utf8).write(to: URL(fileURLWithPath: file))
+            #expect(chmod(file, 0o600) == 0)
+            defer { unlink(file) }
+            return try KeySource.keyFile(file).key()
+        }
+        try StoreBackup(path: directory.file("db"), key: keys[0], to: directory.file("copy")).run()
+        #expect(throws: DatabaseError.self) {
+            try StoreBackup(path: directory.file("db"), key: keys[0], to: directory.file("other"), backupKey: keys[1])
+                .run()
+        }
+    }
 }

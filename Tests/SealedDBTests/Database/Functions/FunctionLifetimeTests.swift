@@ -41,6 +41,21 @@ struct FunctionLifetimeTests {
         #expect(refused?.isAlive != true)
     }
 
+    @Test func aCollationThatIsReplacedIsDropped() throws {
+        let database = try Database.testing(nil)
+        func add(_ name: String) throws -> Watched {
+            try watch { token in
+                try database.addCollation(name) { [token] first, second in
+                    withExtendedLifetime(token) { first < second ? .orderedAscending : .orderedSame }
+                }
+            }
+        }
+        let first = try add("c")
+        #expect(first.isAlive)
+        let second = try add("C")
+        #expect(!first.isAlive && second.isAlive)
+    }
+
     @Test func keptUntilTheDatabaseIsDropped() throws {
         var database: Database? = try Database.testing(directory.file("db"))
         let function = try add("f", to: database!)
