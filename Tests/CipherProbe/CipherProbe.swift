@@ -48,7 +48,7 @@ case "fill":
     // Alike, so that an old page of the one could stand for a new one of the other.
     for (name, key) in [("source", 1), ("destination", 2)] as [(String, UInt8)] {
         let database = try open(directory + "/" + name, key: key)
-        database.executeStatements("CREATE TABLE of_\(name) (a); CREATE INDEX i ON of_\(name) (a)")
+        database.executeStatements("CREATE TABLE of_\(raw: name) (a); CREATE INDEX i ON of_\(raw: name) (a)")
         for row in 1...400 {
             let sql = "INSERT INTO of_\(name) VALUES (randomblob(?))"
             try database.executeUpdate(sql, values: [row])
@@ -80,7 +80,7 @@ case "defaults":
         "page_size = 8192", "kdf_iter = 5", "use_hmac = off", "plaintext_header_size = 32",
         "hmac_algorithm = HMAC_SHA1", "kdf_algorithm = PBKDF2_HMAC_SHA1",
     ] {
-        tell(other.executeStatements("PRAGMA cipher_default_\(pragma)"))
+        tell(other.executeStatements("PRAGMA cipher_default_\(raw: pragma)"))
     }
     let database = try open(path, key: 1)
     try database.executeUpdate("CREATE TABLE t (a)", values: nil)
@@ -99,13 +99,13 @@ case "defaults":
     }
     let plain = Database(path: nil)
     plain.open()
-    tell(plain.executeStatements("ATTACH '\(directory)/keyed' AS k KEY 'hush'"))
+    tell(plain.executeStatements("ATTACH '\(raw: directory)/keyed' AS k KEY 'hush'"))
     tell(
         other.executeStatements(
             "PRAGMA cipher_default_compatibility = 4; PRAGMA cipher_default_plaintext_header_size = 0"
         )
     )
-    tell(database.executeStatements("VACUUM INTO '\(directory)/copy'"))
+    tell(database.executeStatements("VACUUM INTO '\(raw: directory)/copy'"))
     tell(database.close())
 case "uris":
     // Like another library in the process, which has begun to use SQLite and can have switched URI filenames on.
@@ -135,8 +135,8 @@ case "fork":
     let single = Database(path: directory + "/single")
     single.open()
     let insertion = "INSERT INTO t VALUES (1)"
-    try queue.write { db in tell(db.executeStatements("CREATE TABLE t (n); \(insertion)")) }
-    try pool.write { db in tell(db.executeStatements("CREATE TABLE t (n); \(insertion)")) }
+    try queue.write { db in tell(db.executeStatements("CREATE TABLE t (n); \(raw: insertion)")) }
+    try pool.write { db in tell(db.executeStatements("CREATE TABLE t (n); \(raw: insertion)")) }
     tell(pool.inDatabase { db in tell(db.executeStatements(insertion)) } as Any)
     tell(single.executeStatements("CREATE TABLE t (n); INSERT INTO t VALUES (1), (2)"))
     let rows = try single.executeQuery("SELECT n FROM t", values: nil)

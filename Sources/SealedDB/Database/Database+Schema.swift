@@ -52,12 +52,17 @@ extension Database {
     /// A pragma is not compiled, because some pragmas take effect when they are.
     /// - Throws: ``DatabaseError`` with SQLite's message, or if the text has several statements or none, or the
     ///   database is closed.
-    public func validateSQL(_ sql: String) throws(DatabaseError) {
+    public func validateSQL(_ sql: SQL) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in
             _ = try openConnection()
-            if SQLStatementText.verb(of: sql) != "pragma" { try prepareOne(sql).close() }
+            if SQLStatementText.verb(of: sql.text) != "pragma" { try prepareOne(sql).close() }
         }
     }
+
+    /// Like ``validateSQL(_:)-(SQL)``, with text in a `String`.
+    @_disfavoredOverload
+    @inlinable
+    public func validateSQL(_ sql: some StringProtocol) throws(DatabaseError) { try validateSQL(SQL(raw: String(sql))) }
 
     // MARK: Numbers in the header
 

@@ -24,14 +24,12 @@ extension Database {
     ///   difference, and `SQLITE_ERROR` if the table is not a full-text table.
     public func perform(_ command: FullTextCommand, onTable table: String) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in
-            let quoted = "\"" + table.replacing("\"", with: "\"\"") + "\""
             let (text, rank) = try isFTS5(table) ? command.forFTS5 : (command.forFTS4, nil)
-            let columns = rank == nil ? quoted : "\(quoted), rank"
-            let placeholders = rank == nil ? "?" : "?, ?"
-            try update("INSERT INTO \(quoted) (\(columns)) VALUES (\(placeholders))") {
-                statement throws(DatabaseError) in
-                try statement.bind(text, at: 1)
-                if let rank { try statement.bind(Int64(rank), at: 2) }
+            let name: SQL = "\(identifier: table)"
+            if let rank {
+                try executeUpdate("INSERT INTO \(name) (\(name), rank) VALUES (\(text), \(rank))")
+            } else {
+                try executeUpdate("INSERT INTO \(name) (\(name)) VALUES (\(text))")
             }
         }
     }

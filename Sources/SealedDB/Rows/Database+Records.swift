@@ -71,7 +71,7 @@ extension Database {
     }
 
     private func execute(_ sql: String, _ values: [any Bindable]) throws(DatabaseError) {
-        try update(sql) { statement throws(DatabaseError) in try statement.bind(values) }
+        try update(SQL(raw: sql), given: values.count) { statement throws(DatabaseError) in try statement.bind(values) }
     }
 
     private func insertion(of row: RowEncoder, into table: String) -> String {

@@ -20,10 +20,9 @@
 ///
 /// A value within quotes would be part of a string, so omit the quotes: `name = \(name)`.
 ///
-/// Only literals bind values. If a literal is joined to a `String` with `+`, Swift makes it a `String`, and its values
-/// become text. The compiler rejects such SQL, unless positional values (`?`) come with it. Join `SQL` to `SQL`
-/// instead. FMDB's calls, such as `executeUpdate(_:values:)`, `prepare(_:)` and `executeStatements(_:)`, take a
-/// `String`, and interpolate text like any `String`.
+/// A literal binds its values in every call that takes SQL, FMDB's included. Only literals do: if a literal is joined to a
+/// `String` with `+`, Swift makes it a `String`, and its values become text. Join `SQL` to `SQL` instead. Calls without
+/// values of their own, such as ``Database/executeUpdate(_:_:)``, take no `String`; others take one as it is, like FMDB.
 public struct SQL: Sendable {
     /// The text, with a placeholder for each value.
     public internal(set) var text: String
@@ -58,6 +57,17 @@ public struct SQL: Sendable {
             reason: .misuse,
             message: "The SQL cannot be executed: \(problem) Nothing was executed.",
             sql: sql
+        )
+    }
+
+    /// Returns an error of compiling the text, with a hint if a value stands where SQLite takes none.
+    func explained(_ error: DatabaseError) -> DatabaseError {
+        guard !values.isEmpty, error.message.contains("near \"?\"") else { return error }
+        return error.adding(
+            context: """
+                An interpolated value is bound, and none can be bound here. Write \\(identifier: …) for a name, or \
+                \\(raw: …) for text of your own
+                """
         )
     }
 
@@ -142,8 +152,10 @@ extension SQL: ExpressibleByStringInterpolation {
         /// Inserts other SQL, with its values.
         public mutating func appendInterpolation(_ other: SQL) { sql.append(other) }
 
-        /// Inserts text as it is. The text must not come from outside.
-        public mutating func appendInterpolation(raw text: String) { sql.append(text: text) }
+        /// Inserts text, or a number, as it is. It must not come from outside.
+        public mutating func appendInterpolation(raw text: some LosslessStringConvertible) {
+            sql.append(text: text.description)
+        }
 
         /// Inserts a name in back quotes. SQLite takes an unknown name in double quotes for a string. If the name
         /// contains a NUL, executing the SQL throws. https://www.sqlite.org/quirks.html#dblquote

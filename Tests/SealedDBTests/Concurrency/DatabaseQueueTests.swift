@@ -153,7 +153,7 @@ struct DatabaseQueueTests {
         let queue = try queue()
         for mode in ["delete", "truncate", "persist", "memory", "wal"] {
             let effective = try queue.writeWithoutTransaction { db in
-                #expect(db.executeStatements("PRAGMA journal_mode = \(mode)"))
+                #expect(db.executeStatements("PRAGMA journal_mode = \(raw: mode)"))
                 let rows = try db.executeQuery("PRAGMA journal_mode", values: nil)
                 return try rows.nextWithError() ? rows.string(forColumnIndex: 0) : nil
             }

@@ -12,7 +12,7 @@ struct KeptJournalModeTests {
         configuration.journalMode = .delete
         let queue = try DatabaseQueue(path: directory.file("db"), configuration: configuration)
         try queue.write { db in try db.fill(rows: 500) }
-        queue.inDatabase { db in #expect(db.executeStatements("PRAGMA journal_mode = \(mode)")) }
+        queue.inDatabase { db in #expect(db.executeStatements("PRAGMA journal_mode = \(raw: mode)")) }
         try queue.rotateKey(to: .testing(2))
         try queue.inDatabase { db throws in #expect(try db.scalar(String.self, "PRAGMA journal_mode") == mode) }
     }

@@ -34,7 +34,7 @@ struct KeptSettingsTests {
 
     private func set(_ db: Database, but excepted: String? = nil) throws {
         for (pragma, value, _) in Self.settings where pragma != excepted {
-            #expect(db.executeStatements("PRAGMA \(pragma) = \(value)"))
+            #expect(db.executeStatements("PRAGMA \(raw: pragma) = \(raw: value)"))
         }
         #expect(db.executeStatements("PRAGMA case_sensitive_like = ON"))
         _ = db.limit(for: 0, value: 777_777)
@@ -46,7 +46,7 @@ struct KeptSettingsTests {
         _ location: SourceLocation = #_sourceLocation
     ) throws {
         for (pragma, _, answer) in Self.settings where pragma != excepted {
-            let rows = try db.executeQuery("PRAGMA \(pragma)", values: nil)
+            let rows = try db.executeQuery("PRAGMA \(raw: pragma)", values: nil)
             defer { rows.close() }
             let found = try rows.nextWithError() ? rows.string(forColumnIndex: 0) : nil
             #expect(found == answer, "\(pragma)", sourceLocation: location)

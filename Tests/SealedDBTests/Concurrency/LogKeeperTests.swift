@@ -103,7 +103,7 @@ struct LogKeeperTests {
         ] {
             try pool.inDatabase { db throws in
                 let error = #expect(throws: DatabaseError.self) {
-                    try db.executeUpdate("PRAGMA \(pragma)", values: nil)
+                    try db.executeUpdate("PRAGMA \(raw: pragma)", values: nil)
                 }
                 #expect(error?.message.contains("maximumLogSize") == true, "\(error?.message ?? "")")
             }

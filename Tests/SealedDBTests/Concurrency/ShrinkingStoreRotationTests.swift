@@ -40,7 +40,7 @@ struct ShrinkingStoreRotationTests {
 
     private func make(_ shrinking: Shrinking, rows: Int) throws {
         let db = try Database.testing(directory.file("db"))
-        #expect(db.executeStatements("PRAGMA auto_vacuum = \(shrinking.mode); VACUUM; PRAGMA journal_mode = WAL"))
+        #expect(db.executeStatements("PRAGMA auto_vacuum = \(raw: shrinking.mode); VACUUM; PRAGMA journal_mode = WAL"))
         try db.fill(rows: rows)
         #expect(db.executeStatements("CREATE TABLE kept (id INTEGER PRIMARY KEY, body TEXT)"))
         db.close()

@@ -411,7 +411,7 @@ struct TaskCallTests {
             #expect(try read("SELECT 1") == [1])
             let other = try Database.testing(path, journalMode: .wal)
             try other.inTransaction {
-                for number in 0..<600 { try other.executeUpdate("CREATE TABLE t\(number) (n)", values: nil) }
+                for number in 0..<600 { try other.executeUpdate("CREATE TABLE t\(raw: number) (n)", values: nil) }
             }
             other.close()
             #expect(try read("SELECT count(*) FROM t599") == [0])

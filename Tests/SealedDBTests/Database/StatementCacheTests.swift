@@ -156,21 +156,21 @@ struct StatementCacheTests {
     func changesOfTheSchemaAreSeen(start: String) throws {
         let db = try database()
         #expect(try db.executeQuery("SELECT * FROM t", values: nil).columnCount == 1)
-        try db.executeUpdate("\(start)ALTER TABLE t ADD COLUMN b", values: nil)
+        try db.executeUpdate("\(raw: start)ALTER TABLE t ADD COLUMN b", values: nil)
         #expect(try db.executeQuery("SELECT * FROM t", values: nil).columnCount == 2)
         #expect(db.beginTransaction())
-        #expect(db.executeStatements("\(start)ALTER TABLE t ADD COLUMN c"))
+        #expect(db.executeStatements("\(raw: start)ALTER TABLE t ADD COLUMN c"))
         #expect(try db.executeQuery("SELECT * FROM t", values: nil).columnCount == 3)
-        try db.executeUpdate("\(start)ROLLBACK", values: nil)
+        try db.executeUpdate("\(raw: start)ROLLBACK", values: nil)
         #expect(try db.executeQuery("SELECT * FROM t", values: nil).columnCount == 2)
-        try db.executeUpdate("\(start)ATTACH ':memory:' AS m", values: nil)
+        try db.executeUpdate("\(raw: start)ATTACH ':memory:' AS m", values: nil)
         try db.executeUpdate("CREATE TABLE m.u (a, b, c, d)", values: nil)
         #expect(try db.executeQuery("SELECT * FROM u", values: nil).columnCount == 4)
-        try db.executeUpdate("\(start)DETACH m", values: nil)
+        try db.executeUpdate("\(raw: start)DETACH m", values: nil)
         #expect(db.executeQuery("SELECT * FROM u", withArgumentsIn: []) == nil)
         for number in 1...2 {
-            try db.executeUpdate("\(start)PRAGMA user_version = \(5 * number)", values: nil)
-            try db.executeUpdate("\(start)PRAGMA user_version = 7", values: nil)
+            try db.executeUpdate("\(raw: start)PRAGMA user_version = \(raw: 5 * number)", values: nil)
+            try db.executeUpdate("\(raw: start)PRAGMA user_version = 7", values: nil)
             #expect(db.userVersion == 7)
         }
     }
@@ -190,12 +190,12 @@ struct StatementCacheTests {
         for end in [
             ";", "; -- comment", ";/* a; b */", " ; ;; ", ";\u{FEFF}", "-- comment", ";\n-- a\n-- b\n;", "; /* open",
         ] {
-            try db.executeUpdate("CREATE TABLE IF NOT EXISTS u (a)\(end)", values: nil)
+            try db.executeUpdate("CREATE TABLE IF NOT EXISTS u (a)\(raw: end)", values: nil)
             #expect(try db.integers("SELECT 1\(end)") == [1], "\(end)")
         }
         for end in ["; SELECT 2", ";/* */x", ";\u{b}", "; 'a'", "; ;\u{FEFF}1", "; \u{0}"] {
             let error = #expect(throws: DatabaseError.self, "\(end)") {
-                try db.executeUpdate("SELECT 1\(end)", values: nil)
+                try db.executeUpdate("SELECT 1\(raw: end)", values: nil)
             }
             #expect(error?.message.contains("more than one statement") == true, "\(end)")
         }

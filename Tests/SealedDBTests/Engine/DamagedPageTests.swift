@@ -48,7 +48,7 @@ struct DamagedPageTests {
         #expect(
             database.executeStatements(
                 """
-                PRAGMA auto_vacuum = \(vacuum); VACUUM;
+                PRAGMA auto_vacuum = \(raw: vacuum); VACUUM;
                 CREATE TABLE t (id INTEGER PRIMARY KEY, body BLOB); CREATE TABLE u (body BLOB);
                 """
             )
@@ -173,7 +173,7 @@ struct DamagedPageTests {
             try database.executeUpdate("INSERT INTO u VALUES (zeroblob(20000))", values: nil)
         }
         let database = try open()
-        #expect(database.executeStatements("PRAGMA journal_mode = \(mode)"))
+        #expect(database.executeStatements("PRAGMA journal_mode = \(raw: mode)"))
         expectDamage {
             let rows = try database.executeQuery("DELETE FROM u RETURNING 1", values: nil)
             #expect(try rows.nextWithError())
@@ -206,7 +206,7 @@ struct DamagedPageTests {
     @Test(arguments: Damage.allCases, [0, 1])
     func inTheLog(damage: Damage, vacuum: Int) throws {
         let writer = try open()
-        #expect(writer.executeStatements("PRAGMA auto_vacuum = \(vacuum); VACUUM; PRAGMA journal_mode = WAL"))
+        #expect(writer.executeStatements("PRAGMA auto_vacuum = \(raw: vacuum); VACUUM; PRAGMA journal_mode = WAL"))
         try writer.executeUpdate("CREATE TABLE t (body BLOB)", values: nil)
         try writer.executeUpdate("INSERT INTO t VALUES (?)", values: [Data(repeating: 7, count: 40_960)])
         // Two files that a kill left.
@@ -228,11 +228,15 @@ struct DamagedPageTests {
     @Test(arguments: ["DELETE", "WAL", "MEMORY", "OFF"], [0, 1, 2])
     func aGrowingStoreIsNotDamaged(mode: String, vacuum: Int) throws {
         let database = try open()
-        #expect(database.executeStatements("PRAGMA auto_vacuum = \(vacuum); VACUUM; PRAGMA journal_mode = \(mode)"))
+        #expect(
+            database.executeStatements(
+                "PRAGMA auto_vacuum = \(raw: vacuum); VACUUM; PRAGMA journal_mode = \(raw: mode)"
+            )
+        )
         // Pages are written out in the middle of a transaction.
         #expect(database.executeStatements("PRAGMA cache_size = 10; CREATE TABLE t (id INTEGER PRIMARY KEY, body)"))
         for secureDelete in ["ON", "OFF"] {
-            try database.executeUpdate("PRAGMA secure_delete = \(secureDelete)", values: nil)
+            try database.executeUpdate("PRAGMA secure_delete = \(raw: secureDelete)", values: nil)
             for round in 0..<2 {
                 #expect(database.beginTransaction())
                 try database.executeUpdate(
@@ -242,7 +246,7 @@ struct DamagedPageTests {
                     """,
                     values: nil
                 )
-                try database.executeUpdate("DELETE FROM t WHERE id % 3 = \(round)", values: nil)
+                try database.executeUpdate("DELETE FROM t WHERE id % 3 = \(raw: round)", values: nil)
                 #expect(database.executeStatements("CREATE INDEX i ON t (body); DROP INDEX i"))
                 try database.executeUpdate("UPDATE t SET body = randomblob(9000) WHERE id % 5 = 0", values: nil)
                 #expect(database.commit(), "\(database.lastErrorMessage())")
@@ -268,8 +272,8 @@ struct DamagedPageTests {
     @Test func aSchemaOfZerosIsNotKept() throws {
         let database = try open()
         let filler = String(repeating: "x", count: 12_000)
-        #expect(database.executeStatements("CREATE TABLE t (a) /* \(filler) */; INSERT INTO t VALUES (1)"))
-        #expect(database.executeStatements("CREATE VIEW v AS SELECT a FROM t -- \(filler)"))
+        #expect(database.executeStatements("CREATE TABLE t (a) /* \(raw: filler) */; INSERT INTO t VALUES (1)"))
+        #expect(database.executeStatements("CREATE VIEW v AS SELECT a FROM t -- \(raw: filler)"))
         database.close()
         try change { file in file[file.count - 2000] ^= 1 }
         #expect(throws: DatabaseError.self) {

@@ -38,7 +38,7 @@ struct GuardTests {
             expectRefusal(main, "VACUUM \(schema) INTO '\(directory.file("copy"))'")
         }
         #expect(!directory.names.contains("copy"))
-        #expect(main.executeStatements("VACUUM o; VACUUM main INTO '\(directory.file("copy"))'"))
+        #expect(main.executeStatements("VACUUM o; VACUUM main INTO '\(raw: directory.file("copy"))'"))
     }
 
     @Test func settingsAndKeysAreRefused() throws {
@@ -116,7 +116,7 @@ struct GuardTests {
         let database = Database(path: directory.file("db"), configuration: configuration)
         try database.openVerified()
         let path = directory.file("other")
-        #expect(database.executeStatements("ATTACH '\(path)' AS o KEY 'hush'; CREATE TABLE o.t (a); DETACH o"))
+        #expect(database.executeStatements("ATTACH '\(raw: path)' AS o KEY 'hush'; CREATE TABLE o.t (a); DETACH o"))
         expectRefusal(database, "PRAGMA temp_store = FILE")
         expectRefusal(database, "PRAGMA cipher_log = '\(directory.file("log"))'")
         let other = Database(path: path, configuration: Configuration(key: try .passphrase("hush")))
@@ -140,9 +140,9 @@ struct GuardTests {
         #expect(plain.executeStatements("PRAGMA temp_store = FILE"))
         let attach = "ATTACH '\(directory.file("sealed"))' AS s KEY 'hush'"
         expectRefusal(plain, attach)
-        #expect(plain.executeStatements("PRAGMA temp_store = MEMORY; \(attach)"))
+        #expect(plain.executeStatements("PRAGMA temp_store = MEMORY; \(raw: attach)"))
         expectRefusal(plain, "PRAGMA temp_store = FILE")
-        #expect(plain.executeStatements("ATTACH '\(directory.file("second"))' AS s2 KEY 'hush'"))
+        #expect(plain.executeStatements("ATTACH '\(raw: directory.file("second"))' AS s2 KEY 'hush'"))
     }
 
     /// Were a key not seen in an ATTACH: the file itself is looked at.
@@ -183,7 +183,9 @@ struct GuardTests {
         plain.close()
         try database.attach(directory.file("plain"), as: "Plain")
         #expect(
-            database.executeStatements("ATTACH '\(directory.file("other"))' AS o; CREATE TABLE o.t AS SELECT * FROM t")
+            database.executeStatements(
+                "ATTACH '\(raw: directory.file("other"))' AS o; CREATE TABLE o.t AS SELECT * FROM t"
+            )
         )
         #expect(try database.integers("SELECT count(*) FROM plain.t") == [1])
 
@@ -237,7 +239,7 @@ struct GuardTests {
         expectRefusal(try .testing(directory.file("db")), sql)
         // Reading is not.
         let name = try #require(sql.split { " =(".contains($0) }.first { $0.lowercased().contains("cipher_") })
-        #expect(plain.executeStatements("PRAGMA \(name)"))
+        #expect(plain.executeStatements("PRAGMA \(raw: name)"))
 
         var configuration = Configuration()
         configuration.allowsCipherStatements = true

@@ -16,17 +16,17 @@ struct HeldChangesTests {
     /// In WAL mode, with a cache of some pages, and 200 rows of about a page.
     private func smallCachedStore(_ name: String = "db", cacheSize: Int = 10) throws -> Database {
         let database = try Database.testing(directory.file(name), journalMode: .wal)
-        #expect(database.executeStatements("PRAGMA cache_size = \(cacheSize)"))
+        #expect(database.executeStatements("PRAGMA cache_size = \(raw: cacheSize)"))
         try fill(database)
         return database
     }
 
     private func fill(_ database: Database, schema: String = "main") throws {
-        try database.executeUpdate("CREATE TABLE \(schema).t (id INTEGER PRIMARY KEY, b BLOB)", values: nil)
+        try database.executeUpdate("CREATE TABLE \(raw: schema).t (id INTEGER PRIMARY KEY, b BLOB)", values: nil)
         try database.executeUpdate(
             """
             WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
-            INSERT INTO \(schema).t SELECT i, randomblob(3000) FROM n
+            INSERT INTO \(raw: schema).t SELECT i, randomblob(3000) FROM n
             """,
             values: nil
         )
@@ -50,9 +50,9 @@ struct HeldChangesTests {
 
     /// Writes one page once, and others again and again, so that the log's first frame would be spilled once only.
     private func spoil(_ database: Database, schema: String = "main") throws {
-        try database.executeUpdate("UPDATE \(schema).t SET b = randomblob(3000) WHERE id = 200", values: nil)
+        try database.executeUpdate("UPDATE \(raw: schema).t SET b = randomblob(3000) WHERE id = 200", values: nil)
         for _ in 0..<3 {
-            try database.executeUpdate("UPDATE \(schema).t SET b = randomblob(3000) WHERE id < 190", values: nil)
+            try database.executeUpdate("UPDATE \(raw: schema).t SET b = randomblob(3000) WHERE id < 190", values: nil)
         }
     }
 
@@ -82,7 +82,7 @@ struct HeldChangesTests {
         try database.executeUpdate(
             """
             CREATE TRIGGER spoil AFTER UPDATE ON t WHEN NEW.id = 200 BEGIN
-                \(change) \(change) \(change)
+                \(raw: change) \(raw: change) \(raw: change)
                 SELECT RAISE(ABORT, 'no');
             END
             """,
@@ -238,9 +238,9 @@ struct HeldChangesTests {
         let database = try smallCachedStore()
         defer { database.close() }
         for prefix in ["", "main."] {
-            #expect(!database.executeStatements("PRAGMA \(prefix)cache_spill = \(value)"))
+            #expect(!database.executeStatements("PRAGMA \(raw: prefix)cache_spill = \(raw: value)"))
             #expect((database.lastError() as? DatabaseError)?.reason == .notAllowed)
-            #expect(!database.executeStatements("PRAGMA \(prefix)cache_spill(\(value))"))
+            #expect(!database.executeStatements("PRAGMA \(raw: prefix)cache_spill(\(raw: value))"))
         }
         #expect(try database.scalar(Int.self, "PRAGMA cache_spill") == Int(Int32.max))
     }
@@ -249,7 +249,7 @@ struct HeldChangesTests {
     func switchesOfSpillsAreAllowed(_ value: String) throws {
         let database = try smallCachedStore()
         defer { database.close() }
-        #expect(database.executeStatements("PRAGMA cache_spill = \(value); PRAGMA cache_spill = ON"))
+        #expect(database.executeStatements("PRAGMA cache_spill = \(raw: value); PRAGMA cache_spill = ON"))
         #expect(try database.scalar(Int.self, "PRAGMA cache_spill") == Int(Int32.max))
     }
 
@@ -287,12 +287,12 @@ struct HeldChangesTests {
                     try database.executeUpdate("DELETE FROM t WHERE id BETWEEN ? AND ?", values: [high, high + 5])
                 case 6, 7:
                     depth += 1
-                    #expect(database.executeStatements("SAVEPOINT p\(depth)"))
+                    #expect(database.executeStatements("SAVEPOINT p\(raw: depth)"))
                 default:
                     guard depth > 0 else { break }
-                    #expect(database.executeStatements("ROLLBACK TO p\(depth)"))
+                    #expect(database.executeStatements("ROLLBACK TO p\(raw: depth)"))
                     if Bool.random(using: &random) {
-                        #expect(database.executeStatements("RELEASE p\(depth)"))
+                        #expect(database.executeStatements("RELEASE p\(raw: depth)"))
                         depth -= 1
                     }
                 }
@@ -306,7 +306,10 @@ struct HeldChangesTests {
 
 extension Database {
     fileprivate func rows(of table: String) throws -> [String] {
-        let rows = try executeQuery("SELECT id, length(b), hex(substr(b, 1, 8)) FROM \(table) ORDER BY id", values: nil)
+        let rows = try executeQuery(
+            "SELECT id, length(b), hex(substr(b, 1, 8)) FROM \(raw: table) ORDER BY id",
+            values: nil
+        )
         var result: [String] = []
         while try rows.nextWithError() {
             result.append((0..<3).map { rows.string(forColumnIndex: $0) ?? "NULL" }.joined(separator: " "))

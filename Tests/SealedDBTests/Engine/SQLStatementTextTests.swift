@@ -94,7 +94,7 @@ struct SQLStatementTextTests {
         #expect(error.offset == nil || error.sql?.utf8.dropFirst(error.offset!).starts(with: "frm".utf8) == true)
         #expect(!"\(error)".contains("hush") && !"\(error)".contains("before"))
         let literal = String(repeating: "é", count: 100_000)
-        #expect(!database.executeStatements("SELECT frm '\(literal)'"))
+        #expect(!database.executeStatements("SELECT frm '\(raw: literal)'"))
         #expect("\(database.lastError())".utf8.count < 5000)
     }
 

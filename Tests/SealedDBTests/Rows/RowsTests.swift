@@ -158,7 +158,7 @@ struct RowsTests {
     }
 
     @Test func failureOfAPreparedSetDoesNotStartItAgain() throws {
-        let set = try database.prepare("SELECT * FROM (\(failing.text)) WHERE ?")
+        let set = try database.prepare("SELECT * FROM (\(raw: failing.text)) WHERE ?")
         try set.bind(1)
         let rows = set.rows(Int.self)
         #expect(throws: DatabaseError.self) { try rows.all() }

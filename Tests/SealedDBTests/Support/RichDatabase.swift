@@ -7,8 +7,8 @@ enum RichDatabase {
     static func fill(_ database: Database, encoding: String = "UTF-8", autoVacuum: Int = 0) throws {
         let succeeded = database.executeStatements(
             """
-            PRAGMA encoding = '\(encoding)';
-            PRAGMA auto_vacuum = \(autoVacuum);
+            PRAGMA encoding = '\(raw: encoding)';
+            PRAGMA auto_vacuum = \(raw: autoVacuum);
             CREATE TABLE loose (a);
             INSERT INTO loose (rowid, a) VALUES (5, 'secret row five'), (9, 'secret row nine'), (-3, NULL),
                 (9223372036854775807, x'');
@@ -83,7 +83,7 @@ enum RichDatabase {
             let name = "\"" + table.replacingOccurrences(of: "\"", with: "\"\"") + "\""
             let columns = try strings(database, "SELECT name FROM pragma_table_xinfo('\(table)')")
             let values = columns.map { "typeof(\"\($0)\") || '=' || hex(\"\($0)\")" }.joined(separator: " || '|' || ")
-            let hasRowID = database.executeQuery("SELECT _rowid_ FROM \(name)", withArgumentsIn: []) != nil
+            let hasRowID = database.executeQuery("SELECT _rowid_ FROM \(raw: name)", withArgumentsIn: []) != nil
             let rowID = hasRowID ? "_rowid_ || '|' || " : ""
             result += try strings(database, "SELECT '\(table)|' || \(rowID)\(values) FROM \(name)").sorted()
         }

@@ -175,10 +175,4 @@ struct SQLTests {
         #expect(database.tableExists("t"))
         #expect(try database.scalar(Int.self, "SELECT count(*) FROM t") == 0)
     }
-
-    @Test func labelledFormsTakeTextAsInFMDB() throws {
-        try database.executeUpdate("INSERT INTO t (name) VALUES ('\(7)')", values: nil)
-        #expect(database.executeUpdate("INSERT INTO t (name) VALUES (?)", withArgumentsIn: ["\(8)"]))
-        #expect(try database.all(String.self, "SELECT name FROM t") == ["7", "8"])
-    }
 }

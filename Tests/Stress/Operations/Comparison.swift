@@ -10,7 +10,7 @@ struct Comparison {
         for table in tables ?? Table.fixed + (state.hasOwnTable ? [.own] : []) {
             let expected = state.rows[table] ?? [:]
             let rows = try db.executeQuery(
-                "SELECT key, value FROM \(table.name(for: owner)) WHERE owner = ?",
+                "SELECT key, value FROM \(raw: table.name(for: owner)) WHERE owner = ?",
                 values: [owner]
             )
             defer { rows.close() }

@@ -22,14 +22,14 @@ struct RowWriter {
         case .removeRange(let table, let range): try remove(table, range)
         case .create:
             try db.executeUpdate(
-                "CREATE TABLE IF NOT EXISTS \(Table.own.name(for: owner)) (owner, key, value)",
+                "CREATE TABLE IF NOT EXISTS \(raw: Table.own.name(for: owner)) (owner, key, value)",
                 values: nil
             )
             try db.executeUpdate(
-                "CREATE UNIQUE INDEX IF NOT EXISTS own_key_\(owner) ON \(Table.own.name(for: owner)) (owner, key)",
+                "CREATE UNIQUE INDEX IF NOT EXISTS own_key_\(raw: owner) ON \(raw: Table.own.name(for: owner)) (owner, key)",
                 values: nil
             )
-        case .drop: try db.executeUpdate("DROP TABLE IF EXISTS \(Table.own.name(for: owner))", values: nil)
+        case .drop: try db.executeUpdate("DROP TABLE IF EXISTS \(raw: Table.own.name(for: owner))", values: nil)
         }
     }
 
@@ -97,7 +97,7 @@ struct RowWriter {
             let arguments: [AnyHashable: Any] = ["owner": owner, "key": key, "value": content]
             guard
                 db.executeUpdate(
-                    "INSERT INTO \(name) (owner, key, value) VALUES (:owner, :key, :value) \(upsert)",
+                    "INSERT INTO \(raw: name) (owner, key, value) VALUES (:owner, :key, :value) \(raw: upsert)",
                     withParameterDictionary: arguments
                 )
             else { throw db.lastError() }
@@ -107,7 +107,7 @@ struct RowWriter {
             if db.changes == 0 {
                 guard
                     db.executeUpdate(
-                        "INSERT INTO \(name) (owner, key, value) VALUES (?, ?, ?)",
+                        "INSERT INTO \(raw: name) (owner, key, value) VALUES (?, ?, ?)",
                         withArgumentsIn: [owner, key, content]
                     )
                 else { throw db.lastError() }
@@ -129,8 +129,8 @@ struct RowWriter {
         let isDone = db.executeStatements(
             """
             -- A comment; with a semicolon.
-            DELETE FROM \(name) WHERE owner = \(owner) AND key = \(key);
-            INSERT INTO \(name) (owner, key, value) VALUES (\(owner), \(key), \(literal));
+            DELETE FROM \(raw: name) WHERE owner = \(raw: owner) AND key = \(raw: key);
+            INSERT INTO \(raw: name) (owner, key, value) VALUES (\(raw: owner), \(raw: key), \(raw: literal));
             """
         )
         if !isDone { throw db.lastError() }

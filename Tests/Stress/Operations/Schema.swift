@@ -20,7 +20,7 @@ enum Schema {
                 guard db.tableExists(table) else { return }
                 let isThere = db.columnExists("more", inTableWithName: table)
                 let sql = isThere ? "DROP COLUMN more" : "ADD COLUMN more DEFAULT 'more'"
-                try db.executeUpdate("ALTER TABLE \(table) \(sql)", values: nil)
+                try db.executeUpdate("ALTER TABLE \(raw: table) \(raw: sql)", values: nil)
             }
         },
         Operation(name: "temporary table", weights: [.writer: 1, .soloist: 1]) { client, _ in

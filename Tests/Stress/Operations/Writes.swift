@@ -155,7 +155,7 @@ enum Writes {
             let name = table == .words ? "words (owner, key, value, rowid)" : "\(table) (owner, key, value)"
             let id = table == .words ? ", \(Table.rowID(owner: client.id, key: key))" : ""
             try db.executeUpdate(
-                "REPLACE INTO \(name) VALUES (?, ?, ?\(id))",
+                "REPLACE INTO \(raw: name) VALUES (?, ?, ?\(raw: id))",
                 values: [client.id, key, value.isBlob ? Data(value.bytes) : value.text]
             )
         }

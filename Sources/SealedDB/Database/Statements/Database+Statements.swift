@@ -1,5 +1,9 @@
 import Foundation
 
+/// FMDB's calls.
+///
+/// Each takes a literal as ``SQL``, so that its interpolated values are bound, and cannot change the statement. Text in
+/// a `String` is executed as it is, as by FMDB: it must not contain values from outside.
 extension Database {
     // MARK: Updates
 
@@ -9,22 +13,17 @@ extension Database {
     /// `UUID`, `URL`, `NSNumber`, `NSNull`, ``Bindable`` types, and optionals of these; any other type is an error.
     /// There must be one value for each parameter, and the text must be one statement. Rows that the statement returns
     /// are ignored.
+    /// - Parameter arguments: the values; empty if they are interpolated in the literal.
     /// - Returns: false on failure; see ``lastError()``.
     @discardableResult
-    public func executeUpdate(_ sql: String, withArgumentsIn arguments: [Any]) -> Bool {
-        succeeds { () throws(DatabaseError) in
-            try update(sql) { statement throws(DatabaseError) in
-                try statement.bind(all: arguments)
-            }
-        }
+    public func executeUpdate(_ sql: SQL, withArgumentsIn arguments: [Any]) -> Bool {
+        unlessFailed { () throws(DatabaseError) in try executeUpdate(sql, values: arguments) } != nil
     }
 
-    /// Like ``executeUpdate(_:withArgumentsIn:)``, but throws.
-    public func executeUpdate(_ sql: String, values: [Any]?) throws(DatabaseError) {
-        try recording { () throws(DatabaseError) in
-            try update(sql) { statement throws(DatabaseError) in
-                try statement.bind(all: values)
-            }
+    /// Like ``executeUpdate(_:withArgumentsIn:)-(SQL,_)``, but throws.
+    public func executeUpdate(_ sql: SQL, values: [Any]?) throws(DatabaseError) {
+        try update(sql, given: values?.count ?? 0) { statement throws(DatabaseError) in
+            try statement.bind(all: values)
         }
     }
 
@@ -32,12 +31,12 @@ extension Database {
     /// parameter are ignored.
     /// - Returns: false on failure; see ``lastError()``.
     @discardableResult
-    public func executeUpdate(_ sql: String, withParameterDictionary arguments: [AnyHashable: Any]) -> Bool {
-        succeeds { () throws(DatabaseError) in
-            try update(sql) { statement throws(DatabaseError) in
+    public func executeUpdate(_ sql: SQL, withParameterDictionary arguments: [AnyHashable: Any]) -> Bool {
+        unlessFailed { () throws(DatabaseError) in
+            try update(sql, given: arguments.count) { statement throws(DatabaseError) in
                 try statement.bind(named: arguments)
             }
-        }
+        } != nil
     }
 
     // MARK: Queries
@@ -45,14 +44,14 @@ extension Database {
     /// Prepares a query with one value for each `?`. It runs when `next()` is first called.
     /// - Returns: `nil` on failure; see ``lastError()``.
     @discardableResult
-    public func executeQuery(_ sql: String, withArgumentsIn arguments: [Any]) -> ResultSet? {
+    public func executeQuery(_ sql: SQL, withArgumentsIn arguments: [Any]) -> ResultSet? {
         unlessFailed { () throws(DatabaseError) in try executeQuery(sql, values: arguments) }
     }
 
-    /// Like ``executeQuery(_:withArgumentsIn:)``, but throws.
+    /// Like ``executeQuery(_:withArgumentsIn:)-(SQL,_)``, but throws.
     @discardableResult
-    public func executeQuery(_ sql: String, values: [Any]?) throws(DatabaseError) -> ResultSet {
-        try query(sql, isPrepared: false) { statement throws(DatabaseError) in
+    public func executeQuery(_ sql: SQL, values: [Any]?) throws(DatabaseError) -> ResultSet {
+        try query(sql, given: values?.count ?? 0) { statement throws(DatabaseError) in
             try statement.bind(all: values)
         }
     }
@@ -60,9 +59,9 @@ extension Database {
     /// Prepares a query with values for parameters of the form `:name`. Pass `nil` if there are no parameters.
     /// - Returns: `nil` on failure; see ``lastError()``.
     @discardableResult
-    public func executeQuery(_ sql: String, withParameterDictionary arguments: [AnyHashable: Any]?) -> ResultSet? {
+    public func executeQuery(_ sql: SQL, withParameterDictionary arguments: [AnyHashable: Any]?) -> ResultSet? {
         unlessFailed { () throws(DatabaseError) in
-            try query(sql, isPrepared: false) { statement throws(DatabaseError) in
+            try query(sql, given: arguments?.count ?? 0) { statement throws(DatabaseError) in
                 if let arguments {
                     try statement.bind(named: arguments)
                 } else {
@@ -72,77 +71,120 @@ extension Database {
         }
     }
 
-    /// Prepares a statement that runs many times, with `bind(with:)` and `step()` or `next()`.
+    /// Prepares a statement that runs many times, with `bind(with:)` and `step()` or `next()`. Values that are
+    /// interpolated in the literal are bound until others are.
     @discardableResult
-    public func prepare(_ sql: String) throws(DatabaseError) -> ResultSet {
-        try query(sql, isPrepared: true) { _ in }
+    public func prepare(_ sql: SQL) throws(DatabaseError) -> ResultSet {
+        try query(sql, given: 0, isPrepared: true) { _ in }
     }
 
-    // MARK: Scripts
+    // MARK: Text in a string
 
-    /// Executes all statements of a script without parameters, and stops at the first failure. The changes of earlier
-    /// statements stay, unless the script has its own transaction.
+    // Not plain `String`: the compiler (6.3) may prefer that for a literal, although it is disfavored, and interpolated
+    // values would become text.
+
+    /// Like ``executeUpdate(_:withArgumentsIn:)-(SQL,_)``, with text in a `String`.
+    @_disfavoredOverload
+    @inlinable
     @discardableResult
-    public func executeStatements(_ sql: String) -> Bool {
-        executeStatements(sql, withResultBlock: nil)
+    public func executeUpdate(_ sql: some StringProtocol, withArgumentsIn arguments: [Any]) -> Bool {
+        executeUpdate(SQL(raw: String(sql)), withArgumentsIn: arguments)
     }
 
-    /// Executes all statements of a script, and calls the block with each row that they return.
-    /// - Parameter block: receives the column names with their values as `String`, or `NSNull` for NULL and invalid
-    ///   UTF-8. Return 0 to continue; any other number stops the script with `SQLITE_ABORT`.
+    /// Like ``executeUpdate(_:values:)-(SQL,_)``, with text in a `String`.
+    @_disfavoredOverload
+    @inlinable
+    public func executeUpdate(_ sql: some StringProtocol, values: [Any]?) throws(DatabaseError) {
+        try executeUpdate(SQL(raw: String(sql)), values: values)
+    }
+
+    /// Like ``executeUpdate(_:withParameterDictionary:)-(SQL,_)``, with text in a `String`.
+    @_disfavoredOverload
+    @inlinable
     @discardableResult
-    public func executeStatements(_ sql: String, withResultBlock block: FMDBExecuteStatementsCallbackBlock?) -> Bool {
-        succeeds { () throws(DatabaseError) in
-            let connection = try openConnection()
-            let text = Array(sql.utf8)
-            var position = 0
-            while position < text.count {
-                let (statement, end) = try text.withUnsafeBufferPointer { bytes throws(DatabaseError) in
-                    try connection.prepare(bytes, from: position)
-                }
-                position = end
-                defer { statement.close() }
-                guard statement.pointer != nil else { continue }
-                trace(statement)
-                while try statement.step() {
-                    guard let block, block(statement.textDictionary) != 0 else { continue }
-                    throw DatabaseError(
-                        extendedCode: SQLITE_ABORT,
-                        message: "The result block asked to stop. The rest of the script was not executed."
-                    )
-                }
-            }
-        }
+    public func executeUpdate(_ sql: some StringProtocol, withParameterDictionary arguments: [AnyHashable: Any]) -> Bool
+    {
+        executeUpdate(SQL(raw: String(sql)), withParameterDictionary: arguments)
+    }
+
+    /// Like ``executeQuery(_:withArgumentsIn:)-(SQL,_)``, with text in a `String`.
+    @_disfavoredOverload
+    @inlinable
+    @discardableResult
+    public func executeQuery(_ sql: some StringProtocol, withArgumentsIn arguments: [Any]) -> ResultSet? {
+        executeQuery(SQL(raw: String(sql)), withArgumentsIn: arguments)
+    }
+
+    /// Like ``executeQuery(_:values:)-(SQL,_)``, with text in a `String`.
+    @_disfavoredOverload
+    @inlinable
+    @discardableResult
+    public func executeQuery(_ sql: some StringProtocol, values: [Any]?) throws(DatabaseError) -> ResultSet {
+        try executeQuery(SQL(raw: String(sql)), values: values)
+    }
+
+    /// Like ``executeQuery(_:withParameterDictionary:)-(SQL,_)``, with text in a `String`.
+    @_disfavoredOverload
+    @inlinable
+    @discardableResult
+    public func executeQuery(_ sql: some StringProtocol, withParameterDictionary arguments: [AnyHashable: Any]?)
+        -> ResultSet?
+    {
+        executeQuery(SQL(raw: String(sql)), withParameterDictionary: arguments)
+    }
+
+    /// Like ``prepare(_:)-(SQL)``, with text in a `String`.
+    @_disfavoredOverload
+    @inlinable
+    @discardableResult
+    public func prepare(_ sql: some StringProtocol) throws(DatabaseError) -> ResultSet {
+        try prepare(SQL(raw: String(sql)))
     }
 
     // MARK: Shared
 
+    /// - Parameters:
+    ///   - given: how many values `bind` has for the statement.
+    ///   - bind: called if the SQL has no values of its own.
     func update(
-        _ sql: String,
+        _ sql: SQL,
+        given: Int,
         bind: (Statement) throws(DatabaseError) -> Void
     ) throws(DatabaseError) {
-        let statement = try prepareOne(sql)
-        defer { statement.close() }
-        try bind(statement)
-        trace(statement)
-        while try statement.step() {}
+        try recording("Database.executeUpdate") { () throws(DatabaseError) in
+            let statement = try prepareOne(sql)
+            defer { statement.close() }
+            if try !statement.bindValues(of: sql, given: given) { try bind(statement) }
+            trace(statement)
+            while try statement.step() {}
+        }
     }
 
     func query(
-        _ sql: String,
-        isPrepared: Bool,
+        _ sql: SQL,
+        given: Int,
+        isPrepared: Bool = false,
         bind: (Statement) throws(DatabaseError) -> Void
     ) throws(DatabaseError) -> ResultSet {
-        try recording { () throws(DatabaseError) in
+        try recording("Database.executeQuery or prepare") { () throws(DatabaseError) in
             let statement = try prepareOne(sql)
             do throws(DatabaseError) {
-                try bind(statement)
+                if try !statement.bindValues(of: sql, given: given) { try bind(statement) }
             } catch {
                 statement.close()
                 throw error
             }
             trace(statement)
-            return ResultSet(statement: statement, database: self, sql: sql, isPrepared: isPrepared)
+            return ResultSet(statement: statement, database: self, sql: sql.text, isPrepared: isPrepared)
+        }
+    }
+
+    func prepareOne(_ sql: SQL) throws(DatabaseError) -> Statement {
+        try sql.requireUsable()
+        do throws(DatabaseError) {
+            return try prepareOne(sql.text)
+        } catch {
+            throw sql.explained(error)
         }
     }
 
@@ -162,22 +204,13 @@ extension Database {
             throw DatabaseError(
                 extendedCode: SQLITE_MISUSE,
                 reason: .misuse,
-                message: "The text holds more than one statement. Nothing was executed; use executeStatements.",
+                message: """
+                    The text holds more than one statement. Nothing was executed; use execute(script:) or \
+                    executeStatements.
+                    """,
                 sql: statement.sql
             )
         }
         return statement
-    }
-}
-
-extension Statement {
-    /// The row as column names and texts, for `executeStatements`.
-    fileprivate var textDictionary: [AnyHashable: Any] {
-        var result: [AnyHashable: Any] = [:]
-        for index in 0..<columnCount {
-            guard let name = columnName(at: index) else { continue }
-            result[name] = text(at: index) ?? NSNull()
-        }
-        return result
     }
 }

@@ -34,11 +34,11 @@ extension Database {
     @_disfavoredOverload
     @inlinable
     public func executeUpdate<First: Bindable, each Value: Bindable>(
-        _ sql: String,
+        _ sql: some StringProtocol,
         _ first: First,
         _ values: repeat each Value
     ) throws(DatabaseError) {
-        try executeUpdate(SQL(raw: sql), first, repeat each values)
+        try executeUpdate(SQL(raw: String(sql)), first, repeat each values)
     }
 
     /// Prepares a query. It runs when the first row is requested.
@@ -71,11 +71,11 @@ extension Database {
     @_disfavoredOverload
     @inlinable
     public func executeQuery<First: Bindable, each Value: Bindable>(
-        _ sql: String,
+        _ sql: some StringProtocol,
         _ first: First,
         _ values: repeat each Value
     ) throws(DatabaseError) -> ResultSet {
-        try executeQuery(SQL(raw: sql), first, repeat each values)
+        try executeQuery(SQL(raw: String(sql)), first, repeat each values)
     }
 
     // If a `String` is passed without values, they may have been inserted into its text:
@@ -93,20 +93,9 @@ extension Database {
     @usableFromInline
     func start(_ sql: SQL, given: Int) throws(DatabaseError) -> Statement {
         try recording("Database.executeUpdate or executeQuery") { () throws(DatabaseError) in
-            try sql.requireUsable()
-            let statement = try prepareOne(sql.text)
+            let statement = try prepareOne(sql)
             do throws(DatabaseError) {
-                guard sql.values.isEmpty else {
-                    guard given == 0 else {
-                        throw SQL.unusable(
-                            "it has values of its own, so that others cannot be added.",
-                            sql: statement.sql
-                        )
-                    }
-                    try statement.bind(sql.values)
-                    return statement
-                }
-                _ = try statement.beginBinding(given)
+                if try !statement.bindValues(of: sql, given: given) { _ = try statement.beginBinding(given) }
             } catch {
                 statement.close()
                 throw error

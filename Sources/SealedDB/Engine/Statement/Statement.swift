@@ -270,6 +270,11 @@ public final class Statement {
     /// The names of the parameters without the colon; `nil` for a parameter that is not of the form `:name`.
     var parameterKeys: [AnyHashable?] { turnPointer.map { prepared.parameterKeys($0) } ?? [] }
 
+    /// The name of a parameter with its first character, such as `:name`; `nil` if it has none. The first is at 1.
+    func parameterName(at index: Int32) -> String? {
+        turnPointer.flatMap { sqlite3_bind_parameter_name($0, index) }.map { String(cString: $0) }
+    }
+
     /// Call this before all parameters are bound in their order. The statement cannot run until ``endBinding(_:)``.
     /// - Returns: the number of the round that begins.
     func beginBinding(_ given: Int) throws(DatabaseError) -> Int32 {

@@ -146,7 +146,7 @@ struct Importer {
     private func createTable(_ columns: [Column], in database: Database) throws -> [Column] {
         let definitions = columns.map { "\($0.name.quotedIdentifier) \($0.type.rawValue)" }
         try database.executeUpdate(
-            "CREATE TABLE \(table.quotedIdentifier) (\(definitions.joined(separator: ", ")))",
+            "CREATE TABLE \(raw: table.quotedIdentifier) (\(raw: definitions.joined(separator: ", ")))",
             values: nil
         )
         return columns
@@ -156,7 +156,7 @@ struct Importer {
     private func existingColumns(_ names: [String], in database: Database) throws -> [Column] {
         guard appends else { throw tableExists }
         var declared: [(name: String, type: ColumnType)] = []
-        let rows = try database.executeQuery("PRAGMA table_info(\(table.quotedIdentifier))", values: nil)
+        let rows = try database.executeQuery("PRAGMA table_info(\(raw: table.quotedIdentifier))", values: nil)
         defer { rows.close() }
         while try rows.nextWithError() {
             declared.append(
@@ -178,7 +178,7 @@ struct Importer {
         let statement = try database.prepare(
             // OR ABORT overrides conflict clauses of the table, so that no row is left out or replaced without an
             // error.
-            "INSERT OR ABORT INTO \(table.quotedIdentifier) (\(names)) VALUES (\(placeholders))"
+            "INSERT OR ABORT INTO \(raw: table.quotedIdentifier) (\(raw: names)) VALUES (\(raw: placeholders))"
         )
         defer { statement.close() }
         var values = [Any](repeating: NSNull(), count: columns.count)

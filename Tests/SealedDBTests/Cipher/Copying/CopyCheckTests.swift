@@ -14,7 +14,7 @@ struct CopyCheckTests {
     private func makeStore(_ sql: String = "", journalMode: Configuration.JournalMode? = nil) throws {
         let database = try Database.testing(directory.file("db"), journalMode: journalMode)
         try database.fill(rows: 2000)
-        #expect(database.executeStatements("CREATE INDEX i ON t (body); \(sql)"))
+        #expect(database.executeStatements("CREATE INDEX i ON t (body); \(raw: sql)"))
         database.close()
     }
 

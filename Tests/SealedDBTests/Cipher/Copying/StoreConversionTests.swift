@@ -95,7 +95,7 @@ struct StoreConversionTests {
         try plain.openVerified()
         let made = plain.executeStatements(
             """
-            PRAGMA encoding = '\(encoding)';
+            PRAGMA encoding = '\(raw: encoding)';
             CREATE TABLE t (a, PRIMARY KEY (a)) WITHOUT ROWID;
             INSERT INTO t VALUES (char(0xfeff)), (char(0xfeff) || 'a'), (char(0xfffe) || 'b'), (char(0xfeff, 0xfeff)), (''),
                 (char(0xfeff, 0xfffe) || x'00'), ('c' || char(0xfeff)), (x'fffe'), (x'feff00');
@@ -123,7 +123,7 @@ struct StoreConversionTests {
     func migrationKeepsTheJournalModeAndChangesTheKey(mode: Configuration.JournalMode) throws {
         try FixtureFormat.olderFormats[2].make(directory.file("db"), key: .passphrase)
         let old = try open("db", key: FixtureKey.passphrase.key(), .sqlCipher3)
-        let rows = try old.executeQuery("PRAGMA journal_mode = \(mode.rawValue)", values: nil)
+        let rows = try old.executeQuery("PRAGMA journal_mode = \(raw: mode.rawValue)", values: nil)
         #expect(rows.next())
         rows.close()
         old.close()

@@ -17,7 +17,7 @@ struct StoreEncryptionTests {
         #expect(
             plain.executeStatements(
                 """
-                PRAGMA page_size = \(pageSize);
+                PRAGMA page_size = \(raw: pageSize);
                 CREATE TABLE loose (a);
                 INSERT INTO loose (rowid, a) VALUES (5, 'secret row five'), (9, 'secret row nine');
                 CREATE TABLE counted (id INTEGER PRIMARY KEY AUTOINCREMENT, a);
@@ -62,7 +62,9 @@ struct StoreEncryptionTests {
         let plain = Database(path: directory.file("plain"))
         #expect(plain.open())
         let columns = (0..<2000).map { "c\($0)" }.joined(separator: ", ")
-        #expect(plain.executeStatements("CREATE TABLE wide (\(columns)); INSERT INTO wide (c0, c1999) VALUES (1, 2)"))
+        #expect(
+            plain.executeStatements("CREATE TABLE wide (\(raw: columns)); INSERT INTO wide (c0, c1999) VALUES (1, 2)")
+        )
         #expect(plain.executeStatements("INSERT INTO wide (rowid, c0, c1998) VALUES (7, 3, 4)") && plain.close())
         let key = try Key.testing(1)
         try StoreEncryption(plaintextPath: directory.file("plain"), path: directory.file("db"), key: key).run()

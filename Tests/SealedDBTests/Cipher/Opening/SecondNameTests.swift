@@ -47,7 +47,7 @@ struct SecondNameTests {
             try database.attach(directory.file("db"), as: "db", key: isEncrypting ? .testing(1) : nil)
         }
         #expect(error?.reason == .hardLinked)
-        #expect(!database.executeStatements("ATTACH '\(directory.file("db"))' AS db"))
+        #expect(!database.executeStatements("ATTACH '\(raw: directory.file("db"))' AS db"))
         unlink(directory.file("other"))
         try database.attach(directory.file("db"), as: "db", key: isEncrypting ? .testing(1) : nil)
     }
@@ -78,7 +78,7 @@ struct SecondNameTests {
         expectRefusal {
             try Database.testing(nil).attach(name, as: "other", key: isEncrypting ? .testing(1) : nil)
         }
-        #expect(!store.executeStatements("ATTACH '\(name)' AS other"))
+        #expect(!store.executeStatements("ATTACH '\(raw: name)' AS other"))
         expectRefusal { try Database.testing(nil).save(toFile: name) }
         guard isEncrypting else { return }
         expectRefusal {

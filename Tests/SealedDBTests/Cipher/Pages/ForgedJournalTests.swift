@@ -90,7 +90,7 @@ struct ForgedJournalTests {
         defer { other.close() }
         try directory.write("victim", "the only key".utf8)
         try directory.write("db-journal", journal(naming: directory.file("victim")))
-        #expect(!other.executeStatements("ATTACH '\(directory.file("db"))' AS db; SELECT count(*) FROM db.t"))
+        #expect(!other.executeStatements("ATTACH '\(raw: directory.file("db"))' AS db; SELECT count(*) FROM db.t"))
         #expect(try directory.bytes("victim").elementsEqual("the only key".utf8))
     }
 

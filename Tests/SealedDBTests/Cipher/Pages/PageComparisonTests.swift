@@ -38,7 +38,7 @@ struct PageComparisonTests {
         let database = Database(path: directory.file("db"), configuration: configuration)
         try database.openVerified()
         try database.fill(rows: 300)
-        #expect(database.executeStatements("CREATE INDEX i ON t (body); DELETE FROM t WHERE id > 200; \(sql)"))
+        #expect(database.executeStatements("CREATE INDEX i ON t (body); DELETE FROM t WHERE id > 200; \(raw: sql)"))
         database.close()
         try KeyRotation(
             path: directory.file("db"),

@@ -176,7 +176,7 @@ struct StoreDiagnosisTests {
         try database.fill(rows: 300)
         // A schema of several pages, of which opening reads all.
         let name = String(repeating: "c", count: 400)
-        for number in 0..<60 { try database.executeUpdate("CREATE TABLE t\(number) (\(name))", values: nil) }
+        for number in 0..<60 { try database.executeUpdate("CREATE TABLE t\(raw: number) (\(raw: name))", values: nil) }
         database.close()
         var bytes = try directory.bytes("db")
         let damaged = try (2...bytes.count / 4096).first { number in

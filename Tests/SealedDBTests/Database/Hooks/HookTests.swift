@@ -226,7 +226,7 @@ struct HookTests {
             return .deny
         }
         for pragma in ["key", "rekey", "HexKey"] {
-            #expect(!database.executeStatements("PRAGMA \(pragma) = 'hush'"))
+            #expect(!database.executeStatements("PRAGMA \(raw: pragma) = 'hush'"))
         }
         #expect(seen.count == 3)
         #expect(!"\(seen)".contains("hush"))
