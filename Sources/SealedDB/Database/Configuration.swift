@@ -42,7 +42,8 @@ public struct Configuration: Sendable {
     public var allowsCipherStatements = false
     /// How column names are derived from the properties of types that are read from rows or written to them.
     public var columnNaming = ColumnNaming.asIs
-    /// Called with each connection once it is open and its key has been verified. If it throws, the opening fails.
+    /// Called with each connection once it is open and its key has been verified. If it throws, or tries to close the
+    /// database or to change its key, the opening fails.
     public var prepare: (@Sendable (Database) throws -> Void)?
     /// The logger for failures. Statements, values and keys are never logged with them. Default `nil`: failures are not
     /// logged.

@@ -61,7 +61,7 @@ public final class Rows<Element> {
         while let element = try next() { try body(element) }
     }
 
-    /// Ends the query and releases its locks. A statement from ``Database/prepare(_:)`` can then be bound again.
+    /// Ends the query and releases its locks. A statement from ``Database/prepare(_:)-(SQL)`` can then be bound again.
     /// Calling it again has no effect. For a writing statement, see ``ResultSet/close()``.
     public func close() {
         guard isActive else { return }

@@ -352,5 +352,47 @@ struct Explained: Sendable {
             "number <= log.pageCount",
             "what SQLite wrote is authentic behind the end of the store, too"
         ),
+        .init(
+            "SealedDB/Cipher/Copying/StoreCopy.swift",
+            "openTarget",
+            .callDropped,
+            "connection.close()",
+            "a connection closes itself when nobody has it any more"
+        ),
+        .init(
+            "SealedDB/Cipher/Conversion/StoreBackup.swift",
+            "run",
+            .deferDropped,
+            "source.close()",
+            "a connection closes itself when nobody has it any more"
+        ),
+        .init(
+            "sealdb/Batch/JournalFile.swift",
+            "state",
+            .callDropped,
+            "close(descriptor)",
+            "the process ends when it has shown the state"
+        ),
+        .init(
+            "SealedDB/Engine/Pages/PageWatch.swift",
+            "begin",
+            .notAsked,
+            "SelfTest.passes()",
+            "there is no SQLCipher at hand that does not pass"
+        ),
+        .init(
+            "SealedDB/Concurrency/Writer.swift",
+            "report",
+            .partDropped,
+            "part.failure != nil",
+            "it is counted only with the trait Metrics, in whose build a test looks at the number"
+        ),
+        .init(
+            "SealedDB/Engine/Statement/Statement.swift",
+            "clearBindings",
+            .callDropped,
+            "prepared.clear(pointer)",
+            "a statement that lacks values does not run, and the next ones replace these"
+        ),
     ]
 }

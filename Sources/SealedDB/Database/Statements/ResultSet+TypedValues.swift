@@ -67,7 +67,7 @@ extension ResultSet {
         try withUnsafeBytes(forColumnIndex: columnIndex(forName: columnName), body)
     }
 
-    /// Binds new values to a statement from ``Database/prepare(_:)``, in the order of its parameters, and makes it
+    /// Binds new values to a statement from ``Database/prepare(_:)-(SQL)``, in the order of its parameters, and makes it
     /// ready to run.
     ///
     /// ```swift

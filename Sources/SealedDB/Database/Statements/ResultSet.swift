@@ -12,7 +12,7 @@ public final class ResultSet {
     public let query: String?
     /// Whether the statement leaves the database unchanged. https://www.sqlite.org/c3ref/stmt_readonly.html
     public let isReadOnlyStatement: Bool
-    /// Whether the result set comes from ``Database/prepare(_:)``, and so stays open at the end of its rows.
+    /// Whether the result set comes from ``Database/prepare(_:)-(SQL)``, and so stays open at the end of its rows.
     private let isPrepared: Bool
 
     init(statement: Statement, database: Database, sql: String, isPrepared: Bool) {
@@ -121,7 +121,7 @@ public final class ResultSet {
         while try nextWithError() {}
     }
 
-    /// Ends the execution. A result set from ``Database/prepare(_:)`` can then be bound again.
+    /// Ends the execution. A result set from ``Database/prepare(_:)-(SQL)`` can then be bound again.
     @usableFromInline
     func finish() { end { endExecution() } }
 
