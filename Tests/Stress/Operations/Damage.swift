@@ -21,7 +21,6 @@ enum Damage {
         Operation(name: "damage, and back up", weights: [.custodian: 2]) { client, step in
             try onDamagedCopy(client, step) { path in
                 let backup = path + ".backup"
-                defer { _ = unlink(backup) }
                 let outcome = try Command.outcome(
                     of: [Command.sealdb, "backup", path, backup] + client.place.option(client.place.currentKey)
                 )
@@ -60,7 +59,10 @@ enum Damage {
     /// Errors are what is wanted.
     private static func onDamagedCopy(_ client: Client, _ step: Step, _ body: (String) throws -> Void) throws {
         let path = "\(client.place.otherDirectory)/damaged-\(client.id).db"
-        defer { for ending in ["", "-wal", "-shm", "-journal"] { _ = unlink(path + ending) } }
+        // What is not there need not be removed. A client that was cut off leaves its copy.
+        let remove = { for ending in ["", "-wal", "-shm", "-journal", ".backup"] { _ = unlink(path + ending) } }
+        remove()
+        defer { remove() }
         _ = try StoreBackup(path: client.place.store, key: client.currentKey, to: path).run()
         var random = step.random
         let size = try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0
