@@ -367,6 +367,13 @@ struct Explained: Sendable {
             "a connection closes itself when nobody has it any more"
         ),
         .init(
+            "SealedDB/System/StoreName.swift",
+            "isLeftByKilledSwap",
+            .partDropped,
+            "lstat(",
+            "it is still called, and what it does not fill in is no store"
+        ),
+        .init(
             "sealdb/Batch/JournalFile.swift",
             "state",
             .callDropped,

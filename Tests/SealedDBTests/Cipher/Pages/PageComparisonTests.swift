@@ -124,4 +124,35 @@ struct PageComparisonTests {
         try directory.write("db", changed)
         #expect(try problems(old, new) == ["page 6 of the copy is damaged"])
     }
+
+    /// A file that the system does not read is no file that differs.
+    @Test(arguments: ["db.old", "db"])
+    func aReadThatFailsIsNoDifference(name: String) throws {
+        let (old, new) = try rotate()
+        let (source, copy) = (try open("db.old", old), try open("db", new))
+        defer { for connection in [source, copy] { connection.close() } }
+        let pages = try copy.integer("PRAGMA page_count")!
+        let scans = [
+            PageScan(connection: source, key: old.key!, settings: old.settings),
+            PageScan(connection: copy, key: new.key!, settings: new.settings),
+        ]
+        let path = try #require(FileSystem.resolve(directory.file(name)))
+        let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap { Int32($0) }
+        let its = try #require(
+            descriptors.first {
+                (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")) == path
+            }
+        )
+        // A directory in its place: every read fails.
+        let kept = dup(its)
+        let other = try #require(opendir(directory.file(".")))
+        #expect(dup2(dirfd(other), its) == its)
+        let comparison = PageComparison(source: scans[0], copy: scans[1], pageCount: pages)
+        let error = #expect(throws: DatabaseError.self) { try comparison.problems { _ in } }
+        #expect(error?.code == SQLITE_IOERR && error?.reason != .unverified)
+        #expect(dup2(kept, its) == its)
+        #expect(close(kept) == 0)
+        #expect(closedir(other) == 0)
+        #expect(try comparison.problems { _ in } == [])
+    }
 }

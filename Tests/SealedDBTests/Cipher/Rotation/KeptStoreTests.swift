@@ -125,4 +125,11 @@ struct KeptStoreTests {
         #expect(try #require(plan.estimatedSeconds) > 0)
         #expect(directory.names == ["db"])
     }
+
+    @Test func aNameForTheOldFileThatTheSystemRefuses() throws {
+        #expect(reason { try rotation(keeping: "." + String(repeating: "o", count: 253)).run() } == .cannotCreate)
+        try Data().write(to: URL(fileURLWithPath: directory.file("db.old")))
+        #expect(reason { try rotation(keeping: ".old").run() } == .alreadyExists)
+        #expect(try count("db", key: 1) == [300])
+    }
 }
