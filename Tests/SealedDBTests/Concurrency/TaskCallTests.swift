@@ -158,6 +158,21 @@ struct TaskCallTests {
         #expect(try await access.write { db in try db.integers("SELECT n FROM t") } == [])
     }
 
+    /// Only what was cut short is a cancellation. What else went wrong may say that data is damaged.
+    @Test(arguments: Kind.allCases)
+    func aCancellationHidesNoOtherError(kind: Kind) async throws {
+        struct Failure: Error {}
+        let access = try access(kind)
+        let block: @Sendable (Database) throws -> Void = { _ in
+            withUnsafeCurrentTask { task in task?.cancel() }
+            #expect(Task.isCancelled)
+            throw Failure()
+        }
+        await #expect(throws: Failure.self) { try await Task { try await access.write(block) }.value }
+        await #expect(throws: Failure.self) { try await Task { try await access.writeWithoutTransaction(block) }.value }
+        await #expect(throws: Failure.self) { try await Task { try await access.read(block) }.value }
+    }
+
     @Test func cancelledWhileAStatementWrites() async throws {
         let access = try access(.queue)
         let started = Gate()
