@@ -66,6 +66,21 @@ struct FailedCallTests {
         #expect(outcome.output + outcome.error == "", "\(outcome)")
     }
 
+    /// Who cannot wait is told what may be left.
+    @Test func aSecondSignalSaysWhatMayBeLeft() throws {
+        let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=pwrite64"]
+        let outcome = try sandbox.run(
+            strace + ["-e", "inject=pwrite64:signal=INT", Tool.sealdb]
+                + ["decrypt", "db", "plain", "--key-file", "key", "--allow-plaintext"]
+        )
+        #expect(outcome.status == 130)
+        #expect(outcome.error.contains("second signal") && outcome.error.contains("plaintext"), "\(outcome)")
+        #expect(!sandbox.exists("plain"))
+        #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)
+        try sandbox.succeed("decrypt", "db", "plain", "--key-file", "key", "--allow-plaintext")
+        #expect(try sandbox.names() == ["db", "key", "plain"])
+    }
+
     private static let readers = [
         ["query", "db", "SELECT sum(length(bio)) FROM people", "--key-file", "key", "--format", "csv"],
         ["verify", "db", "--key-file", "key"],

@@ -5,12 +5,14 @@ import Synchronization
 /// with the exit code of what it has done. A second signal ends the process at once.
 enum SignalWatch {
     private static let received = Atomic<Int32>(0)
-    /// What is said at a second signal. A handler may call nothing that allocates.
-    private static let farewell: StaticString = """
+    /// What is said at a second signal. Computed, because a handler must neither initialise anything nor allocate.
+    private static var farewell: StaticString {
+        """
         sealdb: Ended at once by a second signal. A file that was being made may be left beside its place, under a hidden \
         name with "sealdb-" in it; that of decrypt has plaintext. The same command removes it when it runs again.
 
         """
+    }
 
     static func start() {
         // Initialised here, because a signal handler must not be the first to access it.
