@@ -101,6 +101,7 @@ extension Database {
     func closeForReopening() throws(DatabaseError) {
         guard let connection else { return }
         let settings = try ConnectionSettings(of: connection)
+        // A failure is in `lastError`. If SQLite goes on using the file, whoever replaces it finds it open.
         close()
         keptSettings = settings
     }

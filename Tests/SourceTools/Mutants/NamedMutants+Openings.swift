@@ -23,6 +23,13 @@ extension NamedMutant {
             "false"
         ),
         .init(
+            "a commit that fails is forgotten with its connection",
+            "SealedDB/Database/Files/Database+Keys.swift",
+            .statement,
+            "try endPendingStatements()\n        try closeForReopening()",
+            "try closeForReopening()"
+        ),
+        .init(
             "what is not allowed in prepare is forgotten",
             "SealedDB/Database/Database+Opening.swift",
             .statement,

@@ -44,11 +44,14 @@ extension Database {
                 )
             }
             let key = try key.get()
+            try endPendingStatements()
+            // What could fail was asked for in the line before.
             close()
             configuration.key = key
             adoptedKey = nil
             try reopen()
         } catch {
+            // The caller gets an error in any case.
             close()
             // If there was a key, the next opening must not do without one.
             (configuration.keyOrigin, adoptedKey) = before
@@ -203,11 +206,24 @@ extension Database {
         return (path, key)
     }
 
+    /// Ends result sets and blobs. Throws if SQLite could not commit what one of them has written: the connection, which
+    /// would tell of it, is closed next.
+    private func endPendingStatements() throws(DatabaseError) {
+        let connection = try openConnection()
+        connection.endUses()
+        connection.endBlobs()
+        guard let failure = connection.takeUnnoticedFailure() else { return }
+        throw failure.adding(
+            context: "The changes of an open result set or blob were not stored, and the key was not changed"
+        )
+    }
+
     /// Closes the database, makes the change, and opens the database with the key that the store then has.
     private func changeKey<T>(
         to newKey: Key,
         _ change: () throws(DatabaseError) -> T
     ) throws(DatabaseError) -> T {
+        try endPendingStatements()
         try closeForReopening()
         let result: T
         do throws(DatabaseError) {
