@@ -64,7 +64,7 @@ let package = Package(
         .testTarget(
             name: "SealedDBTests",
             dependencies: [
-                "SealedDB", "SQLiteEngine", "CSealedDBSystem", "CipherProbe", "KeyMemoryProbe",
+                "SealedDB", "SQLiteEngine", "CSealedDBSystem", "CipherProbe", "KeyMemoryProbe", "FailingCalls",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
                 .product(
@@ -74,6 +74,8 @@ let package = Package(
                 ),
             ]
         ),
+        // Calls of the system that fail, for tests within a process.
+        .target(name: "FailingCalls", path: "Tests/FailingCalls"),
         .testTarget(
             name: "sealdbTests",
             dependencies: ["SealedDB", "sealdb", "BookStore", "ObjectFetcher", "Soak", "FaultSubject"]

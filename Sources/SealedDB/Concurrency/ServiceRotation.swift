@@ -12,7 +12,7 @@ struct ServiceRotation {
     let alone: ((Database) throws -> KeyRotation.Report) throws -> KeyRotation.Report
 
     func run() throws -> KeyRotation.Report {
-        try requireNoOtherProcess()
+        try statingWhatIs { try requireNoOtherProcess() }
         for _ in 0..<3 {
             if let report = try attempt() { return report }
         }
@@ -20,11 +20,20 @@ struct ServiceRotation {
         return try finish(with: nil)
     }
 
+    /// Says of the body's errors, all of which come before the swap, that the store is unchanged.
+    private func statingWhatIs<T>(_ body: () throws -> T) throws -> T {
+        do {
+            return try body()
+        } catch let error as DatabaseError where !error.message.hasPrefix("The rotation") {
+            throw error.adding(context: KeyRotation.changedNothing)
+        }
+    }
+
     private func confirmNewKey() throws(DatabaseError) {
         do throws(DatabaseError) {
             try newKey.confirm()
         } catch {
-            throw error.adding(context: "The rotation failed, and the store is unchanged under the old key")
+            throw error.adding(context: KeyRotation.changedNothing)
         }
     }
 
@@ -48,14 +57,16 @@ struct ServiceRotation {
         var begun: LiveCopy?
         do {
             var state: KeyRotation.Progress?
-            try turn { db in
-                begun = try db.liveCopy(for: newKey)
-                state = begun?.progress
+            try statingWhatIs {
+                try turn { db in
+                    begun = try db.liveCopy(for: newKey)
+                    state = begun?.progress
+                }
             }
             let copy = begun!
             try ProgressReport.send(state!, to: progress)
             while true {
-                switch try advance(copy) {
+                switch try statingWhatIs({ try advance(copy) }) {
                 case .copied(let state): try ProgressReport.send(state, to: progress)
                 case .nearlyComplete:
                     // The source of the key may take long to answer, and callers do not wait yet.
@@ -94,12 +105,19 @@ struct ServiceRotation {
     }
 
     private func finish(with copy: LiveCopy?) throws -> KeyRotation.Report {
-        try alone { db in
+        var hasBegun = false
+        func rotate(_ db: Database) throws -> KeyRotation.Report {
+            hasBegun = true
             guard let copy, !copy.isLost else {
                 copy?.discard()
                 return try db.rotateKey(to: newKey, with: nil, progress: progress)
             }
             return try db.rotateKey(to: newKey, with: copy, progress: progress)
+        }
+        do {
+            return try alone(rotate)
+        } catch  where !hasBegun {
+            return try statingWhatIs { throw error }
         }
     }
 }

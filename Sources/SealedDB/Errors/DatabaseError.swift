@@ -144,7 +144,7 @@ extension DatabaseError {
         public static let unsafeJournal = Reason("unsafe journal")
         /// A key command or closure returned no key, or a source returned another key when it was read again.
         public static let keySourceFailed = Reason("key source failed")
-        /// The file does not exist or cannot be read.
+        /// The file does not exist.
         public static let noSuchFile = Reason("no such file")
         /// This user may not open the file.
         public static let notPermitted = Reason("not permitted")

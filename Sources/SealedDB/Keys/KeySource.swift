@@ -37,6 +37,7 @@ public enum KeySource: Sendable, CustomStringConvertible, CustomReflectable {
 
     /// Reads the key. The key remembers where it was read (see ``Key/confirm()``).
     /// - Throws: ``DatabaseError`` with the reasons ``DatabaseError/Reason/noSuchFile``,
+    ///   ``DatabaseError/Reason/notPermitted``, ``DatabaseError/Reason/ioError``,
     ///   ``DatabaseError/Reason/unsafeKeyFile``, ``DatabaseError/Reason/malformedKey`` or
     ///   ``DatabaseError/Reason/keySourceFailed``.
     public func key() throws(DatabaseError) -> Key {

@@ -210,11 +210,27 @@ extension stat {
 extension DatabaseError {
     /// The error for a system call that failed with `errno`.
     static func system(_ message: String, reason: Reason, number: Int32 = errno) -> DatabaseError {
-        let reason = number == ENOSPC || number == EDQUOT ? Reason.noSpace : reason
+        let reason =
+            switch number {
+            case ENOSPC, EDQUOT: Reason.noSpace
+            default: reason == .noSuchFile ? .unopened(number) : reason
+            }
         return DatabaseError(
             extendedCode: reason == .noSpace ? SQLITE_FULL : SQLITE_IOERR,
             reason: reason,
             message: "\(message): \(String(cString: strerror(number)))."
         )
+    }
+}
+
+extension DatabaseError.Reason {
+    /// The reason why a file cannot be opened or examined. A file is only said to be missing if that is known: who
+    /// believes it makes a new one.
+    static func unopened(_ number: Int32) -> DatabaseError.Reason {
+        switch number {
+        case ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG, ENXIO, ENODEV, EBADF: .noSuchFile
+        case EACCES, EPERM: .notPermitted
+        default: .ioError
+        }
     }
 }

@@ -46,8 +46,8 @@ struct KeyCommandTests {
 
     @Test func programsThatCannotBeStarted() throws {
         #expect(try failure(.keyCommand(["/no/such/program"])).reason == .noSuchFile)
-        #expect(try failure(.keyCommand([directory.path])).reason == .noSuchFile)
-        #expect(try failure(.keyCommand([directory.write("text", "x".utf8)])).reason == .noSuchFile)
+        #expect(try failure(.keyCommand([directory.path])).reason == .notPermitted)
+        #expect(try failure(.keyCommand([directory.write("text", "x".utf8)])).reason == .notPermitted)
     }
 
     @Test func failuresShowNoOutput() throws {

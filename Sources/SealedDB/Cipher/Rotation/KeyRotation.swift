@@ -130,6 +130,9 @@ public struct KeyRotation: Sendable {
         )
     }
 
+    /// What an error says of a rotation that stops before the swap.
+    static let changedNothing = "The rotation failed, and the store is unchanged under the old key"
+
     static var sameKey: DatabaseError { .malformedKey("The new key is the old one.") }
 
     static let replaced = DatabaseError(

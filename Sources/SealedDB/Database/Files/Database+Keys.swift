@@ -156,7 +156,11 @@ extension Database {
                 busyTimeout: configuration.busyTimeout,
                 ignoresUnseenUsers: configuration.ignoresUnseenUsers
             )
-            try copy?.complete()
+            do throws(DatabaseError) {
+                try copy?.complete()
+            } catch {
+                throw error.adding(context: KeyRotation.changedNothing)
+            }
             return try changeKey(to: newKey) { () throws(DatabaseError) in
                 try rotation.run(with: copy, progress: progress)
             }
@@ -185,6 +189,8 @@ extension Database {
         }
     }
 
+    private static let changedNothing = "The key was not changed, and the store is as it was"
+
     private func changeableKey() throws(DatabaseError) -> (path: String, key: Key) {
         _ = try openConnection()
         try requireIdle()
@@ -202,7 +208,11 @@ extension Database {
                 message: "The key cannot change within a transaction. Commit or roll back first. Nothing was changed."
             )
         }
-        try openConnection().requireNothingTemporary()
+        do throws(DatabaseError) {
+            try openConnection().requireNothingTemporary()
+        } catch {
+            throw error.adding(context: Database.changedNothing)
+        }
         return (path, key)
     }
 
@@ -224,7 +234,11 @@ extension Database {
         _ change: () throws(DatabaseError) -> T
     ) throws(DatabaseError) -> T {
         try endPendingStatements()
-        try closeForReopening()
+        do throws(DatabaseError) {
+            try closeForReopening()
+        } catch {
+            throw error.adding(context: Database.changedNothing)
+        }
         let result: T
         do throws(DatabaseError) {
             result = try change()

@@ -6,16 +6,14 @@ extension Connection {
         let systemError = handle.map { sqlite3_system_errno($0) } ?? 0
         var text = handle.map { String(cString: sqlite3_errmsg($0)) } ?? String(cString: sqlite3_errstr(code))
         if systemError != 0 { text += " (\(String(cString: strerror(systemError))))" }
-        var isDirectory: ObjCBool = false
-        let exists = FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory)
+        var status = stat()
+        let number = stat(path, &status) == 0 ? systemError : systemError == 0 ? errno : systemError
         let reason: DatabaseError.Reason
-        if isDirectory.boolValue {
+        if status.st_mode & S_IFMT == S_IFDIR {
             reason = .notRegularFile
             text += "; it is a directory"
-        } else if systemError == ENOENT || (code & 0xff == SQLITE_CANTOPEN && !exists) {
-            reason = .noSuchFile
-        } else if systemError == EACCES || systemError == EPERM {
-            reason = .notPermitted
+        } else if number != 0, [SQLITE_CANTOPEN, SQLITE_IOERR].contains(code & 0xff) {
+            reason = .unopened(number)
         } else {
             reason = .sqlite
         }

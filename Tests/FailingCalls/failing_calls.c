@@ -1,0 +1,360 @@
+#define _GNU_SOURCE
+#include "FailingCalls.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+enum { most_watches = 64, most_records = 16384, record_size = 160 };
+
+struct watch {
+    // 0: free, 1: being set up or taken down, 2: counting
+    _Atomic int state;
+    // How many calls look at it at this moment.
+    _Atomic int visitors;
+    _Atomic int64_t count;
+    char directory[1024];
+    size_t length;
+    pid_t thread;
+    int64_t first, last;
+    int code;
+    char (*records)[record_size];
+};
+
+static struct watch watches[most_watches];
+static _Atomic int active;
+
+int failing_calls_begin(const char *directory, int64_t first, int64_t last, int code) {
+    for (int index = 0; index < most_watches; index++) {
+        struct watch *watch = &watches[index];
+        int free_state = 0;
+        if (!atomic_compare_exchange_strong(&watch->state, &free_state, 1)) continue;
+        watch->count = 0;
+        watch->length = directory ? strlen(directory) : 0;
+        if (watch->length >= sizeof watch->directory) abort();
+        memcpy(watch->directory, directory ? directory : "", watch->length + 1);
+        watch->thread = directory ? 0 : gettid();
+        watch->first = first;
+        watch->last = last;
+        watch->code = code;
+        watch->records = calloc(most_records, record_size);
+        if (!watch->records) abort();
+        atomic_fetch_add(&active, 1);
+        watch->state = 2;
+        return index;
+    }
+    return -1;
+}
+
+int64_t failing_calls_count(int watch) { return watches[watch].count; }
+
+int failing_calls_describe(int watch, int64_t index, char *text, size_t capacity) {
+    if (index < 0 || index >= watches[watch].count || index >= most_records) return 0;
+    snprintf(text, capacity, "%s", watches[watch].records[index]);
+    return 1;
+}
+
+void failing_calls_end(int index) {
+    struct watch *watch = &watches[index];
+    watch->state = 1;
+    while (watch->visitors) sched_yield();
+    free(watch->records);
+    watch->records = NULL;
+    atomic_fetch_sub(&active, 1);
+    watch->state = 0;
+}
+
+// An error that the call is likely to have, other than EIO.
+static int likely(const char *call) {
+    if (!strncmp(call, "open", 4) || !strcmp(call, "opendir")) return EMFILE;
+    if (strstr(call, "write") || strstr(call, "truncate")) return ENOSPC;
+    if (strstr(call, "map") || !strcmp(call, "malloc")) return ENOMEM;
+    if (strstr(call, "stat") || !strcmp(call, "realpath") || !strcmp(call, "access")) return EACCES;
+    if (strstr(call, "link") || !strncmp(call, "rename", 6) || !strncmp(call, "mkdir", 5)) return EACCES;
+    if (strstr(call, "chown") || strstr(call, "chmod") || strstr(call, "xattr")) return EPERM;
+    return EIO;
+}
+
+static int is_watched(struct watch *watch, const char *file) {
+    if (!watch->length) return !file && watch->thread == gettid();
+    return file && !strncmp(file, watch->directory, watch->length)
+        && (file[watch->length] == '/' || file[watch->length] == 0);
+}
+
+// Counts a call, and says whether it fails; errno is set then, and kept otherwise.
+static int fails(const char *call, const char *file) {
+    int kept = errno, result = 0;
+    for (int index = 0; index < most_watches; index++) {
+        struct watch *watch = &watches[index];
+        if (watch->state != 2) continue;
+        atomic_fetch_add(&watch->visitors, 1);
+        if (watch->state == 2 && is_watched(watch, file)) {
+            int64_t number = atomic_fetch_add(&watch->count, 1);
+            if (number < most_records)
+                snprintf(watch->records[number], record_size, "%s %s", call, file ? file : "");
+            if (watch->first >= 0 && number >= watch->first && number <= watch->last) {
+                kept = watch->code ? watch->code : likely(call);
+                result = 1;
+            }
+        }
+        atomic_fetch_sub(&watch->visitors, 1);
+    }
+    errno = kept;
+    return result;
+}
+
+static int fails_on_path(const char *call, const char *path) {
+    return active && path && fails(call, path);
+}
+
+static int fails_on(const char *call, int descriptor) {
+    if (!active || descriptor < 0) return 0;
+    int kept = errno;
+    char link[32], file[1200];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+    ssize_t size = syscall(SYS_readlinkat, AT_FDCWD, link, file, sizeof file - 1);
+    errno = kept;
+    if (size <= 0) return 0;
+    file[size] = 0;
+    return fails(call, file);
+}
+
+static int fails_alone(const char *call) { return active && fails(call, NULL); }
+
+// libc's own.
+#define NEXT(name) \
+    static _Atomic(void *) found_##name; \
+    if (!found_##name) found_##name = dlsym(RTLD_NEXT, #name); \
+    __typeof__(&name) next = (__typeof__(&name))found_##name
+
+#define OPEN(name) \
+    int name(const char *path, int flags, ...) { \
+        NEXT(name); \
+        va_list list; \
+        va_start(list, flags); \
+        mode_t mode = (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(list, mode_t) : 0; \
+        va_end(list); \
+        return fails_on_path("open", path) ? -1 : next(path, flags, mode); \
+    }
+OPEN(open)
+OPEN(open64)
+
+// The descriptor is closed all the same, as Linux does it.
+int close(int descriptor) {
+    NEXT(close);
+    if (!fails_on("close", descriptor)) return next(descriptor);
+    int code = errno;
+    next(descriptor);
+    errno = code;
+    return -1;
+}
+
+#define FCNTL(name) \
+    int name(int descriptor, int command, ...) { \
+        NEXT(name); \
+        va_list list; \
+        va_start(list, command); \
+        void *argument = va_arg(list, void *); \
+        va_end(list); \
+        const char *call = NULL; \
+        if (command == F_SETLK || command == F_OFD_SETLK) { \
+            /* A lock that is given back does not fail. */ \
+            if (((struct flock *)argument)->l_type != F_UNLCK) call = "lock"; \
+        } else if (command == F_GETLK || command == F_OFD_GETLK) call = "getlock"; \
+        else if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) call = "dup"; \
+        return call && fails_on(call, descriptor) ? -1 : next(descriptor, command, argument); \
+    }
+FCNTL(fcntl)
+FCNTL(fcntl64)
+
+ssize_t read(int descriptor, void *bytes, size_t count) {
+    NEXT(read);
+    return fails_on("read", descriptor) ? -1 : next(descriptor, bytes, count);
+}
+
+ssize_t write(int descriptor, const void *bytes, size_t count) {
+    NEXT(write);
+    return fails_on("write", descriptor) ? -1 : next(descriptor, bytes, count);
+}
+
+#define PREAD(name, offset_type) \
+    ssize_t name(int descriptor, void *bytes, size_t count, offset_type offset) { \
+        NEXT(name); \
+        return fails_on("pread", descriptor) ? -1 : next(descriptor, bytes, count, offset); \
+    }
+PREAD(pread, off_t)
+PREAD(pread64, off64_t)
+
+#define PWRITE(name, offset_type) \
+    ssize_t name(int descriptor, const void *bytes, size_t count, offset_type offset) { \
+        NEXT(name); \
+        return fails_on("pwrite", descriptor) ? -1 : next(descriptor, bytes, count, offset); \
+    }
+PWRITE(pwrite, off_t)
+PWRITE(pwrite64, off64_t)
+
+#define TRUNCATE(name, offset_type) \
+    int name(int descriptor, offset_type length) { \
+        NEXT(name); \
+        return fails_on("ftruncate", descriptor) ? -1 : next(descriptor, length); \
+    }
+TRUNCATE(ftruncate, off_t)
+TRUNCATE(ftruncate64, off64_t)
+
+#define ON_DESCRIPTOR(name) \
+    int name(int descriptor) { \
+        NEXT(name); \
+        return fails_on(#name, descriptor) ? -1 : next(descriptor); \
+    }
+ON_DESCRIPTOR(fsync)
+ON_DESCRIPTOR(fdatasync)
+ON_DESCRIPTOR(syncfs)
+
+#define STATUS(name, call, status_type) \
+    int name(const char *path, status_type *status) { \
+        NEXT(name); \
+        return fails_on_path(call, path) ? -1 : next(path, status); \
+    }
+STATUS(stat, "stat", struct stat)
+STATUS(stat64, "stat", struct stat64)
+STATUS(lstat, "lstat", struct stat)
+STATUS(lstat64, "lstat", struct stat64)
+STATUS(statvfs, "statvfs", struct statvfs)
+STATUS(statvfs64, "statvfs", struct statvfs64)
+
+#define STATUS_OF_DESCRIPTOR(name, status_type) \
+    int name(int descriptor, status_type *status) { \
+        NEXT(name); \
+        return fails_on("fstat", descriptor) ? -1 : next(descriptor, status); \
+    }
+STATUS_OF_DESCRIPTOR(fstat, struct stat)
+STATUS_OF_DESCRIPTOR(fstat64, struct stat64)
+
+int unlink(const char *path) {
+    NEXT(unlink);
+    return fails_on_path("unlink", path) ? -1 : next(path);
+}
+
+int access(const char *path, int mode) {
+    NEXT(access);
+    return fails_on_path("access", path) ? -1 : next(path, mode);
+}
+
+int mkdir(const char *path, mode_t mode) {
+    NEXT(mkdir);
+    return fails_on_path("mkdir", path) ? -1 : next(path, mode);
+}
+
+int rename(const char *from, const char *to) {
+    NEXT(rename);
+    return fails_on_path("rename", to) ? -1 : next(from, to);
+}
+
+int renameat2(int from_directory, const char *from, int to_directory, const char *to, unsigned flags) {
+    NEXT(renameat2);
+    return fails_on_path("renameat2", to) ? -1 : next(from_directory, from, to_directory, to, flags);
+}
+
+int link(const char *from, const char *to) {
+    NEXT(link);
+    return fails_on_path("link", to) ? -1 : next(from, to);
+}
+
+ssize_t readlink(const char *path, char *target, size_t count) {
+    NEXT(readlink);
+    return fails_on_path("readlink", path) ? -1 : next(path, target, count);
+}
+
+char *realpath(const char *path, char *resolved) {
+    NEXT(realpath);
+    return fails_on_path("realpath", path) ? NULL : next(path, resolved);
+}
+
+DIR *opendir(const char *path) {
+    NEXT(opendir);
+    return fails_on_path("opendir", path) ? NULL : next(path);
+}
+
+int flock(int descriptor, int operation) {
+    NEXT(flock);
+    return fails_on("flock", descriptor) ? -1 : next(descriptor, operation);
+}
+
+int fchmod(int descriptor, mode_t mode) {
+    NEXT(fchmod);
+    return fails_on("fchmod", descriptor) ? -1 : next(descriptor, mode);
+}
+
+int fchown(int descriptor, uid_t user, gid_t group) {
+    NEXT(fchown);
+    return fails_on("fchown", descriptor) ? -1 : next(descriptor, user, group);
+}
+
+ssize_t listxattr(const char *path, char *names, size_t size) {
+    NEXT(listxattr);
+    return fails_on_path("listxattr", path) ? -1 : next(path, names, size);
+}
+
+ssize_t getxattr(const char *path, const char *name, void *value, size_t size) {
+    NEXT(getxattr);
+    return fails_on_path("getxattr", path) ? -1 : next(path, name, value, size);
+}
+
+int fsetxattr(int descriptor, const char *name, const void *value, size_t size, int flags) {
+    NEXT(fsetxattr);
+    return fails_on("fsetxattr", descriptor) ? -1 : next(descriptor, name, value, size, flags);
+}
+
+// Memory that belongs to no file is counted as a call without one.
+#define MAP(name, offset_type) \
+    void *name(void *address, size_t length, int protection, int flags, int descriptor, offset_type offset) { \
+        NEXT(name); \
+        int fail = descriptor >= 0 ? fails_on("mmap", descriptor) : fails_alone("mmap"); \
+        return fail ? MAP_FAILED : next(address, length, protection, flags, descriptor, offset); \
+    }
+MAP(mmap, off_t)
+MAP(mmap64, off64_t)
+
+int madvise(void *address, size_t length, int advice) {
+    NEXT(madvise);
+    return fails_alone("madvise") ? -1 : next(address, length, advice);
+}
+
+int mlock(const void *address, size_t length) {
+    NEXT(mlock);
+    return fails_alone("mlock") ? -1 : next(address, length);
+}
+
+ssize_t getrandom(void *bytes, size_t count, unsigned flags) {
+    NEXT(getrandom);
+    return fails_alone("getrandom") ? -1 : next(bytes, count, flags);
+}
+
+int pipe2(int ends[2], int flags) {
+    NEXT(pipe2);
+    return fails_alone("pipe2") ? -1 : next(ends, flags);
+}
+
+int posix_spawn(
+    pid_t *process, const char *path, const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
+    char *const arguments[], char *const environment[]
+) {
+    NEXT(posix_spawn);
+    return fails_alone("posix_spawn") ? errno : next(process, path, actions, attributes, arguments, environment);
+}

@@ -1,0 +1,157 @@
+import FailingCalls
+import Foundation
+import Testing
+
+@testable import SealedDB
+
+/// Runs an operation once for each call of the system that it makes, and has that call fail: alone, and with all that
+/// follow.
+///
+/// Whatever fails, the operation throws an error that says so, or is done. Then its files are as `check` wants them, no
+/// descriptor is left open, and the same operation succeeds as soon as nothing fails.
+struct CallSweep {
+    /// Makes the files that the operation needs.
+    let prepare: (TemporaryDirectory) throws -> Void
+    let run: (TemporaryDirectory) throws -> Void
+    /// What must be true in this state.
+    let check: (TemporaryDirectory, State) throws -> Void
+    /// What an error says of the state; by default, that nothing is done.
+    var state: (DatabaseError) -> State = { _ in .undone }
+
+    /// What became of the operation.
+    enum State {
+        case done, undone
+        /// The error says that it may be done or not.
+        case either
+    }
+
+    /// Which calls fail, and how.
+    enum Manner: CaseIterable, Sendable {
+        /// One call, with an input or output error.
+        case alone
+        /// One and all that follow, with an error that is likely for it.
+        case lasting
+    }
+
+    /// - Returns: what was told when each call failed, for a test that expects more; `nil` for a run that succeeded.
+    @discardableResult
+    func callAsFunction(_ manner: Manner) throws -> [(call: String, error: DatabaseError?)] {
+        try chosen(countedRun(), manner).map { index in
+            let directory = try TemporaryDirectory()
+            try prepare(directory)
+            let watch = CallWatch(
+                directory.path,
+                failing: manner == .alone ? index...index : index...Int.max,
+                code: manner == .alone ? EIO : 0
+            )
+            let error = outcome { try run(directory) }
+            let call = watch.end(describing: index) ?? "a call that was not made"
+            let comment: Comment = "\(call) fails \(manner): \(error.map { "\($0)" } ?? "done")"
+            let state = error.map(state) ?? .done
+            expectPlainWords(error, comment)
+            expect(state, directory, comment)
+            if state == .undone {
+                #expect(throws: Never.self, comment) { try run(directory) }
+                expect(.done, directory, comment)
+            }
+            return (call, error)
+        }
+    }
+
+    private func expect(_ state: State, _ directory: TemporaryDirectory, _ comment: Comment) {
+        #expect(descriptors(below: directory.path) == [], comment)
+        #expect(throws: Never.self, comment) { try check(directory, state) }
+    }
+
+    /// The calls of a run in which none fails.
+    private func countedRun() throws -> [String] {
+        let directory = try TemporaryDirectory()
+        try prepare(directory)
+        let watch = CallWatch(directory.path)
+        try run(directory)
+        let calls = watch.endWithAll()
+        try check(directory, .done)
+        #expect(descriptors(below: directory.path) == [])
+        try #require(!calls.isEmpty)
+        return calls
+    }
+
+    /// Of each kind of call to a file the first, and the last, too, if it fails alone.
+    ///
+    /// That nothing works on the index of a log any more is left out: SQLite tries again for ten seconds.
+    private func chosen(_ calls: [String], _ manner: Manner) -> [Int] {
+        var first: [String: Int] = [:]
+        var last: [String: Int] = [:]
+        for (index, call) in calls.enumerated() where manner == .alone || !call.hasSuffix("-shm") {
+            if first[call] == nil { first[call] = index }
+            last[call] = index
+        }
+        return Set(first.values).union(manner == .alone ? Array(last.values) : []).sorted()
+    }
+
+    private func outcome(_ body: () throws -> Void) -> DatabaseError? {
+        do {
+            try body()
+            return nil
+        } catch let error as DatabaseError {
+            return error
+        } catch {
+            Issue.record("\(error) is no DatabaseError")
+            return nil
+        }
+    }
+
+    /// A call that fails says nothing of the store's pages.
+    private func expectPlainWords(_ error: DatabaseError?, _ comment: Comment) {
+        guard let error else { return }
+        #expect(!error.message.isEmpty, comment)
+        for reason: DatabaseError.Reason in [.damaged, .wrongKey, .truncated, .notADatabase, .plaintext, .keyRequired] {
+            #expect(error.reason != reason, comment)
+        }
+    }
+
+    private func descriptors(below directory: String) -> [String] {
+        let all = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        return all.compactMap { descriptor in
+            try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(descriptor)")
+        }.filter { $0.hasPrefix(directory + "/") }
+    }
+}
+
+/// The calls of the system below a directory, from now until ``end(describing:)``.
+struct CallWatch {
+    private let number: Int32
+    private let directory: String?
+
+    /// - Parameters:
+    ///   - directory: `nil` for the calls of this thread that concern no file.
+    ///   - code: the error number; 0 for one that is likely for each call.
+    init(_ directory: String?, failing calls: ClosedRange<Int>? = nil, code: Int32 = EIO) {
+        self.directory = directory
+        let (first, last) = (Int64(calls?.lowerBound ?? -1), Int64(calls?.upperBound ?? -1))
+        number = failing_calls_begin(directory, first, last, code)
+        precondition(number >= 0, "too many watches at once")
+    }
+
+    /// - Returns: the call with this number, such as `fsync db`.
+    @discardableResult
+    func end(describing index: Int = -1) -> String? {
+        defer { failing_calls_end(number) }
+        return describe(Int64(index))
+    }
+
+    func endWithAll() -> [String] {
+        defer { failing_calls_end(number) }
+        return (0..<failing_calls_count(number)).compactMap { describe($0) }
+    }
+
+    private func describe(_ index: Int64) -> String? {
+        var text = [CChar](repeating: 0, count: 1400)
+        guard failing_calls_describe(number, index, &text, text.count) != 0 else { return nil }
+        let call = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+        // Leaves the name in the directory, and of a temporary file what is the same each time.
+        return call.replacing(directory.map { $0 + "/" } ?? "", with: "")
+            .replacing(/(sealdb-(?:[a-z]+-)?)[0-9a-f]{16}/) { "\($0.output.1)*" }
+            .trimmingCharacters(in: .whitespaces)
+    }
+}

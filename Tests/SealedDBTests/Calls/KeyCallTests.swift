@@ -1,0 +1,153 @@
+import Foundation
+import Testing
+
+@testable import SealedDB
+
+/// Whatever call of the system fails while a key is made, read or kept, no key is lost, and none is used that is not safe.
+@Suite(.hangLimit)
+struct KeyCallTests {
+    typealias Manner = CallSweep.Manner
+
+    private static func makeKeyFile(_ directory: TemporaryDirectory, _ name: String, _ byte: UInt8) throws {
+        try directory.write(name, Array(String(repeating: String(format: "%02x", byte), count: 32).utf8))
+    }
+
+    private static func makeRing(_ directory: TemporaryDirectory) throws {
+        var ring = try KeyRing(activeID: "one", key: .testing(1))
+        try ring.add(.testing(2), id: "two")
+        try ring.write(toNewFile: directory.file("ring"))
+    }
+
+    /// Files that a call that failed could not remove go with the next success.
+    private static func requireOnly(_ names: [String], _ directory: TemporaryDirectory) throws {
+        try #require(directory.names == names)
+    }
+
+    @Test(arguments: Manner.allCases) func creationOfAKeyFile(_ manner: Manner) throws {
+        let sweep = CallSweep(
+            prepare: { _ in },
+            run: { try KeyFile.create(atPath: $0.file("key")) },
+            check: { directory, state in
+                if state == .undone { return try #require(!directory.names.contains("key")) }
+                _ = try KeySource.keyFile(directory.file("key")).key()
+                try Self.requireOnly(["key"], directory)
+            },
+            state: { $0.message.contains("is complete") ? .done : .undone }
+        )
+        try sweep(manner)
+    }
+
+    @Test(arguments: Manner.allCases) func readingAndConfirmingAKeyFile(_ manner: Manner) throws {
+        let sweep = CallSweep(
+            prepare: { try Self.makeKeyFile($0, "key", 1) },
+            run: { directory in
+                let key = try KeySource.keyFile(directory.file("key")).key()
+                let expected = try Key.testing(1)
+                try #require(key == expected)
+                try key.confirm()
+            },
+            check: { directory, _ in try Self.requireOnly(["key"], directory) }
+        )
+        try sweep(manner)
+    }
+
+    @Test(arguments: Manner.allCases) func creationOfARing(_ manner: Manner) throws {
+        let sweep = CallSweep(
+            prepare: { _ in },
+            run: { try Self.makeRing($0) },
+            check: { directory, state in
+                if state == .undone { return try #require(!directory.names.contains("ring")) }
+                let second = try KeyRing(contentsOfFile: directory.file("ring")).key("two")
+                let expected = try Key.testing(2)
+                try #require(second == expected)
+                try Self.requireOnly(["ring"], directory)
+            },
+            state: { $0.message.contains("is complete") ? .done : .undone }
+        )
+        try sweep(manner)
+    }
+
+    @Test(arguments: Manner.allCases) func changeOfARing(_ manner: Manner) throws {
+        let sweep = CallSweep(
+            prepare: { try Self.makeRing($0) },
+            run: { directory in
+                let third = try Key.testing(3)
+                try KeyRing.update(file: directory.file("ring")) { ring throws(DatabaseError) in
+                    // An earlier run may have done it, and said so.
+                    if !ring.ids.contains("three") { try ring.add(third, id: "three") }
+                    try ring.activate("three")
+                }
+            },
+            check: { directory, state in
+                let ring = try KeyRing(contentsOfFile: directory.file("ring"))
+                let (first, expected) = (try ring.key("one"), try Key.testing(1))
+                try #require(first == expected)
+                if state != .either { try #require(ring.activeID == (state == .done ? "three" : "one")) }
+                // An old ring that could not be removed goes with the next change.
+                _ = try KeyRing.update(file: directory.file("ring")) { _ in }
+                try Self.requireOnly(["ring"], directory)
+            },
+            state: { error in
+                for words in ["is probably changed", "may be"] where error.message.contains(words) { return .either }
+                return .undone
+            }
+        )
+        try sweep(manner)
+    }
+
+    @Test(.enabled(if: isEncrypting, "needs a codec"), arguments: Manner.allCases)
+    func openingWithARing(_ manner: Manner) throws {
+        let sweep = CallSweep(
+            prepare: { directory in
+                try Self.makeRing(directory)
+                try StoreCallTests.make(directory, key: 2)
+            },
+            run: { directory in
+                let ring = try KeyRing(contentsOfFile: directory.file("ring"))
+                let id = try ring.withKey(toOpen: directory.file("db")) { key, id in
+                    let database = Database(path: directory.file("db"), configuration: Configuration(key: key))
+                    try database.openVerified()
+                    database.close()
+                    return id
+                }
+                try #require(id == "two")
+            },
+            check: { directory, _ in try StoreCallTests.requireRows(directory, key: 2) }
+        )
+        try sweep(manner)
+    }
+
+    // MARK: Calls without a file
+
+    /// Each call that this makes on its own thread fails once. It throws each time, or does what it should.
+    private func failEach(_ body: () throws -> Void) throws -> [String] {
+        let count = CallWatch(nil)
+        try body()
+        let calls = count.endWithAll()
+        for index in calls.indices {
+            let watch = CallWatch(nil, failing: index...index, code: ENOMEM)
+            var failure: (any Error)?
+            do { try body() } catch { failure = error }
+            let call = watch.end(describing: index) ?? "none"
+            if let failure { #expect(failure is DatabaseError, "\(call): \(failure)") }
+        }
+        return calls
+    }
+
+    @Test func memoryAndRandomNumbersForKeys() throws {
+        let calls = try failEach {
+            let (one, other) = (try Key.random(), try Key.random())
+            #expect(one != other)
+        }
+        #expect(Set(calls).isSuperset(of: ["getrandom", "mmap", "madvise", "mlock"]))
+    }
+
+    @Test func programsThatPrintAKey() throws {
+        let digits = String(repeating: "01", count: 32)
+        let calls = try failEach {
+            let (key, expected) = (try KeySource.keyCommand(["/bin/echo", digits]).key(), try Key.testing(1))
+            #expect(key == expected)
+        }
+        #expect(Set(calls).isSuperset(of: ["pipe2", "posix_spawn"]))
+    }
+}
