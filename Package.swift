@@ -78,7 +78,7 @@ let package = Package(
         .target(name: "FailingCalls", path: "Tests/FailingCalls"),
         .testTarget(
             name: "sealdbTests",
-            dependencies: ["SealedDB", "sealdb", "BookStore", "ObjectFetcher", "Soak", "FaultSubject"]
+            dependencies: ["SealedDB", "sealdb", "BookStore", "ObjectFetcher", "Soak", "FaultSubject", "FailingCalls"]
         ),
         // SQLite's C interface, for what checks stores without the library.
         .target(name: "RawStore", dependencies: ["SQLiteEngine"], path: "Tests/RawStore"),

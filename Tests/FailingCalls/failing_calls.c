@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -18,6 +19,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -132,7 +134,8 @@ static int fails_on(const char *call, int descriptor) {
     errno = kept;
     if (size <= 0) return 0;
     file[size] = 0;
-    return fails(call, file);
+    // A pipe or a socket has no path.
+    return fails(call, file[0] == '/' ? file : NULL);
 }
 
 static int fails_alone(const char *call) { return active && fails(call, NULL); }
@@ -357,4 +360,14 @@ int posix_spawn(
 ) {
     NEXT(posix_spawn);
     return fails_alone("posix_spawn") ? errno : next(process, path, actions, attributes, arguments, environment);
+}
+
+int poll(struct pollfd *descriptors, nfds_t count, int milliseconds) {
+    NEXT(poll);
+    return fails_alone("poll") ? -1 : next(descriptors, count, milliseconds);
+}
+
+pid_t waitpid(pid_t process, int *status, int options) {
+    NEXT(waitpid);
+    return fails_alone("waitpid") ? -1 : next(process, status, options);
 }

@@ -53,4 +53,44 @@ struct FilePlaceTests {
         #expect(lstat(store + "-shm", &status) == 0)
         #expect(status.st_uid == 65534 && status.st_gid == 65534)
     }
+
+    /// Where only owners may replace files, and only a group may make them, its members may write to the store, or not.
+    @Test(.enabled(if: geteuid() == 0, "only root may give files away"))
+    func journalsInADirectoryOfAGroup() throws {
+        let (store, journal) = (directory.file("db"), directory.file("db-journal"))
+        try Data(count: 512).write(to: URL(fileURLWithPath: store))
+        try Data(count: 512).write(to: URL(fileURLWithPath: journal))
+        #expect(chmod(store, 0o660) == 0 && chmod(journal, 0o660) == 0)
+        // Somebody who does not own the store made it.
+        #expect(chown(journal, 1234, 4321) == 0)
+        func isOfStranger(directory mode: mode_t, group: gid_t, storeMode: mode_t = 0o660) -> Bool {
+            chown(directory.path, 0, 4321)
+            chown(store, 65534, group)
+            chmod(directory.path, mode)
+            chmod(store, storeMode)
+            return JournalName.isOfStranger(journal)
+        }
+        #expect(isOfStranger(directory: 0o1777, group: 4321))
+        #expect(!isOfStranger(directory: 0o0777, group: 4321), "anybody may replace anything there")
+        #expect(!isOfStranger(directory: 0o1770, group: 4321), "the group may write to the store")
+        #expect(isOfStranger(directory: 0o1770, group: 5432))
+        #expect(!isOfStranger(directory: 0o1750, group: 5432), "the group may make nothing")
+        // The mode of the journal allows no more than that of the store.
+        chmod(journal, 0o640)
+        #expect(isOfStranger(directory: 0o1770, group: 4321, storeMode: 0o640))
+        // Those of the owner, and of the store's owner, are trusted.
+        for user in [geteuid(), 65534] as [uid_t] {
+            chown(journal, user, 4321)
+            #expect(!isOfStranger(directory: 0o1777, group: 5432))
+        }
+        chmod(journal, 0o660)
+        #expect(isOfStranger(directory: 0o1777, group: 5432, storeMode: 0o640), "others may write to it")
+    }
+
+    @Test func namesOfSuperJournals() {
+        #expect(JournalName.isOfSuperJournal("/d/db-mj1A2B3C9D4"))
+        for name in ["/d/db-mj1A2B3C8D4", "/d/db-mk1A2B3C9D4", "/d/db-mj1A2B3C9DG", "-mj", "/d/db"] {
+            #expect(!JournalName.isOfSuperJournal(name), "\(name)")
+        }
+    }
 }

@@ -26,8 +26,8 @@ extension NamedMutant {
             "a commit that fails is forgotten with its connection",
             "SealedDB/Database/Files/Database+Keys.swift",
             .statement,
-            "try endPendingStatements()\n        try closeForReopening()",
-            "try closeForReopening()"
+            "try endPendingStatements()\n        do throws(DatabaseError) {",
+            "do throws(DatabaseError) {"
         ),
         .init(
             "what is not allowed in prepare is forgotten",

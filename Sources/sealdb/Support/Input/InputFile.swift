@@ -30,23 +30,25 @@ final class InputFile {
     }
 
     private init(opened: Int32, name: String, isInput: Bool) throws(Failure) {
+        var status = stat()
+        let number = opened < 0 || fstat(opened, &status) != 0 ? errno : 0
         self.name = name
         isStandardInput = isInput
         descriptor = opened
-        guard descriptor >= 0 else {
-            throw Failure(.noInput, "Cannot read \(name): \(String(cString: strerror(errno))).")
-        }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0 else {
-            throw Failure(.inputOutput, "Cannot read \(name): \(String(cString: strerror(errno))).")
-        }
-        if status.st_mode & S_IFMT == S_IFDIR {
-            throw Failure(.noInput, "Cannot read \(name): it is a directory.")
-        }
         // Standard input never counts as regular, because a part of it may have been read already.
         isRegular = status.st_mode & S_IFMT == S_IFREG && !isInput
         size = isRegular ? Int64(status.st_size) : 0
         lastChange = status.st_mtim
+        // If an initializer of a class throws after all properties are set, deinit runs and closes the descriptor.
+        guard number == 0 else {
+            throw Failure(
+                opened < 0 ? .noInput : .inputOutput,
+                "Cannot read \(name): \(String(cString: strerror(number)))."
+            )
+        }
+        if status.st_mode & S_IFMT == S_IFDIR {
+            throw Failure(.noInput, "Cannot read \(name): it is a directory.")
+        }
     }
 
     deinit {

@@ -1,0 +1,40 @@
+import FailingCalls
+import Foundation
+
+/// The calls of the system below a directory, from now until ``end(describing:)``.
+struct CallWatch {
+    private let number: Int32
+    private let directory: String?
+
+    /// - Parameters:
+    ///   - directory: `nil` for the calls of this thread that concern no file.
+    ///   - code: the error number; 0 for one that is likely for each call.
+    init(_ directory: String?, failing calls: ClosedRange<Int>? = nil, code: Int32 = EIO) {
+        self.directory = directory
+        let (first, last) = (Int64(calls?.lowerBound ?? -1), Int64(calls?.upperBound ?? -1))
+        number = failing_calls_begin(directory, first, last, code)
+        precondition(number >= 0, "too many watches at once")
+    }
+
+    /// - Returns: the call with this number, such as `fsync db`.
+    @discardableResult
+    func end(describing index: Int = -1) -> String? {
+        defer { failing_calls_end(number) }
+        return describe(Int64(index))
+    }
+
+    func endWithAll() -> [String] {
+        defer { failing_calls_end(number) }
+        return (0..<failing_calls_count(number)).compactMap { describe($0) }
+    }
+
+    private func describe(_ index: Int64) -> String? {
+        var text = [CChar](repeating: 0, count: 1400)
+        guard failing_calls_describe(number, index, &text, text.count) != 0 else { return nil }
+        let call = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+        // Leaves the name in the directory, and of a temporary file what is the same each time.
+        return call.replacing(directory.map { $0 + "/" } ?? "", with: "")
+            .replacing(/(sealdb-(?:[a-z]+-)?)[0-9a-f]{16}/) { "\($0.output.1)*" }
+            .trimmingCharacters(in: .whitespaces)
+    }
+}

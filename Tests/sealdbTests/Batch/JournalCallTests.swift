@@ -1,0 +1,72 @@
+import Foundation
+import Testing
+
+@testable import sealdb
+
+/// Whatever call of the system fails for the journal of a batch, no run begins without one, and two never share one.
+@Suite(.hangLimit)
+struct JournalCallTests {
+    private let sandbox: Sandbox
+    private let stores: [StoreItem]
+
+    init() throws {
+        sandbox = try Sandbox()
+        stores = [try StoreItem("/no/such/store")]
+    }
+
+    /// Begins a run, and writes a record.
+    private func run(_ path: String) throws {
+        let journal = try BatchJournal(path: path)
+        try journal.begin(operation: "rotate", stores, isResumeOnly: false)
+        try journal.append(JournalRecord(.start, path: "/no/such/store"))
+    }
+
+    private func directory(_ name: String) throws -> String {
+        let path = sandbox.path(name)
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        return URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+    }
+
+    private func descriptors(below directory: String) throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap { descriptor in
+            try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(descriptor)")
+        }.filter { $0.hasPrefix(directory + "/") || $0 == directory }
+    }
+
+    /// With a journal of an earlier run, or with none.
+    @Test(arguments: [false, true], [EIO, EACCES, EAGAIN]) func eachCallFails(exists: Bool, code: Int32) throws {
+        let first = try directory("counted")
+        if exists { try run(first + "/journal") }
+        let count = CallWatch(first)
+        try run(first + "/journal")
+        let calls = count.endWithAll()
+        #expect(calls.contains { $0.hasPrefix("lock") } && calls.contains { $0.hasPrefix("fsync") })
+        for index in calls.indices {
+            let path = try directory("\(index)")
+            if exists { try run(path + "/journal") }
+            let watch = CallWatch(path, failing: index...index, code: code)
+            var failure: (any Error)?
+            do { try run(path + "/journal") } catch { failure = error }
+            let call = watch.end(describing: index) ?? "a call that was not made"
+            let found = failure.map { "\($0)" } ?? "nothing"
+            // These alone may fail unnoticed: those that give back a descriptor, or look for files of earlier runs.
+            let mayFail = ["close", "unlink", "opendir", "lstat", "realpath"].contains { call.hasPrefix($0) }
+            #expect(mayFail || failure is Failure, "\(call): \(found)")
+            if call.hasPrefix("lock") {
+                #expect(found.contains(code == EIO ? "Cannot lock" : "Another run uses"), "\(call): \(found)")
+            }
+            #expect(try descriptors(below: path) == [], "\(call): \(found)")
+            try run(path + "/journal")
+            #expect(try FileManager.default.contentsOfDirectory(atPath: path) == ["journal"], "\(call)")
+        }
+    }
+
+    @Test func twoRunsNeverShareOne() throws {
+        let path = sandbox.path("journal")
+        let journal = try BatchJournal(path: path)
+        try journal.begin(operation: "rotate", stores, isResumeOnly: false)
+        let error = #expect(throws: Failure.self) { _ = try BatchJournal(path: path) }
+        #expect("\(try #require(error))".contains("Another run uses"))
+        withExtendedLifetime(journal) {}
+    }
+}

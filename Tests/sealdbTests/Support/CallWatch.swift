@@ -1,0 +1,1 @@
+../../SealedDBTests/Calls/CallWatch.swift
