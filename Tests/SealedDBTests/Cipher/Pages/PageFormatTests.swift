@@ -45,7 +45,8 @@ struct PageFormatTests {
         let parameters = CipherSettings(pageSize: pageSize).parameters
         #expect(cipher.decryptsHeader(original))
         // The size of pages, the two versions (1 to 3, or 1 to 0), and the three constants.
-        for (offset, change) in [(16, 0x20), (17, 0x02), (18, 2), (18, 1), (19, 2), (19, 1), (21, 1), (22, 1), (23, 1)] {
+        for (offset, change) in [(16, 0x20), (17, 0x02), (18, 2), (18, 1), (19, 2), (19, 1), (21, 1), (22, 1), (23, 1)]
+        {
             let changed = page(original, parameters, changing: [offset: UInt8(change)])
             #expect(!cipher.decryptsHeader(changed), "byte \(offset)")
         }
@@ -73,7 +74,9 @@ struct PageFormatTests {
     // MARK: Journals
 
     /// A journal with this header, and with what follows its first sector.
-    private func journal(pageSize: UInt32 = 4096, sectorSize: UInt32 = 512, end: [UInt8] = []) throws -> RollbackJournal? {
+    private func journal(pageSize: UInt32 = 4096, sectorSize: UInt32 = 512, end: [UInt8] = []) throws
+        -> RollbackJournal?
+    {
         var bytes: [UInt8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]
         for number in [0, 7, 3, sectorSize, pageSize] as [UInt32] { bytes += bigEndian(number) }
         bytes += [UInt8](repeating: 0, count: 512 - bytes.count) + end
