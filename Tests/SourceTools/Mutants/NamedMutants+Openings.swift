@@ -26,8 +26,10 @@ extension NamedMutant {
             "a commit that fails is forgotten with its connection",
             "SealedDB/Database/Files/Database+Keys.swift",
             .statement,
-            "try endPendingStatements()\n        do throws(DatabaseError) {",
-            "do throws(DatabaseError) {"
+            "try endPendingStatements()\n        do throws(DatabaseError) {\n            try closeForReopening()\n        } catch {\n            "
+                + "throw error.adding(context: Database.changedNothing)\n        }",
+            "do throws(DatabaseError) {\n            try closeForReopening()\n        } catch {\n            "
+                + "throw error.adding(context: Database.changedNothing)\n        }"
         ),
         .init(
             "what is not allowed in prepare is forgotten",
