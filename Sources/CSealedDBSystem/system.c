@@ -258,6 +258,15 @@ int sealeddb_is_only_descriptor(int descriptor) {
     return error == EAGAIN ? 0 : -1;
 }
 
+int sealeddb_birth_time(int descriptor, const char *path, long long *seconds, unsigned *nanoseconds) {
+    struct statx status;
+    int flags = AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW;
+    if (statx(descriptor, path, flags, STATX_BTIME, &status) != 0 || !(status.stx_mask & STATX_BTIME)) return 0;
+    *seconds = status.stx_btime.tv_sec;
+    *nanoseconds = status.stx_btime.tv_nsec;
+    return 1;
+}
+
 int sealeddb_is_mounted(const char *path) {
     struct statx status;
     if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT, STATX_TYPE, &status) != 0) return 0;

@@ -126,6 +126,45 @@ struct CopyCheckTests {
         #expect(try StructureCheck(connection: connection).problems("quick_check") == ["NULL value in n.a"])
     }
 
+    /// What somebody puts in the copy's place while it is made stays as it is: nothing is written into it.
+    /// A file that is made once the copy is removed may get the number of its inode.
+    @Test(arguments: [StoreCopy.Method.pages, .rows], [false, true])
+    func aFileInPlaceOfTheCopy(method: StoreCopy.Method, isMadeAnew: Bool) throws {
+        try makeStore()
+        let source = try StoreOpening(path: directory.file("db"), key: .testing(1)).open()
+        defer { source.close() }
+        let copy = try StoreCopy(beside: directory.file("db"))
+        if isMadeAnew {
+            #expect(unlink(copy.path) == 0)
+            #expect(FileManager.default.createFile(atPath: copy.path, contents: nil))
+        } else {
+            try directory.write("other", [])
+            #expect(rename(directory.file("other"), copy.path) == 0)
+        }
+        let sealing = Sealing(key: try .testing(2))
+        let error = #expect(throws: DatabaseError.self) {
+            _ = try copy.fill(from: source, sealing: sealing, method: method, setsWAL: false, progress: nil)
+        }
+        #expect(error?.reason == .unverified && error?.message.contains("another file in its place") == true)
+        #expect(FileManager.default.contents(atPath: copy.path) == Data())
+    }
+
+    /// Rows are copied all or not at all: not as a part of somebody else's transaction.
+    @Test func rowsWithinATransaction() throws {
+        try makeStore()
+        let source = try StoreOpening(path: directory.file("db"), key: .testing(1)).open()
+        defer { source.close() }
+        var opening = StoreOpening(path: directory.file("new"), key: try .testing(2))
+        opening.flags |= SQLITE_OPEN_CREATE
+        let target = try opening.open()
+        defer { target.close() }
+        try target.run("BEGIN")
+        #expect(throws: DatabaseError.self) { _ = try RowCopy(source: source, target: target).run { _ in } }
+        #expect(!target.isAutocommit)
+        #expect(try target.integer("SELECT count(*) FROM sqlite_schema") == 0)
+        try target.run("ROLLBACK")
+    }
+
     /// A store whose rows break a constraint can be copied as well as any other.
     @Test(arguments: [20, 2000])
     func rowsAreNotCompared(rows: Int) throws {
@@ -147,5 +186,22 @@ struct CopyCheckTests {
         #expect(try StructureCheck(connection: connection).pageProblems { true } == [])
         connection.close()
         try KeyRotation(path: directory.file("db"), from: .testing(1), to: .testing(2)).run()
+    }
+
+    /// Somebody exchanges the copy right after it got its name.
+    @Test func aFileThatTookTheCopysPlaceIsNotAccepted() throws {
+        let target = directory.file("new")
+        let copy = try StoreCopy(beside: target, takesAttributes: false)
+        try copy.moveIn()
+        try copy.synchronizeNew()
+        try copy.synchronizeSwap()
+        let other = try directory.write("other", "a stranger's".utf8)
+        #expect(rename(other, target) == 0)
+        for synchronize in [copy.synchronizeNew, copy.synchronizeSwap] {
+            let error = #expect(throws: DatabaseError.self) { try synchronize() }
+            #expect(error?.reason == .unverified, "\(error as Any)")
+            #expect(error?.message.hasPrefix("Somebody else put a file in the place of \(target)") == true)
+        }
+        #expect(try directory.bytes("new") == Data("a stranger's".utf8))
     }
 }
