@@ -71,7 +71,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
 
     /// Stores the path. Nothing is opened yet.
     public convenience init(path aPath: String?) {
-        self.init(path: aPath, configuration: Configuration())
+        self.init(path: aPath, configuration: .asInFMDB)
     }
 
     /// Stores the path of a file URL. Nothing is opened yet.
@@ -91,7 +91,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
 
     /// Stores the path, and the `SQLITE_OPEN_…` flags and the name of a VFS for every opening. Nothing is opened yet.
     public convenience init(path aPath: String?, flags openFlags: Int32, vfs vfsName: String?) {
-        self.init(path: aPath, configuration: Configuration(), flags: openFlags, vfs: vfsName)
+        self.init(path: aPath, configuration: .asInFMDB, flags: openFlags, vfs: vfsName)
     }
 
     /// Stores the path of a file URL, and the `SQLITE_OPEN_…` flags and the name of a VFS for every opening. Nothing is

@@ -28,7 +28,7 @@ public final class DatabaseQueue: DatabaseAccess {
     /// is not enough memory.
     public convenience init() {
         do {
-            try self.init(path: nil, configuration: Configuration())
+            try self.init(path: nil, configuration: .asInFMDB)
         } catch {
             fatalError("DatabaseQueue(): \(error)")
         }
@@ -36,7 +36,7 @@ public final class DatabaseQueue: DatabaseAccess {
 
     /// Opens the database at once. Returns `nil` on failure; ``init(path:configuration:)`` throws the reason.
     public convenience init?(path aPath: String?) {
-        try? self.init(path: aPath, configuration: Configuration())
+        try? self.init(path: aPath, configuration: .asInFMDB)
     }
 
     /// Opens the file of a URL. Returns `nil` on failure.
@@ -57,7 +57,7 @@ public final class DatabaseQueue: DatabaseAccess {
 
     /// Opens the database through a named VFS. Returns `nil` on failure.
     public convenience init?(path aPath: String?, flags openFlags: Int32, vfs vfsName: String?) {
-        try? self.init(path: aPath, configuration: Configuration(), flags: openFlags, vfs: vfsName)
+        try? self.init(path: aPath, configuration: .asInFMDB, flags: openFlags, vfs: vfsName)
     }
 
     /// Opens the file of a URL through a named VFS. Returns `nil` on failure.

@@ -40,6 +40,27 @@ public struct Configuration: Sendable {
     /// applies a setting even if it comes too late, and the file can then no longer be opened. Besides, a key in SQL
     /// text can be seen. If true, such SQL must come directly after the key, and nothing checks it.
     public var allowsCipherStatements = false
+    /// Whether SQLite refuses rows whose foreign keys lead nowhere. Default true. SQLite's own default is false, so that
+    /// constraints of the schema count for nothing. https://www.sqlite.org/foreignkeys.html#fk_enable
+    ///
+    /// This and the next three have the values of SQLite in databases that FMDB's own initializers make, which take no
+    /// configuration. SQL can change them while the database is open, as far as pragmas can.
+    public var enforcesForeignKeys = true
+    /// Whether views, triggers, defaults, indexes and constraints of the schema may call any function. Default false:
+    /// only harmless ones, which SQLite calls innocuous, and ``SQLFunction`` can mark own ones so. A store that somebody
+    /// else has written could otherwise call functions of this program with arguments of its own.
+    /// https://www.sqlite.org/pragma.html#pragma_trusted_schema
+    public var trustsSchema = false
+    /// Whether SQLite takes a name in double quotes that no column has for a text. Default false: a misspelt column is
+    /// an error, and not a condition that is always false. https://www.sqlite.org/quirks.html#dblquote
+    public var acceptsDoubleQuotedStrings = false
+    /// Whether SQL cannot damage the file of an encrypted store: it may not write to the schema by
+    /// `PRAGMA writable_schema`, nor to the tables in which full-text search keeps its index, nor turn the journal off.
+    /// Default true. Dumps of stores with virtual tables need false.
+    /// https://www.sqlite.org/c3ref/c_dbconfig_defensive.html
+    public var isDefensive = true
+    /// For databases that FMDB's own initializers make: SQLite's defaults instead of the four above.
+    private(set) var hasDefaultsOfSQLite = false
     /// How column names are derived from the properties of types that are read from rows or written to them.
     public var columnNaming = ColumnNaming.asIs
     /// Called with each connection once it is open and its key has been verified. If it throws, or tries to close the
@@ -72,6 +93,13 @@ public struct Configuration: Sendable {
     /// Each connection has its own page cache. `nil`, the default, means twice the number of cores, because some
     /// readers wait for the disk or for their turn, but at least 4 and at most 16.
     public var maximumReaderCount: Int?
+
+    /// What FMDB's own initializers use.
+    static let asInFMDB: Configuration = {
+        var configuration = Configuration()
+        configuration.hasDefaultsOfSQLite = true
+        return configuration
+    }()
 
     /// Creates a configuration with a key, or for a plaintext database.
     public init(key: Key? = nil) {

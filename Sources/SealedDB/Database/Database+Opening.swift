@@ -154,8 +154,13 @@ extension Database {
     private func configure(_ connection: Connection, flags: Int32) throws(DatabaseError) {
         connection.setCacheCapacity(configuration.statementCacheCapacity)
         try connection.holdChanges()
+        if !configuration.hasDefaultsOfSQLite { try setSwitches(of: connection) }
         let mayBeKeyedLater = try mayBeKeyedLater(connection)
         if !mayBeKeyedLater { try applySettings(to: connection, flags: flags) }
+        // This comes last, because the configuration itself may turn the journal off.
+        if !configuration.hasDefaultsOfSQLite {
+            try connection.set(.isDefensive, configuration.isDefensive && configuration.keyOrigin != nil)
+        }
         try additions.install(on: connection, mayBeKeyedLater: mayBeKeyedLater)
         willPrepare?()
         guard let prepare = configuration.prepare else { return }
@@ -171,6 +176,13 @@ extension Database {
                 code: SQLITE_ABORT
             )
         }
+    }
+
+    private func setSwitches(of connection: Connection) throws(DatabaseError) {
+        try connection.set(.enforcesForeignKeys, configuration.enforcesForeignKeys)
+        try connection.set(.trustsSchema, configuration.trustsSchema)
+        try connection.set(.acceptsDoubleQuotedStrings, configuration.acceptsDoubleQuotedStrings)
+        try connection.set(.acceptsDoubleQuotedStringsInSchema, configuration.acceptsDoubleQuotedStrings)
     }
 
     /// Whether ``setKey(_:)`` may follow: the file is new or encrypted, and was opened without a key. The settings are

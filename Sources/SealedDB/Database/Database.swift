@@ -102,7 +102,7 @@ public final class Database {
     /// - Parameter path: a file, which opening creates if it does not exist; `""` for a temporary file, which closing
     ///   deletes; `nil` for a database in memory. It is never taken for a URI.
     public convenience init(path: String?) {
-        self.init(path: path, configuration: Configuration())
+        self.init(path: path, configuration: .asInFMDB)
     }
 
     /// Stores the path of a file URL; `nil` for a database in memory. Nothing is opened before ``open()``.

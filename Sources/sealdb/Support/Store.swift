@@ -41,6 +41,10 @@ enum Store {
         configuration.createsFile = isNew
         configuration.isReadOnly = isReadOnly
         configuration.busyTimeout = lockWait
+        // Scripts and dumps that the shells of SQLite and SQLCipher execute are executed here, too.
+        configuration.enforcesForeignKeys = false
+        configuration.acceptsDoubleQuotedStrings = true
+        configuration.isDefensive = false
         let database = Database(path: try literalPath(path), configuration: configuration)
         try database.openVerified()
         return database

@@ -109,6 +109,7 @@ struct DatabaseQueueTests {
     @Test func journalModeOffIsRefused() throws {
         var configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
         configuration.journalMode = .off
+        configuration.isDefensive = false
         let path = directory.file("db")
         let error = #expect(throws: DatabaseError.self) {
             try DatabaseQueue(path: path, configuration: configuration)

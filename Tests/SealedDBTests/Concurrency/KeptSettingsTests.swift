@@ -23,7 +23,7 @@ struct KeptSettingsTests {
 
     /// Each with another value than that of a new connection.
     private static let settings: [(pragma: String, value: String, answer: String)] = [
-        ("foreign_keys", "ON", "1"), ("recursive_triggers", "ON", "1"), ("cache_size", "-777", "-777"),
+        ("foreign_keys", "OFF", "0"), ("recursive_triggers", "ON", "1"), ("cache_size", "-777", "-777"),
         ("synchronous", "OFF", "0"), ("busy_timeout", "12345", "12345"), ("secure_delete", "FAST", "2"),
         ("query_only", "ON", "1"), ("ignore_check_constraints", "ON", "1"), ("legacy_alter_table", "ON", "1"),
         ("reverse_unordered_selects", "ON", "1"), ("cell_size_check", "ON", "1"), ("trusted_schema", "OFF", "0"),
@@ -80,7 +80,7 @@ struct KeptSettingsTests {
         // Whoever closes it gets a new one.
         other.close()
         try other.inDatabase { (db) throws in
-            #expect(try db.scalar(Int.self, "PRAGMA foreign_keys") == 0)
+            #expect(try db.scalar(Int.self, "PRAGMA foreign_keys") == 1)
         }
     }
 

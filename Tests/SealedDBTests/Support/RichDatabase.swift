@@ -40,6 +40,7 @@ enum RichDatabase {
             INSERT INTO replaced VALUES (3, -3);
             PRAGMA ignore_check_constraints = OFF;
             CREATE TABLE parent (id INTEGER PRIMARY KEY);
+            PRAGMA foreign_keys = OFF;
             CREATE TABLE child (p REFERENCES parent (id));
             INSERT INTO child VALUES (4711);
             CREATE TABLE texts (t);

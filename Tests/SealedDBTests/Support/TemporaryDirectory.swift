@@ -43,12 +43,15 @@ extension Key {
 }
 
 extension Database {
-    /// An open encrypted store; a plain one in the plain build.
+    /// An open encrypted store; a plain one in the plain build. Its SQL may do what ``Configuration`` forbids by default:
+    /// so odd stores are made.
     static func testing(_ path: String?, key byte: UInt8 = 1, journalMode: Configuration.JournalMode? = nil) throws
         -> Database
     {
         var configuration = Configuration(key: isEncrypting ? try Key.testing(byte) : nil)
         configuration.journalMode = journalMode
+        configuration.isDefensive = false
+        configuration.trustsSchema = true
         let database = Database(path: path, configuration: configuration)
         try database.openVerified()
         return database

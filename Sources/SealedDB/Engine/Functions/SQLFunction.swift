@@ -17,9 +17,10 @@ public struct FunctionOptions: OptionSet, Sendable, Hashable {
 
     /// Equal arguments always give equal results, so SQLite may omit calls.
     public static let deterministic = FunctionOptions(rawValue: 1)
-    /// Triggers, views, indexes and column definitions may call it too. An index also needs ``deterministic``.
+    /// Triggers, views, indexes and column definitions may call it too, if ``Configuration/trustsSchema`` is set. An
+    /// index also needs ``deterministic``.
     public static let allowedInSchema = FunctionOptions(rawValue: 2)
-    /// Like ``allowedInSchema``, even if `PRAGMA trusted_schema` is off. Such a function must have no side effects and
+    /// Like ``allowedInSchema``, even if the schema is not trusted. Such a function must have no side effects and
     /// reveal nothing.
     public static let innocuous = FunctionOptions(rawValue: 4)
 
