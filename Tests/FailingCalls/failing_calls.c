@@ -21,6 +21,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { most_watches = 64, most_records = 16384, record_size = 160 };
@@ -347,6 +348,11 @@ int mlock(const void *address, size_t length) {
 ssize_t getrandom(void *bytes, size_t count, unsigned flags) {
     NEXT(getrandom);
     return fails_alone("getrandom") ? -1 : next(bytes, count, flags);
+}
+
+int nanosleep(const struct timespec *time, struct timespec *left) {
+    NEXT(nanosleep);
+    return fails_alone("nanosleep") ? -1 : next(time, left);
 }
 
 int pipe2(int ends[2], int flags) {

@@ -38,6 +38,16 @@ struct BackupTests {
         #expect(try sandbox.names() == ["db", "key", "other"])
     }
 
+    /// Nobody is asked for a passphrase that is not meant.
+    @Test func restoreNeedsAKey() throws {
+        try sandbox.succeed("backup", "db", "copy", "--key-file", "key")
+        for more in [[], ["--replace"], ["--key-file", "key", "--key-stdin"]] {
+            let outcome = try sandbox.run([Tool.sealdb, "restore", "copy", "db"] + more)
+            #expect(outcome.status == 64, "\(more): \(outcome.status) \(outcome.error)")
+        }
+        #expect(try sandbox.names() == ["copy", "db", "key"])
+    }
+
     /// A service may make the store while the key is fetched and the backup is checked.
     @Test func restoreReplacesNothingThatComesMeanwhile() throws {
         try sandbox.succeed("backup", "db", "copy", "--key-file", "key")

@@ -10,6 +10,10 @@ struct DoctorTests {
         let engine = EngineInfo.current()
         #expect(outcome.output.contains(engine.sqliteVersion))
         #expect(outcome.output.contains("memory lock:"))
+        if let version = engine.cipherVersion, let provider = engine.cipherProvider {
+            #expect(isEncrypting && outcome.output.contains(version) && outcome.output.contains(provider))
+        }
+        #expect(outcome.output.contains("no encryption") != isEncrypting)
         for check in engine.checks { #expect(outcome.output.contains("ok, \(check.name)")) }
         #expect(outcome.output.contains("every one that is read is an error") == isEncrypting)
         #expect(outcome.error.isEmpty)

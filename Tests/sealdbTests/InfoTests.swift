@@ -35,6 +35,7 @@ struct InfoTests {
         #expect((details["journalMode"] as? String)?.lowercased() == "delete")
         let text = try sandbox.succeed("info", "db", "--key-file", "key").output
         #expect(text.contains("user version:") && text.contains("12"))
+        #expect(text.contains(/format: +SQLCipher 4\n/))
         #expect(try sandbox.contents("db") == before)
     }
 

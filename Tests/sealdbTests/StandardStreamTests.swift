@@ -50,6 +50,18 @@ struct StandardStreamTests {
         }
     }
 
+    /// A status that nobody has read is no status.
+    @Test(arguments: [(">/dev/full", 74), (">&-", 74), (">output", 0)] as [(String, Int32)])
+    func statusOfABatch(_ redirection: String, status: Int32) throws {
+        try sandbox.makeKey("new-key")
+        let keys = ["--key-file", "key", "--new-key-file", "new-key"]
+        #expect(try sandbox.run([Tool.sealdb, "rotate", "db", "--journal", "journal"] + keys).status == 0)
+        for form in ["", " --json"] {
+            let outcome = try shell("sealdb status journal\(form) \(redirection)")
+            #expect(outcome.status == status, "\(form): \(outcome.error)")
+        }
+    }
+
     /// In a program of somebody else, too.
     @Test func aServiceWithClosedStreamsKeepsItsFilesAboveThem() throws {
         let probe = Tool.path("CipherProbe")

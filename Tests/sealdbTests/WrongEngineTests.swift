@@ -33,6 +33,20 @@ struct WrongEngineTests {
         #expect(try sandbox.contents("plain") == before.2)
     }
 
+    /// Where keys are refused, none is fetched, and nobody is asked for one.
+    @Test func noKeyIsFetchedForARotation() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        try sandbox.makeKey("new")
+        try sandbox.write("fetch", "#!/bin/sh\necho >>fetched; cat new\n", mode: 0o700)
+        let command = [Tool.sealdb, "rotate", "db", "--key-file", "key", "--new-key-command", sandbox.path("fetch")]
+        let outcome = try sandbox.run(command, environment: try preload(sandbox))
+        #expect(outcome.status == 78, "\(outcome.error)")
+        #expect(!sandbox.exists("fetched"))
+        #expect(try sandbox.run(command).status == 0)
+        #expect(sandbox.exists("fetched"))
+    }
+
     @Test func doctorFindsIt() throws {
         let sandbox = try Sandbox()
         for more in [[], ["--json"]] {

@@ -95,6 +95,31 @@ struct KeyCallTests {
         try sweep(manner)
     }
 
+    /// What cannot be locked is not changed: somebody else's change would be lost.
+    @Test(arguments: [ENOLCK, EINTR]) func aRingThatCannotBeLocked(code: Int32) throws {
+        let directory = try TemporaryDirectory()
+        try Self.makeRing(directory)
+        func change() throws {
+            _ = try KeyRing.update(file: directory.file("ring")) { ring throws(DatabaseError) in
+                try ring.activate("two")
+            }
+        }
+        let count = CallWatch(directory.path)
+        try KeyRing.update(file: directory.file("ring")) { _ in }
+        let index = try #require(count.endWithAll().firstIndex { $0.hasPrefix("flock") })
+        let watch = CallWatch(directory.path, failing: index...index, code: code)
+        defer { watch.end() }
+        if code == EINTR {
+            // A signal came while it waited.
+            try change()
+        } else {
+            let error = #expect(throws: DatabaseError.self) { try change() }
+            #expect(error?.reason == .ioError && error?.message.contains("Cannot lock the key ring") == true)
+        }
+        let activeID = try KeyRing(contentsOfFile: directory.file("ring")).activeID
+        #expect(activeID == (code == EINTR ? "two" : "one"))
+    }
+
     @Test(.enabled(if: isEncrypting, "needs a codec"), arguments: Manner.allCases)
     func openingWithARing(_ manner: Manner) throws {
         let sweep = CallSweep(

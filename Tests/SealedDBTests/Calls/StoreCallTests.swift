@@ -63,12 +63,12 @@ struct StoreCallTests {
         )
     }
 
-    @Test(arguments: Manner.allCases) func rotation(_ manner: Manner) throws { try sweepOfRotation(.delete)(manner) }
+    @Test func rotation() throws { try sweepOfRotation(.delete)(.alone) }
 
     @Test(arguments: Manner.allCases) func rotationInWAL(_ manner: Manner) throws { try sweepOfRotation(.wal)(manner) }
 
-    @Test(arguments: Manner.allCases) func rotationThatKeepsTheOldFile(_ manner: Manner) throws {
-        try sweepOfRotation(.delete, keepingOld: ".old")(manner)
+    @Test func rotationThatKeepsTheOldFile() throws {
+        try sweepOfRotation(.delete, keepingOld: ".old")(.alone)
     }
 
     @Test(arguments: Manner.allCases) func rekeyingInPlace(_ manner: Manner) throws {
@@ -117,7 +117,7 @@ struct StoreCallTests {
         try sweep(.alone)
     }
 
-    @Test(arguments: Manner.allCases) func encryption(_ manner: Manner) throws {
+    @Test func encryption() throws {
         let sweep = CallSweep(
             prepare: { try Self.make($0, key: nil) },
             run: {
@@ -134,7 +134,7 @@ struct StoreCallTests {
             },
             state: { $0.message.contains("is complete, but") ? .done : .undone }
         )
-        try sweep(manner)
+        try sweep(.alone)
     }
 
     @Test func decryption() throws {
@@ -159,7 +159,7 @@ struct StoreCallTests {
 
     // MARK: Backup and restore
 
-    @Test(arguments: Manner.allCases) func backup(_ manner: Manner) throws {
+    @Test func backup() throws {
         let sweep = CallSweep(
             prepare: { try Self.make($0, mode: .wal) },
             run: { try StoreBackup(path: $0.file("db"), key: .testing(1), to: $0.file("new")).run() },
@@ -173,7 +173,7 @@ struct StoreCallTests {
             },
             state: { $0.message.contains("is complete, but") ? .done : .undone }
         )
-        try sweep(manner)
+        try sweep(.alone)
     }
 
     @Test func restoreToAFreeName() throws {
@@ -241,13 +241,13 @@ struct StoreCallTests {
         try sweep(manner)
     }
 
-    @Test(arguments: Manner.allCases, [Mode.delete, .wal]) func reading(_ manner: Manner, _ mode: Mode) throws {
+    @Test(arguments: [Mode.delete, .wal]) func reading(_ mode: Mode) throws {
         let sweep = CallSweep(
             prepare: { try Self.make($0, mode: mode) },
             run: { try Self.requireRows($0) },
             check: { directory, _ in try Self.requireRows(directory) }
         )
-        try sweep(manner)
+        try sweep(.alone)
     }
 
     @Test func lookingAtAStore() throws {

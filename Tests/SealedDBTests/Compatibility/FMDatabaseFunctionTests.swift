@@ -45,6 +45,9 @@ struct FMDatabaseFunctionTests {
         db.makeFunctionNamed("result", arguments: 1) { [unowned db] context, _, arguments in
             switch db.valueString(arguments[0]) {
             case "null": db.resultNull(context: context)
+            case "null after all":
+                db.resultInt(-1, context: context)
+                db.resultNull(context: context)
             case "int": db.resultInt(-1, context: context)
             case "long": db.resultLong(.max, context: context)
             case "double": db.resultDouble(0.5, context: context)
@@ -55,6 +58,7 @@ struct FMDatabaseFunctionTests {
             }
         }
         #expect(try value("select result('null')") is NSNull && value("select result('nothing')") is NSNull)
+        #expect(try value("select result('null after all')") is NSNull)
         #expect(try value("select result('int')") as? Int == -1)
         #expect(try value("select result('long')") as? Int == .max)
         #expect(try value("select result('double')") as? Double == 0.5)

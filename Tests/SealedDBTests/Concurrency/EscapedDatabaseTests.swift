@@ -10,7 +10,7 @@ struct EscapedDatabaseTests {
     enum Use: String, CaseIterable, Codable, Sendable {
         case update, typedUpdate, query, script, prepare, rowID, isInTransaction, isOpen, lastError, table, begin,
             savepoint
-        case function, hook, dates, configuration, blob, version, keyID, cache, observation, close
+        case function, hook, dates, configuration, blob, version, keyID, needsRotation, cache, observation, close
 
         func run(_ db: Database) throws {
             switch self {
@@ -33,6 +33,7 @@ struct EscapedDatabaseTests {
             case .blob: _ = try db.openBlob(table: "t", column: "n", rowID: 1)
             case .version: _ = db.userVersion
             case .keyID: _ = db.keyID
+            case .needsRotation: _ = db.needsRotation
             case .cache: db.clearCachedStatements()
             case .observation: _ = db.changes(in: ["t"])
             case .close: db.close()

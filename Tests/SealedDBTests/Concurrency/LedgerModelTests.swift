@@ -368,6 +368,61 @@ struct LedgerModelTests {
         ])
         #expect(ended.refusals.contains("sent away"))
     }
+
+    // MARK: Single states
+
+    private func granted(_ answer: Ledger<Int>.Answer) throws -> Ledger<Int>.Place {
+        guard case .granted(let place) = answer else { throw Violation.found("\(answer)") }
+        return place
+    }
+
+    private func reading(_ thread: UInt) -> Ledger<Int>.Request { .init(desk: .readers, call: "read", thread: thread) }
+
+    /// Nobody is kept out for a barrier before those are gone who were there when its turn came.
+    @Test(arguments: [true, false]) func aBarrierBehindOneThatGaveUp(isCancelled: Bool) throws {
+        var ledger = Ledger<Int>(readers: 2, lends: false)
+        let places = try (1...2).map { try granted(ledger.request(reading($0), now: 0) { 0 }) }
+        var tickets: [Ledger<Int>.Ticket] = []
+        for (caller, limit) in [(3, 1), (4, nil)] as [(Int, Double?)] {
+            let request = Ledger<Int>.Request(desk: .writer, call: "alone", thread: UInt(caller), limit: limit)
+            guard case .waits(let ticket) = ledger.requestBarrier(request, now: 0, caller: { caller }) else {
+                throw Violation.found("it does not wait")
+            }
+            tickets.append(ticket)
+        }
+        if isCancelled {
+            #expect(ledger.withdraw(tickets[0], now: 1)?.caller == 3)
+        } else {
+            #expect(ledger.expire(now: ledger.nextDeadline).expired.map(\.caller) == [3])
+        }
+        guard case .done(let none) = ledger.release(places[0], .open, now: 2) else { throw Violation.found("closed") }
+        #expect(none.isEmpty)
+        // One of the two is still there.
+        let late = try granted(ledger.request(reading(5), now: 3) { 5 })
+        guard case .done = ledger.release(places[1], .open, now: 4) else { throw Violation.found("closed") }
+        // Now the barrier waits for those that came since, and lets in no more.
+        guard case .waits = ledger.request(reading(6), now: 5, caller: { 6 }) else { throw Violation.found("let in") }
+        guard case .done(let grants) = ledger.release(late, .open, now: 6) else { throw Violation.found("closed") }
+        #expect(grants.map(\.caller) == [4])
+    }
+
+    /// Two threads may shut down at once, and the slower one changes nothing.
+    @Test func noCallAfterTheEnd() throws {
+        var ledger = Ledger<Int>(readers: 1, lends: true)
+        _ = try granted(ledger.request(reading(1), now: 0) { 1 })
+        func refusal() -> DatabaseError? {
+            let request = Ledger<Int>.Request(desk: .lent, call: "lend", thread: 1)
+            guard case .refused(let error) = ledger.request(request, now: 0, caller: { 1 }) else { return nil }
+            return error
+        }
+        ledger.drain()
+        // Whoever is inside may finish.
+        #expect(refusal() == nil)
+        #expect(ledger.dismiss().isEmpty)
+        #expect(refusal() == .shutDown)
+        ledger.drain()
+        #expect(refusal() == .shutDown)
+    }
 }
 
 extension LedgerModelTests.Model {

@@ -307,6 +307,22 @@ struct SharedWriteTests {
         access.inDatabase { db in #expect(db.beginTransaction() && db.commit()) }
     }
 
+    /// Not only when it is run: the error belongs to the line in which the statement stands.
+    @Test(arguments: Kind.allCases)
+    func blocksCannotPrepareTheEndOfTheirTransaction(kind: Kind) throws {
+        let access = try access(kind)
+        // The second time, it is prepared already.
+        for number in 1...2 {
+            try access.write { db in
+                let error = #expect(throws: DatabaseError.self) { try db.prepare("COMMIT") }
+                #expect(error?.reason == .misuse)
+                try db.executeUpdate("INSERT INTO t VALUES (?)", values: [number])
+            }
+            try access.writeWithoutTransaction { db in #expect(db.beginTransaction() && db.commit()) }
+        }
+        #expect(try access.read { db in try db.integers("SELECT n FROM t ORDER BY n") } == [1, 2])
+    }
+
     @Test func readsSeeOneStateAndCannotWrite() throws {
         for kind in Kind.allCases {
             let own = try TemporaryDirectory()

@@ -50,4 +50,17 @@ struct WaitingLineTests {
         #expect(line.gapCount < 1000)
         #expect(line.remove(first) == 0)
     }
+
+    @Test func thoseWhoWereServedAreForgotten() {
+        var line = WaitingLine<Int>()
+        _ = line.append(0, priority: .medium)
+        // There is always somebody in the line.
+        for number in 1...10_000 {
+            _ = line.append(number, priority: .medium)
+            let served = line.popFirst()
+            #expect(served == number - 1)
+        }
+        #expect(line.gapCount < 1000)
+        #expect(line.removeAll() == [10_000])
+    }
 }

@@ -113,4 +113,14 @@ struct WriteLineTests {
         #expect(fallAsleep(&books, a.id) === signal)
         #expect(leave(&books, c.id, now: now + Books.quantum) === signal)
     }
+
+    /// Otherwise all others would ask at each statement whether somebody waits.
+    @Test func whoeverLetsGoLeavesTheLine() {
+        let line = WriteLine()
+        let supervision = Supervision(timeLimit: nil, isWatching: false)
+        line.wait(supervision, seconds: 1)
+        #expect(line.isContended)
+        line.letGo(supervision)
+        #expect(!line.isContended)
+    }
 }

@@ -23,6 +23,7 @@ struct BackupTests {
         configuration.cipherSettings.pageSize = pageSize
         configuration.cipherSettings.hmacAlgorithm = hmac
         configuration.journalMode = journalMode
+        configuration.isDefensive = false
         configuration.busyTimeout = 0
         let database = Database(path: name.map { directory.file($0) }, configuration: configuration)
         try database.openVerified()
@@ -107,6 +108,32 @@ struct BackupTests {
         #expect(error?.message.contains("not what the source holds") == true, "\(error?.message ?? "")")
         try source.backup(to: target)
         #expect(try sum(target) == sum(source))
+    }
+
+    /// Everything that is copied is in the log, so reading it does not show what the file itself has become.
+    @Test(.enabled(if: isEncrypting, "needs a codec"))
+    func aDestinationWithAPlaintextFileIsNotAccepted() throws {
+        let plain = try open("plain", key: nil)
+        try plain.fill(rows: 1)
+        #expect(plain.close())
+        let header = try directory.bytes("plain").prefix(100)
+        let source = try open("a")
+        try source.fill(rows: 200)
+        let target = try open("b", key: 2, journalMode: .wal)
+        try target.run("CREATE TABLE old (x)")
+        var isWritten = false
+        let error = #expect(throws: DatabaseError.self) {
+            try source.backup(to: target, pagesPerStep: 5) { _ in
+                guard !isWritten else { return }
+                let file = try FileHandle(forWritingTo: URL(fileURLWithPath: directory.file("b")))
+                try file.write(contentsOf: header)
+                try file.close()
+                isWritten = true
+            }
+        }
+        #expect(isWritten)
+        #expect(error?.reason == .unverified, "\(error as Any)")
+        #expect(error?.message.contains("it is plaintext") == true, "\(error as Any)")
     }
 
     /// What the library compares does not depend on what the caller has set, or called like a table.
@@ -374,6 +401,20 @@ struct BackupTests {
             try source.backup(to: target, pagesPerStep: pages)
             #expect(try sum(target) == sum(source))
         }
+    }
+
+    @Test func cancellingAtTheEndIsTooLate() throws {
+        let source = try open("a")
+        try source.fill(rows: 200)
+        let target = try open("b", key: 2)
+        let error = #expect(throws: DatabaseError.self) {
+            try source.backup(to: target) { state in
+                if state.completedPages == state.totalPages { throw Stop() }
+            }
+        }
+        #expect(error?.reason == .interrupted && error?.underlyingError is Stop)
+        #expect(error?.message.contains("the destination has all of it") == true, "\(error as Any)")
+        #expect(try sum(target) == sum(source))
     }
 
     @Test func cancellingLeavesTheDestinationAsItWas() throws {

@@ -169,6 +169,28 @@ struct KeyOriginTests {
         #expect(!directory.names.contains("other"))
     }
 
+    /// Other keys are for a store that does not open with the key that a rotation gave it. They do not help against
+    /// other errors.
+    @Test func otherKeysAreTriedOnlyWhenTheAdoptedOneIsWrong() throws {
+        let origin = KeyOrigin.key(try .testing(1))
+        let adopted = try Key.testing(2)
+        let codes: [(Int32, DatabaseError.Reason, [Key])] = [
+            (SQLITE_BUSY, .busy, [adopted]), (SQLITE_NOTADB, .wrongKey, [adopted, try .testing(1)]),
+        ]
+        for (code, reason, keys) in codes {
+            let failure = DatabaseError(extendedCode: code, reason: reason, message: "no")
+            var tried: [Key] = []
+            let error = #expect(throws: DatabaseError.self) {
+                try origin.open("db", adopted: adopted) { (key) throws(DatabaseError) -> Void in
+                    tried.append(key)
+                    throw failure
+                }
+            }
+            #expect(error == failure)
+            #expect(tried == keys)
+        }
+    }
+
     // MARK: Rings
 
     @Test func aDatabaseInMemoryIsLoadedWithAnyKeyOfTheRing() throws {

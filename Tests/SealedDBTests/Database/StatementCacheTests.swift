@@ -224,4 +224,16 @@ struct StatementCacheTests {
             #expect(db.userVersion == 6)
         }
     }
+
+    /// What neither reads nor changes rows may do its work when it is prepared.
+    @Test(arguments: ["VACUUM", "ANALYZE", "REINDEX", "PRAGMA user_version", "EXPLAIN SELECT 1"])
+    func whatElseThereIsIsNotKept(sql: String) throws {
+        let db = try database()
+        for _ in 0..<2 {
+            let set = try db.prepare(sql)
+            #expect(set.statement?.useCount == 1)
+            while try set.nextWithError() {}
+            set.close()
+        }
+    }
 }

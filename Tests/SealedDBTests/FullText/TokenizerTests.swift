@@ -31,6 +31,28 @@ private func eachWord(of text: UnsafeBufferPointer<UInt8>, _ body: (String, Rang
     }
 }
 
+/// Passes on words as the bytes of the text, and with those of a document their first byte.
+private struct SlicingTokenizer: FTS5Tokenizer {
+    func tokenize(
+        _ text: UnsafeBufferPointer<UInt8>,
+        for purpose: TokenizationPurpose,
+        into tokens: borrowing TokenSink
+    ) throws {
+        for word in text.split(separator: UInt8(ascii: " ")) {
+            let bytes = UnsafeBufferPointer(rebasing: word)
+            try tokens.append(bytes, range: word.startIndex..<word.endIndex)
+            guard purpose == .document, let initial = word.first else { continue }
+            try withUnsafePointer(to: initial) { initial in
+                try tokens.append(
+                    UnsafeBufferPointer(start: initial, count: 1),
+                    range: word.startIndex..<word.endIndex,
+                    isColocated: true
+                )
+            }
+        }
+    }
+}
+
 @Suite(.hangLimit)
 struct TokenizerTests {
     private let directory: TemporaryDirectory
@@ -63,6 +85,17 @@ struct TokenizerTests {
             try database.value("SELECT snippet(s, 0, '<', '>', '…', 2) FROM s WHERE s MATCH '1st'") == "…<first> place"
         )
         #expect(recorder.purposes.contains(.auxiliary))
+    }
+
+    @Test func tokensGivenAsBytes() throws {
+        try database.addTokenizer("slicing") { _ in SlicingTokenizer() }
+        try database.run("CREATE VIRTUAL TABLE s USING fts5(body, tokenize = 'slicing')")
+        try database.run("INSERT INTO s VALUES ('I won first place'), ('æble pie')")
+        #expect(try matches("first") == [1])
+        #expect(try matches("\"won f place\"") == [1])
+        #expect(try matches("pl*") == [1])
+        #expect(try matches("æble") == [2])
+        #expect(try database.value("SELECT highlight(s, 0, '[', ']') FROM s WHERE s MATCH 'pie'") == "æble [pie]")
     }
 
     @Test func argumentsAndTheirErrors() throws {

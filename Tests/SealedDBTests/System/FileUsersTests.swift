@@ -31,6 +31,17 @@ struct FileUsersTests {
         close(descriptor)
     }
 
+    /// A child that has copies of all descriptors must have time to call exec.
+    @Test func thereIsAPauseBetweenTheAttempts() throws {
+        let descriptors = [open(store, O_RDWR | O_CLOEXEC), open(store, O_RDONLY | O_CLOEXEC)]
+        defer { for descriptor in descriptors { close(descriptor) } }
+        let watch = CallWatch(nil)
+        let error = #expect(throws: DatabaseError.self) { try requireNobodyElse() }
+        let calls = watch.endWithAll()
+        #expect(error?.reason == .busy)
+        #expect(calls.filter { $0 == "nanosleep" }.count == 19, "\(calls)")
+    }
+
     /// No lock, no name in a table of locks: only an open descriptor.
     @Test func otherProcessIsNamed() throws {
         let descriptor = open(store, O_RDWR | O_CLOEXEC)

@@ -38,6 +38,31 @@ struct UsageLockTests {
         #expect(try UsageLock.shared(store, timeout: 0) != nil)
     }
 
+    /// Whoever replaces a store looks for those who have it open, and must not find one that only waits for the lock.
+    @Test(.enabled(if: isEncrypting, "needs a codec"))
+    func aStoreThatIsBeingReplacedIsNotOpened() throws {
+        unlink(store)
+        try Database.testing(store).fill(rows: 5)
+        var configuration = Configuration(key: try .testing(1))
+        configuration.busyTimeout = 0
+        func calls(_ body: (Database) -> Void) -> [String] {
+            let watch = CallWatch(directory.path)
+            let database = Database(path: store, configuration: configuration)
+            body(database)
+            database.close()
+            return watch.endWithAll()
+        }
+        let replacer = try UsageLock.exclusive(store, timeout: 0)
+        let refused = calls { database in
+            let error = #expect(throws: DatabaseError.self) { try database.openVerified() }
+            #expect(error?.reason == .busy)
+        }
+        #expect(refused.contains("open db-sealdb-lock") && !refused.contains("open db"), "\(refused)")
+        replacer.release()
+        let opened = calls { database in #expect(throws: Never.self) { try database.openVerified() } }
+        #expect(opened.contains("open db"), "\(opened)")
+    }
+
     @Test func lastUserRemovesTheFile() throws {
         let first = try UsageLock.shared(store, timeout: 0)
         let second = try UsageLock.shared(store, timeout: 0)
@@ -103,6 +128,31 @@ struct UsageLockTests {
         #expect(reason { () throws(DatabaseError) in try UsageLock.shared(store, timeout: 0) } == .cannotCreate)
         #expect(reason { () throws(DatabaseError) in try UsageLock.exclusive(store, timeout: 0) } == .cannotCreate)
         #expect(directory.names == ["db", "db-sealdb-lock"])
+    }
+
+    /// Who can only read loses nothing without a lock; whoever may write does not get the store.
+    @Test(arguments: [EACCES, EPERM, EROFS, ENOSPC]) func noPermissionForALockFile(code: Int32) throws {
+        let count = CallWatch(directory.path)
+        _ = try UsageLock.shared(store, timeout: 0)
+        let calls = count.endWithAll()
+        let openings = calls.indices.filter { calls[$0].hasPrefix("open") && calls[$0].hasSuffix("db-sealdb-lock") }
+        // The first one looks whether there is a file.
+        try #require(openings.count == 2, "\(calls)")
+        for isForReadingAlone in [true, false] {
+            let watch = CallWatch(directory.path, failing: openings[1]...openings[1], code: code)
+            defer { watch.end() }
+            var isLocked = false
+            let told = reason { () throws(DatabaseError) in
+                let lock = try UsageLock.shared(store, timeout: 0, isForReadingAlone: isForReadingAlone)
+                isLocked = lock != nil
+                return lock
+            }
+            let expected: DatabaseError.Reason? =
+                code == ENOSPC ? .noSpace : isForReadingAlone ? nil : .cannotCreate
+            #expect(told == expected)
+            #expect(!isLocked)
+        }
+        #expect(directory.names == ["db"])
     }
 
     @Test func fileOfSomebodyElseIsLeftAlone() throws {

@@ -90,6 +90,23 @@ struct BatchRotationTests {
 
     // MARK: Lists
 
+    /// One kind of list is enough, and an empty one names nothing.
+    @Test(arguments: [["--from-file", "list"], ["--from0", "list"], ["-"]])
+    func aListAlone(_ list: [String]) throws {
+        let stores = try sandbox.makeFleet(3)
+        let end = list == ["--from0", "list"] ? "\0" : "\n"
+        for (names, status) in [([], 64), (stores.dropLast(), 0)] as [([String], Int32)] {
+            let text = names.map { $0 + end }.joined()
+            try sandbox.write("list", text)
+            let outcome = try rotate(list, input: text)
+            #expect(outcome.status == status, "\(outcome.error)")
+            #expect(outcome.error.contains("The list names no store") == names.isEmpty)
+            for store in stores {
+                #expect(try sandbox.keys(opening: store) == [names.contains(store) ? "new" : "key"])
+            }
+        }
+    }
+
     @Test func listsOfStores() throws {
         let stores = try sandbox.makeFleet(5)
         let odd = "a store\nof two lines"

@@ -27,4 +27,18 @@ struct ContentDigestTests {
         let digests = try changes.map { try digest("CREATE TABLE t (a); INSERT INTO t VALUES (1); \($0)") }
         #expect(Set(digests).count == changes.count)
     }
+
+    /// However long a table is, the caller can stop.
+    @Test func theCallerIsAskedMeanwhile() throws {
+        let database = try Database.testing(nil)
+        defer { database.close() }
+        try database.fill(rows: 2500)
+        let connection = try #require(database.connection)
+        var calls = 0
+        _ = try ContentDigest.of(connection) { calls += 1 }
+        #expect(calls == 2)
+        #expect(throws: DatabaseError.stopped) {
+            try ContentDigest.of(connection) { () throws(DatabaseError) in throw .stopped }
+        }
+    }
 }

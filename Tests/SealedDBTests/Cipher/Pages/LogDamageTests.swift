@@ -113,6 +113,50 @@ struct LogDamageTests {
         #expect(try rotated.integers("SELECT count(*) FROM t") == [10])
     }
 
+    /// Pages that the store no longer has are in its log, and not in its file.
+    @Test(arguments: [0, 10, 31]) func theHeaderOfALogOfAStoreThatShrank(offset: Int) throws {
+        var pages: [UInt8] = []
+        try makeStore(isInFile: true, lastStatement: "VACUUM") { log in
+            pages = stride(from: 32, to: log.count, by: Self.frameSize).map { log[$0 + 3] }
+            log[offset] ^= 1
+        }
+        #expect(try directory.bytes("db").count < Int(try #require(pages.max())) * 4096)
+        let report = try verify()
+        #expect(report.isSound, "\(report)")
+    }
+
+    /// A plaintext database that is to be encrypted can have a log, too.
+    @Test func theLogOfAPlaintextDatabase() throws {
+        let service = Database(path: directory.file("service"))
+        try service.openVerified()
+        defer { service.close() }
+        #expect(service.executeStatements("PRAGMA journal_mode = WAL"))
+        try service.fill(rows: 30)
+        for id in 1...20 { try service.executeUpdate("DELETE FROM t WHERE id = ?", values: [id]) }
+        var log = try directory.bytes("service-wal")
+        for isDamaged in [true, false] {
+            log[32 + 8 * Self.frameSize + 100] ^= 1
+            if !isDamaged { #expect(try log == directory.bytes("service-wal")) }
+            try directory.bytes("service").write(to: URL(fileURLWithPath: directory.file("plain")))
+            try log.write(to: URL(fileURLWithPath: directory.file("plain-wal")))
+            let encryption = StoreEncryption(
+                plaintextPath: directory.file("plain"),
+                path: directory.file("new"),
+                key: try .testing(1)
+            )
+            guard isDamaged else {
+                try encryption.run()
+                continue
+            }
+            let error = #expect(throws: DatabaseError.self) { try encryption.run() }
+            #expect(error?.reason == .damaged, "\(String(describing: error))")
+            #expect(!directory.names.contains("new"))
+        }
+        let encrypted = try Database.testing(directory.file("new"))
+        defer { encrypted.close() }
+        #expect(try encrypted.integers("SELECT count(*) FROM t") == [10])
+    }
+
     /// Nothing is behind it: as a power failure tears it.
     @Test func theLastFrame() throws {
         try makeStore { log in log.removeLast(2000) }
@@ -152,6 +196,11 @@ struct LogDamageTests {
             let error = #expect(throws: DatabaseError.self) { try call() }
             #expect(error?.reason == (isLog ? .damaged : .wrongKey), "\(String(describing: error))")
             #expect(try directory.bytes("db") == backup && directory.bytes(name) == log)
+        }
+        if !isLog {
+            // The file itself is sound, and says nothing of why it does not open.
+            let told = #expect(throws: DatabaseError.self) { _ = try verify() }
+            #expect(told?.reason == .wrongKey, "\(String(describing: told))")
         }
         let error = #expect(throws: DatabaseError.self) { try Database.testing(directory.file("db"), key: 9).close() }
         #expect(error?.reason == .wrongKey, "\(String(describing: error))")
