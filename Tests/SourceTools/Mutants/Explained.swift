@@ -401,5 +401,75 @@ struct Explained: Sendable {
             "prepared.clear(pointer)",
             "a statement that lacks values does not run, and the next ones replace these"
         ),
+        .init(
+            "SealedDB/Concurrency/Database+Supervision.swift",
+            "supervised",
+            .alwaysTrue,
+            "scope != .block",
+            "what a block leaves open is ended once more at the end of its turn"
+        ),
+        .init(
+            "SealedDB/Engine/Functions/FunctionBox.swift",
+            "lastState",
+            .assignmentDropped,
+            "slot.pointee = nil",
+            "SQLite frees this memory right after, and nobody reads it"
+        ),
+        .init(
+            "SealedDB/Database/Files/Database+Serialization.swift",
+            "requireAuthenticPages",
+            .callDropped,
+            "requireAut",
+            "it does nothing where the engine's pages can be watched, as in this build"
+        ),
+        .init(
+            "SealedDB/Cipher/Conversion/StoreDecryption.swift",
+            "run",
+            .errorSwallowed,
+            "opening.requireAuthenticPages()",
+            "it does nothing where the engine's pages can be watched, as in this build"
+        ),
+        .init(
+            "SealedDB/Cipher/Copying/MemoryImage.swift",
+            "swap",
+            .alwaysTrue,
+            "wasWAL",
+            "a store that is not in WAL mode stays as it is"
+        ),
+        .init(
+            "SealedDB/Database/Database+Opening.swift",
+            "configure",
+            .errorSwallowed,
+            "connection.holdChanges()",
+            "this pragma fails only without memory"
+        ),
+        .init(
+            "sealdb/Batch/StoreWork.swift",
+            "encode",
+            .errorSwallowed,
+            "container.encode(store.status, forKey: .status)",
+            "a text is always encoded"
+        ),
+        .init(
+            "SealedDB/Database/Statements/Database+SingleValues.swift",
+            "value",
+            .errorSwallowed,
+            "rows.closeWithError()",
+            "what writes has run to its end by then, and what reads commits nothing"
+        ),
+        .init(
+            "sealdb/Batch/JournalState.swift",
+            "init",
+            .partDropped,
+            "$0.event == .begin",
+            "only these records name a batch"
+        ),
+        .init(
+            "SealedDB/Concurrency/Opening.swift",
+            "open",
+            .alwaysTrue,
+            "!isFirstDone.withLock",
+            "connections are then opened one after the other"
+        ),
     ]
 }
