@@ -305,7 +305,7 @@ struct StoreCallTests {
     }
 
     /// The copy of a rotation in service is made while the store is in use.
-    @Test(arguments: Manner.allCases) func rotationOfAQueue(_ manner: Manner) throws {
+    @Test(arguments: Manner.allCases) func rotationInService(_ manner: Manner) throws {
         let sweep = CallSweep(
             prepare: { try Self.make($0, mode: .wal) },
             run: { directory in
