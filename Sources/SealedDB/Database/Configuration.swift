@@ -47,10 +47,12 @@ public struct Configuration: Sendable {
     /// configuration. SQL can change them while the database is open, as far as pragmas can.
     public var enforcesForeignKeys = true
     /// Whether views, triggers, defaults, indexes and constraints of the schema may call any function. Default false:
-    /// only harmless ones, which SQLite calls innocuous, and ``SQLFunction`` can mark own ones so. A store that somebody
-    /// else has written could otherwise call functions of this program with arguments of its own.
-    /// https://www.sqlite.org/pragma.html#pragma_trusted_schema
-    public var trustsSchema = false
+    /// only harmless ones, which SQLite calls innocuous; ``FunctionOptions/innocuous`` marks your own ones so. A store
+    /// that somebody else has written could otherwise call functions of this program with arguments of its own.
+    ///
+    /// The default is true with an engine older than SQLite 3.46: there, triggers could not keep full-text tables up to
+    /// date. https://www.sqlite.org/pragma.html#pragma_trusted_schema
+    public var trustsSchema = Engine.needsTrustInSchema
     /// Whether SQLite takes a name in double quotes that no column has for a text. Default false: a misspelt column is
     /// an error, and not a condition that is always false. https://www.sqlite.org/quirks.html#dblquote
     public var acceptsDoubleQuotedStrings = false

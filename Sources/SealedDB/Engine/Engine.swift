@@ -122,6 +122,10 @@ enum Engine {
 
     static var sqliteVersion: String { String(cString: sqlite3_libversion()) }
     static var sqliteVersionNumber: Int32 { sqlite3_libversion_number() }
+
+    /// Whether a schema must be trusted for its triggers to write to full-text tables: older versions do not call FTS5
+    /// innocuous. https://www.sqlite.org/c3ref/c_vtab_constraint_support.html
+    static let needsTrustInSchema = sqliteVersionNumber < 3_046_000
     static var sourceID: String { String(cString: sqlite3_sourceid()) }
     static var isThreadSafe: Bool { sqlite3_threadsafe() != 0 }
 

@@ -72,6 +72,26 @@ struct SwitchTests {
         database.close()
     }
 
+    /// Whatever is trusted by default, triggers keep a full-text table up to date.
+    @Test func fullTextInASchema() throws {
+        let database = try open()
+        for module in ["fts4", "fts5"] {
+            try database.execute(
+                script: """
+                    CREATE TABLE \(raw: module)_note (body);
+                    CREATE VIRTUAL TABLE \(raw: module)_text USING \(raw: module)(body);
+                    CREATE TRIGGER \(raw: module)_added AFTER INSERT ON \(raw: module)_note BEGIN
+                        INSERT INTO \(raw: module)_text (rowid, body) VALUES (new.rowid, new.body);
+                    END;
+                    INSERT INTO \(raw: module)_note VALUES ('seven rivers');
+                    """
+            )
+            let found = "SELECT count(*) FROM \(module)_text WHERE \(module)_text MATCH 'rivers'"
+            #expect(try database.integers(found) == [1])
+        }
+        database.close()
+    }
+
     /// SQL cannot damage an encrypted store.
     @Test(.enabled(if: isEncrypting, "a plaintext database is not protected")) func damageBySQL() throws {
         func attempt(_ database: Database) throws -> (schema: Int, isShadowTableWritten: Bool, journalMode: SQLValue?) {
