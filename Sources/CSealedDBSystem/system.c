@@ -258,10 +258,14 @@ int sealeddb_is_only_descriptor(int descriptor) {
     return error == EAGAIN ? 0 : -1;
 }
 
+// Whether the failure of statx says only that it is not there: before Linux 4.11, or forbidden by a container's filter.
+static int lacks_statx(int error) { return error == ENOSYS || error == EPERM; }
+
 int sealeddb_birth_time(int descriptor, const char *path, long long *seconds, unsigned *nanoseconds) {
     struct statx status;
     int flags = AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW;
-    if (statx(descriptor, path, flags, STATX_BTIME, &status) != 0 || !(status.stx_mask & STATX_BTIME)) return 0;
+    if (statx(descriptor, path, flags, STATX_BTIME, &status) != 0) return lacks_statx(errno) ? 0 : -1;
+    if (!(status.stx_mask & STATX_BTIME)) return 0;
     *seconds = status.stx_btime.tv_sec;
     *nanoseconds = status.stx_btime.tv_nsec;
     return 1;
@@ -269,7 +273,7 @@ int sealeddb_birth_time(int descriptor, const char *path, long long *seconds, un
 
 int sealeddb_is_mounted(const char *path) {
     struct statx status;
-    if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT, STATX_TYPE, &status) != 0) return 0;
+    if (statx(AT_FDCWD, path, AT_NO_AUTOMOUNT, STATX_TYPE, &status) != 0) return lacks_statx(errno) ? 0 : -1;
 #ifdef STATX_ATTR_MOUNT_ROOT
     return (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 #else

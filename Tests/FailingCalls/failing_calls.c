@@ -250,6 +250,12 @@ STATUS(statvfs64, "statvfs", struct statvfs64)
 STATUS_OF_DESCRIPTOR(fstat, struct stat)
 STATUS_OF_DESCRIPTOR(fstat64, struct stat64)
 
+int statx(int directory, const char *path, int flags, unsigned mask, struct statx *status) {
+    NEXT(statx);
+    int fail = path && *path ? fails_on_path("statx", path) : fails_on("statx", directory);
+    return fail ? -1 : next(directory, path, flags, mask, status);
+}
+
 int unlink(const char *path) {
     NEXT(unlink);
     return fails_on_path("unlink", path) ? -1 : next(path);
@@ -295,6 +301,11 @@ DIR *opendir(const char *path) {
     return fails_on_path("opendir", path) ? NULL : next(path);
 }
 
+struct dirent *readdir(DIR *directory) {
+    NEXT(readdir);
+    return fails_on("readdir", dirfd(directory)) ? NULL : next(directory);
+}
+
 int flock(int descriptor, int operation) {
     NEXT(flock);
     return fails_on("flock", descriptor) ? -1 : next(descriptor, operation);
@@ -318,6 +329,11 @@ ssize_t listxattr(const char *path, char *names, size_t size) {
 ssize_t getxattr(const char *path, const char *name, void *value, size_t size) {
     NEXT(getxattr);
     return fails_on_path("getxattr", path) ? -1 : next(path, name, value, size);
+}
+
+ssize_t fgetxattr(int descriptor, const char *name, void *value, size_t size) {
+    NEXT(fgetxattr);
+    return fails_on("fgetxattr", descriptor) ? -1 : next(descriptor, name, value, size);
 }
 
 int fsetxattr(int descriptor, const char *name, const void *value, size_t size, int flags) {

@@ -73,11 +73,12 @@ int sealeddb_excluding_lock(int descriptor, int *type, long long start, long lon
 int sealeddb_is_only_descriptor(int descriptor);
 
 // When the file was created, which nobody can set. `descriptor` is AT_FDCWD for a path; `path` is "" for a descriptor. A
-// symbolic link is not followed. Returns 1 if the time is known, or 0. https://man7.org/linux/man-pages/man2/statx.2.html
+// symbolic link is not followed. Returns 1 if the time is known, 0 if the system does not tell it, or -1 with errno set.
+// https://man7.org/linux/man-pages/man2/statx.2.html
 int sealeddb_birth_time(int descriptor, const char *path, long long *seconds, unsigned *nanoseconds);
 
-// Whether the file itself is a mount point, as when a container mounts a single file. Returns 1 or 0; 0 also if this
-// cannot be determined, as before Linux 5.8. https://man7.org/linux/man-pages/man2/statx.2.html
+// Whether the file itself is a mount point, as when a container mounts a single file. Returns 1 or 0; 0 also if the
+// system does not tell it, as before Linux 5.8; or -1 with errno set. https://man7.org/linux/man-pages/man2/statx.2.html
 int sealeddb_is_mounted(const char *path);
 
 // Catches SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP and SIGCONT, and those other signals that would end the process and

@@ -13,28 +13,33 @@ struct FileIdentity {
         let descriptor = try FileSystem.openExclusively(path)
         // Nothing is written through this descriptor, so closing it loses nothing.
         defer { close(descriptor) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0 else {
-            let number = errno
+        do throws(DatabaseError) {
+            var status = stat()
+            guard fstat(descriptor, &status) == 0 else { throw .unexamined(path) }
+            self.status = status
+            birthTime = try BirthTime.of(descriptor, path)
+        } catch {
             // The file is empty. If it cannot be removed, the next cleanup of leftovers removes it.
             unlink(path)
-            throw .system("Cannot examine \(path)", reason: .ioError, number: number)
+            throw error
         }
-        self.status = status
         self.path = path
-        birthTime = BirthTime(descriptor: descriptor)
     }
 
     /// Whether this process has a descriptor for the file.
     func isOpenInThisProcess() throws(DatabaseError) -> Bool {
-        try FileSystem.ownDescriptors(of: status, path).contains { BirthTime(descriptor: $0) == birthTime }
+        for descriptor in try FileSystem.ownDescriptors(of: status, path) {
+            if try BirthTime.of(descriptor, path) == birthTime { return true }
+        }
+        return false
     }
 
     /// Whether the path names this file.
     func isNamed(_ path: String) throws(DatabaseError) -> Bool {
         var found = stat()
-        guard lstat(path, &found) == 0 else { throw .system("Cannot examine \(path)", reason: .ioError) }
-        return found.isSameFile(as: status) && BirthTime(path) == birthTime
+        guard lstat(path, &found) == 0 else { throw .unexamined(path) }
+        guard found.isSameFile(as: status) else { return false }
+        return try BirthTime.of(path) == birthTime
     }
 }
 
@@ -43,12 +48,31 @@ private struct BirthTime: Equatable {
     private var seconds: Int64 = 0
     private var nanoseconds: UInt32 = 0
 
-    /// - Returns: `nil` if the file system does not tell it. It does so for all its files.
-    init?(_ path: String) {
-        guard sealeddb_birth_time(AT_FDCWD, path, &seconds, &nanoseconds) != 0 else { return nil }
+    /// - Returns: `nil` if the system does not tell it. It does so for all files of a file system.
+    static func of(_ path: String) throws(DatabaseError) -> BirthTime? {
+        try read(AT_FDCWD, path, name: path)
     }
 
-    init?(descriptor: Int32) {
-        guard sealeddb_birth_time(descriptor, "", &seconds, &nanoseconds) != 0 else { return nil }
+    static func of(_ descriptor: Int32, _ path: String) throws(DatabaseError) -> BirthTime? {
+        try read(descriptor, "", name: path)
+    }
+
+    private static func read(
+        _ descriptor: Int32,
+        _ path: String,
+        name: String
+    ) throws(DatabaseError) -> BirthTime? {
+        var time = BirthTime()
+        switch sealeddb_birth_time(descriptor, path, &time.seconds, &time.nanoseconds) {
+        case 0: return nil
+        case 1: return time
+        default: throw .unexamined(name)
+        }
+    }
+}
+
+extension DatabaseError {
+    fileprivate static func unexamined(_ path: String) -> DatabaseError {
+        .system("Cannot examine \(path)", reason: .ioError)
     }
 }

@@ -55,7 +55,9 @@ package enum StoreName {
         let resolved = FileSystem.resolve(path)
         try requireOwn(path, resolved: resolved, .cannotCreate)
         guard let file = resolved else { return }
-        guard sealeddb_is_mounted(file) == 0 else {
+        let isMounted = sealeddb_is_mounted(file)
+        guard isMounted >= 0 else { throw .system("Cannot examine \(file)", reason: .ioError) }
+        guard isMounted == 0 else {
             throw DatabaseError(
                 extendedCode: SQLITE_CANTOPEN,
                 reason: .hardLinked,

@@ -33,7 +33,8 @@ enum CallNames {
         "prctl", "pread", "preadv", "pwrite", "pwritev", "raise", "read", "readdir", "readlink", "readv", "realpath",
         "remove", "rename", "renameat", "renameat2", "rmdir", "select", "sendfile", "setenv", "setgid", "setpgid",
         "setrlimit", "setsid", "setuid", "setxattr", "shm_open", "sigaction", "sigemptyset", "sigfillset", "signal",
-        "sigprocmask", "sigtimedwait", "sigwait", "sigwaitinfo", "socket", "stat", "statvfs", "symlink", "symlinkat",
+        "sigprocmask", "sigtimedwait", "sigwait", "sigwaitinfo", "socket", "stat", "statvfs", "statx", "symlink",
+        "symlinkat",
         "sync_file_range", "syncfs", "sysconf", "tcgetattr", "tcsetattr", "truncate", "unlink", "unlinkat", "unsetenv",
         "usleep", "utimensat", "wait", "waitid", "waitpid", "write", "writev",
     ]

@@ -2,6 +2,13 @@ extension NamedMutant {
     /// What has begun ends, and what was copied is all there.
     static let ends: [NamedMutant] = [
         .init(
+            "a time of creation that cannot be read is none",
+            "SealedDB/System/FileIdentity.swift",
+            .statement,
+            "throw .unexamined(name)",
+            "return nil"
+        ),
+        .init(
             "a look at one moment holds none",
             "SealedDB/Engine/Connection/Connection+Queries.swift",
             .expression,

@@ -1,0 +1,79 @@
+import Foundation
+import Testing
+
+/// The sweeps fail those calls that `FailingCalls` knows. A new one must not escape them unnoticed.
+@Suite(.hangLimit)
+struct CallListTests {
+    /// Calls that cannot fail here, or whose failure is made elsewhere.
+    private static let others: [String: Set<String>] = [
+        "they cannot fail, or return what is no failure": [
+            "__errno_location", "__stack_chk_fail", "__tls_get_addr", "abort", "ceil", "clock_gettime", "dladdr",
+            "floor",
+            "getenv", "geteuid", "getpid", "isxdigit", "memchr", "memcmp", "memcpy", "memmove", "memset", "rint",
+            "round",
+            "sched_yield", "strcmp", "strerror", "strlen", "strncpy", "trunc", "usleep", "bcmp", "explicit_bzero",
+            "malloc_usable_size", "arc4random_buf", "fmod", "pow", "isatty", "__isoc99_sscanf",
+        ],
+        "they give something back, and their results are dropped with a reason": ["closedir", "free", "munmap"],
+        "their failure is that of memory: the fault harness fails each allocation": [
+            "_Block_copy", "_Block_release", "_NSConcreteStackBlock", "calloc", "malloc", "realloc", "strdup",
+            "posix_memalign",
+        ],
+        "the objects of this process, which do not change": ["dlopen", "dlsym"],
+        "signals: they fail for a number that does not exist": [
+            "kill", "raise", "sigaction", "sigaddset", "sigemptyset", "sigfillset", "signal", "pthread_sigmask",
+        ],
+        "the terminal: TerminalTests": ["ioctl", "tcgetattr", "tcsetattr"],
+        "limits of the process: they fail for one that does not exist": ["getrlimit", "prctl", "setrlimit", "sysconf"],
+        "a command's start: they fail for want of memory": [
+            "posix_spawn_file_actions_addclosefrom_np", "posix_spawn_file_actions_adddup2",
+            "posix_spawn_file_actions_addopen", "posix_spawn_file_actions_destroy", "posix_spawn_file_actions_init",
+            "posix_spawnattr_destroy", "posix_spawnattr_init", "posix_spawnattr_setflags", "posix_spawnattr_setpgroup",
+            "posix_spawnattr_setsigdefault", "posix_spawnattr_setsigmask",
+        ],
+        "waitpid does the same work, and fails in the sweeps": ["waitid"],
+        "threads: they fail for misuse only": [
+            "pthread_atfork", "pthread_mutex_destroy", "pthread_mutex_init", "pthread_mutex_lock",
+            "pthread_mutex_unlock", "pthread_self",
+        ],
+    ]
+
+    /// What the compiler, the runtime and the engine bring along.
+    private static let prefixes = [
+        "$s", "swift_", "_swift", "__swift", "sqlite3_", "sealeddb_", "EVP_", "OSSL_", "PKCS5_", "RAND_", "HMAC",
+        "OBJC_",
+        "__asan_", "__tsan_", "__sanitizer_", "__lsan_", "__ubsan_", "_Tt", "symbolic ",
+    ]
+
+    private func symbols(_ options: [String], _ objects: [String]) throws -> Set<String> {
+        let nm = Process()
+        nm.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        nm.arguments = ["nm", "--format=posix"] + options + objects
+        let output = Pipe()
+        nm.standardOutput = output
+        try nm.run()
+        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        nm.waitUntilExit()
+        try #require(nm.terminationStatus == 0)
+        // Each object's name stands above its symbols.
+        return Set(text.split(separator: "\n").filter { !$0.hasSuffix(":") }.map { String($0.prefix { $0 != " " }) })
+    }
+
+    private func objects(of target: String) throws -> [String] {
+        let products = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        let folder = URL(fileURLWithPath: products).deletingLastPathComponent().appending(path: "\(target).build")
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        return names.filter { $0.hasSuffix(".o") }.map { folder.path + "/" + $0 }
+    }
+
+    @Test func eachCallOfTheLibraryCanBeMadeToFail() throws {
+        let own = try objects(of: "CSealedDBSystem") + objects(of: "SealedDB")
+        try #require(own.count > 100)
+        let used = try symbols(["--undefined-only"], own)
+        try #require(used.isSuperset(of: ["open", "fsync", "statx", "renameat2"]))
+        let failing = try symbols(["--defined-only"], objects(of: "FailingCalls"))
+        let known = Self.others.values.reduce(failing) { $0.union($1) }
+        let unknown = used.subtracting(known).filter { name in !Self.prefixes.contains { name.hasPrefix($0) } }
+        #expect(unknown.isEmpty, "Let FailingCalls make them fail, or say here why not: \(unknown.sorted())")
+    }
+}
