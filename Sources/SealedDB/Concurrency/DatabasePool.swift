@@ -301,13 +301,14 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
             let lent = lent.withLock { Handed(value: Array($0.databases.values)) }.value
             Supervisions([writer.database] + (readers?.databases ?? []) + lent).stop()
         }
+        changeHub.finish()
         await onOtherThread { [self] in releaseAllDatabases() }
     }
 
     // MARK: Changes
 
-    /// Returns the changes to some tables that are committed on any connection of the pool, by blocks that begin from
-    /// now on: see ``Database/changes(in:database:)``. May be called anywhere, also in blocks.
+    /// Returns the changes to some tables that are committed from now on, on any connection of the pool: see
+    /// ``Database/changes(in:database:)``. May be called anywhere, also in blocks.
     public func changes(in tables: Set<String>, database: String = "main") -> DatabaseChangeSequence {
         DatabaseChangeSequence(tables: tables, database: database, hub: changeHub)
     }
@@ -456,6 +457,8 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     func finish(_ place: Reception.Place, _ database: Database) {
         database.checkedOut = false
         database.endUses()
+        // As at the end of a writer's turn.
+        database.refreshObservation()
         writeLine.letGo(database.supervision)
         // Two connections must not make checkpoints at once. If the writer is in use, its next commit makes the
         // checkpoint.

@@ -109,8 +109,8 @@ public final class DatabaseQueue: DatabaseAccess {
 
     // MARK: Changes
 
-    /// Returns the changes to some tables that are committed by blocks that begin from now on: see
-    /// ``Database/changes(in:database:)``. Does not wait for the queue, and may be called anywhere, also in blocks.
+    /// Returns the changes to some tables that are committed from now on: see ``Database/changes(in:database:)``. Does
+    /// not wait for the queue, and may be called anywhere, also in blocks.
     public func changes(in tables: Set<String>, database: String = "main") -> DatabaseChangeSequence {
         DatabaseChangeSequence(tables: tables, database: database, hub: changeHub)
     }
@@ -216,6 +216,7 @@ public final class DatabaseQueue: DatabaseAccess {
     public func shutDown(interruptingAfter grace: Duration?) async {
         let supervision = Supervisions([writer.database])
         await reception.shutDown(interruptingAfter: grace) { supervision.stop() }
+        changeHub.finish()
         await onOtherThread { [writer] in writer.closeWhenIdle() }
     }
 }

@@ -87,6 +87,11 @@ public struct DatabaseError: Error, Sendable, Hashable {
     }
 }
 
+extension DatabaseError {
+    /// The name of ``extendedCode``; `nil` for a code that SQLite 3.46 did not have.
+    public var resultCode: ResultCode? { ResultCode(rawValue: extendedCode) }
+}
+
 extension DatabaseError: CustomNSError {
     public var errorCode: Int { Int(code) }
     public var errorUserInfo: [String: Any] {
@@ -187,6 +192,16 @@ extension DatabaseError {
         public static let typeMismatch = Reason("type mismatch")
         /// The store's migrations differ from those of this program.
         public static let unknownMigrations = Reason("unknown migrations")
+        /// A column that is NOT NULL would be NULL. ``DatabaseError/constraint`` names it.
+        public static let notNullConstraint = Reason("not null constraint")
+        /// Two rows would have the same values in a unique index. ``DatabaseError/constraint`` names the columns.
+        public static let uniqueConstraint = Reason("unique constraint")
+        /// Two rows would have the same primary key or row id. ``DatabaseError/constraint`` names the columns.
+        public static let primaryKeyConstraint = Reason("primary key constraint")
+        /// A row would refer to one that does not exist. SQLite does not tell which.
+        public static let foreignKeyConstraint = Reason("foreign key constraint")
+        /// A CHECK is not met. ``DatabaseError/constraint`` names it.
+        public static let checkConstraint = Reason("check constraint")
         /// The queue or pool was shut down.
         public static let shutDown = Reason("shut down")
         /// The call is not allowed here: this is a programming error.
@@ -202,6 +217,19 @@ extension DatabaseError {
                 case SQLITE_IOERR: .ioError
                 case SQLITE_INTERRUPT: .interrupted
                 case SQLITE_MISUSE: .misuse
+                case SQLITE_CONSTRAINT: Reason(constraint: ResultCode(rawValue: resultCode))
+                default: .sqlite
+                }
+        }
+
+        private init(constraint code: ResultCode?) {
+            self =
+                switch code {
+                case .SQLITE_CONSTRAINT_NOTNULL: .notNullConstraint
+                case .SQLITE_CONSTRAINT_UNIQUE: .uniqueConstraint
+                case .SQLITE_CONSTRAINT_PRIMARYKEY, .SQLITE_CONSTRAINT_ROWID: .primaryKeyConstraint
+                case .SQLITE_CONSTRAINT_FOREIGNKEY: .foreignKeyConstraint
+                case .SQLITE_CONSTRAINT_CHECK: .checkConstraint
                 default: .sqlite
                 }
         }

@@ -1,4 +1,4 @@
-/// Stores Encodable values as rows of a table.
+/// Stores Encodable values as rows of a table, and finds rows by their primary key.
 ///
 /// Each property is a column, named by ``Database/columnNaming``. `nil` is stored as NULL, even if the column has a
 /// default. A ``Bindable`` property is stored as such. A property that encodes itself as a single value is stored as
@@ -40,11 +40,10 @@ extension Database {
             let others = row.columns.indices.filter { !positions.contains($0) }
             guard !others.isEmpty else { throw unusable("The value has no property beside the primary key.") }
             let changes = others.map { Identifier.quoted(row.columns[$0]) + " = ?" }
-            let conditions = key.map { Identifier.quoted($0) + " = ?" }
             try execute(
                 """
                 UPDATE \(Identifier.quoted(table)) SET \(changes.joined(separator: ", ")) \
-                WHERE \(conditions.joined(separator: " AND "))
+                WHERE \(condition(on: key))
                 """,
                 (others + positions).map { row.values[$0] }
             )
@@ -64,6 +63,55 @@ extension Database {
             let action = others.isEmpty ? "NOTHING" : "UPDATE SET " + changes.joined(separator: ", ")
             try execute("\(insertion(of: row, into: table)) ON CONFLICT (\(list(key))) DO \(action)", row.values)
         }
+    }
+
+    /// Returns the row with this primary key; `nil` if there is none.
+    ///
+    /// ```swift
+    /// let person = try db.find(Person.self, in: "person", key: 7)
+    /// ```
+    /// - Parameter key: a value for each column of the primary key, in its order. NULL is equal to nothing.
+    /// - Throws: ``DatabaseError`` if the query fails, the row cannot be read as the type, the table has no primary key, or
+    ///   it has more or fewer columns.
+    public func find<Value: Decodable, each Part: Bindable>(
+        _ type: Value.Type,
+        in table: String,
+        key: repeat each Part
+    ) throws(DatabaseError) -> Value? {
+        let condition = try condition(in: table, count: SQL.count(repeat (each Part).self))
+        return try first(type, "SELECT * FROM \(identifier: table) WHERE \(condition)", repeat each key)
+    }
+
+    /// Returns whether there is a row with this primary key. The parameters are those of ``find(_:in:key:)``.
+    public func exists<each Part: Bindable>(in table: String, key: repeat each Part) throws(DatabaseError) -> Bool {
+        let condition = try condition(in: table, count: SQL.count(repeat (each Part).self))
+        let sql: SQL = "SELECT EXISTS (SELECT 1 FROM \(identifier: table) WHERE \(condition))"
+        return try scalar(Bool.self, sql, repeat each key) ?? false
+    }
+
+    /// Deletes the row with this primary key. The parameters are those of ``find(_:in:key:)``.
+    /// - Returns: false if there is no such row.
+    public func delete<each Part: Bindable>(from table: String, key: repeat each Part) throws(DatabaseError) -> Bool {
+        let condition = try condition(in: table, count: SQL.count(repeat (each Part).self))
+        try executeUpdate("DELETE FROM \(identifier: table) WHERE \(condition)", repeat each key)
+        return self.changes > 0
+    }
+
+    /// Returns the condition that selects the row with a primary key of this many columns.
+    private func condition(in table: String, count: Int) throws(DatabaseError) -> SQL {
+        try recording { () throws(DatabaseError) in
+            let key = try primaryKey(of: table)
+            guard key.count == count else {
+                throw unusable(
+                    "\(count) values were given for the primary key of \"\(table)\", which has \(key.count) columns."
+                )
+            }
+            return SQL(raw: condition(on: key))
+        }
+    }
+
+    private func condition(on key: [String]) -> String {
+        key.map { Identifier.quoted($0) + " = ?" }.joined(separator: " AND ")
     }
 
     private func encode(_ value: some Encodable) throws(DatabaseError) -> RowEncoder {

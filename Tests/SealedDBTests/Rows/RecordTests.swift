@@ -154,4 +154,42 @@ struct RecordTests {
         }
         #expect(try database.scalar(Int.self, "SELECT count(*) FROM plain") == 1)
     }
+
+    @Test func rowsByTheirPrimaryKey() throws {
+        try database.insert(Person(id: 7, name: "Ada"), into: "person")
+        try database.insert(Person(id: 8, name: "Bob"), into: "person")
+        #expect(try database.find(Person.self, in: "person", key: 7) == Person(id: 7, name: "Ada"))
+        #expect(try database.find(Person.self, in: "person", key: 9) == nil)
+        #expect(try database.exists(in: "person", key: 8))
+        #expect(try !database.exists(in: "person", key: 9))
+        #expect(try database.delete(from: "person", key: 8))
+        #expect(try !database.delete(from: "person", key: 8))
+        #expect(try people() == [Person(id: 7, name: "Ada")])
+    }
+
+    @Test func rowsByAKeyOfSeveralColumns() throws {
+        struct Place: Codable, Equatable {
+            var row: String
+            var seat: Int
+            var guest: String
+        }
+        // The order of the key is not that of the columns.
+        try database.executeUpdate(
+            "CREATE TABLE `a place` (seat INT, row TEXT, guest TEXT, PRIMARY KEY (row, seat)) WITHOUT ROWID"
+        )
+        for (row, seat) in [("a", 1), ("a", 2), ("b", 1)] {
+            try database.insert(Place(row: row, seat: seat, guest: row + "\(seat)"), into: "a place")
+        }
+        #expect(try database.find(Place.self, in: "a place", key: "a", 2)?.guest == "a2")
+        #expect(try database.exists(in: "a place", key: "b", 1))
+        #expect(try !database.exists(in: "a place", key: "b", nil as Int?))
+        #expect(try database.delete(from: "a place", key: "a", 1))
+        #expect(try database.all(String.self, "SELECT guest FROM `a place`").sorted() == ["a2", "b1"])
+        for (table, message) in [("a place", "1 values were given"), ("nowhere", "no such table")] {
+            let error = #expect(throws: DatabaseError.self) { try database.delete(from: table, key: "a") }
+            #expect(error?.message.contains(message) == true)
+        }
+        try database.executeUpdate("CREATE TABLE heap (a)")
+        #expect(throws: DatabaseError.self) { try database.exists(in: "heap", key: 1) }
+    }
 }

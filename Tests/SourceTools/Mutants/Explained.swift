@@ -318,7 +318,7 @@ struct Explained: Sendable {
             "what stat does not fill in is 0, which is the answer then"
         ),
         .init(
-            "SealedDB/Concurrency/WaitingLine.swift",
+            "SealedDB/Concurrency/Turns/WaitingLine.swift",
             "skip",
             .bounds,
             "head > 64",
@@ -388,7 +388,7 @@ struct Explained: Sendable {
             "there is no SQLCipher at hand that does not pass"
         ),
         .init(
-            "SealedDB/Concurrency/Writer.swift",
+            "SealedDB/Concurrency/Connections/Writer.swift",
             "report",
             .partDropped,
             "part.failure != nil",
@@ -402,7 +402,7 @@ struct Explained: Sendable {
             "a statement that lacks values does not run, and the next ones replace these"
         ),
         .init(
-            "SealedDB/Concurrency/Database+Supervision.swift",
+            "SealedDB/Concurrency/Connections/Database+Supervision.swift",
             "supervised",
             .alwaysTrue,
             "scope != .block",
@@ -465,7 +465,7 @@ struct Explained: Sendable {
             "only these records name a batch"
         ),
         .init(
-            "SealedDB/Concurrency/Opening.swift",
+            "SealedDB/Concurrency/Connections/Opening.swift",
             "open",
             .alwaysTrue,
             "!isFirstDone.withLock",

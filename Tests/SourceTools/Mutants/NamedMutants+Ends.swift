@@ -31,7 +31,7 @@ extension NamedMutant {
         ),
         .init(
             "who has a connection that was released is forgotten",
-            "SealedDB/Concurrency/Ledger.swift",
+            "SealedDB/Concurrency/Turns/Ledger.swift",
             .expression,
             "$0.state == .held && $0.thread == thread",
             "$0.state == .held && !$0.isForgotten && $0.thread == thread"

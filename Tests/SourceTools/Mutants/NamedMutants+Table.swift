@@ -208,7 +208,7 @@ extension NamedMutant {
     private static let locks: [NamedMutant] = [
         .init(
             "a barrier that was given up keeps others out",
-            "SealedDB/Concurrency/Ledger.swift",
+            "SealedDB/Concurrency/Turns/Ledger.swift",
             .expression,
             "barriers.remove(at: index)",
             "barriers[index]"
@@ -432,7 +432,7 @@ extension NamedMutant {
         ),
         .init(
             "a cancellation hides every error",
-            "SealedDB/Concurrency/TaskTurn.swift",
+            "SealedDB/Concurrency/Turns/TaskTurn.swift",
             .expression,
             "isSet && isCutShort",
             "isSet"

@@ -12,9 +12,12 @@ extension Database {
     /// are not listed. Commits of other connections or processes are not seen.
     /// - Parameters:
     ///   - tables: the names of the tables, compared as SQLite compares names. The tables need not exist yet.
+    ///     `sqlite_schema` stands for the schema.
     ///   - database: the schema of the tables, by default `main`.
     /// https://www.sqlite.org/c3ref/update_hook.html
     public func changes(in tables: Set<String>, database: String = "main") -> DatabaseChangeSequence {
+        // Others may have come before the last commit. They are told of it, and the new observer is not.
+        refreshObservation()
         let sequence = DatabaseChangeSequence(tables: tables, database: database, hub: additions.hooks.changes.hub)
         refreshObservation()
         return sequence

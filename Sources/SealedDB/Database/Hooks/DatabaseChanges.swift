@@ -8,7 +8,7 @@ public struct DatabaseChanges: Sendable, Hashable {
 /// The changes committed from now on, in the order of the commits: see ``Database/changes(in:database:)``.
 ///
 /// Use it for one `for await` loop. The loop ends when its task is cancelled, and when the database, queue or pool is
-/// released. Releasing the sequence ends the observation.
+/// released or shut down. Releasing the sequence ends the observation.
 public struct DatabaseChangeSequence: AsyncSequence, Sendable {
     public typealias Element = DatabaseChanges
     public typealias Failure = Never
@@ -38,12 +38,17 @@ public struct DatabaseChangeSequence: AsyncSequence, Sendable {
     }
 
     init(tables: Set<String>, database: String, hub: ChangeHub) {
-        let (signals, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let names = tables.map { (TableName($0, in: database), $0) }
-        let observer = ChangeObserver(
-            names: Dictionary(names, uniquingKeysWith: { first, _ in first }),
-            continuation: continuation
-        )
+        self.init(Dictionary(names, uniquingKeysWith: { first, _ in first }), hub)
+    }
+
+    init(_ tables: Set<TableName>, _ hub: ChangeHub) {
+        self.init(Dictionary(uniqueKeysWithValues: tables.map { ($0, $0.table) }), hub)
+    }
+
+    private init(_ names: [TableName: String], _ hub: ChangeHub) {
+        let (signals, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let observer = ChangeObserver(names: names, continuation: continuation)
         self.signals = signals
         self.subscription = Subscription(observer, hub)
     }

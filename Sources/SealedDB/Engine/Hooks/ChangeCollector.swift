@@ -1,4 +1,5 @@
 internal import SQLiteEngine
+import Synchronization
 
 /// A table of one schema. Both names are folded to lower case as SQLite does for comparison.
 struct TableName: Hashable, Sendable {
@@ -7,8 +8,13 @@ struct TableName: Hashable, Sendable {
 
     init(_ table: String, in database: String) {
         self.database = database.foldedForSQL
-        self.table = table.foldedForSQL
+        let name = table.foldedForSQL
+        // SQLite reports the schema's table by its older name alone. https://www.sqlite.org/schematab.html
+        self.table = name == "sqlite_schema" ? "sqlite_master" : name
     }
+
+    /// The table that holds the schema.
+    static func schema(of database: String) -> TableName { TableName("sqlite_master", in: database) }
 
     init(_ table: UnsafePointer<CChar>, in database: UnsafePointer<CChar>) {
         self.init(String(cString: table), in: String(cString: database))
@@ -48,6 +54,8 @@ final class ChangeCollector {
     var hub = ChangeHub()
     private var observed: Set<TableName> = []
     private var version = 0
+    /// Whether this connection has committed since it last looked for observers.
+    private let hasCommitted = Atomic(false)
     /// The open transaction. It is under a lock, because a statement dropped on another thread may end it.
     private let transaction = Guarded(Transaction())
     /// The running statement; `nil` for none.
@@ -61,15 +69,21 @@ final class ChangeCollector {
     var isActive: Bool { !observed.isEmpty }
 
     /// Updates the set of observed tables. Returns false if it has not changed.
+    ///
+    /// Call this at the end of a turn too: observers that came meanwhile may have read the state before a commit of
+    /// this turn, and are told of it here.
     /// - Parameter isInTransaction: whether the open transaction may already have changed the newly observed tables.
     func refresh(isInTransaction: Bool) -> Bool {
+        let hasCommitted = hasCommitted.exchange(false, ordering: .relaxed)
         let current = hub.version
         guard current != version else { return false }
         version = current
         let former = observed
         observed = hub.observedTables
         if !isActive { forget() }
-        if isInTransaction { note(observed.subtracting(former)) }
+        let added = observed.subtracting(former)
+        if isInTransaction { note(added) }
+        if hasCommitted { publishAny(added) }
         return true
     }
 
@@ -94,6 +108,7 @@ final class ChangeCollector {
     }
 
     func isCommitting() {
+        hasCommitted.store(true, ordering: .relaxed)
         transaction.withLock { $0.isInCommit = true }
     }
 
@@ -123,9 +138,16 @@ final class ChangeCollector {
             SQLITE_DROP_TEMP_TABLE, SQLITE_DROP_VTABLE:
             guard let first, let database else { return .allow }
             add(TableName(first, in: database), to: \.tables)
+            add(.schema(of: String(cString: database)), to: \.tables)
+        case SQLITE_CREATE_VIEW, SQLITE_CREATE_TEMP_VIEW, SQLITE_DROP_VIEW, SQLITE_DROP_TEMP_VIEW, SQLITE_CREATE_INDEX,
+            SQLITE_CREATE_TEMP_INDEX, SQLITE_DROP_INDEX, SQLITE_DROP_TEMP_INDEX, SQLITE_CREATE_TRIGGER,
+            SQLITE_CREATE_TEMP_TRIGGER, SQLITE_DROP_TRIGGER, SQLITE_DROP_TEMP_TRIGGER:
+            guard let database else { return .allow }
+            add(.schema(of: String(cString: database)), to: \.tables)
         case SQLITE_ALTER_TABLE:
             guard let first, let second else { return .allow }
             add(TableName(second, in: first), to: \.tables)
+            add(.schema(of: String(cString: first)), to: \.tables)
         default: break
         }
         return .allow
@@ -202,7 +224,9 @@ final class ChangeCollector {
     }
 
     /// Reports all observed tables as changed, because the whole database was replaced.
-    func everythingChanged() {
-        hub.publish(Dictionary(uniqueKeysWithValues: hub.observedTables.map { ($0, ChangedRows.any) }))
+    func everythingChanged() { publishAny(hub.observedTables) }
+
+    private func publishAny(_ names: Set<TableName>) {
+        hub.publish(Dictionary(uniqueKeysWithValues: names.map { ($0, ChangedRows.any) }))
     }
 }

@@ -27,17 +27,24 @@ public enum ChangedRows: Sendable, Hashable {
     }
 }
 
-/// Passes committed changes to their observers. When the hub is released, it ends all observations.
+/// Passes committed changes to their observers. When the hub is released or finished, it ends all observations.
 final class ChangeHub: Sendable {
     private struct State {
         var observers: [ObjectIdentifier: ChangeObserver] = [:]
+        var isFinished = false
     }
 
     private let state = Guarded(State())
     private let versionCounter = Atomic<Int>(0)
 
-    deinit {
-        let observers = state.withLock { $0.observers }
+    deinit { finish() }
+
+    /// Ends all observations, also those that begin later.
+    func finish() {
+        let observers = state.withLock { state in
+            state.isFinished = true
+            return state.observers
+        }
         for observer in observers.values { observer.finish() }
     }
 
@@ -49,7 +56,11 @@ final class ChangeHub: Sendable {
     }
 
     func add(_ observer: ChangeObserver) {
-        state.withLock { $0.observers[ObjectIdentifier(observer)] = observer }
+        let isFinished = state.withLock { state in
+            state.observers[ObjectIdentifier(observer)] = observer
+            return state.isFinished
+        }
+        if isFinished { observer.finish() }
         versionCounter.add(1, ordering: .acquiringAndReleasing)
     }
 

@@ -26,6 +26,14 @@ final class Hooks {
     /// prepared, without bound values; `nil` if it contains a key.
     var trace: ((_ sql: String?, _ duration: Int64) -> Void)? { didSet { install() } }
     let changes = ChangeCollector()
+    /// What statements have read since ``recordingReads(_:)`` began; `nil` outside of it.
+    private var reads: Reads?
+
+    private struct Reads {
+        var tables: Set<TableName> = []
+        /// Tables of which a statement reads no column, as `count(*)` does. SQLite does not tell their schema.
+        var unqualified: Set<String> = []
+    }
 
     // Not retained: the connection detaches this object when it closes, at the latest when it is deinitialized.
     private unowned(unsafe) var connection: Connection?
@@ -50,6 +58,31 @@ final class Hooks {
     /// Begins or ends observing, if the observers have changed.
     func refreshObservation() {
         if changes.refresh(isInTransaction: connection?.isAutocommit == false) { install() }
+    }
+
+    /// Runs a block, and returns the tables that its statements read.
+    func recordingReads<T>(_ body: () throws -> T) throws -> (result: T, tables: Set<TableName>) {
+        reads = Reads()
+        defer { reads = nil }
+        // SQLite compiles cached statements anew, and so reports their tables too.
+        install()
+        let result = try body()
+        guard let reads else { return (result, []) }
+        guard !reads.unqualified.isEmpty, let connection else { return (result, reads.tables) }
+        self.reads = nil
+        let schemas = try connection.trusted { () throws(DatabaseError) in
+            try connection.texts("PRAGMA database_list", column: 1)
+        }
+        let possible = schemas.flatMap { schema in reads.unqualified.map { TableName($0, in: schema) } }
+        return (result, reads.tables.union(possible))
+    }
+
+    private func noteRead(_ table: UnsafePointer<CChar>, in database: UnsafePointer<CChar>?) {
+        if let database {
+            reads?.tables.insert(TableName(table, in: database))
+        } else {
+            reads?.unqualified.insert(String(cString: table))
+        }
     }
 
     /// Removes the callbacks from a connection that is closing.
@@ -166,6 +199,7 @@ final class Hooks {
         _ source: UnsafePointer<CChar>?
     ) -> AuthorizerDecision {
         if connection?.statementGuard.refuses(code, first, second) == true { return .deny }
+        if code == SQLITE_READ, reads != nil, let first { noteRead(first, in: database) }
         let own = changes.isActive ? changes.willRun(code, first, second, database, source) : .allow
         guard let authorizer, !isUserAuthorizerOff else { return own }
         let request = AuthorizationRequest(

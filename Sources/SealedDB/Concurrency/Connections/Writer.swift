@@ -146,9 +146,6 @@ final class Writer: @unchecked Sendable {
     }
 
     private func commit(_ transaction: SharedTransaction) {
-        // Observers may have come since the block began. They may have read the state before this transaction, so they
-        // are told of its changes.
-        database.refreshObservation()
         let start = Instruments.isOn ? DispatchTime.now().uptimeNanoseconds : 0
         do throws(DatabaseError) {
             try run("COMMIT")
@@ -349,6 +346,8 @@ final class Writer: @unchecked Sendable {
     /// Leaves the connection, and gives the place back. After that, the call must not touch either.
     private func endTurn(_ place: Reception.Place) {
         database.endUses()
+        // Observers that came during the turn may have read the state before its commit, so they are told of it.
+        database.refreshObservation()
         database.supervision.writeLine?.letGo(database.supervision)
         afterTurn?(database)
         reception.leave(place, database)
