@@ -77,24 +77,27 @@ public struct Migrator: Sendable {
     // MARK: Migrating
 
     /// Runs the missing migrations on the connection that writes.
+    /// - Parameter last: the name of the last migration to run, for example to test the next one; `nil`, the default,
+    ///   for all. Migrations after it that were run earlier stay.
     /// - Returns: the names of the migrations that were run now.
     /// - Throws: the error of a migration, or a ``DatabaseError``. The changes of the failed migration are rolled back;
     ///   earlier migrations stay.
     @discardableResult
-    public func migrate(_ access: some DatabaseAccess) throws -> [String] {
-        try access.writeWithoutTransaction { db in try migrate(db) }
+    public func migrate(_ access: some DatabaseAccess, upTo last: String? = nil) throws -> [String] {
+        try access.writeWithoutTransaction { db in try migrate(db, upTo: last) }
     }
 
-    /// Like ``migrate(_:)-(DatabaseAccess)``, but does not block a thread while it waits. Cancelling the task stops the
-    /// running migration, which is rolled back.
+    /// Like ``migrate(_:upTo:)-(DatabaseAccess,_)``, but does not block a thread while it waits. Cancelling the task
+    /// stops the running migration, which is rolled back.
     @discardableResult
-    public func migrate(_ access: some DatabaseAccess) async throws -> [String] {
-        try await access.writeWithoutTransaction { db in try migrate(db) }
+    public func migrate(_ access: some DatabaseAccess, upTo last: String? = nil) async throws -> [String] {
+        try await access.writeWithoutTransaction { db in try migrate(db, upTo: last) }
     }
 
-    /// Like ``migrate(_:)-(DatabaseAccess)``, on one connection. It may not be in a transaction.
+    /// Like ``migrate(_:upTo:)-(DatabaseAccess,_)``, on one connection. It may not be in a transaction.
     @discardableResult
-    public func migrate(_ database: Database) throws -> [String] {
+    public func migrate(_ database: Database, upTo last: String? = nil) throws -> [String] {
+        let count = try count(upTo: last)
         guard !database.isInTransaction else {
             throw DatabaseError(
                 extendedCode: SQLITE_MISUSE,
@@ -102,12 +105,14 @@ public struct Migrator: Sendable {
                 message: "Migrations run in transactions of their own. Commit or roll back first. Nothing was changed."
             )
         }
-        guard try !pending(in: database).isEmpty else { return [] }
+        guard try migrations.count - pending(in: database).count < count else { return [] }
         let enforcesForeignKeys = try database.integer("PRAGMA foreign_keys") == 1
         if enforcesForeignKeys { try database.run("PRAGMA foreign_keys = OFF") }
         var made: [String] = []
         do {
-            while let name = try makeNext(in: database, checksForeignKeys: enforcesForeignKeys) { made.append(name) }
+            while let name = try makeNext(in: database, of: count, checksForeignKeys: enforcesForeignKeys) {
+                made.append(name)
+            }
         } catch {
             // The error of the migration is more useful than one from here. If foreign keys cannot be enforced again,
             // the connection is closed.
@@ -139,14 +144,57 @@ public struct Migrator: Sendable {
         return migrations.dropFirst(applied.count).map(\.name)
     }
 
-    /// Runs the next migration in a transaction, and returns its name; `nil` if none is missing.
-    private func makeNext(in database: Database, checksForeignKeys: Bool) throws -> String? {
+    /// Returns how many migrations there are up to this one.
+    private func count(upTo last: String?) throws(DatabaseError) -> Int {
+        guard let last else { return migrations.count }
+        guard let index = names.firstIndex(of: last) else {
+            throw DatabaseError(
+                extendedCode: SQLITE_MISUSE,
+                reason: .misuse,
+                message: "There is no migration \"\(last)\". Nothing was changed."
+            )
+        }
+        return index + 1
+    }
+
+    /// Whether the schema of the store differs from the one that its migrations make of an empty database: somebody has
+    /// changed it by other means, or a migration that was written in Swift has been changed since it was run.
+    ///
+    /// The migrations run again, in a database in memory with the functions of ``Configuration/prepare``. Changes
+    /// nothing in the store. Tables of SQLite's own, such as `sqlite_stat1`, are not compared.
+    /// - Throws: ``DatabaseError`` as ``pending(in:)`` does, and whatever a migration throws on an empty database.
+    public func hasSchemaChanges(in database: Database) throws -> Bool {
+        let count = try migrations.count - pending(in: database).count
+        var configuration = database.configuration
+        configuration.keyOrigin = nil
+        configuration.isReadOnly = false
+        configuration.createsFile = true
+        configuration.journalMode = nil
+        let fresh = Database(path: nil, configuration: configuration)
+        try fresh.openVerified()
+        defer { fresh.close() }
+        if count > 0 { try migrate(fresh, upTo: names[count - 1]) }
+        return try Migrator.schema(of: database) != Migrator.schema(of: fresh)
+    }
+
+    private static func schema(of database: Database) throws(DatabaseError) -> [String?] {
+        try database.all(
+            String?.self,
+            """
+            SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name <> 'sealeddb_migrations'
+            ORDER BY type, name
+            """
+        )
+    }
+
+    /// Runs the next migration in a transaction, and returns its name; `nil` if none of the first `count` is missing.
+    private func makeNext(in database: Database, of count: Int, checksForeignKeys: Bool) throws -> String? {
         if database.supervision.isStopped { throw DatabaseError.stopped }
         return try database.inTransaction {
             // Another process may have run it meanwhile.
             let applied = try applied(in: database)
             try verify(applied)
-            guard applied.count < migrations.count else { return nil }
+            guard applied.count < count else { return nil }
             let migration = migrations[applied.count]
             try context("The migration \"\(migration.name)\" failed and was rolled back; those before it stay") {
                 try database.withinTransaction { try migration.body(database) }

@@ -11,7 +11,7 @@ import Foundation
 /// | `Bool` | INTEGER; every value except 0 is true, as in SQLite |
 /// | `String`, `Substring` | TEXT of valid UTF-8 |
 /// | `Data`, `[UInt8]` | BLOB |
-/// | `Date` | REAL or INTEGER as seconds since 1970; if the database has a date format, only TEXT in that format |
+/// | `Date` | REAL, INTEGER or their TEXT as seconds since 1970, TEXT as SQLite writes dates; if the database has a date format, only TEXT in that format |
 /// | `UUID` | TEXT in its usual form, or BLOB of 16 bytes |
 /// | `URL` | TEXT that is a valid URL as it stands |
 /// | `Decimal` | TEXT of an exactly representable number, INTEGER, or REAL as the shortest number that denotes it |

@@ -12,19 +12,34 @@ extension Date: Bindable, ColumnReadable {
         }
     }
 
-    /// Reads seconds since 1970; if the database has a date format, TEXT in that format.
+    /// Reads seconds since 1970, or a TEXT as SQLite writes dates, which is UTC if it names no time zone; if the
+    /// database has a date format, TEXT in that format.
+    ///
+    /// A column that is declared TEXT turns seconds into text, and keeps 15 digits of them. They are read too.
+    /// https://www.sqlite.org/lang_datefunc.html#time_values
     public init(column: borrowing Column) throws(DatabaseError) {
         if let format = column.statement.dateFormat {
             guard let date = format.date(from: try column.text(for: Self.self)) else {
                 throw column.mismatch(Self.self, "that is not in the database's date format")
             }
             self = date
+        } else if let seconds = column.number() {
+            self.init(timeIntervalSince1970: seconds)
         } else {
-            guard let seconds = column.number() else {
-                throw column.mismatch(Self.self)
+            guard column.type == .text else { throw column.mismatch(Self.self) }
+            let text = try column.text(for: Self.self)
+            guard let seconds = SQLDateText.seconds(of: text) ?? Date.seconds(inDecimal: text) else {
+                throw column.mismatch(Self.self, "that is no date as SQLite writes it")
             }
             self.init(timeIntervalSince1970: seconds)
         }
+    }
+
+    /// The number of a REAL that was turned into text; `nil` for any other text, such as "nan" or "0x10".
+    private static func seconds(inDecimal text: String) -> Double? {
+        guard text.utf8.allSatisfy({ "+-.0123456789e".utf8.contains($0) }), let value = Double(text), value.isFinite
+        else { return nil }
+        return value
     }
 }
 

@@ -52,6 +52,44 @@ struct MigratorTests {
         #expect(error?.reason == .misuse)
     }
 
+    @Test func upToOneOfThem() async throws {
+        let queue = try queue()
+        #expect(try await migrator(4).migrate(queue, upTo: "m1") == ["m0", "m1"])
+        #expect(try await migrator(4).migrate(queue, upTo: "m0") == [])
+        #expect(try tables(queue) == ["t0", "t1"])
+        let unknown = await #expect(throws: DatabaseError.self) { try await migrator(4).migrate(queue, upTo: "m9") }
+        #expect(unknown?.reason == .misuse)
+        #expect(try await migrator(4).migrate(queue) == ["m2", "m3"])
+    }
+
+    @Test func aSchemaThatWasChangedOtherwise() async throws {
+        let queue = try queue()
+        let migrator = migrator(3)
+        func hasChanges() async throws -> Bool {
+            try await queue.writeWithoutTransaction { db in try migrator.hasSchemaChanges(in: db) }
+        }
+        // Those that were not run do not count.
+        #expect(try await !hasChanges())
+        try await migrator.migrate(queue, upTo: "m1")
+        #expect(try await !hasChanges())
+        try await migrator.migrate(queue)
+        try await queue.write { db in try db.execute(script: "INSERT INTO t0 VALUES (1)") }
+        try await queue.writeWithoutTransaction { db in try db.execute(script: "ANALYZE") }
+        #expect(try await !hasChanges())
+        for (change, back) in [
+            ("CREATE INDEX i ON t0 (n)", "DROP INDEX i"),
+            ("CREATE VIEW v AS SELECT 1", "DROP VIEW v"),
+            ("DROP TABLE t1; CREATE TABLE t1 (n, m)", "DROP TABLE t1; CREATE TABLE t1 (n)"),
+            ("CREATE TABLE sqliteless (a)", "DROP TABLE sqliteless"),
+            ("DROP TABLE t2", "CREATE TABLE t2 (n)"),
+        ] {
+            try await queue.write { db in try db.execute(script: SQL(raw: change)) }
+            #expect(try await hasChanges(), "\(change)")
+            try await queue.write { db in try db.execute(script: SQL(raw: back)) }
+            #expect(try await !hasChanges(), "\(back)")
+        }
+    }
+
     /// A connection that would take orphans from now on is not left to go on unnoticed.
     @Test func foreignKeysAreEnforcedAgainOrTheConnectionIsClosed() throws {
         let database = try Database.testing(directory.file("db"))

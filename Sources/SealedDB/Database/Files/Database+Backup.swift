@@ -134,6 +134,32 @@ extension Database {
         }
     }
 
+    /// Copies the state that the open transaction sees into a new file.
+    /// - Parameter newKey: the key of the copy; `nil` for the key of this database.
+    func backup(
+        toNewFile path: String,
+        key newKey: Key?,
+        progress: ((KeyRotation.Progress) throws -> Void)?
+    ) throws(DatabaseError) -> KeyRotation.Report {
+        try recording { () throws(DatabaseError) in
+            let connection = try openConnection()
+            let ownKey = fittingKey?.key
+            let sealing = Sealing(key: newKey ?? ownKey, settings: configuration.cipherSettings)
+            if let key = sealing.key { try sealing.settings.validate(for: key) }
+            let copy = NewStore(path: path, sealing: sealing, confirmsKey: sealing.key != nil && sealing.key != ownKey)
+            try copy.requireAbsent()
+            try requireAuthenticPages()
+            return try connection.trusted { () throws(DatabaseError) in
+                try copy.make(
+                    from: connection,
+                    method: ownKey != nil ? .pages : .rows,
+                    context: "No backup was made, and the store is unchanged",
+                    progress: progress
+                )
+            }
+        }
+    }
+
     private func memoryImage(key: Key?) throws(DatabaseError) -> MemoryImage {
         let connection = try openConnection()
         guard databasePath == nil || databasePath == ":memory:" else {
