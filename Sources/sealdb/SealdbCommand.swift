@@ -38,7 +38,8 @@ struct SealdbCommand: ParsableCommand {
             """,
         subcommands: [
             KeygenCommand.self, KeyringCommand.self, CreateCommand.self, EncryptCommand.self, ImportCommand.self,
-            QueryCommand.self, ExecCommand.self, InfoCommand.self, VerifyCommand.self, RotateCommand.self,
+            QueryCommand.self, ExecCommand.self, TablesCommand.self, SchemaCommand.self, DumpCommand.self,
+            InfoCommand.self, VerifyCommand.self, RotateCommand.self,
             StatusCommand.self, MigrateCommand.self, BackupCommand.self, RestoreCommand.self, DecryptCommand.self,
             DoctorCommand.self,
         ]

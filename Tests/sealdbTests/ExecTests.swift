@@ -15,10 +15,60 @@ struct ExecTests {
         #expect(try exec("DELETE FROM people WHERE id = 999") == "0\n")
         #expect(try exec("CREATE TABLE t (a)") == "0\n")
         #expect(try exec("INSERT INTO t VALUES (?), (?)", "x", "2") == "2\n")
-        #expect(try exec("INSERT INTO t VALUES (1); UPDATE t SET a = 5; SELECT 1; DELETE FROM t;") == "7\n")
-        #expect(try exec("SELECT count(*) FROM people") == "0\n")
-        #expect(try exec("INSERT INTO t VALUES (1) RETURNING a") == "1\n")
+        // Rows come first, as a table.
+        #expect(
+            try exec("INSERT INTO t VALUES (1); UPDATE t SET a = 5; SELECT 1 AS n; DELETE FROM t;") == "n\n-\n1\n7\n"
+        )
+        #expect(try exec("SELECT count(*) AS n FROM people") == " n\n--\n50\n0\n")
+        #expect(try exec("SELECT 1 AS n WHERE 0") == "0\n")
+        #expect(try exec("INSERT INTO t VALUES (1) RETURNING a") == "a\n-\n1\n1\n")
+        #expect(try exec("INSERT INTO t VALUES (1), (2) RETURNING a", "--format", "csv", "--no-header") == "1\n2\n2\n")
         #expect(try exec("CREATE VIRTUAL TABLE s USING fts5(a); INSERT INTO s SELECT name FROM people") == "50\n")
+    }
+
+    /// What a statement returned is not shown if it is not stored.
+    @Test func rowsOfATransactionThatFails() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        let sql = "INSERT INTO people (id) VALUES (999) RETURNING id; INSERT INTO absent VALUES (1)"
+        let outcome = try sandbox.fail(65, "exec", "db", sql, "--key-file", "key")
+        #expect(outcome.output.isEmpty)
+        #expect(outcome.error.hasPrefix("sealdb: Statement 2, line 1, column 61: "), "\(outcome.error)")
+        #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)
+    }
+
+    @Test func sqlFromFilesAndStandardInput() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        try sandbox.write("in.sql", "\u{feff}CREATE TABLE t (a);\r\nINSERT INTO t VALUES ('é;');\n-- done\n")
+        #expect(try sandbox.succeed("exec", "db", "--file", "in.sql", "--key-file", "key").output == "1\n")
+        let more = "INSERT INTO t VALUES (1);\nINSERT INTO t VALUES (2)"
+        #expect(try sandbox.succeed("exec", "db", "-", "--key-file", "key", input: more).output == "2\n")
+        try sandbox.write("one.sql", "DELETE FROM t WHERE a = ?")
+        #expect(try sandbox.succeed("exec", "db", "--file", "one.sql", "2", "--key-file", "key").output == "1\n")
+        let query = "SELECT a FROM t WHERE a <> ? ORDER BY a"
+        let rows = try sandbox.run(
+            [Tool.sealdb, "query", "db", "-", "x", "--format", "csv", "--key-file", "key"],
+            input: query
+        )
+        #expect(rows.output == "a\n1\né;\n", "\(rows.error)")
+        // The place of an error, in characters.
+        try sandbox.write("bad.sql", "INSERT INTO t VALUES (1);\n\n  INSERT INTO t\n  VALUES ('é', nowhere);\n")
+        let bad = try sandbox.fail(65, "exec", "db", "--file", "bad.sql", "--key-file", "key")
+        #expect(bad.error.contains("Statement 2, line 4, column 16: "), "\(bad.error)")
+        let constraint = "CREATE TABLE u (a UNIQUE);\n INSERT INTO u VALUES (1), (1)"
+        let second = try sandbox.run([Tool.sealdb, "exec", "db", "-", "--key-file", "key"], input: constraint)
+        #expect(second.status == 65)
+        #expect(second.error.contains("Statement 2, line 2, column 2: UNIQUE"), "\(second.error)")
+        #expect(try sandbox.succeed("tables", "db", "--key-file", "key").output == "people\nt\n")
+        // Nothing of it was executed.
+        try sandbox.fail(66, "exec", "db", "--file", "absent.sql", "--key-file", "key")
+        try sandbox.write("latin.sql", Data([0x53, 0xff]))
+        try sandbox.fail(65, "exec", "db", "--file", "latin.sql", "--key-file", "key")
+        try sandbox.fail(64, "exec", "db", "--key-file", "key")
+        try sandbox.write("key.sql", "PRAGMA key = 'secret'")
+        let refused = try sandbox.fail(64, "exec", "db", "--file", "key.sql", "--key-file", "key")
+        #expect(!refused.error.contains("secret"))
     }
 
     @Test func severalStatementsAreOneTransaction() throws {

@@ -45,6 +45,20 @@ struct ImportTests {
         #expect(try query(sandbox, "SELECT count(*) AS n FROM rows WHERE size IS NULL") == "n\n1\n")
     }
 
+    /// A quote that a combining mark follows is no quote to Swift, but it is one to SQLite.
+    @Test func namesThatWouldEndTheirQuotes() throws {
+        let sandbox = try makeEmptyStore()
+        let name = "a\"\u{301}, x AS (1/0)); DROP TABLE people; --"
+        try sandbox.write("rows.csv", "\"\(name.replacing("\"\u{301}", with: "\"\"\u{301}"))\",b\n1,2\n")
+        try sandbox.succeed("import", "db", name, "rows.csv", "--key-file", "key")
+        let names = try query(
+            sandbox,
+            "SELECT hex(name) AS n FROM sqlite_schema UNION ALL SELECT hex(name) FROM pragma_table_info((SELECT name FROM sqlite_schema))"
+        )
+        let hex = name.utf8.map { String(format: "%02X", $0) }.joined()
+        #expect(names == "n\n\(hex)\n\(hex)\n62\n")
+    }
+
     @Test func everythingAsText() throws {
         let sandbox = try makeEmptyStore()
         try sandbox.write("rows.csv", "n\n1\n")

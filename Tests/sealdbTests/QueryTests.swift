@@ -15,6 +15,52 @@ struct QueryTests {
         UNION ALL SELECT -20, 1e300 * 10, 'tab' || char(9, 10, 13, 92, 27) || 'é', NULL, x'', 'x', 2
         """
 
+    private func query(_ sandbox: Sandbox, _ sql: String, _ options: String...) throws -> String {
+        let outcome = try sandbox.run([Tool.sealdb, "query", "db", sql, "--key-file", "key"] + options)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        return outcome.output
+    }
+
+    @Test func furtherFormats() throws {
+        let sandbox = try makeEmptyStore()
+        let sql = "SELECT 1 AS a, 'x|y\\' AS bc UNION ALL SELECT NULL, 'two' || char(10, 27) || 'lines'"
+        #expect(
+            try query(sandbox, sql, "--format", "jsonl")
+                == "{\"a\":1,\"bc\":\"x|y\\\\\"}\n{\"a\":null,\"bc\":\"two\\n\\u001blines\"}\n"
+        )
+        #expect(
+            try query(sandbox, sql, "--format", "line", "--null", "-")
+                == " a = 1\nbc = x|y\\\n\n a = -\nbc = two\\n\\u{1b}lines\n"
+        )
+        #expect(
+            try query(sandbox, sql, "--format", "markdown")
+                == "| a | bc |\n|---|---|\n| 1 | x\\|y\\\\ |\n|  | two<br>\\\\u{1b}lines |\n"
+        )
+        #expect(
+            try query(sandbox, "SELECT 1 AS a, x'0aFF' AS `b\"c`", "--format", "insert", "--into", "t")
+                == "INSERT INTO \"t\"(\"a\",\"b\"\"c\") VALUES(1,X'0aff');\n"
+        )
+        #expect(try query(sandbox, "SELECT 1 AS a WHERE 0", "--format", "jsonl").isEmpty)
+        try sandbox.fail(64, "query", "db", "SELECT 1", "--format", "insert", "--key-file", "key")
+        try sandbox.fail(64, "query", "db", "SELECT 1", "--into", "t", "--key-file", "key")
+    }
+
+    @Test func headersAndNull() throws {
+        let sandbox = try makeEmptyStore()
+        let sql = "SELECT NULL AS a, '' AS b, 'none' AS c"
+        #expect(try query(sandbox, sql, "--format", "csv", "--no-header", "--null", "none") == "none,,\"none\"\n")
+        #expect(try query(sandbox, sql, "--format", "csv") == "a,b,c\n,\"\",none\n")
+        #expect(try query(sandbox, sql, "--format", "tsv", "--no-header", "--null", "\\N") == "\\N\t\tnone\n")
+        #expect(try query(sandbox, sql, "--no-header", "--null", "NULL") == "NULL    none\n")
+    }
+
+    /// What takes two columns on a terminal is counted so, and what joins another character not at all.
+    @Test func wideCharacters() throws {
+        let sandbox = try makeEmptyStore()
+        let sql = "SELECT '日本' AS a, 1 AS n UNION ALL SELECT 'e' || char(769) || 'x', 2 UNION ALL SELECT '🙂', 3"
+        #expect(try query(sandbox, sql) == "a     n\n----  -\n日本  1\ne\u{301}x    2\n🙂    3\n")
+    }
+
     @Test func table() throws {
         let sandbox = try makeEmptyStore()
         let outcome = try sandbox.succeed("query", "db", QueryTests.values, "--key-file", "key")

@@ -191,6 +191,6 @@ extension Database {
     }
 
     private func quoted(_ name: String) -> String {
-        "'" + name.replacing("'", with: "''") + "'"
+        name.quoted(by: "'")
     }
 }

@@ -11,7 +11,7 @@ enum Credential {
         guard isFileName, !["", ".", ".."].contains(name) else {
             throw .malformedKey("The name of a credential is that of a file, without a slash.")
         }
-        guard let directory, directory.hasPrefix("/") else {
+        guard let directory, directory.begins(with: "/") else {
             throw DatabaseError(
                 extendedCode: SQLITE_CANTOPEN,
                 reason: .noSuchFile,

@@ -37,7 +37,7 @@ struct KeyCommand {
     }
 
     private func validate() throws(DatabaseError) {
-        guard let program = arguments.first, program.hasPrefix("/") else {
+        guard let program = arguments.first, program.begins(with: "/") else {
             throw .malformedKey("A key command begins with the absolute path of a program; no PATH is searched.")
         }
         guard !arguments.contains(where: { $0.utf8.contains(0) }) else {

@@ -189,7 +189,7 @@ extension KeyRing {
         static func isUsable(_ value: String, for kind: Kind) -> Bool {
             let isPath = kind == .keyFile || kind == .passphraseFile
             let isText = value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f }
-            return !value.isEmpty && isText && (isPath ? value.hasPrefix("/") : !value.contains("/"))
+            return !value.isEmpty && isText && (isPath ? value.begins(with: "/") : !value.has("/"))
         }
     }
 }

@@ -11,12 +11,12 @@ enum FileSystem {
     }
 
     static func directory(of path: String) -> String {
-        guard let slash = path.lastIndex(of: "/") else { return "." }
+        guard let slash = path.lastSlash else { return "." }
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
     static func name(of path: String) -> String {
-        path.lastIndex(of: "/").map { String(path[path.index(after: $0)...]) } ?? path
+        path.lastSlash.map { String(path[path.utf8.index(after: $0)...]) } ?? path
     }
 
     /// Syncs a file or directory. A failed fsync is never repeated: the kernel may have dropped the pages.
@@ -116,8 +116,8 @@ enum FileSystem {
         let device = "\(major):\(minor)"
         let shared = ["nfs", "cifs", "smb", "9p", "virtiofs", "ceph", "fuse", "afs", "gfs", "ocfs", "overlay"]
         // 36 35 98:0 /root /mount ro,noatime shared:1 - ext4 /dev/sda1 ro,errors=continue
-        for line in mounts.split(separator: "\n") {
-            let fields = line.split(separator: " ")
+        for line in mounts.parts(between: "\n") {
+            let fields = line.parts(between: " ")
             guard fields.count > 2, fields[2] == device, let dash = fields.firstIndex(of: "-"), fields.count > dash + 3
             else { continue }
             let kind = fields[dash + 1]

@@ -203,7 +203,5 @@ extension Sequence<SQL> {
 
 /// Names of tables and columns in SQL. https://www.sqlite.org/lang_keywords.html
 enum Identifier {
-    static func quoted(_ name: String) -> String {
-        name.utf8.contains(UInt8(ascii: "`")) ? "`" + name.replacing("`", with: "``") + "`" : "`" + name + "`"
-    }
+    static func quoted(_ name: String) -> String { name.quoted(by: "`") }
 }

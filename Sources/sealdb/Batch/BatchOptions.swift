@@ -59,7 +59,7 @@ struct RotationOptions: ParsableArguments {
             throw ValidationError("--deadline takes a time of day as HH:MM, or a duration such as 90s, 45m or 2h.")
         }
         if let keepOldSuffix {
-            guard !keepOldSuffix.isEmpty, !keepOldSuffix.contains("/") else {
+            guard !keepOldSuffix.isEmpty, !keepOldSuffix.has("/") else {
                 throw ValidationError("--keep-old= takes the ending of a file name.")
             }
             guard !StoreName.siblingEndings.contains(keepOldSuffix) else {

@@ -51,8 +51,8 @@ struct JournalState {
             guard record.version == JournalRecord.currentVersion else {
                 throw Malformed(what: "it has another version")
             }
-            guard record.operation == operation, let directory = record.directory, directory.hasPrefix("/"),
-                let stores = record.stores, !stores.isEmpty, stores.allSatisfy({ $0.hasPrefix("/") }),
+            guard record.operation == operation, let directory = record.directory, directory.begins(with: "/"),
+                let stores = record.stores, !stores.isEmpty, stores.allSatisfy({ $0.begins(with: "/") }),
                 runCount == 0 || Set(stores) == Set(self.stores)
             else { throw Malformed(what: "the beginning of a run is not whole") }
             self.directory = directory

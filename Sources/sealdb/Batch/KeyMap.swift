@@ -24,8 +24,8 @@ struct KeyMap: Sendable {
         name = file.name
         var entries: [Entry] = []
         var byIdentity: [String: Entry] = [:]
-        for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
-            guard !line.isEmpty, !line.hasPrefix("#") else { continue }
+        for (index, line) in text.parts(between: "\n").enumerated() {
+            guard !line.isEmpty, !line.begins(with: "#") else { continue }
             do throws(Failure) {
                 let entry = try KeyMap.entry(line)
                 guard byIdentity.updateValue(entry, forKey: try StoreItem(entry.path).identity) == nil else {
@@ -41,7 +41,7 @@ struct KeyMap: Sendable {
     }
 
     private static func entry(_ line: Substring) throws(Failure) -> Entry {
-        let columns = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
+        let columns = line.parts(between: "\t").map(String.init)
         guard (2...3).contains(columns.count) else {
             throw Failure(.usage, "a line has a path and one or two key sources, separated by tabs.")
         }

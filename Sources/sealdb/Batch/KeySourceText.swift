@@ -12,14 +12,16 @@ struct KeySourceText: Sendable {
 
     /// - Throws: ``Failure``. Its message does not show what follows the colon.
     init(_ text: String) throws(Failure) {
-        guard let colon = text.firstIndex(of: ":"), KeySourceText.kinds.contains(String(text[..<colon])) else {
+        guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")),
+            KeySourceText.kinds.contains(String(text[..<colon]))
+        else {
             throw Failure(
                 .usage,
                 "A key source begins with one of: \(KeySourceText.kinds.map { $0 + ":" }.joined(separator: " "))"
             )
         }
         kind = String(text[..<colon])
-        value = String(text[text.index(after: colon)...])
+        value = String(text[text.utf8.index(after: colon)...])
         guard !value.isEmpty else { throw Failure(.usage, "Nothing follows \(kind): in a key source.") }
     }
 
@@ -30,7 +32,7 @@ struct KeySourceText: Sendable {
         if isCommand {
             // Split into words before replacing placeholders, so that the name of a store does not become several
             // words.
-            guard let words = CommandWords.split(value), words.first?.hasPrefix("/") == true else {
+            guard let words = CommandWords.split(value), words.first?.begins(with: "/") == true else {
                 throw Failure(.usage, "\(kind): takes the absolute path of a program, and its arguments.")
             }
             var arguments: [String] = []
@@ -74,7 +76,7 @@ struct KeySourceText: Sendable {
 }
 
 extension StoreItem {
-    fileprivate var fileName: String { String(identity[identity.index(after: identity.lastIndex(of: "/")!)...]) }
+    fileprivate var fileName: String { String(identity[identity.utf8.index(after: identity.lastSlash!)...]) }
 
     /// The file name without its last extension.
     fileprivate var stem: String {

@@ -5,27 +5,28 @@ import SealedDB
 struct ExecCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "exec",
-        abstract: "Run statements that write, and print the number of changed rows.",
+        abstract: "Run statements, and print their rows and the number of changed rows.",
         discussion: """
             Several statements, separated by semicolons, run in one transaction: if one fails, the store is as it \
             was (exit 65). SQL that begins or ends transactions itself, or holds PRAGMA, VACUUM, ATTACH or DETACH, \
-            runs as it is. Parameters go with a single statement, and are bound as "sealdb query" does. Rows that a \
-            statement returns are not printed.
+            runs as it is. Parameters go with a single statement, and are bound as "sealdb query" does. Rows that \
+            statements return are printed first, those of a script in one transaction only when it is stored.
 
               sealdb exec app.db 'DELETE FROM people WHERE age < ?' 18 --key-file app.key
+              sealdb dump app.db --key-file app.key | sealdb exec copy.db - --key-file copy.key
 
-            The number does not include rows that triggers and foreign keys changed.
+            The number of changed rows is the last line. It does not include rows that triggers and foreign keys changed.
             """
     )
 
     @Argument(help: "The store.", completion: .file())
     var store: String
 
-    @Argument(help: "SQL statements.")
-    var sql: String
+    @OptionGroup
+    var sqlOptions: SQLOptions
 
-    @Argument(help: "Values for the statement's parameters, in order.")
-    var parameters: [String] = []
+    @OptionGroup(title: "Output")
+    var resultOptions: ResultOptions
 
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
@@ -41,10 +42,12 @@ struct ExecCommand: ParsableCommand {
     }
 
     func run() throws {
-        let script = SQLScript(sql)
+        let source = try sqlOptions.source()
+        let script = source.script
         try script.refuseKeyStatements()
         if script.statements.isEmpty { throw Failure(.usage, "The SQL holds no statement.") }
-        if !parameters.isEmpty { try BoundStatement.requireOne(script) }
+        if !source.values.isEmpty { try BoundStatement.requireOne(script) }
+        let output = StandardOutput()
         let settings = try cipherOptions.settings
         let database = try keyOptions.withKey(of: store) {
             try Store.open(store, key: $0, settings: settings, lockWait: lockOptions.lockWait)
@@ -52,7 +55,7 @@ struct ExecCommand: ParsableCommand {
         defer { database.close() }
         let count: Int
         if script.managesTransactions {
-            count = try execute(script, on: database)
+            count = try execute(source, on: database, output)
             guard !database.isInTransaction else {
                 // If this fails, closing the database rolls back.
                 _ = database.rollback()
@@ -63,11 +66,12 @@ struct ExecCommand: ParsableCommand {
             }
         } else {
             guard database.beginImmediateTransaction() else { throw database.lastError() }
-            // If a statement fails, nothing is stored: closing the database rolls back.
-            count = try execute(script, on: database)
+            // If a statement fails, nothing is stored: closing the database rolls back. So no row is shown before that.
+            output.isHeld = true
+            count = try execute(source, on: database, output)
             try commit(database)
+            output.isHeld = false
         }
-        let output = StandardOutput()
         try output.write("\(count)\n")
         try output.flush()
     }
@@ -104,17 +108,38 @@ struct ExecCommand: ParsableCommand {
     /// - Returns: the number of changed rows. This is not SQLite's total, which would include rows behind virtual
     ///   tables, and rows of transactions that the script rolls back. Changes that `ROLLBACK TO` undoes are counted, as
     ///   SQLite counts them.
-    private func execute(_ script: SQLScript, on database: Database) throws -> Int {
+    private func execute(
+        _ source: SQLOptions.Source,
+        on database: Database,
+        _ output: StandardOutput
+    ) throws -> Int {
         var count = 0
         var countBefore = 0
-        for statement in script.statements {
+        for (index, statement) in source.script.statements.enumerated() {
             if !database.isInTransaction { countBefore = count }
-            let rows = try BoundStatement.start(statement.text, parameters: parameters, on: database)
-            defer { rows.close() }
-            while try rows.nextWithError() {}
-            if statement.countsChanges && !rows.isReadOnlyStatement { count += Int(database.changes) }
+            do {
+                let rows = try BoundStatement.start(statement.text, parameters: source.values, on: database)
+                defer { rows.close() }
+                try write(rows, to: output)
+                if statement.countsChanges && !rows.isReadOnlyStatement { count += Int(database.changes) }
+            } catch let error as DatabaseError where source.isFile || source.script.statements.count > 1 {
+                throw source.script.located(error, at: index)
+            }
             if statement.verb == "ROLLBACK", !database.isInTransaction { count = countBefore }
         }
         return count
+    }
+
+    /// Runs the statement to its end, and writes its rows, if there are any.
+    private func write(_ rows: ResultSet, to output: StandardOutput) throws {
+        var writer: (any ResultWriter)?
+        while try rows.nextWithError() {
+            if writer == nil {
+                writer = resultOptions.writer(to: output)
+                try writer?.begin(columns: rows)
+            }
+            try writer?.write(row: rows)
+        }
+        try writer?.end()
     }
 }

@@ -58,7 +58,7 @@ struct KeyringCommand: ParsableCommand {
         }
 
         private func absolute(_ path: String) -> String {
-            path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
+            path.begins(with: "/") ? path : FileManager.default.currentDirectoryPath + "/" + path
         }
 
         enum Content {

@@ -14,21 +14,19 @@ struct QueryCommand: ParsableCommand {
 
             NULL is empty in table, csv and tsv (where an empty text is "" in csv), and null in json. A blob is \
             X'…' in hex, in json a string in base64. In json, a column name that occurs again becomes name:1. \
-            In a table, control characters are shown escaped.
+            In a table, control characters are shown escaped. jsonl is one object on each line, line is one value on \
+            each line, insert is INSERT statements for a table that --into names.
             """
     )
 
     @Argument(help: "The store.", completion: .file())
     var store: String
 
-    @Argument(help: "One SQL statement.")
-    var sql: String
+    @OptionGroup
+    var sqlOptions: SQLOptions
 
-    @Argument(help: "Values for the statement's parameters, in order.")
-    var parameters: [String] = []
-
-    @Option(help: "table, csv, tsv or json.")
-    var format = ResultFormat.table
+    @OptionGroup(title: "Output")
+    var resultOptions: ResultOptions
 
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
@@ -44,24 +42,22 @@ struct QueryCommand: ParsableCommand {
     }
 
     func run() throws {
-        try BoundStatement.requireOne(SQLScript(sql))
+        let source = try sqlOptions.source()
+        try BoundStatement.requireOne(source.script)
         let settings = try cipherOptions.settings
         let database = try keyOptions.withKey(of: store) {
             try Store.openReadOnly(store, key: $0, settings: settings, lockWait: lockOptions.lockWait)
         }
         defer { database.close() }
-        let rows = try BoundStatement.start(sql, parameters: parameters, on: database)
+        let rows = try BoundStatement.start(source, on: database)
         defer { rows.close() }
         guard rows.isReadOnlyStatement else {
             throw Failure(.usage, "The statement writes, and query only reads. Nothing was changed. Use: sealdb exec")
         }
         let output = StandardOutput()
-        let writer = format.writer(to: output)
-        let columns = 0..<rows.columnCount
-        try writer.begin(columns: columns.map { rows.columnName(for: $0) ?? "" })
-        while try rows.nextWithError() {
-            try writer.write(columns.map { Cell(rows, column: $0) })
-        }
+        let writer = resultOptions.writer(to: output)
+        try writer.begin(columns: rows)
+        while try rows.nextWithError() { try writer.write(row: rows) }
         try writer.end()
         try output.flush()
     }

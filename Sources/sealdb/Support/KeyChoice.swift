@@ -75,7 +75,7 @@ struct KeyChoice {
                 "\(given[0].name) takes the number of a descriptor that is open for reading, such as 0 or 3."
             )
         }
-        if let arguments, arguments.first?.hasPrefix("/") != true {
+        if let arguments, arguments.first?.begins(with: "/") != true {
             throw ValidationError(
                 "\(given[0].name) takes the absolute path of a program, and its arguments. Blanks separate them; quotes "
                     + "and backslashes work as in a shell, and nothing else does."

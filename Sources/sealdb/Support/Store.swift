@@ -24,7 +24,7 @@ enum Store {
     /// meanings.
     static func literalPath(_ path: String) throws(Failure) -> String {
         if path.isEmpty { throw Failure(.usage, "The name of the store is empty.") }
-        return path.hasPrefix(":") ? "./" + path : path
+        return path.begins(with: ":") ? "./" + path : path
     }
 
     /// Opens an existing store. Fails if the key is wrong.
@@ -83,7 +83,7 @@ enum Store {
     /// Creates an encrypted file with one page under a temporary name, opens it again to check the key, and then gives
     /// it its name.
     static func create(_ store: String, key: Key, settings: CipherSettings = .init()) throws {
-        let directory = store.lastIndex(of: "/").map { String(store[...$0]) } ?? "./"
+        let directory = store.lastSlash.map { String(store[..<$0]) + "/" } ?? "./"
         // Remove what a killed process left.
         TemporaryFile.removeLeftovers(of: store)
         let path = try TemporaryFile.path(beside: store)

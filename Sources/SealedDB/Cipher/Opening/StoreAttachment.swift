@@ -116,7 +116,7 @@ struct StoreAttachment {
         let end = key != nil ? " KEY ?" : mainHasKey ? " KEY ''" : ""
         let statement = try connection.prepare("ATTACH ? AS \(name)\(end)")
         defer { statement.close() }
-        try statement.bind(path.hasPrefix("file:") ? "./" + path : path, at: 1)
+        try statement.bind(path.begins(with: "file:") ? "./" + path : path, at: 1)
         if let key { try bind(key, start, to: statement) }
         _ = try statement.step()
     }

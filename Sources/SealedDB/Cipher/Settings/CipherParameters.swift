@@ -117,7 +117,5 @@ extension CipherSettings.Algorithm {
 
 extension String {
     /// The string as a quoted SQL identifier.
-    var quotedIdentifier: String {
-        "\"" + split(separator: "\"", omittingEmptySubsequences: false).joined(separator: "\"\"") + "\""
-    }
+    var quotedIdentifier: String { quoted(by: "\"") }
 }

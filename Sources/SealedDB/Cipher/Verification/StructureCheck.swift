@@ -32,7 +32,7 @@ struct StructureCheck {
         connection.acceptUnknownCollations()
         var rows: [String] = []
         for name in try connection.texts("SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0") {
-            rows += try connection.texts("PRAGMA quick_check('\(name.replacing("'", with: "''"))')")
+            rows += try connection.texts("PRAGMA quick_check(\(name.quoted(by: "'")))")
         }
         return rows
     }

@@ -81,7 +81,7 @@ extension Database {
         try Engine.requireCodec()
         let connection = try openConnection()
         let isSet = try connection.unguarded { () throws(DatabaseError) in
-            guard try connection.text("PRAGMA cipher_log = '\(target)'") == "0" else { return false }
+            guard try connection.text("PRAGMA cipher_log = \(target.quoted(by: "'"))") == "0" else { return false }
             try connection.run("PRAGMA cipher_log_level = \(level.pragmaValue)")
             return try connection.text("PRAGMA cipher_log_level") == level.pragmaValue
         }
@@ -101,10 +101,9 @@ extension Database {
             guard let version = cipherVersion, !version.contains("community") else {
                 throw .unsupportedByEngine("a license: it is the community edition, which needs none")
             }
-            let quoted = license.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "''")
             do throws(DatabaseError) {
                 try connection.unguarded { () throws(DatabaseError) in
-                    try connection.run("PRAGMA cipher_license = '\(quoted)'")
+                    try connection.run("PRAGMA cipher_license = \(license.quoted(by: "'"))")
                 }
             } catch {
                 // The error must not show the statement, which contains the license.

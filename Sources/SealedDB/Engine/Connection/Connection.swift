@@ -99,7 +99,7 @@ final class Connection {
         let mutex = gate == nil ? SQLITE_OPEN_FULLMUTEX : SQLITE_OPEN_NOMUTEX
         let cleared = flags & ~(SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_NOMUTEX)
         // Libraries built with SQLITE_USE_URI treat "file:" as the start of a URI whatever the flags are.
-        let literal = path.hasPrefix("file:") ? "./" + path : path
+        let literal = path.begins(with: "file:") ? "./" + path : path
         let vfs = try GuardedVFS.name(guarding: vfs)
         let code = sqlite3_open_v2(literal, &handle, cleared | mutex, vfs)
         guard code == SQLITE_OK else {

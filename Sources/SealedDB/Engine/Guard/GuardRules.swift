@@ -53,7 +53,7 @@ struct GuardRules {
     /// Returns why attaching a file is refused; `nil` if it is allowed.
     /// - Parameter filename: the name; `nil` if it is not a literal.
     func refusal(ofAttached filename: String?) -> String? {
-        if let filename, filename.hasPrefix("file:") {
+        if let filename, filename.begins(with: "file:") {
             return "URI filenames are refused, because they can hold a key or switch encryption off. Give a path."
         }
         if filename == nil, !Engine.areURIsOff {

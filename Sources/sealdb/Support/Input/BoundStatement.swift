@@ -10,6 +10,15 @@ enum BoundStatement {
         }
     }
 
+    /// Prepares the only statement of the source.
+    static func start(_ source: SQLOptions.Source, on database: Database) throws -> ResultSet {
+        do {
+            return try start(source.script.statements[0].text, parameters: source.values, on: database)
+        } catch let error as DatabaseError where source.isFile {
+            throw source.script.located(error, at: 0)
+        }
+    }
+
     /// Prepares the statement, and binds the parameters from the command line to it.
     static func start(_ sql: String, parameters: [String], on database: Database) throws -> ResultSet {
         do {

@@ -248,7 +248,7 @@ extension ColumnType {
 
 extension String {
     /// The string as a quoted SQL identifier.
-    var quotedIdentifier: String { "\"\(replacingOccurrences(of: "\"", with: "\"\""))\"" }
+    var quotedIdentifier: String { quoted(by: "\"") }
 }
 
 extension UInt8 {

@@ -5,6 +5,8 @@ import SealedDB
 struct SQLScript {
     struct Statement {
         let text: String
+        /// The offset of the text in the script, in bytes.
+        fileprivate let offset: Int
         fileprivate let form: SQLStatementText
 
         /// The first word, after `EXPLAIN`, in capital letters; empty if the statement does not begin with a word.
@@ -18,17 +20,40 @@ struct SQLScript {
 
     /// The statements, without empty ones.
     private(set) var statements: [Statement] = []
+    private let sql: String
 
     init(_ sql: String) {
+        self.sql = sql
         Array(sql.utf8).withUnsafeBufferPointer { bytes in
             var position = 0
             while position < bytes.count {
                 let form = SQLStatementText(bytes, from: position)
                 guard form.verb != nil else { return }
-                statements.append(Statement(text: String(decoding: bytes[form.range], as: UTF8.self), form: form))
+                statements.append(
+                    Statement(
+                        text: String(decoding: bytes[form.range], as: UTF8.self),
+                        offset: form.range.lowerBound,
+                        form: form
+                    )
+                )
                 position = form.range.upperBound
             }
         }
+    }
+
+    /// Adds to an error of a statement where it is. If SQLite names no place in the statement, that is its beginning.
+    /// - Parameter index: the index of the statement.
+    func located(_ error: DatabaseError, at index: Int) -> LocatedError {
+        let statement = statements[index]
+        let blanks = statement.text.utf8.prefix { [0x09, 0x0a, 0x0c, 0x0d, 0x20].contains($0) }.count
+        let before = sql.utf8.prefix(statement.offset + (error.offset ?? blanks))
+        let line = before.split(separator: 0x0a, omittingEmptySubsequences: false)
+        return LocatedError(
+            error: error,
+            number: index + 1,
+            line: line.count,
+            column: (line.last.map { String(Substring($0)).count } ?? 0) + 1
+        )
     }
 
     /// Whether the script begins or ends transactions itself, or has statements that cannot run within one.

@@ -46,22 +46,3 @@ enum Cell {
         }
     }
 }
-
-enum ResultFormat: String, ExpressibleByArgument, CaseIterable {
-    case table, csv, tsv, json
-
-    func writer(to output: StandardOutput) -> any ResultWriter {
-        switch self {
-        case .table: TableWriter(output: output)
-        case .csv: DelimitedWriter(output: output, format: .csv)
-        case .tsv: DelimitedWriter(output: output, format: .tsv)
-        case .json: JSONWriter(output: output)
-        }
-    }
-}
-
-protocol ResultWriter: AnyObject {
-    func begin(columns: [String]) throws
-    func write(_ row: [Cell]) throws
-    func end() throws
-}

@@ -4,13 +4,16 @@ import Foundation
 final class DelimitedWriter: ResultWriter {
     private let output: StandardOutput
     private let format: DelimitedFormat
+    private let style: ResultStyle
 
-    init(output: StandardOutput, format: DelimitedFormat) {
+    init(output: StandardOutput, format: DelimitedFormat, style: ResultStyle) {
         self.output = output
         self.format = format
+        self.style = style
     }
 
     func begin(columns: [String]) throws {
+        guard style.hasHeader else { return }
         try write(columns.map { Cell.text($0) })
     }
 
@@ -18,7 +21,7 @@ final class DelimitedWriter: ResultWriter {
         for (column, cell) in row.enumerated() {
             if column > 0 { try output.write(format == .csv ? "," : "\t") }
             switch cell {
-            case .null: break
+            case .null: try output.write(style.null)
             case .integer, .real, .blob: try output.write(cell.plainText ?? "")
             case .text(let text): try writeText(text.utf8)
             case .brokenText(let bytes): try writeText(bytes)
@@ -39,8 +42,8 @@ final class DelimitedWriter: ResultWriter {
     private func writeQuoted(_ bytes: some Collection<UInt8>) throws {
         let quote = UInt8(ascii: "\"")
         let needsQuotes = bytes.contains { [quote, UInt8(ascii: ","), 0x0a, 0x0d].contains($0) }
-        // An empty text is quoted, to distinguish it from NULL.
-        guard needsQuotes || bytes.isEmpty else { return try output.write(bytes) }
+        // What is written for NULL is quoted where it is a text, to distinguish the two.
+        guard needsQuotes || bytes.elementsEqual(style.null.utf8) else { return try output.write(bytes) }
         try output.write("\"")
         try output.write(bytes.flatMap { $0 == quote ? [quote, quote] : [$0] })
         try output.write("\"")

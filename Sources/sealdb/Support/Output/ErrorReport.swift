@@ -5,7 +5,7 @@ import SealedDB
 /// Turns errors into one message on standard error and an exit code.
 enum ErrorReport {
     static func exit(with error: any Error) -> Never {
-        guard error is Failure || error is DatabaseError else { exitWithParserError(error) }
+        guard error is Failure || error is DatabaseError || error is LocatedError else { exitWithParserError(error) }
         let (status, message) = statusAndMessage(of: error)
         StandardError.message(message)
         Foundation.exit(status)
@@ -17,6 +17,7 @@ enum ErrorReport {
             (SignalWatch.exitStatus ?? ExitStatus.interrupted.rawValue, failure.message)
         case let failure as Failure: (failure.status.rawValue, failure.message)
         case let error as DatabaseError: (status(of: error), error.message)
+        case let located as LocatedError: (status(of: located.error), located.message)
         default: (ExitStatus.software.rawValue, "\(error)")
         }
     }

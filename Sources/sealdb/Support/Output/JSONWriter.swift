@@ -1,33 +1,36 @@
 import Foundation
 
-/// Writes an array of objects, one per line, as the rows come.
+/// Writes objects, one per line, as the rows come: as the elements of an array, or each on its own.
 final class JSONWriter: ResultWriter {
     private let output: StandardOutput
+    private let isLines: Bool
     /// The names of the members, as encoded JSON with their colons.
     private var names: [String] = []
     private var isFirst = true
 
-    init(output: StandardOutput) {
+    init(output: StandardOutput, isLines: Bool) {
         self.output = output
+        self.isLines = isLines
     }
 
     func begin(columns: [String]) throws {
         names = JSONWriter.unique(columns).map { JSONWriter.string($0) + ":" }
-        try output.write("[")
+        if !isLines { try output.write("[") }
     }
 
     func write(_ row: [Cell]) throws {
-        try output.write(isFirst ? "\n{" : ",\n{")
+        try output.write(isLines ? "{" : isFirst ? "\n{" : ",\n{")
         isFirst = false
         for (column, cell) in row.enumerated() {
             if column > 0 { try output.write(",") }
             try output.write(names[column])
             try output.write(JSONWriter.value(cell))
         }
-        try output.write("}")
+        try output.write(isLines ? "}\n" : "}")
     }
 
     func end() throws {
+        guard !isLines else { return }
         try output.write(isFirst ? "]\n" : "\n]\n")
     }
 

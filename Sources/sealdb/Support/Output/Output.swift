@@ -6,6 +6,8 @@ final class StandardOutput {
 
     private var buffer: [UInt8] = []
     private let capacity = 64 * 1024
+    /// Whether everything stays in memory until ``flush()``.
+    var isHeld = false
     private let endsWithReader: Bool
 
     /// - Parameter endsWithReader: whether the process ends by SIGPIPE, like other tools in a pipe, when the reader has
@@ -16,7 +18,7 @@ final class StandardOutput {
 
     func write(_ text: String) throws(Failure) {
         buffer.append(contentsOf: text.utf8)
-        if buffer.count >= capacity { try flush() }
+        if buffer.count >= capacity, !isHeld { try flush() }
     }
 
     private static func failure(_ number: Int32) -> Failure {
@@ -29,7 +31,7 @@ final class StandardOutput {
 
     func write(_ bytes: some Collection<UInt8>) throws(Failure) {
         buffer.append(contentsOf: bytes)
-        if buffer.count >= capacity { try flush() }
+        if buffer.count >= capacity, !isHeld { try flush() }
     }
 
     func flush() throws(Failure) {
@@ -96,6 +98,21 @@ enum TerminalText {
         }
         return result
     }
+
+    /// The number of columns that a text takes on a terminal: two for most characters of East Asia and for emoji.
+    static func width(of text: String) -> Int {
+        if text.utf8.allSatisfy({ $0 < 0x80 }) { return text.utf8.count }
+        _ = hasLocale
+        return text.reduce(0) { width, character in
+            // What is joined to one character takes no place of its own; wcwidth gives -1 for what it does not know.
+            width
+                + (character.unicodeScalars.map { Int(wcwidth(wchar_t(bitPattern: $0.value))) }.max().map { max($0, 1) }
+                    ?? 1)
+        }
+    }
+
+    /// `wcwidth` knows characters only in a locale of UTF-8. If there is none, each counts as one column.
+    private static let hasLocale = setlocale(LC_CTYPE, "C.UTF-8") != nil
 
     /// The same for JSON text on a single line.
     static func escapedInJSON(_ text: String) -> String {

@@ -4,6 +4,7 @@ import Foundation
 /// result of any size needs little memory.
 final class TableWriter: ResultWriter {
     private let output: StandardOutput
+    private let style: ResultStyle
     private let sampleSize = 1000
     /// Columns get no wider than this, so that a single long value does not push everything else off the screen.
     private let maximumWidth = 60
@@ -12,8 +13,9 @@ final class TableWriter: ResultWriter {
     private var widths: [Int] = []
     private var alignsRight: [Bool] = []
 
-    init(output: StandardOutput) {
+    init(output: StandardOutput, style: ResultStyle) {
         self.output = output
+        self.style = style
     }
 
     func begin(columns: [String]) {
@@ -34,27 +36,29 @@ final class TableWriter: ResultWriter {
         let rows = sample ?? []
         sample = nil
         widths = columns.indices.map { column in
-            let widest = rows.map { text(of: $0[column]).count }.max() ?? 0
-            return max(columns[column].count, min(widest, maximumWidth))
+            let widest = rows.map { TerminalText.width(of: text(of: $0[column])) }.max() ?? 0
+            return max(style.hasHeader ? TerminalText.width(of: columns[column]) : 0, min(widest, maximumWidth))
         }
         alignsRight = columns.indices.map { column in
             let values = rows.map { $0[column] }.filter { $0.plainText != nil }
             return !values.isEmpty && values.allSatisfy(\.isNumber)
         }
-        try writeLine(columns.map { Cell.text($0) })
-        try output.write(widths.map { String(repeating: "-", count: $0) }.joined(separator: "  ") + "\n")
+        if style.hasHeader {
+            try writeLine(columns.map { Cell.text($0) })
+            try output.write(widths.map { String(repeating: "-", count: $0) }.joined(separator: "  ") + "\n")
+        }
         for row in rows { try writeLine(row) }
     }
 
     private func text(of cell: Cell) -> String {
-        TerminalText.escaped(cell.plainText ?? "")
+        TerminalText.escaped(cell.plainText ?? style.null)
     }
 
     private func writeLine(_ row: [Cell]) throws {
         var line = ""
         for (column, cell) in row.enumerated() {
             let text = text(of: cell)
-            let padding = String(repeating: " ", count: max(0, widths[column] - text.count))
+            let padding = String(repeating: " ", count: max(0, widths[column] - TerminalText.width(of: text)))
             if column > 0 { line += "  " }
             line += alignsRight[column] ? padding + text : text + padding
         }

@@ -1,0 +1,66 @@
+import ArgumentParser
+import SealedDB
+
+struct DumpCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "dump",
+        abstract: "Write a store as SQL, in plaintext, to standard output.",
+        discussion: """
+            The SQL makes the same tables, rows, indexes, views and triggers: the stock shells read it, and so does \
+            "sealdb exec DB -". It shows the store at one moment. Everybody who can read the output can read everything \
+            in the store.
+
+              sealdb dump app.db --key-file app.key | sealdb exec copy.db - --key-file copy.key
+              sealdb dump app.db --table people --data-only --key-file app.key
+
+            Row ids are kept. Values are exact, also blobs, NUL and text that is not UTF-8. What ANALYZE has collected is \
+            left out. If something cannot be read, the output ends with ROLLBACK, and the exit code is not 0.
+            """
+    )
+
+    @Argument(help: "The store.", completion: .file())
+    var store: String
+
+    @Option(
+        name: .customLong("table"),
+        help: ArgumentHelp("Only this table or view; may be repeated.", valueName: "name")
+    )
+    var tables: [String] = []
+
+    @Flag(help: "Leave out the rows.")
+    var schemaOnly = false
+
+    @Flag(help: "Leave out what makes tables, indexes, views and triggers.")
+    var dataOnly = false
+
+    @OptionGroup(title: "Key")
+    var keyOptions: KeyOptions
+
+    @OptionGroup(title: "Cipher settings of a store that has other ones than SQLCipher 4's")
+    var cipherOptions: CipherOptions
+
+    @OptionGroup
+    var lockOptions: LockOptions
+
+    func validate() throws {
+        try keyOptions.choice.validate(isRequired: true)
+        guard !schemaOnly || !dataOnly else { throw ValidationError("--schema-only and --data-only leave nothing.") }
+    }
+
+    func run() throws {
+        let settings = try cipherOptions.settings
+        let database = try keyOptions.withKey(of: store) {
+            try Store.openReadOnly(store, key: $0, settings: settings, lockWait: lockOptions.lockWait)
+        }
+        defer { database.close() }
+        let output = StandardOutput()
+        try SQLDump(
+            database: database,
+            output: output,
+            writesSchema: !dataOnly,
+            writesRows: !schemaOnly,
+            names: tables
+        ).run()
+        try output.flush()
+    }
+}

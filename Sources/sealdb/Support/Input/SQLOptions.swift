@@ -1,0 +1,41 @@
+import ArgumentParser
+import SealedDB
+
+/// The SQL of a command, and the values for its parameters.
+struct SQLOptions: ParsableArguments {
+    @Argument(help: "The SQL; - reads it from standard input. Left out with --file.")
+    var sql: String?
+
+    @Argument(help: "Values for the statement's parameters, in order.")
+    var values: [String] = []
+
+    @Option(name: .customLong("file"), help: ArgumentHelp("Read the SQL from a file.", valueName: "path"))
+    var path: String?
+
+    /// The SQL, with the values for its parameters.
+    struct Source {
+        let script: SQLScript
+        let values: [String]
+        /// Whether an error has to say where in the SQL it is.
+        let isFile: Bool
+    }
+
+    func validate() throws {
+        guard path == nil else { return }
+        guard sql != nil else { throw ValidationError("Give the SQL, or --file with a file that holds it.") }
+    }
+
+    func source() throws -> Source {
+        if let path { return try Source(script: script(path), values: (sql.map { [$0] } ?? []) + values, isFile: true) }
+        guard let sql, sql != "-" else { return try Source(script: script("-"), values: values, isFile: true) }
+        return Source(script: SQLScript(sql), values: values, isFile: false)
+    }
+
+    private func script(_ path: String) throws -> SQLScript {
+        let file = try InputFile(path: path)
+        guard let text = String(validating: try file.contents(), as: UTF8.self) else {
+            throw Failure(.data, "The SQL in \(file.name) is not UTF-8. Nothing was executed.")
+        }
+        return SQLScript(text)
+    }
+}

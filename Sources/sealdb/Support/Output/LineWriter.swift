@@ -1,0 +1,79 @@
+/// Writes each value on a line of its own, with the name of its column, and an empty line between rows.
+final class LineWriter: ResultWriter {
+    private let output: StandardOutput
+    private let style: ResultStyle
+    private var names: [String] = []
+    private var isFirst = true
+
+    init(output: StandardOutput, style: ResultStyle) {
+        self.output = output
+        self.style = style
+    }
+
+    func begin(columns: [String]) {
+        let names = columns.map { TerminalText.escaped($0) }
+        let width = names.map { TerminalText.width(of: $0) }.max() ?? 0
+        self.names = names.map { String(repeating: " ", count: width - TerminalText.width(of: $0)) + $0 }
+    }
+
+    func write(_ row: [Cell]) throws {
+        if !isFirst { try output.write("\n") }
+        isFirst = false
+        for (name, cell) in zip(names, row) {
+            try output.write("\(name) = \(TerminalText.escaped(cell.plainText ?? style.null))\n")
+        }
+    }
+
+    func end() {}
+}
+
+/// Writes a table in GitHub's Markdown. https://github.github.com/gfm/#tables-extension-
+final class MarkdownWriter: ResultWriter {
+    private let output: StandardOutput
+    private let style: ResultStyle
+
+    init(output: StandardOutput, style: ResultStyle) {
+        self.output = output
+        self.style = style
+    }
+
+    func begin(columns: [String]) throws {
+        // Such a table always has a header.
+        try write(columns.map { .text(style.hasHeader ? $0 : "") })
+        try output.write("|" + String(repeating: "---|", count: columns.count) + "\n")
+    }
+
+    func write(_ row: [Cell]) throws {
+        let texts = row.map { cell in
+            TerminalText.escaped(cell.plainText ?? style.null, keepingNewlines: true)
+                .replacing("\\", with: "\\\\").replacing("|", with: "\\|").replacing("\n", with: "<br>")
+        }
+        try output.write("| " + texts.joined(separator: " | ") + " |\n")
+    }
+
+    func end() {}
+}
+
+/// Writes statements that insert the rows into a table.
+final class InsertWriter: ResultWriter {
+    private let output: StandardOutput
+    private let table: String
+    private var start = ""
+
+    init(output: StandardOutput, table: String) {
+        self.output = output
+        self.table = table
+    }
+
+    func begin(columns: [String]) {
+        start = SQLLiteral.insertion(into: table, columns: columns)
+    }
+
+    func write(_ row: [Cell]) throws {
+        try output.write(start)
+        try output.write(row.map { SQLLiteral.text(of: $0) }.joined(separator: ","))
+        try output.write(");\n")
+    }
+
+    func end() {}
+}

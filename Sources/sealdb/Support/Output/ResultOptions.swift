@@ -1,0 +1,63 @@
+import ArgumentParser
+import SealedDB
+
+/// How rows are written.
+struct ResultOptions: ParsableArguments {
+    @Option(help: "\(ResultFormat.allCases.map(\.rawValue).joined(separator: ", ")).")
+    var format = ResultFormat.table
+
+    @Flag(help: "Leave out the names of the columns, in table, csv, tsv and markdown.")
+    var noHeader = false
+
+    @Option(help: ArgumentHelp("Write this for NULL, in all formats but json, jsonl and insert.", valueName: "text"))
+    var null = ""
+
+    @Option(help: ArgumentHelp("The table of the statements, in insert.", valueName: "table"))
+    var into: String?
+
+    func validate() throws {
+        guard (format == .insert) == (into != nil) else {
+            throw ValidationError("--format insert goes with --into and the name of a table.")
+        }
+    }
+
+    func writer(to output: StandardOutput) -> any ResultWriter {
+        let style = ResultStyle(hasHeader: !noHeader, null: null)
+        return switch format {
+        case .table: TableWriter(output: output, style: style)
+        case .csv: DelimitedWriter(output: output, format: .csv, style: style)
+        case .tsv: DelimitedWriter(output: output, format: .tsv, style: style)
+        case .json: JSONWriter(output: output, isLines: false)
+        case .jsonl: JSONWriter(output: output, isLines: true)
+        case .line: LineWriter(output: output, style: style)
+        case .markdown: MarkdownWriter(output: output, style: style)
+        case .insert: InsertWriter(output: output, table: into ?? "")
+        }
+    }
+}
+
+enum ResultFormat: String, ExpressibleByArgument, CaseIterable {
+    case table, csv, tsv, json, jsonl, line, markdown, insert
+}
+
+struct ResultStyle {
+    var hasHeader = true
+    var null = ""
+}
+
+protocol ResultWriter: AnyObject {
+    func begin(columns: [String]) throws
+    func write(_ row: [Cell]) throws
+    func end() throws
+}
+
+extension ResultWriter {
+    func begin(columns rows: ResultSet) throws {
+        try begin(columns: (0..<rows.columnCount).map { rows.columnName(for: $0) ?? "" })
+    }
+
+    /// Writes the current row.
+    func write(row rows: ResultSet) throws {
+        try write((0..<rows.columnCount).map { Cell(rows, column: $0) })
+    }
+}

@@ -1,0 +1,62 @@
+import Foundation
+
+/// Values and names as SQL, exact to the byte, in a form that the stock shells read from a file too.
+enum SQLLiteral {
+    static func name(_ name: String) -> String { name.quoted(by: "\"") }
+
+    /// The beginning of a statement, up to the first value.
+    static func insertion(into table: String, columns: [String]) -> String {
+        "INSERT INTO \(name(table))(\(columns.map { name($0) }.joined(separator: ","))) VALUES("
+    }
+
+    static func text(of cell: Cell) -> String {
+        switch cell {
+        case .null: "NULL"
+        case .integer(let value):
+            // As a literal, this number would be a REAL without its sign.
+            value == .min ? "(-9223372036854775807-1)" : String(value)
+        case .real(let value): value.isFinite ? "\(value)" : value < 0 ? "-1e999" : "1e999"
+        case .text(let text): quoted(text)
+        case .brokenText(let bytes): "CAST(\(blob(bytes)) AS TEXT)"
+        case .blob(let bytes): blob(bytes)
+        }
+    }
+
+    private static func blob(_ bytes: Data) -> String {
+        var digits: [UInt8] = []
+        digits.reserveCapacity(bytes.count * 2 + 3)
+        digits += "X'".utf8
+        for byte in bytes {
+            digits.append(hexDigits[Int(byte >> 4)])
+            digits.append(hexDigits[Int(byte & 15)])
+        }
+        digits += "'".utf8
+        return String(decoding: digits, as: UTF8.self)
+    }
+
+    private static let hexDigits = Array("0123456789abcdef".utf8)
+
+    /// SQLite reads SQL up to a NUL, and the shells change line ends. So both are put in by a function.
+    private static func quoted(_ text: String) -> String {
+        var result = text.quoted(by: "'")
+        for code in [UInt8(0), 13] where text.utf8.contains(code) {
+            let mark = mark(notIn: result)
+            let scalars = result.unicodeScalars.map { $0.value == UInt32(code) ? mark : $0 }
+            result = String(String.UnicodeScalarView(scalars))
+            result = "replace(\(result),'\(mark)',char(\(code)))"
+        }
+        return result
+    }
+
+    /// A character that the text does not have.
+    private static func mark(notIn text: String) -> Unicode.Scalar {
+        let used = Set(text.unicodeScalars)
+        let marks =
+            "~^|@#%$".unicodeScalars.map { $0 }
+            + (0xe000...0xf8ff as ClosedRange<UInt32>).compactMap(Unicode.Scalar.init)
+        // A text that has all of them is not worth a way of its own: the second mark is then found by its number.
+        return marks.first { !used.contains($0) } ?? (0x10000...0x10ffff as ClosedRange<UInt32>).lazy.compactMap(
+            Unicode.Scalar.init
+        ).first { !used.contains($0) }!
+    }
+}

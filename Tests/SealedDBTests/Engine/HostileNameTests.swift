@@ -1,0 +1,124 @@
+import Foundation
+import Testing
+
+@testable import SealedDB
+
+/// Names that Swift compares otherwise than SQLite: what makes a quote or slash another character to Swift does not end
+/// the quoting, and what Swift takes for a quote stays what it is.
+@Suite(.hangLimit)
+struct HostileNameTests {
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    /// Each quote alone, and with what joins it: a combining mark, a joiner, a variation selector. U+1FEF and U+037E are
+    /// equal to the back quote and the semicolon, and U+212A to K.
+    static let names: [String] =
+        ["`", "\"", "'", "]", "/", ";", "\\", "%"].flatMap { quote in
+            ["", "\u{301}", "\u{200d}", "\u{fe0f}", "\u{20e3}"].flatMap { mark in
+                ["a\(quote)\(mark)b", "\(quote)\(mark)", "a\(quote)\(mark) AS x, sql FROM sqlite_schema --"]
+            }
+        } + [
+            "a\u{1fef}b", "a\u{37e}b", "\u{212a}", "e\u{301}", "\u{e9}", "file:\u{301}x", ":\u{301}memory:", "\r\n",
+            "\n\u{301}",
+        ]
+
+    @Test(arguments: names) func tablesAndColumns(_ name: String) throws {
+        let database = try Database.testing(nil)
+        try database.executeUpdate(
+            "CREATE TABLE \(identifier: name) (id INTEGER PRIMARY KEY, \(identifier: name) TEXT)"
+        )
+        try database.insert([name: "v"], into: name)
+        #expect(try database.exists(in: name, key: 1))
+        #expect(try database.scalar(String.self, "SELECT \(identifier: name) FROM \(identifier: name)") == "v")
+        let table = try #require(try database.scalar(String.self, "SELECT name FROM sqlite_schema"))
+        #expect(Array(table.utf8) == Array(name.utf8))
+        #expect(try database.delete(from: name, key: 1))
+        #expect(try database.scalar(Int.self, "SELECT count(*) FROM sqlite_schema") == 1)
+    }
+
+    @Test(arguments: names) func savepoints(_ name: String) throws {
+        let database = try Database.testing(nil)
+        try database.executeUpdate("CREATE TABLE t (a)")
+        try database.startSavePoint(withName: name)
+        try database.executeUpdate("INSERT INTO t VALUES (1)")
+        try database.rollbackToSavePoint(withName: name)
+        try database.executeUpdate("INSERT INTO t VALUES (2)")
+        try database.releaseSavePoint(withName: name)
+        #expect(!database.isInTransaction)
+        #expect(try database.all(Int.self, "SELECT a FROM t") == [2])
+    }
+
+    @Test(arguments: names) func attachedSchemas(_ name: String) throws {
+        let database = try Database.testing(directory.file("db"))
+        let key: Key? = isEncrypting ? try .testing(2) : nil
+        try database.attach(directory.file("other"), as: name, key: key)
+        try database.executeUpdate("CREATE TABLE \(identifier: name).t (a)")
+        #expect(try database.scalar(Int.self, "SELECT count(*) FROM \(identifier: name).sqlite_schema") == 1)
+        #expect(try database.scalar(Int.self, "SELECT count(*) FROM main.sqlite_schema") == 0)
+        try database.detach(name)
+    }
+
+    /// A copy, and a look at each table.
+    @Test func wholeStores() throws {
+        let database = try Database.testing(directory.file("db"))
+        // Names that are equal to SQLite differ in their bytes.
+        for name in Self.names {
+            try database.executeUpdate("CREATE TABLE \(identifier: name) (\(identifier: name) TEXT)")
+            try database.executeUpdate(
+                "CREATE INDEX \(identifier: "i" + name) ON \(identifier: name) (\(identifier: name))"
+            )
+            try database.executeUpdate("INSERT INTO \(identifier: name) VALUES (\(name))")
+        }
+        let copy = try Database.testing(nil)
+        try database.backup(to: copy)
+        #expect(try copy.scalar(Int.self, "SELECT count(*) FROM sqlite_schema") == Self.names.count * 2)
+        database.close()
+        guard isEncrypting else { return }
+        let rotation = KeyRotation(path: directory.file("db"), from: try .testing(1), to: try .testing(2))
+        try rotation.run()
+        try StoreDecryption(path: directory.file("db"), key: .testing(2), to: directory.file("plain")).run()
+        let rotated = Database(path: directory.file("db"), configuration: Configuration(key: try .testing(2)))
+        try rotated.openVerified()
+        #expect(try rotated.scalar(Int.self, "SELECT count(*) FROM sqlite_schema") == Self.names.count * 2)
+    }
+
+    /// A file is where its bytes say, and what is made of it stands beside it.
+    @Test(arguments: names.filter { !$0.contains("\0") && !$0.utf8.contains(UInt8(ascii: "/")) })
+    func files(_ name: String) throws {
+        let path = directory.file(name)
+        let database = try Database.testing(path)
+        try database.executeUpdate("CREATE TABLE t (a)")
+        database.close()
+        #expect(FileSystem.directory(of: path) == FileSystem.directory(of: directory.file("x")))
+        #expect(Array(FileSystem.name(of: path).utf8) == Array(name.utf8))
+        guard isEncrypting else { return }
+        try KeyRotation(path: path, from: .testing(1), to: .testing(2)).run()
+        #expect(directory.names.filter { !$0.hasSuffix("-sealdb-lock") }.map { Array($0.utf8) } == [Array(name.utf8)])
+    }
+
+    @Test(.enabled(if: isEncrypting, "the guard is for keyed stores")) func filesThatLookLikeURIs() throws {
+        let database = try Database.testing(directory.file("db"))
+        for name in ["file:x", "file:\u{301}x?mode=memory"] {
+            let error = #expect(throws: DatabaseError.self) {
+                try database.executeUpdate("ATTACH '\(raw: name)' AS other")
+            }
+            #expect(error?.reason == .notAllowed, "\(name)")
+        }
+    }
+
+    @Test func partsAndBeginnings() {
+        #expect(
+            "a\r\nb\n\u{301}c".parts(between: "\n").map { Array($0.utf8) } == [
+                Array("a\r".utf8), [0x62], Array("\u{301}c".utf8),
+            ]
+        )
+        #expect("".parts(between: "\n") == [""])
+        #expect("\n".parts(between: "\n") == ["", ""])
+        #expect("file:\u{301}".begins(with: "file:"))
+        #expect(!"\u{212a}ey".begins(with: "K"))
+        #expect("a/\u{301}".has("/"))
+    }
+}

@@ -1,0 +1,182 @@
+import Foundation
+import SealedDB
+import Testing
+
+/// What is dumped can be made again, to the byte, by this command and by the stock shells.
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
+struct DumpTests {
+    /// Every type, and values at the edges of each.
+    private static let script = """
+        CREATE TABLE `odd "name` (id INTEGER PRIMARY KEY AUTOINCREMENT, v, `gen"d` AS (v || 'x'));
+        INSERT INTO `odd "name` (v) VALUES (NULL), (0), (-9223372036854775808), (9223372036854775807), (1.0), (-0.0),
+            (0.1), (1e300), (5e-324), (1.7976931348623157e308), (9e999), (-9e999), (''), ('it''s'), ('a' || char(0) || 'b'),
+            (char(13, 10) || '~^|@' || char(0)), ('line' || char(10) || ';' || char(10) || '.quit' || char(10) || '/'),
+            (CAST(x'ff00fe' AS TEXT)), (x''), (x'00ff0d0a27'), ('日本' || char(769)), ('\u{1fef}\u{37e}');
+        DELETE FROM `odd "name` WHERE id = 2;
+        CREATE TABLE plain (a TEXT, b REAL, rowid);
+        INSERT INTO plain (_rowid_, a, b, rowid) VALUES (7, '1', 2, 'not the row id'), (-5, 3, '4', NULL);
+        CREATE TABLE bare (k TEXT PRIMARY KEY, v) WITHOUT ROWID;
+        INSERT INTO bare VALUES ('z', 1), ('a', 2);
+        CREATE TABLE later (a REFERENCES bare (k)); INSERT INTO later VALUES ('nowhere');
+        CREATE INDEX i ON plain (a COLLATE NOCASE DESC) WHERE b > 1;
+        CREATE VIEW w AS SELECT a, b FROM plain;
+        CREATE TRIGGER r INSTEAD OF INSERT ON w BEGIN INSERT INTO plain (a) VALUES (new.a); SELECT 'it''s'; END;
+        CREATE TRIGGER deny BEFORE INSERT ON bare BEGIN SELECT RAISE(FAIL, 'no'); END;
+        CREATE VIRTUAL TABLE words USING fts5(body, tokenize = 'porter'); INSERT INTO words VALUES ('running'), ('dogs');
+        INSERT INTO words (words, rank) VALUES ('pgsz', 512);
+        CREATE VIRTUAL TABLE outside USING fts5(a, content='plain', content_rowid='_rowid_');
+        INSERT INTO outside (outside) VALUES ('rebuild');
+        CREATE VIRTUAL TABLE old USING fts4(body); INSERT INTO old VALUES ('cats');
+        CREATE VIRTUAL TABLE box USING rtree(id, x0, x1); INSERT INTO box VALUES (4, 1.5, 2.5);
+        PRAGMA user_version = 42; PRAGMA application_id = -7;
+        """
+
+    private func makeStore() throws -> Sandbox {
+        let sandbox = try Sandbox()
+        try sandbox.makeKey()
+        try sandbox.succeed("create", "db", "--key-file", "key")
+        try sandbox.succeed("exec", "db", "-", "--key-file", "key", input: Self.script)
+        return sandbox
+    }
+
+    private func dump(_ sandbox: Sandbox, _ store: String, _ options: String...) throws -> String {
+        let outcome = try sandbox.run([Tool.sealdb, "dump", store, "--key-file", "key"] + options)
+        #expect(outcome.status == 0 && outcome.error.isEmpty, "\(outcome.error)")
+        return outcome.output
+    }
+
+    /// The types and bytes of all values, as the SQL of the stock shell sees them.
+    private static let census = """
+        SELECT id, typeof(v), hex(CAST(v AS BLOB)), v = 9e999, printf('%!.17g', v) FROM `odd "name` ORDER BY id;
+        SELECT _rowid_, typeof(a), a, typeof(b), b, typeof(rowid), rowid FROM plain ORDER BY _rowid_;
+        SELECT * FROM bare; SELECT * FROM later; SELECT * FROM w; SELECT rowid, * FROM words;
+        SELECT rowid FROM words WHERE words MATCH 'run'; SELECT rowid FROM outside WHERE outside MATCH '1';
+        SELECT rowid, body FROM old WHERE old MATCH 'cats'; SELECT * FROM box; SELECT v FROM words_config WHERE k = 'pgsz';
+        SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE '%stat_' ORDER BY name; SELECT * FROM sqlite_sequence;
+        PRAGMA user_version; PRAGMA application_id; PRAGMA integrity_check;
+        """
+
+    private func census(_ sandbox: Sandbox, _ shell: [String], key: String = "") throws -> String {
+        let outcome = try sandbox.run(shell, input: key + Self.census)
+        #expect(outcome.status == 0 && outcome.error.isEmpty, "\(outcome.error)")
+        #expect(outcome.lines.last == "ok")
+        return outcome.output
+    }
+
+    @Test func loadedByThisCommandAndByTheShells() throws {
+        let sandbox = try makeStore()
+        let sql = try dump(sandbox, "db")
+        let text = String(decoding: try sandbox.contents("key"), as: UTF8.self).trimmingCharacters(in: .newlines)
+        let pragma = "PRAGMA key = \"x'\(text)'\";\n"
+        let original = try census(sandbox, ["sqlcipher", "db"], key: pragma)
+        #expect(original.split(separator: "\n").count > 50)
+
+        try sandbox.succeed("create", "copy", "--key-file", "key")
+        try sandbox.succeed("exec", "copy", "-", "--key-file", "key", input: sql)
+        #expect(try dump(sandbox, "copy") == sql)
+        #expect(try census(sandbox, ["sqlcipher", "copy"], key: pragma) == original)
+
+        let encrypted = try sandbox.run(["sqlcipher", "loaded"], input: pragma + sql)
+        #expect(encrypted.status == 0 && encrypted.error.isEmpty, "\(encrypted.error)")
+        #expect(try census(sandbox, ["sqlcipher", "loaded"], key: pragma) == original)
+        #expect(try dump(sandbox, "loaded") == sql)
+    }
+
+    @Test func parts() throws {
+        let sandbox = try makeStore()
+        let schema = try dump(sandbox, "db", "--schema-only")
+        #expect(schema.contains("CREATE TRIGGER deny") && !schema.contains("INSERT INTO \"plain\""))
+        let rows = try dump(sandbox, "db", "--data-only", "--table", "PLAIN")
+        #expect(
+            rows == """
+                PRAGMA foreign_keys = OFF;
+                BEGIN TRANSACTION;
+                INSERT INTO "plain"("_rowid_","a","b","rowid") VALUES(-5,'3',4.0,NULL);
+                INSERT INTO "plain"("_rowid_","a","b","rowid") VALUES(7,'1',2.0,'not the row id');
+                COMMIT;
+
+                """
+        )
+        let one = try dump(sandbox, "db", "--table", "bare")
+        #expect(one.contains("CREATE TRIGGER deny") && !one.contains("plain") && !one.contains("user_version"))
+        let none = try sandbox.sealdb("dump", "db", "--table", "absent", "--key-file", "key")
+        #expect(none.status == 65 && !none.output.contains("COMMIT"))
+        try sandbox.fail(64, "dump", "db", "--schema-only", "--data-only", "--key-file", "key")
+    }
+
+    @Test func tablesThatKeepNoText() throws {
+        let sandbox = try makeStore()
+        try sandbox.succeed(
+            "exec",
+            "db",
+            "CREATE VIRTUAL TABLE bodiless USING fts5(a, content = '')",
+            "--key-file",
+            "key"
+        )
+        let outcome = try sandbox.sealdb("dump", "db", "--key-file", "key")
+        #expect(outcome.status == 65)
+        #expect(outcome.error.contains("bodiless"))
+        #expect(outcome.output.hasSuffix("ROLLBACK;\n"))
+        // The schema alone can be written.
+        #expect(try dump(sandbox, "db", "--schema-only").contains("bodiless"))
+    }
+
+    @Test func aDamagedPage() throws {
+        let sandbox = try makeStore()
+        try sandbox.succeed(
+            "exec",
+            "db",
+            "CREATE TABLE big (b); INSERT INTO big VALUES (zeroblob(50000))",
+            "--key-file",
+            "key"
+        )
+        let size = try sandbox.contents("db").count
+        try sandbox.overwrite("db", at: UInt64(size - 4096 * 2 + 100), with: [1, 2, 3])
+        let outcome = try sandbox.sealdb("dump", "db", "--key-file", "key")
+        #expect(outcome.status == 65)
+        #expect(!outcome.output.contains("COMMIT"))
+    }
+
+    @Test func storesInUTF16() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeKey()
+        let text = String(decoding: try sandbox.contents("key"), as: UTF8.self).trimmingCharacters(in: .newlines)
+        let script = """
+            PRAGMA key = "x'\(text)'"; PRAGMA encoding = 'UTF-16le';
+            CREATE TABLE t (a); INSERT INTO t VALUES ('é' || char(0, 13) || '日本');
+            """
+        #expect(try sandbox.run(["sqlcipher", "db"], input: script).status == 0)
+        let sql = try dump(sandbox, "db")
+        #expect(sql.hasPrefix("PRAGMA encoding = 'UTF-16le';\n"))
+        try sandbox.succeed("create", "copy", "--key-file", "key")
+        try sandbox.succeed("exec", "copy", "-", "--key-file", "key", input: sql)
+        let found = try sandbox.succeed(
+            "query",
+            "copy",
+            "SELECT a = 'é' || char(0, 13) || '日本' AS same FROM t",
+            "--format",
+            "csv",
+            "--key-file",
+            "key"
+        )
+        #expect(found.output == "same\n1\n")
+    }
+
+    @Test func schemaAndTables() throws {
+        let sandbox = try makeStore()
+        let tables = try sandbox.succeed("tables", "db", "--key-file", "key")
+        #expect(tables.lines == ["bare", "box", "later", "odd \"name", "old", "outside", "plain", "w", "words"])
+        let schema = try sandbox.succeed("schema", "db", "bare", "--key-file", "key")
+        #expect(
+            schema.output == """
+                CREATE TABLE bare (k TEXT PRIMARY KEY, v) WITHOUT ROWID;
+                CREATE TRIGGER deny BEFORE INSERT ON bare BEGIN SELECT RAISE(FAIL, 'no'); END;
+
+                """
+        )
+        let all = try sandbox.succeed("schema", "db", "--key-file", "key")
+        #expect(all.output.contains("CREATE VIRTUAL TABLE box") && !all.output.contains("words_data"))
+        try sandbox.fail(65, "schema", "db", "absent", "--key-file", "key")
+        try sandbox.fail(77, "tables", "db")
+    }
+}
