@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+#include <wchar.h>
 
 const void *sealeddb_object_of(const void *address, char *path, size_t capacity) {
     Dl_info info;
@@ -280,6 +281,8 @@ int sealeddb_is_mounted(const char *path) {
     return (status.stx_attributes & 0x2000) != 0;
 #endif
 }
+
+int sealeddb_scalar_columns(unsigned scalar) { return wcwidth((wchar_t)scalar); }
 
 int sealeddb_terminal_columns(int descriptor) {
     struct winsize size;

@@ -26,6 +26,20 @@ struct DumpTests {
         INSERT INTO words (words, rank) VALUES ('pgsz', 512);
         CREATE VIRTUAL TABLE outside USING fts5(a, content='plain', content_rowid='_rowid_');
         INSERT INTO outside (outside) VALUES ('rebuild');
+        CREATE VIRTUAL TABLE terms USING fts5vocab(words, row);
+        CREATE TABLE kept_content (id INTEGER PRIMARY KEY, a); INSERT INTO kept_content VALUES (3, 'the user''s own');
+        CREATE VIRTUAL TABLE kept USING fts5(a, content = [kept_content], content_rowid = id);
+        INSERT INTO kept (kept) VALUES ('rebuild');
+        CREATE TABLE descending (a INTEGER PRIMARY KEY DESC); INSERT INTO descending (rowid, a) VALUES (9, 1), (4, 2);
+        CREATE TABLE said (a, -- the end;
+            b) -- of it
+        ;
+        CREATE VIEW dotted AS SELECT 1 AS x FROM
+        go
+        .shell touch touched
+        ;
+        CREATE VIRTUAL TABLE spoken USING fts4(body, languageid="lid");
+        INSERT INTO spoken (body, lid) VALUES ('mots', 3);
         CREATE VIRTUAL TABLE old USING fts4(body); INSERT INTO old VALUES ('cats');
         CREATE VIRTUAL TABLE box USING rtree(id, x0, x1); INSERT INTO box VALUES (4, 1.5, 2.5);
         PRAGMA user_version = 42; PRAGMA application_id = -7;
@@ -52,7 +66,9 @@ struct DumpTests {
         SELECT * FROM bare; SELECT * FROM later; SELECT * FROM w; SELECT rowid, * FROM words;
         SELECT rowid FROM words WHERE words MATCH 'run'; SELECT rowid FROM outside WHERE outside MATCH '1';
         SELECT rowid, body FROM old WHERE old MATCH 'cats'; SELECT * FROM box; SELECT v FROM words_config WHERE k = 'pgsz';
-        SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE '%stat_' ORDER BY name; SELECT * FROM sqlite_sequence;
+        SELECT * FROM kept_content; SELECT rowid FROM kept WHERE kept MATCH 'user'; SELECT rowid, * FROM descending;
+        SELECT * FROM terms; SELECT rowid, body, lid FROM spoken WHERE spoken MATCH 'mots' AND lid = 3;
+        SELECT name FROM sqlite_schema WHERE name NOT LIKE '%stat_' ORDER BY name; SELECT * FROM sqlite_sequence;
         PRAGMA user_version; PRAGMA application_id; PRAGMA integrity_check;
         """
 
@@ -80,6 +96,8 @@ struct DumpTests {
         #expect(encrypted.status == 0 && encrypted.error.isEmpty, "\(encrypted.error)")
         #expect(try census(sandbox, ["sqlcipher", "loaded"], key: pragma) == original)
         #expect(try dump(sandbox, "loaded") == sql)
+        // The shell has taken nothing for a command of its own.
+        #expect(!sandbox.exists("touched"))
     }
 
     @Test func parts() throws {
@@ -102,6 +120,22 @@ struct DumpTests {
         let none = try sandbox.sealdb("dump", "db", "--table", "absent", "--key-file", "key")
         #expect(none.status == 65 && !none.output.contains("COMMIT"))
         try sandbox.fail(64, "dump", "db", "--schema-only", "--data-only", "--key-file", "key")
+    }
+
+    /// What stands behind the statement in the schema, which SQLite ignores, is not written.
+    @Test func aSchemaThatWasMeddledWith() throws {
+        let sandbox = try makeStore()
+        let text = String(decoding: try sandbox.contents("key"), as: UTF8.self).trimmingCharacters(in: .newlines)
+        let script = """
+            PRAGMA key = "x'\(text)'"; PRAGMA writable_schema = ON;
+            UPDATE sqlite_schema SET sql = sql || char(59, 10) || '.shell touch touched' || char(10) WHERE name = 'plain';
+            """
+        #expect(try sandbox.run(["sqlcipher", "db"], input: script).status == 0)
+        let sql = try dump(sandbox, "db")
+        #expect(!sql.contains("touch touched\n;") && sql.contains("CREATE TABLE plain (a TEXT, b REAL, rowid);\n"))
+        let loaded = try sandbox.run(["sqlcipher", "loaded"], input: "PRAGMA key = \"x'\(text)'\";\n" + sql)
+        #expect(loaded.status == 0 && loaded.error.isEmpty, "\(loaded.error)")
+        #expect(!sandbox.exists("touched"))
     }
 
     @Test func tablesThatKeepNoText() throws {
@@ -165,7 +199,12 @@ struct DumpTests {
     @Test func schemaAndTables() throws {
         let sandbox = try makeStore()
         let tables = try sandbox.succeed("tables", "db", "--key-file", "key")
-        #expect(tables.lines == ["bare", "box", "later", "odd \"name", "old", "outside", "plain", "w", "words"])
+        #expect(
+            tables.lines == [
+                "bare", "box", "descending", "dotted", "kept", "kept_content", "later", "odd \"name", "old", "outside",
+                "plain", "said", "spoken", "terms", "w", "words",
+            ]
+        )
         let schema = try sandbox.succeed("schema", "db", "bare", "--key-file", "key")
         #expect(
             schema.output == """
@@ -177,6 +216,6 @@ struct DumpTests {
         let all = try sandbox.succeed("schema", "db", "--key-file", "key")
         #expect(all.output.contains("CREATE VIRTUAL TABLE box") && !all.output.contains("words_data"))
         try sandbox.fail(65, "schema", "db", "absent", "--key-file", "key")
-        try sandbox.fail(77, "tables", "db")
+        try sandbox.fail(64, "tables", "db")
     }
 }

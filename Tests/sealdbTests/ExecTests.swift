@@ -33,7 +33,7 @@ struct ExecTests {
         let sql = "INSERT INTO people (id) VALUES (999) RETURNING id; INSERT INTO absent VALUES (1)"
         let outcome = try sandbox.fail(65, "exec", "db", sql, "--key-file", "key")
         #expect(outcome.output.isEmpty)
-        #expect(outcome.error.hasPrefix("sealdb: Statement 2, line 1, column 61: "), "\(outcome.error)")
+        #expect(outcome.error.hasPrefix("sealdb: Statement 2, line 1, column 52: "), "\(outcome.error)")
         #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)
     }
 
@@ -65,6 +65,8 @@ struct ExecTests {
         try sandbox.fail(66, "exec", "db", "--file", "absent.sql", "--key-file", "key")
         try sandbox.write("latin.sql", Data([0x53, 0xff]))
         try sandbox.fail(65, "exec", "db", "--file", "latin.sql", "--key-file", "key")
+        try sandbox.write("nul.sql", Data("DELETE FROM t;\0DELETE FROM people".utf8))
+        try sandbox.fail(65, "exec", "db", "--file", "nul.sql", "--key-file", "key")
         try sandbox.fail(64, "exec", "db", "--key-file", "key")
         try sandbox.write("key.sql", "PRAGMA key = 'secret'")
         let refused = try sandbox.fail(64, "exec", "db", "--file", "key.sql", "--key-file", "key")

@@ -88,6 +88,11 @@ int sealeddb_is_mounted(const char *path);
 int sealeddb_catch_signals(void);
 void sealeddb_release_signals(void);
 
+// Returns how many columns a terminal gives to a Unicode scalar: 0 for what joins another one, 2 for what is wide, -1 for
+// a control character or one that is not known. The locale must be one of UTF-8.
+// https://man7.org/linux/man-pages/man3/wcwidth.3.html
+int sealeddb_scalar_columns(unsigned scalar);
+
 // Returns the number of columns of a terminal; 0 if the descriptor is not a terminal.
 int sealeddb_terminal_columns(int descriptor);
 

@@ -10,14 +10,9 @@ enum FileSystem {
         return String(cString: resolved)
     }
 
-    static func directory(of path: String) -> String {
-        guard let slash = path.lastSlash else { return "." }
-        return slash == path.startIndex ? "/" : String(path[..<slash])
-    }
+    static func directory(of path: String) -> String { path.directoryOfPath }
 
-    static func name(of path: String) -> String {
-        path.lastSlash.map { String(path[path.utf8.index(after: $0)...]) } ?? path
-    }
+    static func name(of path: String) -> String { path.nameOfPath }
 
     /// Syncs a file or directory. A failed fsync is never repeated: the kernel may have dropped the pages.
     static func synchronize(_ path: String, flags: Int32 = O_RDONLY) throws(DatabaseError) {

@@ -121,7 +121,7 @@ final class BatchJournal: Sendable {
         _ stores: [StoreItem],
         isResumeOnly: Bool
     ) throws(Failure) {
-        let directory = URL(fileURLWithPath: path).deletingLastPathComponent().path
+        let directory = path.directoryOfPath
         do throws(DatabaseError) { try StoreName.requireOwn(path) } catch {
             throw Failure(.cannotCreate, error.message)
         }
@@ -188,7 +188,7 @@ final class BatchJournal: Sendable {
     }
 
     private static func synchronizeDirectory(of path: String) throws(Failure) {
-        let directory = URL(fileURLWithPath: path).deletingLastPathComponent().path
+        let directory = path.directoryOfPath
         let descriptor = sealeddb_open(directory, O_RDONLY | O_DIRECTORY, 0)
         // The result does not matter: nothing was written through this descriptor.
         defer { if descriptor >= 0 { close(descriptor) } }

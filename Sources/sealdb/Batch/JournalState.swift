@@ -1,4 +1,5 @@
 import Foundation
+import SealedDB
 
 /// What a journal says about its last batch. It is for people: a run does not rely on it.
 struct JournalState {
@@ -24,8 +25,8 @@ struct JournalState {
     private(set) var directory = ""
     /// Absolute paths of the stores, in the order of the work.
     private(set) var stores: [String] = []
-    private var known: Set<String> = []
-    private(set) var states: [String: Store] = [:]
+    private var known: Set<ExactText> = []
+    private(set) var states: [ExactText: Store] = [:]
     private(set) var runCount = 0
     /// When and with which exit code the last run ended by itself; `nil` if it is still going on or was killed.
     private(set) var end: (time: Date, exitCode: Int32)?
@@ -53,11 +54,11 @@ struct JournalState {
             }
             guard record.operation == operation, let directory = record.directory, directory.begins(with: "/"),
                 let stores = record.stores, !stores.isEmpty, stores.allSatisfy({ $0.begins(with: "/") }),
-                runCount == 0 || Set(stores) == Set(self.stores)
+                runCount == 0 || Set(stores.map(ExactText.init)) == known
             else { throw Malformed(what: "the beginning of a run is not whole") }
             self.directory = directory
             self.stores = stores
-            known = Set(stores)
+            known = Set(stores.map(ExactText.init))
             runCount += 1
             end = nil
         case .start: try set(record, .begun)
@@ -69,7 +70,7 @@ struct JournalState {
     }
 
     private mutating func set(_ record: JournalRecord, _ state: Store) throws(Malformed) {
-        guard let path = record.path, known.contains(path) else {
+        guard let path = record.path.map(ExactText.init), known.contains(path) else {
             throw Malformed(what: "a record is of a store that is not of the batch")
         }
         states[path] = state
@@ -82,13 +83,13 @@ struct JournalState {
         return status
     }
 
-    func state(of path: String) -> Store { states[path] ?? .notBegun }
+    func state(of path: String) -> Store { states[ExactText(path)] ?? .notBegun }
 
     func stores(in isWanted: (Store) -> Bool) -> [String] { stores.filter { isWanted(state(of: $0)) } }
 
     /// This state, if it belongs to a batch of these stores that is not complete; otherwise `nil`.
     func asUnfinishedBatch(operation: String, _ stores: [StoreItem]) -> JournalState? {
-        let isOfThese = self.operation == operation && Set(self.stores) == Set(stores.map(\.identity))
+        let isOfThese = self.operation == operation && known == Set(stores.map { ExactText($0.identity) })
         return isOfThese && !isComplete ? self : nil
     }
 

@@ -1,4 +1,5 @@
 import Foundation
+import SealedDB
 
 /// A file that assigns keys to stores. Each line has a path, a tab and the source of the store's key and, for `rotate`,
 /// another tab and the source of its new key. Empty lines and lines that begin with # are ignored.
@@ -12,7 +13,7 @@ struct KeyMap: Sendable {
     private let name: String
     /// The entries in the order of the file.
     let entries: [Entry]
-    private let entriesByIdentity: [String: Entry]
+    private let entriesByIdentity: [ExactText: Entry]
 
     /// - Throws: ``Failure`` with the number of the line.
     init(contentsOfFile path: String) throws(Failure) {
@@ -23,12 +24,12 @@ struct KeyMap: Sendable {
         }
         name = file.name
         var entries: [Entry] = []
-        var byIdentity: [String: Entry] = [:]
+        var byIdentity: [ExactText: Entry] = [:]
         for (index, line) in text.parts(between: "\n").enumerated() {
             guard !line.isEmpty, !line.begins(with: "#") else { continue }
             do throws(Failure) {
                 let entry = try KeyMap.entry(line)
-                guard byIdentity.updateValue(entry, forKey: try StoreItem(entry.path).identity) == nil else {
+                guard byIdentity.updateValue(entry, forKey: ExactText(try StoreItem(entry.path).identity)) == nil else {
                     throw Failure(.usage, "\(entry.path) occurs again.")
                 }
                 entries.append(entry)
@@ -55,7 +56,7 @@ struct KeyMap: Sendable {
     }
 
     private func entry(of store: StoreItem) throws(Failure) -> Entry {
-        guard let entry = entriesByIdentity[store.identity] else {
+        guard let entry = entriesByIdentity[ExactText(store.identity)] else {
             throw Failure(.usage, "The key map \(name) has no line for \(store.name).")
         }
         return entry

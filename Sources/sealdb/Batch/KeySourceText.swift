@@ -50,7 +50,7 @@ struct KeySourceText: Sendable {
     }
 
     private static let placeholders: [(name: String, value: @Sendable (StoreItem) -> String)] = [
-        ("path", { $0.identity }), ("dir", { String($0.identity.dropLast($0.fileName.count + 1)) }),
+        ("path", { $0.identity }), ("dir", { $0.identity.directoryOfPath }),
         ("name", { $0.fileName }), ("stem", { $0.stem }),
     ]
 
@@ -76,7 +76,7 @@ struct KeySourceText: Sendable {
 }
 
 extension StoreItem {
-    fileprivate var fileName: String { String(identity[identity.utf8.index(after: identity.lastSlash!)...]) }
+    fileprivate var fileName: String { identity.nameOfPath }
 
     /// The file name without its last extension.
     fileprivate var stem: String {

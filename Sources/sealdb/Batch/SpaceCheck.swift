@@ -1,4 +1,5 @@
 import Foundation
+import SealedDB
 
 /// Makes sure that there is room for all copies that exist at the same time.
 enum SpaceCheck {
@@ -6,7 +7,7 @@ enum SpaceCheck {
     static func check(_ stores: [StoreItem], jobs: Int, keepsOld: Bool) throws(Failure) {
         var sizes: [UInt: (directory: String, sizes: [Int64])] = [:]
         for store in stores {
-            let directory = URL(fileURLWithPath: store.identity).deletingLastPathComponent().path
+            let directory = store.identity.directoryOfPath
             var status = stat()
             guard stat(directory, &status) == 0 else { continue }
             sizes[UInt(status.st_dev), default: (directory, [])].sizes.append(store.size)

@@ -1,4 +1,5 @@
 import Foundation
+import SealedDB
 
 /// One of the stores that a command works on.
 struct StoreItem: Sendable {
@@ -27,8 +28,12 @@ struct StoreItem: Sendable {
             defer { free(resolved) }
             return String(cString: resolved)
         }
-        let url = URL(fileURLWithPath: path)
-        let directory = url.deletingLastPathComponent().resolvingSymlinksInPath().path
-        return (directory == "/" ? "" : directory) + "/" + url.lastPathComponent
+        let directory = path.directoryOfPath
+        guard let resolved = realpath(directory, nil) else {
+            return path.begins(with: "/") ? path : FileManager.default.currentDirectoryPath + "/" + path
+        }
+        defer { free(resolved) }
+        let known = String(cString: resolved)
+        return (known == "/" ? "" : known) + "/" + path.nameOfPath
     }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import SealedDB
 
 /// The stores that a command works on.
 struct StoreListOptions: ParsableArguments {
@@ -35,11 +36,11 @@ struct StoreListOptions: ParsableArguments {
                 isGiven ? "The list names no store. Nothing was done." : "Name a store, or a list by --from-file."
             )
         }
-        var known: Set<String> = []
+        var known: Set<ExactText> = []
         var items: [StoreItem] = []
         for name in names {
             let item = try StoreItem(name)
-            if known.insert(item.identity).inserted { items.append(item) }
+            if known.insert(ExactText(item.identity)).inserted { items.append(item) }
         }
         return items
     }

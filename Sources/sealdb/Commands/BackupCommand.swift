@@ -80,7 +80,7 @@ struct BackupCommand: ParsableCommand {
             progressOptions: progressOptions,
             doneText: "backed up"
         ) { [lockWait = lockOptions.lockWait] store, progress in
-            let path = paths[store.identity]!
+            let path = paths[ExactText(store.identity)]!
             let report = try keys.withKey(of: store) { key, _ in
                 let copy = StoreBackup(
                     path: store.path,
@@ -100,14 +100,14 @@ struct BackupCommand: ParsableCommand {
     }
 
     /// The path of the backup of each store, by the identity of the store.
-    private func backupPaths(_ stores: [StoreItem], _ target: String?) throws(Failure) -> [String: String] {
-        var paths: [String: String] = [:]
+    private func backupPaths(_ stores: [StoreItem], _ target: String?) throws(Failure) -> [ExactText: String] {
+        var paths: [ExactText: String] = [:]
         for store in stores {
-            let path = target ?? "\(into ?? ".")/\(URL(fileURLWithPath: store.path).lastPathComponent)"
-            guard !paths.values.contains(path) else {
+            let path = target ?? "\(into ?? ".")/\(store.path.nameOfPath)"
+            guard !paths.values.contains(where: { ExactText($0) == ExactText(path) }) else {
                 throw Failure(.usage, "Two stores would have the backup \(path). Nothing was done.")
             }
-            paths[store.identity] = path
+            paths[ExactText(store.identity)] = path
         }
         return paths
     }

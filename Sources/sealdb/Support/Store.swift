@@ -83,7 +83,7 @@ enum Store {
     /// Creates an encrypted file with one page under a temporary name, opens it again to check the key, and then gives
     /// it its name.
     static func create(_ store: String, key: Key, settings: CipherSettings = .init()) throws {
-        let directory = store.lastSlash.map { String(store[..<$0]) + "/" } ?? "./"
+        let directory = store.directoryOfPath
         // Remove what a killed process left.
         TemporaryFile.removeLeftovers(of: store)
         let path = try TemporaryFile.path(beside: store)

@@ -53,7 +53,7 @@ struct BackupInServiceTests {
     @Test func queueAndPool() async throws {
         let queue = try DatabaseQueue(path: directory.file("db"), configuration: configuration())
         try fill(queue)
-        let report = try queue.backup(to: directory.file("copy"))
+        let report = try await queue.backup(to: directory.file("copy"))
         #expect(report.pageCount > 100)
         #expect(report.path == directory.file("copy"))
         #expect(try counts(ofFile: "copy") == [2000, 2000])
@@ -71,10 +71,19 @@ struct BackupInServiceTests {
         try pool.backup(to: directory.file("copy")) { _ in
             guard !hasWritten else { return }
             hasWritten = true
-            // It would wait for ever if the backup kept it out.
-            try pool.writeWithoutTransaction { db in
-                try db.execute(script: "BEGIN; DELETE FROM t WHERE id > 5; DELETE FROM u WHERE id > 5; COMMIT; VACUUM")
+            // On this thread it would be a call within a block. If the backup kept it out, it would wait for ever.
+            let written = Gate()
+            Thread.detachNewThread {
+                #expect(throws: Never.self) {
+                    try pool.writeWithoutTransaction { db in
+                        try db.execute(
+                            script: "BEGIN; DELETE FROM t WHERE id > 5; DELETE FROM u WHERE id > 5; COMMIT; VACUUM"
+                        )
+                    }
+                }
+                written.open()
             }
+            written.waitBlocking()
         }
         #expect(hasWritten)
         #expect(try counts(ofFile: "copy") == [2000, 2000])
@@ -155,9 +164,9 @@ struct BackupInServiceTests {
     @Test func cancelledBackup() async throws {
         let pool = try pool()
         let before = directory.names
-        let hasBegun = Gate()
+        let (hasBegun, path) = (Gate(), directory.file("copy"))
         let backup = Task {
-            try await pool.backup(to: directory.file("copy")) { _ in
+            try await pool.backup(to: path) { _ in
                 hasBegun.open()
                 while !Task.isCancelled { sched_yield() }
             }

@@ -79,7 +79,7 @@ struct HostileNameTests {
         guard isEncrypting else { return }
         let rotation = KeyRotation(path: directory.file("db"), from: try .testing(1), to: try .testing(2))
         try rotation.run()
-        try StoreDecryption(path: directory.file("db"), key: .testing(2), to: directory.file("plain")).run()
+        try StoreDecryption(path: directory.file("db"), key: .testing(2), plaintextPath: directory.file("plain")).run()
         let rotated = Database(path: directory.file("db"), configuration: Configuration(key: try .testing(2)))
         try rotated.openVerified()
         #expect(try rotated.scalar(Int.self, "SELECT count(*) FROM sqlite_schema") == Self.names.count * 2)

@@ -64,7 +64,7 @@ struct DateTextTests {
         ] {
             #expect(try read(text) == nil, "\(text)")
         }
-        let error = #expect(throws: DatabaseError.self) { try database.scalar(Date.self, "SELECT 'secret'") }
+        let error = #expect(throws: DatabaseError.self) { try database.scalar(Date.self, "SELECT \("secret") AS at") }
         #expect(error?.reason == .typeMismatch)
         #expect(error?.message.contains("secret") == false)
     }

@@ -35,23 +35,25 @@ struct SQLDump {
 
     private func write(_ objects: [SchemaObject]) throws {
         for object in objects where object.kind == .table {
-            if writesSchema { try line(object.sql) }
+            if writesSchema { try write(object) }
             if writesRows { try writeRows(of: TableContents(object.name, in: database)) }
         }
         // A full-text table may take its text from a table above.
         for object in objects where object.kind == .virtualTable {
-            if writesSchema { try line(object.sql) }
+            if writesSchema { try write(object) }
             if writesRows { try write(VirtualTable(object, in: database)) }
         }
         if writesRows { try writeCounters(objects) }
         guard writesSchema else { return }
-        for object in objects where object.kind == .other { try line(object.sql) }
+        for object in objects where object.kind == .other { try write(object) }
         guard names.isEmpty else { return }
         for pragma in ["user_version", "application_id"] {
             let value = try database.scalar(Int.self, "PRAGMA \(raw: pragma)") ?? 0
             if value != 0 { try line("PRAGMA \(pragma) = \(value)") }
         }
     }
+
+    private func write(_ object: SchemaObject) throws { try output.write(object.statement) }
 
     private func writeRows(of contents: TableContents) throws {
         let start = SQLLiteral.insertion(into: contents.table, columns: contents.columns)
@@ -70,8 +72,9 @@ struct SQLDump {
 
     private func write(_ table: VirtualTable) throws {
         switch table.source {
-        case .own: try writeRows(of: TableContents(table.name, in: database, hasRowID: table.hasRowID))
+        case .own(let contents): try writeRows(of: contents)
         case .otherTable: try line(VirtualTable.command("rebuild", table.name))
+        case .nothing: break
         }
         for (option, value) in try table.options(database) {
             let name = SQLLiteral.name(table.name)

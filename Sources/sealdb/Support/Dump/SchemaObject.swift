@@ -29,7 +29,7 @@ struct SchemaObject {
             WHERE s.sql IS NOT NULL AND substr(s.name, 1, 7) <> 'sqlite_' ORDER BY s.type <> 'table', s.rowid
             """
         )
-        return rows.map { type, name, table, sql, form in
+        let objects = rows.map { type, name, table, sql, form in
             let kind: Kind =
                 switch (type, form) {
                 case ("table", "virtual"): .virtualTable
@@ -38,6 +38,43 @@ struct SchemaObject {
                 default: .other
                 }
             return SchemaObject(kind: kind, type: type, name: name, table: table, sql: sql)
+        }
+        // SQLite goes by the name. But if the text of a full-text table is in another table, a table `…_content` is the
+        // user's own.
+        let ofOthers = objects.filter { $0.kind == .virtualTable && VirtualTable.contentTable($0.sql) != nil }
+        return objects.map { object in
+            let isOwn = ofOthers.contains { equal($0.name + "_content", object.name) }
+            guard object.kind == .shadowTable, isOwn else { return object }
+            return SchemaObject(
+                kind: .table,
+                type: object.type,
+                name: object.name,
+                table: object.table,
+                sql: object.sql
+            )
+        }
+    }
+
+    /// The statement, with its semicolon, in a form in which the stock shells take all of it for SQL.
+    ///
+    /// SQLite reads one statement, and ignores what follows it in the schema. A shell would go on, and it takes a line
+    /// that begins with a dot for a command of its own, if it takes the lines before it for complete.
+    var statement: String {
+        let text = SQLScript(sql).statements.first?.text ?? ""
+        return Array(text.utf8).withUnsafeBufferPointer { bytes in
+            var tokens = SQLTokenizer(bytes)
+            var (result, end): ([UInt8], Int) = ([], 0)
+            // What follows the last token is blank or a comment, which would swallow the semicolon.
+            while let token = tokens.next(), token.kind != .semicolon || token.range.upperBound < bytes.count {
+                result += bytes[end..<token.range.lowerBound]
+                let first = bytes[token.range.lowerBound]
+                if result.last == UInt8(ascii: "\n"), first == UInt8(ascii: ".") || first == UInt8(ascii: "#") {
+                    result.append(UInt8(ascii: " "))
+                }
+                result += bytes[token.range]
+                end = token.range.upperBound
+            }
+            return String(decoding: result, as: UTF8.self) + ";\n"
         }
     }
 

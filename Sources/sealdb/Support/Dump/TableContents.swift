@@ -21,16 +21,22 @@ struct TableContents {
         try self.init(table, in: database, hasRowID: isWithoutRowID == false)
     }
 
-    init(_ table: String, in database: Database, hasRowID: Bool) throws {
+    /// - Parameter hidden: hidden columns of a virtual table that store something.
+    init(_ table: String, in database: Database, hasRowID: Bool, hidden: [String] = []) throws {
         self.table = table
         let all = try database.all(
             (String, String, Int, Int).self,
             "SELECT name, upper(type), pk, hidden FROM pragma_table_xinfo(\(table))"
         )
         // Neither generated columns nor the hidden ones of virtual tables can be written.
-        let stored = all.filter { $0.3 == 0 }.map(\.0)
+        let stored = all.filter { $0.3 == 0 || $0.3 == 1 && hidden.contains($0.0.lowercased()) }.map(\.0)
         let key = all.filter { $0.2 > 0 }
-        let isShown = key.count == 1 && key[0].1 == "INTEGER"
+        // An INTEGER PRIMARY KEY that is declared DESC has an index of its own, and is not the row id.
+        let hasIndex = try database.scalar(
+            Bool.self,
+            "SELECT EXISTS (SELECT 1 FROM pragma_index_list(\(table)) WHERE origin = 'pk')"
+        )
+        let isShown = key.count == 1 && key[0].1 == "INTEGER" && hasIndex == false
         let taken = Set(all.map { $0.0.lowercased() })
         let free = ["rowid", "_rowid_", "oid"].first { !taken.contains($0) }
         columns = (hasRowID && !isShown ? free.map { [$0] } ?? [] : []) + stored

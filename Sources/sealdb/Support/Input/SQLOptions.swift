@@ -36,6 +36,9 @@ struct SQLOptions: ParsableArguments {
         guard let text = String(validating: try file.contents(), as: UTF8.self) else {
             throw Failure(.data, "The SQL in \(file.name) is not UTF-8. Nothing was executed.")
         }
+        guard !text.utf8.contains(0) else {
+            throw Failure(.data, "The SQL in \(file.name) holds a NUL, at which SQLite ends. Nothing was executed.")
+        }
         return SQLScript(text)
     }
 }

@@ -1,3 +1,4 @@
+import CSealedDBSystem
 import Foundation
 
 /// Buffered standard output that reports failures: a full disk must not look like a complete result.
@@ -102,16 +103,15 @@ enum TerminalText {
     /// The number of columns that a text takes on a terminal: two for most characters of East Asia and for emoji.
     static func width(of text: String) -> Int {
         if text.utf8.allSatisfy({ $0 < 0x80 }) { return text.utf8.count }
+        // Whether there is such a locale does not matter here.
         _ = hasLocale
         return text.reduce(0) { width, character in
-            // What is joined to one character takes no place of its own; wcwidth gives -1 for what it does not know.
-            width
-                + (character.unicodeScalars.map { Int(wcwidth(wchar_t(bitPattern: $0.value))) }.max().map { max($0, 1) }
-                    ?? 1)
+            // What is joined to one character takes no columns of its own.
+            width + max(1, character.unicodeScalars.map { Int(sealeddb_scalar_columns($0.value)) }.max() ?? 1)
         }
     }
 
-    /// `wcwidth` knows characters only in a locale of UTF-8. If there is none, each counts as one column.
+    /// The system knows characters only in a locale of UTF-8. If there is none, each counts as one column.
     private static let hasLocale = setlocale(LC_CTYPE, "C.UTF-8") != nil
 
     /// The same for JSON text on a single line.

@@ -1,4 +1,5 @@
 import Foundation
+import SealedDB
 
 /// Values and names as SQL, exact to the byte, in a form that the stock shells read from a file too.
 enum SQLLiteral {

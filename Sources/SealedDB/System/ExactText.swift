@@ -3,6 +3,21 @@
 // Swift compares characters: a quote or slash that a combining mark follows is not equal to a quote or slash, and some
 // characters are equal to others, such as U+1FEF to the back quote. https://www.unicode.org/reports/tr15/
 
+/// A text as the key of a set or dictionary: the names of two files may be equal to Swift.
+package struct ExactText: Hashable, Sendable {
+    package let text: String
+
+    package init(_ text: String) { self.text = text }
+
+    package static func == (first: ExactText, second: ExactText) -> Bool {
+        first.text.utf8.elementsEqual(second.text.utf8)
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        for byte in text.utf8 { hasher.combine(byte) }
+    }
+}
+
 extension String {
     /// The string as a quoted name or text of SQL. https://www.sqlite.org/lang_keywords.html
     /// - Parameter quote: an ASCII character.
@@ -17,6 +32,18 @@ extension String {
         bytes.append(byte)
         return String(decoding: bytes, as: UTF8.self)
     }
+
+    /// Where the last slash is.
+    package var lastSlash: Index? { utf8.lastIndex(of: UInt8(ascii: "/")) }
+
+    /// As a path: the directory.
+    package var directoryOfPath: String {
+        guard let slash = lastSlash else { return "." }
+        return slash == startIndex ? "/" : String(self[..<slash])
+    }
+
+    /// As a path: the name in its directory.
+    package var nameOfPath: String { lastSlash.map { String(self[utf8.index(after: $0)...]) } ?? self }
 }
 
 extension StringProtocol {
@@ -25,9 +52,6 @@ extension StringProtocol {
 
     /// Whether the text has this ASCII character, whatever follows it.
     package func has(_ character: Unicode.Scalar) -> Bool { utf8.contains(UInt8(ascii: character)) }
-
-    /// Where the last slash is.
-    package var lastSlash: Index? { utf8.lastIndex(of: UInt8(ascii: "/")) }
 
     /// The parts between these ASCII characters. An empty text has one part.
     package func parts(between character: Unicode.Scalar) -> [SubSequence] {
