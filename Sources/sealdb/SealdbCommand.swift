@@ -64,6 +64,14 @@ struct SealdbCommand: ParsableCommand {
             StandardError.message("A standard stream is closed, and /dev/null cannot be opened in its place.")
             Foundation.exit(ExitStatus.inputOutput.rawValue)
         }
+        // Swift would repair such an argument, and so name another file.
+        for index in 0..<Int(CommandLine.argc) {
+            guard let argument = CommandLine.unsafeArgv[index], String(validatingCString: argument) == nil else {
+                continue
+            }
+            StandardError.message("An argument is not UTF-8. Nothing was done.")
+            Foundation.exit(ExitStatus.usage.rawValue)
+        }
         // Keys must not get into a core dump, or be read by another process of the same user. If this fails, work goes
         // on.
         _ = sealeddb_forbid_dumps()

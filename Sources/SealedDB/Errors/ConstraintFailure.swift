@@ -31,7 +31,7 @@ extension DatabaseError {
 
     /// What follows in SQLite's message, in front of which a context may stand.
     private func violated(_ kind: String) -> Substring? {
-        message.range(of: "\(kind) constraint failed: ").map { message[$0.upperBound...] }
+        message.ranges(of: "\(kind) constraint failed: ").last.map { message[$0.upperBound...] }
     }
 }
 

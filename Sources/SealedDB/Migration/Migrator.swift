@@ -177,7 +177,7 @@ public struct Migrator: Sendable {
         return try Migrator.schema(of: database) != Migrator.schema(of: fresh)
     }
 
-    private static func schema(of database: Database) throws(DatabaseError) -> [String?] {
+    private static func schema(of database: Database) throws(DatabaseError) -> [ExactText?] {
         try database.all(
             String?.self,
             """
@@ -185,6 +185,7 @@ public struct Migrator: Sendable {
             ORDER BY type, name
             """
         )
+        .map { $0.map { ExactText($0) } }
     }
 
     /// Runs the next migration in a transaction, and returns its name; `nil` if none of the first `count` is missing.

@@ -57,7 +57,8 @@ extension Database {
         let row = try encode(value)
         try recording { () throws(DatabaseError) in
             let key = try primaryKey(of: table)
-            let others = row.columns.filter { column in !key.contains { $0.lowercased() == column.lowercased() } }
+            let others = row.columns.filter { column in !key.contains { ExactText(name: $0) == ExactText(name: column) }
+            }
             guard !row.columns.isEmpty else { throw unusable("The value has no properties.") }
             let changes = others.map { "\(Identifier.quoted($0)) = excluded.\(Identifier.quoted($0))" }
             let action = others.isEmpty ? "NOTHING" : "UPDATE SET " + changes.joined(separator: ", ")

@@ -184,7 +184,7 @@ final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
         for _ in named.indices {
             if position >= named.count { position = 0 }
             defer { position += 1 }
-            if named[position].name == name { return named[position].column }
+            if named[position].name.isSame(as: name) { return named[position].column }
         }
         named.append((name, find(key)))
         return named[named.count - 1].column
@@ -193,7 +193,10 @@ final class RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
     private func find(_ key: Key) -> Int32 {
         let name = decoder.naming.column(for: key)
         let names = (0..<decoder.statement.columnCount).map { decoder.statement.columnName(at: $0) ?? "" }
-        let found = names.lastIndex(of: name) ?? names.lastIndex { $0.lowercased() == name.lowercased() }
+        let exact = ExactText(name)
+        let found =
+            names.lastIndex { ExactText($0) == exact }
+            ?? names.lastIndex { ExactText($0.lowercased()) == ExactText(name.lowercased()) }
         return found.map { Int32($0) } ?? RowContainer.none
     }
 }

@@ -40,14 +40,17 @@ final class RowEncoder: Encoder {
 
     /// Returns the position of a column: first in the exact spelling, then without regard to case.
     func position(of column: String) -> Int? {
-        columns.firstIndex(of: column) ?? columns.firstIndex { $0.lowercased() == column.lowercased() }
+        columns.firstIndex { ExactText($0) == ExactText(column) }
+            ?? columns.firstIndex { ExactText(name: $0) == ExactText(name: column) }
     }
 
     func reject(_ problem: String) { self.problem = self.problem ?? problem }
 
     func append(_ value: any Bindable, forKey key: some CodingKey) {
         let column = naming.column(for: key)
-        if columns.contains(column) { reject("two of its properties are column \"\(column)\"") }
+        if columns.contains(where: { ExactText($0) == ExactText(column) }) {
+            reject("two of its properties are column \"\(column)\"")
+        }
         columns.append(column)
         values.append(value)
     }

@@ -23,8 +23,8 @@ enum JournalName {
         guard mayStrangersMakeFiles(beside: name) else { return false }
         var owners = [geteuid(), 0]
         var store = stat()
-        for suffix in suffixes where name.hasSuffix(suffix) {
-            guard lstat(String(name.dropLast(suffix.count)), &store) == 0 else { continue }
+        for suffix in suffixes where name.ends(with: suffix) {
+            guard lstat(name.withoutLast(bytes: suffix.utf8.count), &store) == 0 else { continue }
             // SQLite gives the file the mode of the store. When it runs as root, it also gives the file the owner of
             // the store, no matter who has the file open.
             guard file.st_mode & (S_IWGRP | S_IWOTH) & ~store.st_mode == 0 else { return true }
@@ -44,7 +44,7 @@ enum JournalName {
         }
         if directory.st_mode & S_IWOTH != 0 { return true }
         guard directory.st_mode & S_IWGRP != 0 else { return false }
-        let store = suffixes.first(where: name.hasSuffix).map { String(name.dropLast($0.count)) } ?? name
+        let store = suffixes.first(where: name.ends).map { name.withoutLast(bytes: $0.utf8.count) } ?? name
         var status = stat()
         return stat(store, &status) != 0 || status.st_gid != directory.st_gid || status.st_mode & S_IWGRP == 0
     }

@@ -28,14 +28,14 @@ package enum StoreName {
         for path in [path, resolved ?? path] {
             let ending =
                 JournalName.isOfSuperJournal(path)
-                ? String(path.suffix(12)) : siblingEndings.first(where: path.hasSuffix)
+                ? String(decoding: path.utf8.suffix(12), as: UTF8.self) : siblingEndings.first(where: path.ends)
             guard let ending else { continue }
-            guard mayBeStore(String(path.dropLast(ending.count))) else { continue }
+            guard mayBeStore(path.withoutLast(bytes: ending.utf8.count)) else { continue }
             throw DatabaseError(
                 extendedCode: SQLITE_CANTOPEN,
                 reason: reason,
                 message: """
-                    \(path) is the name of a file that belongs to \(path.dropLast(ending.count)): whoever uses that as a store \
+                    \(path) is the name of a file that belongs to \(path.withoutLast(bytes: ending.utf8.count)): whoever uses that as a store \
                     removes or overwrites it. Nothing was changed. Choose another name.
                     """
             )
@@ -86,8 +86,8 @@ package enum StoreName {
         let (directory, own) = (FileSystem.directory(of: file), FileSystem.name(of: file))
         let names = (FileSystem.names(in: directory) ?? []).filter { name in
             var found = stat()
-            return name.hasPrefix(own) && lstat("\(directory)/\(name)", &found) == 0 && found.isSameFile(as: status)
+            return name.begins(with: own) && lstat("\(directory)/\(name)", &found) == 0 && found.isSameFile(as: status)
         }
-        return names.count == Int(status.st_nlink) && names.contains(own)
+        return names.count == Int(status.st_nlink) && names.contains { ExactText($0) == ExactText(own) }
     }
 }

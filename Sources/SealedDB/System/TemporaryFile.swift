@@ -60,8 +60,8 @@ package enum TemporaryFile {
 
     /// Compares bytes: Swift's strings treat names in different Unicode forms as equal.
     private static func isName(_ name: String, beside target: String) -> Bool {
-        let sibling = StoreName.siblingEndings.first { name.hasSuffix($0) } ?? ""
-        let whole = name.dropLast(sibling.count).utf8
+        let sibling = StoreName.siblingEndings.first(where: name.ends) ?? ""
+        let whole = name.withoutLast(bytes: sibling.utf8.count).utf8
         let beginning = beginning(target).utf8
         guard whole.starts(with: beginning) else { return false }
         let parts = whole.dropFirst(beginning.count).split(

@@ -54,11 +54,11 @@ struct JournalState {
             }
             guard record.operation == operation, let directory = record.directory, directory.begins(with: "/"),
                 let stores = record.stores, !stores.isEmpty, stores.allSatisfy({ $0.begins(with: "/") }),
-                runCount == 0 || Set(stores.map(ExactText.init)) == known
+                runCount == 0 || Set(stores.map { ExactText($0) }) == known
             else { throw Malformed(what: "the beginning of a run is not whole") }
             self.directory = directory
             self.stores = stores
-            known = Set(stores.map(ExactText.init))
+            known = Set(stores.map { ExactText($0) })
             runCount += 1
             end = nil
         case .start: try set(record, .begun)
@@ -70,7 +70,7 @@ struct JournalState {
     }
 
     private mutating func set(_ record: JournalRecord, _ state: Store) throws(Malformed) {
-        guard let path = record.path.map(ExactText.init), known.contains(path) else {
+        guard let path = record.path.map({ ExactText($0) }), known.contains(path) else {
             throw Malformed(what: "a record is of a store that is not of the batch")
         }
         states[path] = state

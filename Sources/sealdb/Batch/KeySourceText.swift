@@ -59,17 +59,17 @@ struct KeySourceText: Sendable {
         guard let store else { return text }
         var result = ""
         var rest = text[...]
-        while let open = rest.firstIndex(of: "{") {
+        while let open = rest.utf8.firstIndex(of: UInt8(ascii: "{")) {
             result += rest[..<open]
-            let inner = rest[rest.index(after: open)...]
-            guard let close = inner.firstIndex(of: "}"),
+            let inner = rest[rest.utf8.index(after: open)...]
+            guard let close = inner.utf8.firstIndex(of: UInt8(ascii: "}")),
                 let placeholder = KeySourceText.placeholders.first(where: { $0.name == inner[..<close] })
             else {
                 let names = KeySourceText.placeholders.map { "{\($0.name)}" }.joined(separator: ", ")
                 throw Failure(.usage, "In the template of a key source, braces enclose only one of: \(names).")
             }
             result += placeholder.value(store)
-            rest = inner[inner.index(after: close)...]
+            rest = inner[inner.utf8.index(after: close)...]
         }
         return result + rest
     }
@@ -80,7 +80,9 @@ extension StoreItem {
 
     /// The file name without its last extension.
     fileprivate var stem: String {
-        guard let dot = fileName.lastIndex(of: "."), dot != fileName.startIndex else { return fileName }
+        guard let dot = fileName.utf8.lastIndex(of: UInt8(ascii: ".")), dot != fileName.startIndex else {
+            return fileName
+        }
         return String(fileName[..<dot])
     }
 }

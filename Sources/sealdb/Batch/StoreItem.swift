@@ -26,14 +26,17 @@ struct StoreItem: Sendable {
     static func identity(of path: String) -> String {
         if let resolved = realpath(path, nil) {
             defer { free(resolved) }
-            return String(cString: resolved)
+            // A path that is not UTF-8 would be repaired, and could then be that of another store.
+            if let path = String(validatingCString: resolved) { return path }
         }
+        // "." and "/" always exist, unless the working directory was removed.
         let directory = path.directoryOfPath
-        guard let resolved = realpath(directory, nil) else {
-            return path.begins(with: "/") ? path : FileManager.default.currentDirectoryPath + "/" + path
-        }
-        defer { free(resolved) }
-        let known = String(cString: resolved)
+        let known =
+            switch directory {
+            case ".": FileManager.default.currentDirectoryPath
+            case "/": directory
+            default: identity(of: directory)
+            }
         return (known == "/" ? "" : known) + "/" + path.nameOfPath
     }
 }

@@ -16,7 +16,7 @@ struct TablesCommand: ParsableCommand {
     var options: SchemaOptions
 
     func run() throws {
-        let objects = try options.objects().filter { ["table", "view"].contains($0.type) && $0.kind != .shadowTable }
+        let objects = try options.objects().filter(\.isShown)
         let output = StandardOutput()
         for name in objects.map(\.name).sorted() { try output.write(SchemaOptions.shown(name) + "\n") }
         try output.flush()
@@ -44,7 +44,7 @@ struct SchemaCommand: ParsableCommand {
     func run() throws {
         let output = StandardOutput()
         for object in try SchemaObject.those(of: names, in: options.objects()) where object.kind != .shadowTable {
-            try output.write(SchemaOptions.shown(object.sql) + ";\n")
+            try output.write(SchemaOptions.shown(object.statement()))
         }
         try output.flush()
     }

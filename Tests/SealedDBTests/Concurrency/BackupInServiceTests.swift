@@ -135,6 +135,22 @@ struct BackupInServiceTests {
         #expect(try counts(ofFile: "from memory", 3) == [2000, 2000])
     }
 
+    /// The library does not know the key, so the copy would be plaintext.
+    @Test(.enabled(if: isEncrypting, "the plain build takes no key")) func aKeyThatWasSetBySQL() throws {
+        var configuration = Configuration()
+        configuration.prepare = { db in try db.executeUpdate("PRAGMA key = 'secret'") }
+        let pool = DatabasePool(path: directory.file("db"), configuration: configuration)
+        try fill(pool)
+        let names = directory.names
+        let error = #expect(throws: DatabaseError.self) { try pool.backup(to: directory.file("copy")) }
+        #expect(error?.reason == .keyRequired)
+        #expect(directory.names == names)
+        let image = #expect(throws: DatabaseError.self) { try pool.inDatabase { db in _ = try db.serialized() } }
+        #expect(image?.reason == .keyRequired)
+        try pool.backup(to: directory.file("copy"), key: .testing(1))
+        #expect(try counts(ofFile: "copy") == [2000, 2000])
+    }
+
     // MARK: Failures
 
     @Test func aFileThatExists() throws {

@@ -131,6 +131,19 @@ struct ValueObservationTests {
         #expect(try await view.next() == ["y"])
     }
 
+    @Test func blobsThatAreRead() async throws {
+        let queue = try queue()
+        try await queue.write { db in try db.executeUpdate("INSERT INTO note VALUES (1, x'61')") }
+        var values = queue.observe { db in
+            try db.openBlob(table: "note", column: "body", rowID: 1).read(count: 1)
+        }.makeAsyncIterator()
+        #expect(try await values.next() == Data([0x61]))
+        try await queue.write { db in try db.executeUpdate("UPDATE note SET body = x'62'") }
+        #expect(try await values.next() == Data([0x62]))
+        try await queue.write { db in try db.executeUpdate("UPDATE note SET body = x'63'") }
+        #expect(try await values.next() == Data([0x63]))
+    }
+
     @Test func aBlockThatReadsOtherTablesLater() async throws {
         let pool = try pool()
         var values = pool.observe { db in

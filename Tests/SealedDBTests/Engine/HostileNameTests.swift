@@ -109,6 +109,78 @@ struct HostileNameTests {
         }
     }
 
+    /// These are two columns to SQLite, and one name to Swift.
+    @Test func columnsWhoseNamesAreEqualToSwift() throws {
+        let database = try Database.testing(nil)
+        let (composed, decomposed) = ("\u{e9}", "e\u{301}")
+        try database.executeUpdate(
+            "CREATE TABLE t (k INTEGER PRIMARY KEY, \(identifier: composed), \(identifier: decomposed), `\u{212a}`)"
+        )
+        try database.executeUpdate("INSERT INTO t VALUES (1, 'composed', 'decomposed', 'kelvin')")
+        let rows = try database.executeQuery("SELECT * FROM t")
+        #expect(rows.next())
+        for _ in 0..<2 {
+            #expect(rows.string(forColumn: composed) == "composed")
+            #expect(rows.string(forColumn: decomposed) == "decomposed")
+            #expect(rows.string(forColumn: "\u{212a}") == "kelvin")
+            #expect(rows.int(forColumn: "K") == 1)
+        }
+        rows.close()
+        try database.upsert(Kelvin(k: 1, kelvin: "new"), into: "t")
+        #expect(try database.scalar(String.self, "SELECT `\u{212a}` FROM t") == "new")
+    }
+
+    private struct Kelvin: Encodable {
+        let k: Int
+        let kelvin: String
+
+        enum CodingKeys: String, CodingKey {
+            case k
+            case kelvin = "\u{212a}"
+        }
+    }
+
+    /// What is noted for an attached file stays as long as the file.
+    @Test(.enabled(if: isEncrypting, "plain files have no lock")) func locksOfAttachedSchemas() throws {
+        let database = try Database.testing(directory.file("db"))
+        try database.attach(directory.file("one"), as: "\u{c4}", key: .testing(2))
+        try database.attach(directory.file("two"), as: "\u{e4}", key: .testing(2))
+        try database.attach(directory.file("three"), as: "x", key: .testing(2))
+        try database.detach("x")
+        #expect(database.connection?.usageLocks.count == 3)
+        let rotation = KeyRotation(path: directory.file("one"), from: try .testing(2), to: try .testing(3))
+        let error = #expect(throws: DatabaseError.self) { try rotation.run() }
+        #expect(error?.reason == .busy)
+        try database.detach("\u{c4}")
+        #expect(database.connection?.usageLocks.count == 2)
+    }
+
+    /// A second name of the file is no leftover of a rotation because it begins in the same way to Swift.
+    @Test func namesThatAreEqualToSwift() throws {
+        let (composed, decomposed) = (directory.file("\u{e9}"), directory.file("e\u{301}"))
+        let database = try Database.testing(composed)
+        try database.executeUpdate("CREATE TABLE t (a)")
+        database.close()
+        try FileManager.default.linkItem(atPath: composed, toPath: decomposed)
+        for path in [composed, decomposed] {
+            let error = #expect(throws: DatabaseError.self) { try Database.testing(path) }
+            #expect(error?.reason == .hardLinked)
+        }
+    }
+
+    /// U+0600 joins what follows it, so that the name has no "-wal" to Swift.
+    @Test func namesOfLogsBehindAJoiner() throws {
+        let database = try Database.testing(directory.file("a\u{600}"))
+        try database.executeUpdate("CREATE TABLE t (a)")
+        database.close()
+        for ending in ["-wal", "-journal", "-shm"] {
+            let error = #expect(throws: DatabaseError.self) {
+                try Database.testing(directory.file("a\u{600}" + ending))
+            }
+            #expect(error?.reason == .cannotCreate, "\(ending)")
+        }
+    }
+
     @Test func partsAndBeginnings() {
         #expect(
             "a\r\nb\n\u{301}c".parts(between: "\n").map { Array($0.utf8) } == [

@@ -24,7 +24,7 @@ public struct StoreDecryption: Sendable {
     public func run(
         progress: ((KeyRotation.Progress) throws -> Void)? = nil
     ) throws(DatabaseError) -> KeyRotation.Report {
-        let database = NewStore(path: plaintextPath, sealing: Sealing())
+        let database = NewStore(path: plaintextPath, sealing: Sealing(), decrypts: true)
         try database.requireAbsent()
         let opening = try StoreOpening.existing(path, key: key, settings: settings)
         try opening.requireAuthenticPages()

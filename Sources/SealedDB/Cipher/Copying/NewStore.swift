@@ -7,6 +7,8 @@ struct NewStore {
     let sealing: Sealing
     /// Whether the key has to be confirmed. False if it is also the key of another store.
     var confirmsKey = true
+    /// Whether the contents of an encrypted database may be written in plaintext.
+    var decrypts = false
 
     /// Fails if the path exists, or if a log or journal stands beside it. Call it before anything is read.
     func requireAbsent() throws(DatabaseError) {
@@ -28,6 +30,7 @@ struct NewStore {
         context: String,
         progress: ((KeyRotation.Progress) throws -> Void)?
     ) throws(DatabaseError) -> KeyRotation.Report {
+        if sealing.key == nil, !decrypts { try source.requirePlaintext() }
         let start = DispatchTime.now().uptimeNanoseconds
         // Remove what a killed process left. If another process is making a copy now, only one of the two could put its
         // file in place.

@@ -22,7 +22,7 @@ extension Connection {
     /// library would open it. This holds whatever the text of the SQL was taken for.
     func requireSealedAttachments() throws(DatabaseError) {
         guard let rules = guardRules, !rules.allowsCipherStatements, !statementGuard.isSuspended else { return }
-        for (schema, path) in try attachedFiles() where !plaintextSchemas.contains(schema.lowercased()) {
+        for (schema, path) in try attachedFiles() where !plaintextSchemas.contains(ExactText(name: schema)) {
             let parameters = try trusted { () throws(DatabaseError) in try cipherParameters(schema: schema) }
             guard parameters != CipherSettings.sqlCipher4.parameters else { continue }
             statementGuard.unsafeSchema = schema
@@ -45,7 +45,7 @@ extension Connection {
     func forgetDetachedFiles() throws(DatabaseError) {
         guard !plaintextSchemas.isEmpty || usageLocks.count > 1 else { return }
         let schemas = try trusted { () throws(DatabaseError) in
-            Set(try texts("SELECT lower(name) FROM pragma_database_list"))
+            Set(try texts("PRAGMA database_list", column: 1).map { ExactText(name: $0) })
         }
         plaintextSchemas.formIntersection(schemas)
         for (schema, lock) in usageLocks where !schemas.contains(schema) {

@@ -39,12 +39,12 @@ struct StoreAttachment {
             throw try explained(error)
         }
         guard key != nil else {
-            connection.plaintextSchemas.insert(schema.lowercased())
+            connection.plaintextSchemas.insert(ExactText(name: schema))
             return
         }
         do throws(DatabaseError) {
             try proveSealed(isNew: start.isEmpty)
-            connection.usageLocks[schema.lowercased()] = if let lock { lock } else { try usageLock() }
+            connection.usageLocks[ExactText(name: schema)] = if let lock { lock } else { try usageLock() }
             key?.derivedKeys?.storeExists(path)
         } catch {
             do throws(DatabaseError) {

@@ -24,7 +24,7 @@ extension StoreOpening {
                     lock = try UsageLock.shared(file, timeout: busyTimeout, isForReadingAlone: isForReadingAlone)
                 }
                 guard let lock else { return connection }
-                connection.usageLocks["main"] = lock
+                connection.usageLocks[ExactText("main")] = lock
                 guard try connection.mainFileHasMoved() else { return connection }
             } catch {
                 connection.close()

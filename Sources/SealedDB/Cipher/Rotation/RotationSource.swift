@@ -43,7 +43,7 @@ struct RotationSource {
             throw error
         }
         connection = try RotationSource.naming(resolved) { () throws(DatabaseError) in try opening.open() }
-        connection.usageLocks["main"] = lock
+        connection.usageLocks[ExactText("main")] = lock
         do throws(DatabaseError) {
             // If this succeeds, SQLite's lock can be had, hot journals are rolled back, and the file was not replaced
             // before.

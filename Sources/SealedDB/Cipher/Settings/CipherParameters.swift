@@ -64,6 +64,22 @@ extension Connection {
         CipherParameters(pragmas: try texts("PRAGMA \(schema.quotedIdentifier).cipher_settings"))
     }
 
+    /// Throws if the database is encrypted, before it is written in plaintext. The library does not know a key that was
+    /// set by SQL.
+    func requirePlaintext() throws(DatabaseError) {
+        guard Engine.isEncrypting, try trusted({ () throws(DatabaseError) in try cipherParameters() }) != nil else {
+            return
+        }
+        throw DatabaseError(
+            extendedCode: SQLITE_MISUSE,
+            reason: .keyRequired,
+            message: """
+                The database got its key by SQL, so the copy would have none, and be plaintext. Nothing was written. Give the key \
+                in the Configuration, or give the copy one.
+                """
+        )
+    }
+
     /// The default parameters of new codecs in this process; `nil` without SQLCipher.
     func defaultCipherParameters() throws(DatabaseError) -> CipherParameters? {
         let rows = try texts("PRAGMA cipher_default_settings")

@@ -15,6 +15,7 @@ extension Database {
             try requireNoTransaction()
             try requireAuthenticPages()
             guard configuration.keyOrigin != nil else {
+                try connection.requirePlaintext()
                 return try Self.withoutWAL(SerializedStore.plaintextImage(of: connection))
             }
             guard let key = fittingKey?.key else { throw .notOpen }

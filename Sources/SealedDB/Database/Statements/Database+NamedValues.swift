@@ -44,13 +44,13 @@ extension Statement {
         var slot = ParameterSlot(statement: self)
         while slot.position < parameterCount {
             slot.position += 1
-            guard let name = parameterName(at: slot.position), let value = values[String(name.dropFirst())] else {
+            guard let name = parameterName(at: slot.position), let value = values[name.withoutSign] else {
                 throw SQL.unusable(
                     "there is no value for its parameter \(parameterName(at: slot.position) ?? "\(slot.position)").",
                     sql: sql
                 )
             }
-            unused.remove(String(name.dropFirst()))
+            unused.remove(name.withoutSign)
             if let value {
                 try value.bind(to: slot)
             } else {
@@ -63,4 +63,9 @@ extension Statement {
         }
         try endBinding(round)
     }
+}
+
+extension String {
+    /// The name of a parameter without the sign that begins it.
+    fileprivate var withoutSign: String { String(decoding: utf8.dropFirst(), as: UTF8.self) }
 }

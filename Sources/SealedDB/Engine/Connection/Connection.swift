@@ -16,7 +16,7 @@ final class Connection {
     /// https://www.sqlite.org/pragma.html#pragma_defer_foreign_keys
     var mayDeferForeignKeys = false
     /// The schema names, in lower case, of files that the library has attached in plaintext.
-    var plaintextSchemas: Set<String> = []
+    var plaintextSchemas: Set<ExactText> = []
     /// How many bytes of SQL text SQLite has compiled.
     var compiledByteCount = 0
     /// The number of frames in the log at the last commit, if ``countWALFrames()`` was called.
@@ -27,7 +27,7 @@ final class Connection {
     private(set) var mainDevice: dev_t?
     /// The usage locks, by lower-case schema name of the attached file; `main` for the main file. Closing releases
     /// them.
-    var usageLocks: [String: UsageLock] = [:]
+    var usageLocks: [ExactText: UsageLock] = [:]
     /// What the connection reads the file through, if it only views the file.
     var view: AnyObject?
     /// Errors that closures of the caller threw, until their result code arrives.

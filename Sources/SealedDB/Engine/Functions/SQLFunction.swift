@@ -109,14 +109,3 @@ struct SQLFunction {
         )
     }
 }
-
-extension String {
-    /// The string as SQLite compares names: without regard to the case of ASCII letters.
-    var foldedForSQL: String {
-        if utf8.allSatisfy({ !(UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) }) { return self }
-        return String(
-            decoding: utf8.map { (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0 },
-            as: UTF8.self
-        )
-    }
-}

@@ -77,6 +77,9 @@ final class Hooks {
         return (result, reads.tables.union(possible))
     }
 
+    /// Records a table that is read without a statement.
+    func noteRead(_ table: String, in database: String) { reads?.tables.insert(TableName(table, in: database)) }
+
     private func noteRead(_ table: UnsafePointer<CChar>, in database: UnsafePointer<CChar>?) {
         if let database {
             reads?.tables.insert(TableName(table, in: database))

@@ -36,6 +36,7 @@ final class BlobHandle: ConnectionHandle {
             throw error
         }
         connection.register(self)
+        connection.hooks?.noteRead(table, in: database)
     }
 
     func takePointer() -> OpaquePointer? {

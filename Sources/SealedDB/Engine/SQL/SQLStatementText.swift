@@ -41,10 +41,10 @@ package struct SQLStatementText {
             case "create": readCreate(&tokens)
             default:
                 let mayBe = !SQLStatementText.verbs.contains(verb)
-                if mayBe, verb.contains("key") { isSecret = true }
+                if mayBe, verb.hasBytes(of: "key") { isSecret = true }
                 while let token = tokens.next(), token.kind != .semicolon {
                     // This may be a misspelt ATTACH or PRAGMA, which SQLite rejects at its first word.
-                    if mayBe, token.kind == .word, tokens.name(token).contains("key") { isSecret = true }
+                    if mayBe, token.kind == .word, tokens.name(token).hasBytes(of: "key") { isSecret = true }
                 }
             }
         }
@@ -152,7 +152,7 @@ package struct SQLStatementText {
         pragma = names.last
         pragmaHasValue = count > (isQualified ? 3 : 1)
         holdsKey = names.contains { SQLStatementText.keyPragmas.contains($0) }
-        isSecret = holdsKey || names.contains { $0.contains("key") && !$0.hasPrefix("foreign_key") }
+        isSecret = holdsKey || names.contains { $0.hasBytes(of: "key") && !$0.begins(with: "foreign_key") }
     }
 
     /// Reads a `CREATE` statement. The body of a trigger contains statements, and ends with `END` after a semicolon.

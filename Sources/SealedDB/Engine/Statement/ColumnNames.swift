@@ -6,7 +6,7 @@ struct ColumnNames {
     /// The names as they are spelled, in the order of the columns.
     let keys: [AnyHashable]
     /// Column indexes by name, as spelled and in lower case.
-    private let indexes: [String: Int32]
+    private let indexes: [ExactText: Int32]
     /// Earlier lookups, in the order of their first time. Each row usually repeats this order.
     private var asked: [(name: String, index: Int32)] = []
     private var position = 0
@@ -14,11 +14,11 @@ struct ColumnNames {
     private static let capacity = 64
 
     init(_ names: [String]) {
-        var exact: [String: Int32] = [:]
-        var folded: [String: Int32] = [:]
+        var exact: [ExactText: Int32] = [:]
+        var folded: [ExactText: Int32] = [:]
         for (index, name) in names.enumerated() {
-            exact[name] = Int32(index)
-            folded[name.lowercased()] = Int32(index)
+            exact[ExactText(name)] = Int32(index)
+            folded[ExactText(name.lowercased())] = Int32(index)
         }
         keys = names.map { AnyHashable($0) }
         indexes = exact.merging(folded) { exact, _ in exact }
@@ -29,9 +29,9 @@ struct ColumnNames {
         for _ in 0..<asked.count {
             if position >= asked.count { position = 0 }
             defer { position += 1 }
-            if asked[position].name == name { return asked[position].index }
+            if asked[position].name.isSame(as: name) { return asked[position].index }
         }
-        let index = indexes[name] ?? indexes[name.lowercased()] ?? -1
+        let index = indexes[ExactText(name)] ?? indexes[ExactText(name.lowercased())] ?? -1
         if asked.count < ColumnNames.capacity { asked.append((name, index)) }
         return index
     }

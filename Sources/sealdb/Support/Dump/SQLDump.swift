@@ -19,9 +19,11 @@ struct SQLDump {
         let encoding = try database.scalar(String.self, "PRAGMA encoding") ?? "UTF-8"
         if writesSchema, encoding != "UTF-8" { try line("PRAGMA encoding = '\(encoding)'") }
         try line("PRAGMA foreign_keys = OFF")
+        // Rows may be older than a constraint that they violate.
+        try line("PRAGMA ignore_check_constraints = ON")
         try line("BEGIN TRANSACTION")
         do {
-            try write(objects)
+            try write(objects, isUTF8: encoding == "UTF-8")
         } catch {
             // The reader of the output may be gone too. The first error is the one that tells the cause.
             try? line("ROLLBACK")
@@ -29,19 +31,22 @@ struct SQLDump {
             throw error
         }
         try line("COMMIT")
+        try line("PRAGMA ignore_check_constraints = OFF")
     }
 
     private func line(_ sql: String) throws { try output.write(sql + ";\n") }
 
-    private func write(_ objects: [SchemaObject]) throws {
+    private func write(_ objects: [SchemaObject], isUTF8: Bool) throws {
         for object in objects where object.kind == .table {
             if writesSchema { try write(object) }
-            if writesRows { try writeRows(of: TableContents(object.name, in: database)) }
+            if writesRows { try writeRows(of: TableContents(object.name, in: database), isUTF8: isUTF8) }
         }
-        // A full-text table may take its text from a table above.
-        for object in objects where object.kind == .virtualTable {
+        // A full-text table may take its text from a table or view above.
+        if writesSchema { for object in objects where object.kind == .view { try write(object) } }
+        for object in objects {
+            guard let text = object.virtualTable else { continue }
             if writesSchema { try write(object) }
-            if writesRows { try write(VirtualTable(object, in: database)) }
+            if writesRows { try write(VirtualTable(object.name, text, in: database), isUTF8: isUTF8) }
         }
         if writesRows { try writeCounters(objects) }
         guard writesSchema else { return }
@@ -53,26 +58,29 @@ struct SQLDump {
         }
     }
 
-    private func write(_ object: SchemaObject) throws { try output.write(object.statement) }
+    private func write(_ object: SchemaObject) throws { try output.write(object.statement()) }
 
-    private func writeRows(of contents: TableContents) throws {
-        let start = SQLLiteral.insertion(into: contents.table, columns: contents.columns)
+    private func writeRows(of contents: TableContents, isUTF8: Bool) throws {
+        // What a constraint would do to a row is not wanted here.
+        let start = SQLLiteral.insertion(into: contents.table, columns: contents.columns, "INSERT OR ABORT INTO")
         let rows = try database.executeQuery(SQL(raw: contents.query))
         defer { rows.close() }
         let columns = Int32(contents.columns.count)
         while try rows.nextWithError() {
-            try output.write(start)
-            for column in 0..<columns {
-                if column > 0 { try output.write(",") }
-                try output.write(SQLLiteral.text(of: Cell(rows, column: column)))
+            let cells = (0..<columns).map { Cell(rows, column: $0) }
+            if !isUTF8, cells.contains(where: \.isBrokenText) {
+                throw Failure(
+                    .data,
+                    "A text in \"\(contents.table)\" is not valid UTF-16, and cannot be written as SQL. Use: sealdb backup"
+                )
             }
-            try output.write(");\n")
+            try output.write(start + cells.map { SQLLiteral.text(of: $0) }.joined(separator: ",") + ");\n")
         }
     }
 
-    private func write(_ table: VirtualTable) throws {
+    private func write(_ table: VirtualTable, isUTF8: Bool) throws {
         switch table.source {
-        case .own(let contents): try writeRows(of: contents)
+        case .own(let contents): try writeRows(of: contents, isUTF8: isUTF8)
         case .otherTable: try line(VirtualTable.command("rebuild", table.name))
         case .nothing: break
         }
@@ -86,16 +94,15 @@ struct SQLDump {
 
     /// The next row ids of tables with AUTOINCREMENT. https://www.sqlite.org/autoinc.html
     private func writeCounters(_ objects: [SchemaObject]) throws {
-        let has = try database.scalar(
-            Int.self,
-            "SELECT count(*) FROM main.sqlite_schema WHERE name = 'sqlite_sequence'"
-        )
-        guard has == 1 else { return }
-        for (name, next) in try database.all((String, Int64).self, "SELECT name, seq FROM main.sqlite_sequence") {
-            guard objects.contains(where: { $0.kind == .table && $0.name.utf8.elementsEqual(name.utf8) }) else {
-                continue
-            }
+        let has = "SELECT count(*) FROM main.sqlite_schema WHERE name = 'sqlite_sequence'"
+        guard try database.scalar(Int.self, SQL(raw: has)) == 1 else { return }
+        let tables = Set(objects.filter { $0.kind == .table }.map { ExactText(name: $0.name) })
+        let rows = try database.executeQuery("SELECT name, seq FROM main.sqlite_sequence")
+        defer { rows.close() }
+        while try rows.nextWithError() {
+            guard let name = rows.string(forColumnIndex: 0), tables.contains(ExactText(name: name)) else { continue }
             let text = SQLLiteral.text(of: .text(name))
+            let next = SQLLiteral.text(of: Cell(rows, column: 1))
             try line("DELETE FROM sqlite_sequence WHERE name = \(text)")
             try line("INSERT INTO sqlite_sequence(name, seq) VALUES(\(text), \(next))")
         }

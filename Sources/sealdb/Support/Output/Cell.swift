@@ -27,6 +27,10 @@ enum Cell {
         }
     }
 
+    var isBrokenText: Bool {
+        if case .brokenText = self { true } else { false }
+    }
+
     var isNumber: Bool {
         switch self {
         case .integer, .real: true

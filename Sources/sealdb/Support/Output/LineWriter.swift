@@ -37,6 +37,10 @@ final class MarkdownWriter: ResultWriter {
         self.style = style
     }
 
+    private static let escapes: [Unicode.Scalar: String] = [
+        "\\": "\\\\", "|": "\\|", "\n": "<br>", "<": "&lt;", "&": "&amp;",
+    ]
+
     func begin(columns: [String]) throws {
         // Such a table always has a header.
         try write(columns.map { .text(style.hasHeader ? $0 : "") })
@@ -45,8 +49,8 @@ final class MarkdownWriter: ResultWriter {
 
     func write(_ row: [Cell]) throws {
         let texts = row.map { cell in
-            TerminalText.escaped(cell.plainText ?? style.null, keepingNewlines: true)
-                .replacing("\\", with: "\\\\").replacing("|", with: "\\|").replacing("\n", with: "<br>")
+            TerminalText.escaped(cell.plainText ?? style.null, keepingNewlines: true).unicodeScalars
+                .map { MarkdownWriter.escapes[$0] ?? String($0) }.joined()
         }
         try output.write("| " + texts.joined(separator: " | ") + " |\n")
     }

@@ -6,8 +6,8 @@ enum SQLLiteral {
     static func name(_ name: String) -> String { name.quoted(by: "\"") }
 
     /// The beginning of a statement, up to the first value.
-    static func insertion(into table: String, columns: [String]) -> String {
-        "INSERT INTO \(name(table))(\(columns.map { name($0) }.joined(separator: ","))) VALUES("
+    static func insertion(into table: String, columns: [String], _ verb: String = "INSERT INTO") -> String {
+        "\(verb) \(name(table))(\(columns.map { name($0) }.joined(separator: ","))) VALUES("
     }
 
     static func text(of cell: Cell) -> String {
@@ -16,11 +16,17 @@ enum SQLLiteral {
         case .integer(let value):
             // As a literal, this number would be a REAL without its sign.
             value == .min ? "(-9223372036854775807-1)" : String(value)
-        case .real(let value): value.isFinite ? "\(value)" : value < 0 ? "-1e999" : "1e999"
+        case .real(let value): value.isFinite ? number(value) : value < 0 ? "-1e999" : "1e999"
         case .text(let text): quoted(text)
         case .brokenText(let bytes): "CAST(\(blob(bytes)) AS TEXT)"
         case .blob(let bytes): blob(bytes)
         }
+    }
+
+    /// With 17 digits, which SQLite from 3.46 on reads as the same number. It may read the shortest form as the next one.
+    private static func number(_ value: Double) -> String {
+        let text = String(format: "%.17g", value)
+        return text.has(".") || text.has("e") ? text : text + ".0"
     }
 
     private static func blob(_ bytes: Data) -> String {
