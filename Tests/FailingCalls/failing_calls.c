@@ -252,7 +252,7 @@ STATUS_OF_DESCRIPTOR(fstat64, struct stat64)
 
 int statx(int directory, const char *path, int flags, unsigned mask, struct statx *status) {
     NEXT(statx);
-    int fail = path && *path ? fails_on_path("statx", path) : fails_on("statx", directory);
+    int fail = *path ? fails_on_path("statx", path) : fails_on("statx", directory);
     return fail ? -1 : next(directory, path, flags, mask, status);
 }
 

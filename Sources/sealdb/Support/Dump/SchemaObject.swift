@@ -51,8 +51,9 @@ struct SchemaObject {
 
     /// The statement, with its semicolon, in a form in which the stock shells take all of it for SQL.
     ///
-    /// SQLite reads one statement, and ignores what follows it in the schema. A shell would go on, and it takes a line
-    /// that begins with a dot for a command of its own, if it takes the lines before it for complete.
+    /// SQLite reads one statement, and ignores what follows it in the schema. A shell would go on. It also takes a line
+    /// `go` or `/` for the end of a statement, and a line that begins with a dot after one for a command of its own. So
+    /// no line begins with these. https://www.sqlite.org/cli.html#rules_for_dot_commands_sql_and_more
     /// - Throws: ``Failure`` if the schema holds something else.
     func statement() throws(Failure) -> String {
         let script = SQLScript(sql)
@@ -64,16 +65,19 @@ struct SchemaObject {
             var (result, end): ([UInt8], Int) = ([], 0)
             // What follows the last token is blank or a comment, which would swallow the semicolon.
             while let token = tokens.next(), token.kind != .semicolon || token.range.upperBound < bytes.count {
-                result += bytes[end..<token.range.lowerBound]
-                let first = bytes[token.range.lowerBound]
-                if result.last == UInt8(ascii: "\n"), first == UInt8(ascii: ".") || first == UInt8(ascii: "#") {
-                    result.append(UInt8(ascii: " "))
-                }
+                let gap = bytes[end..<token.range.lowerBound]
+                let mayBeCommand = SchemaObject.mayBeginCommand(bytes[token.range])
+                result += mayBeCommand && gap.contains(UInt8(ascii: "\n")) ? [UInt8(ascii: " ")] : Array(gap)
                 result += bytes[token.range]
                 end = token.range.upperBound
             }
             return String(decoding: result, as: UTF8.self) + ";\n"
         }
+    }
+
+    private static func mayBeginCommand(_ token: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+        let isGo = token.count == 2 && token.map { $0 | 0x20 } == Array("go".utf8)
+        return isGo || ".#/".utf8.contains(token.first ?? 0)
     }
 
     /// Returns those that belong to these tables or views; all if there are no names.
