@@ -14,24 +14,23 @@ struct ObjectFetcher<Object: Decodable & Sendable>: Sendable {
     /// All objects, in the order of a column.
     func all(by column: String) throws -> [Object] {
         try queue.inDatabase { db in
-            try db.all(Object.self, "SELECT * FROM \(identifier: table) ORDER BY \(identifier: column)")
+            try db.executeQuery("SELECT * FROM \(identifier: table) ORDER BY \(identifier: column)").all(Object.self)
         }
     }
 
     /// The object with this id; `nil` if there is none.
     func object(id: Int64) throws -> Object? {
         try queue.inDatabase { db in
-            try db.first(Object.self, "SELECT * FROM \(identifier: table) WHERE id = \(id)")
+            try db.executeQuery("SELECT * FROM \(identifier: table) WHERE id = \(id)").first(Object.self)
         }
     }
 
     /// The objects whose column has one of the values.
     func objects(where column: String, isIn values: [String]) throws -> [Object] {
         try queue.inDatabase { db in
-            try db.all(
-                Object.self,
+            try db.executeQuery(
                 "SELECT * FROM \(identifier: table) WHERE \(identifier: column) IN \(values) ORDER BY id"
-            )
+            ).all(Object.self)
         }
     }
 }

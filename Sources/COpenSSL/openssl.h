@@ -3,8 +3,20 @@
 #ifndef SEALEDDB_OPENSSL_H
 #define SEALEDDB_OPENSSL_H
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+
+// Keeps OpenSSL from tearing itself down at exit(3); 0 for a failure. It must be OpenSSL's first call in the process, or
+// it has no effect. Tearing down frees the state of threads that still run, and OpenSSL 3.0 frees it a second time if
+// one of them ends at that moment: the process then dies by SIGABRT instead of exiting with its status.
+// https://docs.openssl.org/3.0/man3/OPENSSL_init_crypto/
+static inline int sealeddb_skip_openssl_cleanup(void) {
+    return OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, 0);
+}
+
+// Whether OpenSSL still works: 0 after it has torn itself down.
+static inline int sealeddb_is_openssl_alive(void) { return OPENSSL_init_crypto(0, 0); }
 
 // PBKDF2 with HMAC of the hash of this many bits (160, 256 or 512), straight from and to the caller's memory; OpenSSL
 // wipes its own copies. 1, or 0 for a failure.

@@ -28,6 +28,9 @@ static inline int sealeddb_rekey(sqlite3 *db, const void *key, int count) {
 
 static inline const void *sealeddb_address_of_key(void) { return 0; }
 
+static inline int sealeddb_skip_openssl_cleanup(void) { return 1; }
+static inline int sealeddb_is_openssl_alive(void) { return 1; }
+
 static inline int sealeddb_pbkdf2(
     int bits, const void *passphrase, int passphrase_count, const void *salt, int salt_count, int iterations,
     void *key, int key_count

@@ -175,7 +175,7 @@ case "fork":
     tell(rows.next(), rows.next())
     for access in [queue, pool!] as [any DatabaseAccess] {
         try access.write { db in try db.executeUpdate(insertion, values: nil) }
-        tell(try access.read { db in try db.scalar(Int.self, "SELECT count(*) FROM t") } as Any)
+        tell(try access.read { db in try db.executeQuery("SELECT count(*) FROM t").scalar(Int.self) } as Any)
     }
     tell(single.executeStatements(insertion), single.close())
 default: exit(64)

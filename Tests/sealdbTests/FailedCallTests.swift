@@ -209,7 +209,7 @@ struct FailedCallTests {
         let database = Database(path: sandbox.path(name), configuration: Configuration(key: key))
         try database.openVerified()
         defer { database.close() }
-        return try database.scalar(String.self, "SELECT name FROM sqlite_schema WHERE type = 'table'")
+        return try database.executeQuery("SELECT name FROM sqlite_schema WHERE type = 'table'").scalar(String.self)
     }
 
     /// The system says that it is written, and the file does not have it. What SQLite keeps of it in memory tells nothing.
@@ -234,7 +234,7 @@ struct FailedCallTests {
         for (name, key, count) in [("source", 1, 200), ("destination", 2, 390)] as [(String, UInt8, Int)] {
             let database = try open(name, key: key)
             #expect(database.executeStatements("DELETE FROM of_\(raw: name) WHERE rowid <= \(raw: count)"))
-            #expect(try database.scalar(Int.self, "PRAGMA freelist_count") ?? 0 > 3)
+            #expect(try database.executeQuery("PRAGMA freelist_count").scalar(Int.self) ?? 0 > 3)
             #expect(database.close())
         }
         let path = sandbox.path("destination")
@@ -251,8 +251,8 @@ struct FailedCallTests {
             // What was lost there is of no use: a page of the free list that nothing points to.
             let database = try open("destination", key: 2)
             defer { database.close() }
-            #expect(try database.scalar(String.self, "PRAGMA integrity_check") == "ok", "\(when)")
-            #expect(try database.scalar(Int.self, "SELECT count(*) FROM of_source") == 200, "\(when)")
+            #expect(try database.executeQuery("PRAGMA integrity_check").scalar(String.self) == "ok", "\(when)")
+            #expect(try database.executeQuery("SELECT count(*) FROM of_source").scalar(Int.self) == 200, "\(when)")
         }
         #expect(refused > 10)
     }

@@ -94,7 +94,9 @@ struct StandardStreamTests {
             configuration.busyTimeout = 60
             let reader = Database(path: sandbox.path("db"), configuration: configuration)
             try reader.openVerified()
-            while try reader.scalar(Int.self, "SELECT count(*) FROM people WHERE id < 0") == 0, try !hasFailed() {
+            while try reader.executeQuery("SELECT count(*) FROM people WHERE id < 0").scalar(Int.self) == 0,
+                try !hasFailed()
+            {
                 sched_yield()
             }
         } else {

@@ -45,6 +45,7 @@ struct Goal {
         wrapper("Scan of 5 × String, which C copies too", "read.text.copied", 1.3),
         wrapper("Tuples of 5 × Int64", "read.integer.tuple", 1.3),
         wrapper("Tuples, mixed, which C copies too", "read.mixed.tuple", 1.3),
+        wrapper("Closure of the columns, mixed, which C copies too", "read.mixed.closure", 1.3),
         wrapper("Codable, mixed, which C copies too", "read.mixed.codable", 2.5),
         peer("Insert 1,000 rows and commit (WAL, NORMAL)", "transaction.wal.normal.1000"),
         peer("Scan, mixed", "read.mixed.index"),

@@ -69,7 +69,7 @@ extension DatabaseQueue {
     /// Observes a value that a block reads.
     ///
     /// ```swift
-    /// let open = queue.observe { db in try db.all(Task.self, "SELECT * FROM task WHERE done = 0") }
+    /// let open = queue.observe { db in try db.executeQuery("SELECT * FROM task WHERE done = 0").all(Task.self) }
     /// for try await tasks in open { show(tasks) }
     /// ```
     /// The block runs as in ``read(_:)-(_)``: once at the beginning, and after each commit of this queue to a table that it

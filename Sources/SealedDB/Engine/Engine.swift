@@ -16,6 +16,9 @@ enum Engine {
     static var areURIsOff: Bool { configured }
 
     private static let configured: Bool = {
+        // If this fails, a process that ends while a thread ends may crash after its work is done. That is no reason to
+        // refuse work.
+        _ = sealeddb_skip_openssl_cleanup()
         let code = sealeddb_disable_uri_filenames()
         // Memory statistics take one mutex of the whole process for each allocation: two connections on two cores would
         // be slower than on one. SQLite recommends turning them off:

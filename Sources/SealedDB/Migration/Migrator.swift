@@ -178,14 +178,13 @@ public struct Migrator: Sendable {
     }
 
     private static func schema(of database: Database) throws(DatabaseError) -> [ExactText?] {
-        try database.all(
-            String?.self,
+        try database.executeQuery(
             """
             SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name <> 'sealeddb_migrations'
             ORDER BY type, name
             """
-        )
-        .map { $0.map { ExactText($0) } }
+        ).all(String?.self)
+            .map { $0.map { ExactText($0) } }
     }
 
     /// Runs the next migration in a transaction, and returns its name; `nil` if none of the first `count` is missing.

@@ -80,14 +80,14 @@ extension Database {
         key: repeat each Part
     ) throws(DatabaseError) -> Value? {
         let condition = try condition(in: table, count: SQL.count(repeat (each Part).self))
-        return try first(type, "SELECT * FROM \(identifier: table) WHERE \(condition)", repeat each key)
+        return try executeQuery("SELECT * FROM \(identifier: table) WHERE \(condition)", repeat each key).first(type)
     }
 
     /// Returns whether there is a row with this primary key. The parameters are those of ``find(_:in:key:)``.
     public func exists<each Part: Bindable>(in table: String, key: repeat each Part) throws(DatabaseError) -> Bool {
         let condition = try condition(in: table, count: SQL.count(repeat (each Part).self))
         let sql: SQL = "SELECT EXISTS (SELECT 1 FROM \(identifier: table) WHERE \(condition))"
-        return try scalar(Bool.self, sql, repeat each key) ?? false
+        return try executeQuery(sql, repeat each key).scalar(Bool.self) ?? false
     }
 
     /// Deletes the row with this primary key. The parameters are those of ``find(_:in:key:)``.
@@ -134,9 +134,8 @@ extension Database {
 
     /// Returns the names of the columns of the primary key. https://www.sqlite.org/pragma.html#pragma_table_info
     private func primaryKey(of table: String) throws(DatabaseError) -> [String] {
-        let columns = try all(
-            (String, Int).self,
-            "SELECT name, pk FROM pragma_table_info(\(table)) ORDER BY pk"
+        let columns = try executeQuery("SELECT name, pk FROM pragma_table_info(\(table)) ORDER BY pk").all(
+            (String, Int).self
         )
         guard !columns.isEmpty else {
             throw DatabaseError(extendedCode: SQLITE_ERROR, message: "no such table: \(table)")

@@ -3,7 +3,7 @@ import Foundation
 /// The rows of a query, returned one at a time, each as a Swift value.
 ///
 /// ```swift
-/// let people = try db.query(Person.self, "SELECT * FROM person")
+/// let people = try db.executeQuery("SELECT * FROM person").rows(Person.self)
 /// while let person = try people.next() { … }
 /// ```
 /// This is not a `Sequence`, because a `for` loop cannot throw: a query that fails at its third row would look like one
@@ -54,6 +54,15 @@ public final class Rows<Element> {
         return result
     }
 
+    /// Returns the next row, and ends the query; `nil` if there is none. A writing statement runs to its end, because only
+    /// there are all its changes made and committed.
+    @inlinable
+    public func first() throws(DatabaseError) -> Element? {
+        let element = try next()
+        try complete()
+        return element
+    }
+
     /// Calls `body` with each remaining row. If `body` throws, the rows are closed.
     @inlinable
     public func forEach(_ body: (Element) throws -> Void) throws {
@@ -77,8 +86,7 @@ public final class Rows<Element> {
         try resultSet.finishWithError()
     }
 
-    /// Ends the query once enough rows have been read. A writing statement runs to its end, because only there are all
-    /// its changes made and committed.
+    /// Ends the query once enough rows have been read.
     @usableFromInline
     func complete() throws(DatabaseError) {
         guard isActive else { return }
@@ -104,32 +112,6 @@ public final class Rows<Element> {
 
 @available(*, unavailable, message: "Rows belong to the thread that uses their Database. Pass the values on.")
 extension Rows: Sendable {}
-
-extension ResultSet {
-    /// Returns the remaining rows as tuples of columns, in their order. Pass `(Int, String?).self`, or one type for one
-    /// column. Further columns are ignored. ``ColumnReadable`` lists what each type can be read from.
-    @inlinable
-    public func rows<each Column: ColumnReadable>(
-        _ type: (repeat each Column).Type
-    ) -> Rows<(repeat each Column)> {
-        tuples(type)
-    }
-
-    /// Returns the remaining rows as the values of their first column.
-    @inlinable
-    public func rows<Value: ColumnReadable & Decodable>(_ type: Value.Type) -> Rows<Value> {
-        tuples(type)
-    }
-
-    @inlinable
-    func tuples<each Value: ColumnReadable>(
-        _ type: (repeat each Value).Type
-    ) -> Rows<(repeat each Value)> {
-        var cursor = RowCursor(self)
-        for element in repeat (each Value).self { cursor.add(element) }
-        return Rows(self) { [cursor] () throws(DatabaseError) in try cursor.next(type) }
-    }
-}
 
 /// Reads the rows of an execution as tuples.
 @usableFromInline

@@ -6,7 +6,7 @@ import Foundation
 ///
 /// ```swift
 /// try db.executeUpdate("INSERT INTO post (tags) VALUES (?)", JSON(["swift", "linux"]))
-/// let tags = try db.scalar(JSON<[String]>.self, "SELECT tags FROM post")?.value
+/// let tags = try db.executeQuery("SELECT tags FROM post").scalar(JSON<[String]>.self)?.value
 /// ```
 public struct JSON<Value> {
     public var value: Value

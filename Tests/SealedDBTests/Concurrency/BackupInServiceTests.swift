@@ -39,14 +39,16 @@ struct BackupInServiceTests {
     }
 
     private func counts(_ db: Database) throws -> [Int] {
-        try ["SELECT count(*) FROM t", "SELECT count(*) FROM u"].map { try db.scalar(Int.self, SQL(raw: $0)) ?? -1 }
+        try ["SELECT count(*) FROM t", "SELECT count(*) FROM u"].map {
+            try db.executeQuery(SQL(raw: $0)).scalar(Int.self) ?? -1
+        }
     }
 
     private func counts(ofFile name: String, _ key: UInt8 = 1) throws -> [Int] {
         let database = Database(path: directory.file(name), configuration: try configuration(key))
         try database.openVerified()
         defer { database.close() }
-        #expect(try database.scalar(String.self, "PRAGMA integrity_check") == "ok")
+        #expect(try database.executeQuery("PRAGMA integrity_check").scalar(String.self) == "ok")
         return try counts(database)
     }
 
@@ -191,7 +193,7 @@ struct BackupInServiceTests {
         backup.cancel()
         await #expect(throws: CancellationError.self) { try await backup.value }
         #expect(directory.names == before)
-        #expect(try await pool.read { db in try db.scalar(Int.self, "SELECT count(*) FROM t") } == 2000)
+        #expect(try await pool.read { db in try db.executeQuery("SELECT count(*) FROM t").scalar(Int.self) } == 2000)
     }
 
     @Test(.enabled(if: isEncrypting, "only authentication finds it")) func aDamagedPage() throws {

@@ -126,7 +126,7 @@ struct DatabaseQueueTests {
         // A database alone may have it.
         let database = Database(path: path, configuration: configuration)
         try database.openVerified()
-        #expect(try database.scalar(String.self, "PRAGMA journal_mode") == "off")
+        #expect(try database.executeQuery("PRAGMA journal_mode").scalar(String.self) == "off")
         #expect(database.executeStatements("PRAGMA journal_mode = DELETE; PRAGMA journal_mode = OFF"))
     }
 
@@ -145,7 +145,7 @@ struct DatabaseQueueTests {
             try access.writeWithoutTransaction { (db) throws in
                 #expect(!db.executeStatements(sql))
                 #expect((db.lastError() as? DatabaseError)?.reason == .notAllowed)
-                #expect(try db.scalar(String.self, "PRAGMA journal_mode") == "wal")
+                #expect(try db.executeQuery("PRAGMA journal_mode").scalar(String.self) == "wal")
             }
         }
     }

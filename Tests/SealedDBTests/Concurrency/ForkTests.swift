@@ -22,7 +22,7 @@ struct ForkTests {
             let database = Database(path: directory.file(name))
             try database.openVerified()
             #expect(try database.integers("SELECT count(*) FROM t") == [name == "queue" ? 2 : 3])
-            #expect(try database.scalar(String.self, "PRAGMA integrity_check") == "ok")
+            #expect(try database.executeQuery("PRAGMA integrity_check").scalar(String.self) == "ok")
         }
     }
 }

@@ -14,6 +14,8 @@ struct KeptJournalModeTests {
         try queue.write { db in try db.fill(rows: 500) }
         queue.inDatabase { db in #expect(db.executeStatements("PRAGMA journal_mode = \(raw: mode)")) }
         try queue.rotateKey(to: .testing(2))
-        try queue.inDatabase { db throws in #expect(try db.scalar(String.self, "PRAGMA journal_mode") == mode) }
+        try queue.inDatabase { db throws in
+            #expect(try db.executeQuery("PRAGMA journal_mode").scalar(String.self) == mode)
+        }
     }
 }

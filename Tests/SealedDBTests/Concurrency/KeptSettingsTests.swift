@@ -51,7 +51,7 @@ struct KeptSettingsTests {
             let found = try rows.nextWithError() ? rows.string(forColumnIndex: 0) : nil
             #expect(found == answer, "\(pragma)", sourceLocation: location)
         }
-        #expect(try db.scalar(Int.self, "SELECT 'a' LIKE 'A'") == 0, sourceLocation: location)
+        #expect(try db.executeQuery("SELECT 'a' LIKE 'A'").scalar(Int.self) == 0, sourceLocation: location)
         #expect(db.limit(for: 0, value: -1) == 777_777, sourceLocation: location)
     }
 
@@ -80,7 +80,7 @@ struct KeptSettingsTests {
         // Whoever closes it gets a new one.
         other.close()
         try other.inDatabase { (db) throws in
-            #expect(try db.scalar(Int.self, "PRAGMA foreign_keys") == 1)
+            #expect(try db.executeQuery("PRAGMA foreign_keys").scalar(Int.self) == 1)
         }
     }
 
@@ -104,12 +104,14 @@ struct KeptSettingsTests {
         for number: UInt8 in [2, 3] { try pool.rotateKey(to: .testing(number)) }
         #expect(pool.countOfOpenDatabases == 1)
         try pool.inDatabase { db in try expectSet(db, but: "wal_autocheckpoint") }
-        #expect(try pool.read { db in try db.scalar(Int.self, "PRAGMA cache_size") } == -778)
-        #expect(try pool.read { db in try db.scalar(Int.self, "PRAGMA query_only") } == 1)
-        #expect(try pool.writeWithoutTransaction { db in try db.scalar(Int.self, "PRAGMA cache_size") } == -779)
+        #expect(try pool.read { db in try db.executeQuery("PRAGMA cache_size").scalar(Int.self) } == -778)
+        #expect(try pool.read { db in try db.executeQuery("PRAGMA query_only").scalar(Int.self) } == 1)
+        #expect(
+            try pool.writeWithoutTransaction { db in try db.executeQuery("PRAGMA cache_size").scalar(Int.self) } == -779
+        )
         #expect(pool.countOfOpenDatabases == 3)
         pool.releaseAllDatabases()
-        #expect(try pool.inDatabase { db throws in try db.scalar(Int.self, "PRAGMA query_only") } == 0)
+        #expect(try pool.inDatabase { db throws in try db.executeQuery("PRAGMA query_only").scalar(Int.self) } == 0)
     }
 
     /// Who releases the connections, or their memory, does not take them from under the rotation that closes them, and
@@ -125,7 +127,8 @@ struct KeptSettingsTests {
                             while !isOver.withLock({ $0 }) {
                                 pool.inDatabase { db in #expect(db.executeStatements("PRAGMA cache_size = -500")) }
                                 #expect(throws: Never.self) {
-                                    try pool.read { db in try db.scalar(Int.self, "SELECT count(*) FROM t") }
+                                    try pool.read { db in try db.executeQuery("SELECT count(*) FROM t").scalar(Int.self)
+                                    }
                                 }
                                 pool.releaseMemory()
                                 pool.releaseAllDatabases()
@@ -140,7 +143,7 @@ struct KeptSettingsTests {
             }
             isOver.withLock { $0 = true }
         }
-        #expect(try await pool.read { db in try db.scalar(Int.self, "SELECT count(*) FROM t") } == 500)
+        #expect(try await pool.read { db in try db.executeQuery("SELECT count(*) FROM t").scalar(Int.self) } == 500)
     }
 
     @Test(arguments: [
@@ -155,11 +158,11 @@ struct KeptSettingsTests {
         }
         let error = #expect(throws: DatabaseError.self) { try pool.rotateKey(to: .testing(2)) }
         #expect(error?.message.contains("releaseAllDatabases()") == true, "\(error?.message ?? "")")
-        #expect(try pool.read { db in try db.scalar(Int.self, "SELECT count(*) FROM t") } == 500)
+        #expect(try pool.read { db in try db.executeQuery("SELECT count(*) FROM t").scalar(Int.self) } == 500)
         pool.inDatabase { db in #expect(db.executeStatements("INSERT INTO t (body) VALUES ('x')")) }
         pool.releaseAllDatabases()
         try pool.rotateKey(to: .testing(2))
-        #expect(try pool.read { db in try db.scalar(Int.self, "SELECT count(*) FROM t") } == 501)
+        #expect(try pool.read { db in try db.executeQuery("SELECT count(*) FROM t").scalar(Int.self) } == 501)
     }
 
     @Test func anOrphanIsRefusedAfterTheRotation() throws {
@@ -189,10 +192,9 @@ struct KeptSettingsTests {
         try queue.inDatabase { db in
             #expect(!db.rekey("x'\(String(repeating: "02", count: 32))'"))
             // All is as it was.
-            let isThere = try db.scalar(
-                Int.self,
+            let isThere = try db.executeQuery(
                 "SELECT (SELECT count(*) FROM temp.sqlite_schema) + (SELECT count(*) FROM pragma_database_list WHERE name = 'x')"
-            )
+            ).scalar(Int.self)
             #expect(isThere == 1)
         }
         #expect(directory.namesOfFiles.filter { !$0.hasPrefix("db") } == [])
@@ -206,6 +208,8 @@ struct KeptSettingsTests {
         #expect(rename(copy, directory.file("db")) == 0)
         let error = #expect(throws: DatabaseError.self) { try queue.inDatabase { (_) throws in } }
         #expect(error?.message.contains("temporary objects (x)") == true)
-        try queue.inDatabase { (db) throws in #expect(try db.scalar(Int.self, "SELECT count(*) FROM t") == 500) }
+        try queue.inDatabase { (db) throws in
+            #expect(try db.executeQuery("SELECT count(*) FROM t").scalar(Int.self) == 500)
+        }
     }
 }

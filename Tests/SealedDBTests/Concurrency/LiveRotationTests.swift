@@ -39,7 +39,7 @@ struct LiveRotationTests {
     }
 
     private func dump(_ db: Database) throws -> [String] {
-        try db.all((Int, String).self, "SELECT id, body FROM t ORDER BY id").map { "\($0.0)|\($0.1)" }
+        try db.executeQuery("SELECT id, body FROM t ORDER BY id").all((Int, String).self).map { "\($0.0)|\($0.1)" }
     }
 
     private func requireOnlyTheStore() {
@@ -83,7 +83,7 @@ struct LiveRotationTests {
                 try db.executeUpdate("INSERT INTO t (body) VALUES ('new in step ' || \(step))")
                 try db.executeUpdate("DELETE FROM t WHERE id = \(5_000 - step)")
             }
-            #expect(try pool.read { db in try db.scalar(Int.self, "SELECT count(*) FROM t") } == 20_000)
+            #expect(try pool.read { db in try db.executeQuery("SELECT count(*) FROM t").scalar(Int.self) } == 20_000)
         }
         #expect(completed.count > 10)
         #expect(completed == completed.sorted(), "Its own writes do not make the copy begin anew.")
@@ -190,7 +190,10 @@ struct LiveRotationTests {
             steps += 1
             try queue.write { db in try db.fill(rows: 1_000) }
         }
-        #expect(try queue.read { db in try db.scalar(Int.self, "SELECT count(*) FROM t") } == 2_000 + 1_000 * steps)
+        #expect(
+            try queue.read { db in try db.executeQuery("SELECT count(*) FROM t").scalar(Int.self) } == 2_000 + 1_000
+                * steps
+        )
         queue.close()
         #expect(try bodies(key: 2).count == 2_000 + 1_000 * steps)
     }

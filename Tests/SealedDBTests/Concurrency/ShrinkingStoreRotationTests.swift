@@ -77,8 +77,8 @@ struct ShrinkingStoreRotationTests {
             }
         }
         #expect(hasShrunk && steps > 4)
-        #expect(try access.read { db in try db.scalar(Int.self, "SELECT count(*) FROM kept") } == kept)
-        #expect(try access.read { db in try db.scalar(String.self, "PRAGMA integrity_check") } == "ok")
+        #expect(try access.read { db in try db.executeQuery("SELECT count(*) FROM kept").scalar(Int.self) } == kept)
+        #expect(try access.read { db in try db.executeQuery("PRAGMA integrity_check").scalar(String.self) } == "ok")
     }
 
     /// A copy that SQLite takes for complete is begun anew, not trusted.
@@ -94,7 +94,7 @@ struct ShrinkingStoreRotationTests {
         try copy.complete()
         let target = Database(path: copy.file.path, configuration: Configuration(key: try .testing(2)))
         try target.openVerified()
-        #expect(try target.scalar(String.self, "SELECT body FROM kept") == "after the end")
+        #expect(try target.executeQuery("SELECT body FROM kept").scalar(String.self) == "after the end")
         target.close()
         copy.discard()
     }
@@ -117,7 +117,7 @@ struct ShrinkingStoreRotationTests {
             progress: nil
         )
         let found = try Database.testing(directory.file("db"), key: 2)
-        #expect(try found.scalar(String.self, "SELECT body FROM kept") == "right")
+        #expect(try found.executeQuery("SELECT body FROM kept").scalar(String.self) == "right")
     }
 
     /// Four writers and a job that deletes and gives space back, while the key changes again and again.
@@ -165,13 +165,13 @@ struct ShrinkingStoreRotationTests {
         group.wait()
         #expect(failures.withLock { $0 } == [])
         let expected = Set(acknowledged.withLock { $0 })
-        let found = try access.read { db in Set(try db.all(Int64.self, "SELECT id FROM kept")) }
+        let found = try access.read { db in Set(try db.executeQuery("SELECT id FROM kept").all(Int64.self)) }
         #expect(found == expected && !expected.isEmpty, "lost \(expected.subtracting(found).count)")
         (access as? DatabaseQueue)?.close()
         (access as? DatabasePool)?.releaseAllDatabases()
         let fresh = Database(path: directory.file("db"), configuration: Configuration(key: try .testing(key)))
         try fresh.openVerified()
-        #expect(Set(try fresh.all(Int64.self, "SELECT id FROM kept")) == expected)
-        #expect(try fresh.scalar(String.self, "PRAGMA integrity_check") == "ok")
+        #expect(Set(try fresh.executeQuery("SELECT id FROM kept").all(Int64.self)) == expected)
+        #expect(try fresh.executeQuery("PRAGMA integrity_check").scalar(String.self) == "ok")
     }
 }

@@ -32,7 +32,7 @@ struct ValueObservationTests {
     }
 
     private static func bodies(_ db: Database) throws -> [String] {
-        try db.all(String.self, "SELECT body FROM note ORDER BY id")
+        try db.executeQuery("SELECT body FROM note ORDER BY id").all(String.self)
     }
 
     @Test func theFirstValueAndThenEachChange() async throws {
@@ -92,14 +92,19 @@ struct ValueObservationTests {
         try await queue.write { db in
             try db.execute(script: "CREATE VIRTUAL TABLE text USING fts5(body)")
         }
-        var bare = queue.observe { db in try db.scalar(Int.self, "SELECT sum(v) FROM bare") ?? 0 }.makeAsyncIterator()
-        var count = queue.observe { db in try db.scalar(Int.self, "SELECT count(*) FROM note") }.makeAsyncIterator()
+        var bare = queue.observe { db in try db.executeQuery("SELECT sum(v) FROM bare").scalar(Int.self) ?? 0 }
+            .makeAsyncIterator()
+        var count = queue.observe { db in try db.executeQuery("SELECT count(*) FROM note").scalar(Int.self) }
+            .makeAsyncIterator()
         var qualified = queue.observe { db in
-            try db.scalar(Int.self, "SELECT count(*) FROM main.note, main.sqlite_schema WHERE name = 'note'")
+            try db.executeQuery("SELECT count(*) FROM main.note, main.sqlite_schema WHERE name = 'note'").scalar(
+                Int.self
+            )
         }.makeAsyncIterator()
-        var view = queue.observe { db in try db.all(String.self, "SELECT body FROM notes") }.makeAsyncIterator()
+        var view = queue.observe { db in try db.executeQuery("SELECT body FROM notes").all(String.self) }
+            .makeAsyncIterator()
         var text = queue.observe { db in
-            try db.all(Int.self, "SELECT rowid FROM text WHERE text MATCH 'word'")
+            try db.executeQuery("SELECT rowid FROM text WHERE text MATCH 'word'").all(Int.self)
         }.makeAsyncIterator()
         #expect(try await bare.next() == 0)
         #expect(try await count.next() == 0)
@@ -147,8 +152,8 @@ struct ValueObservationTests {
     @Test func aBlockThatReadsOtherTablesLater() async throws {
         let pool = try pool()
         var values = pool.observe { db in
-            let usesOther = try db.scalar(Int.self, "SELECT count(*) FROM note") == 1
-            return usesOther ? try db.all(String.self, "SELECT a FROM other") : ["none"]
+            let usesOther = try db.executeQuery("SELECT count(*) FROM note").scalar(Int.self) == 1
+            return usesOther ? try db.executeQuery("SELECT a FROM other").all(String.self) : ["none"]
         }.makeAsyncIterator()
         #expect(try await values.next() == ["none"])
         try await pool.write { db in try db.executeUpdate("INSERT INTO note (body) VALUES ('a')") }
@@ -224,7 +229,9 @@ struct ValueObservationTests {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<4 {
                 group.addTask {
-                    let counts = pool.observe { db in try db.scalar(Int.self, "SELECT count(*) FROM note") ?? 0 }
+                    let counts = pool.observe { db in
+                        try db.executeQuery("SELECT count(*) FROM note").scalar(Int.self) ?? 0
+                    }
                     var last = -1
                     for try await count in counts {
                         #expect(count > last)

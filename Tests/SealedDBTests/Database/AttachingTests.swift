@@ -182,7 +182,7 @@ struct AttachingTests {
         #expect(connection.stateAfterFailedCommit(1290)?.contains("The transaction is stored") == true)
         // SQLITE_IOERR_FSYNC
         for (mode, isInDoubt) in [("delete", false), ("truncate", true), ("persist", true), ("wal", true)] {
-            #expect(try database.scalar(String.self, SQL(raw: "PRAGMA journal_mode = \(mode)")) == mode)
+            #expect(try database.executeQuery(SQL(raw: "PRAGMA journal_mode = \(mode)")).scalar(String.self) == mode)
             let state = connection.stateAfterFailedCommit(1034)
             #expect(
                 state?.contains(mode == "wal" ? "may be after a crash" : "may be stored: what") ?? false == isInDoubt,

@@ -374,7 +374,7 @@ struct BackupTests {
         let wrong = try open("a", key: nil)
         let target = try open("b", key: nil)
         try wrong.backup(to: target)
-        let problems = try [wrong, target].map { try $0.all(String.self, "PRAGMA integrity_check") }
+        let problems = try [wrong, target].map { try $0.executeQuery("PRAGMA integrity_check").all(String.self) }
         #expect(problems[0] == problems[1] && problems[0] != ["ok"], "\(problems)")
         #expect(try target.value("SELECT group_concat(x) FROM v NOT INDEXED") == "first entry,second entry,third entry")
     }

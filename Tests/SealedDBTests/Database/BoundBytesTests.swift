@@ -34,12 +34,11 @@ struct BoundBytesTests {
             expected.append(values)
         }
         insert.close()
-        let rows = try database.all(
-            (String, String, String, Data, String, String).self,
-            "SELECT * FROM t ORDER BY rowid"
+        let rows = try database.executeQuery("SELECT * FROM t ORDER BY rowid").all(
+            (String, String, String, Data, String, String).self
         )
         #expect(rows.map { [$0.0, $0.1, $0.2, String(decoding: $0.3, as: UTF8.self), $0.4, $0.5] } == expected)
-        #expect(try database.scalar(Int.self, "SELECT count(*) FROM t WHERE typeof(d) = 'blob'") == 200)
+        #expect(try database.executeQuery("SELECT count(*) FROM t WHERE typeof(d) = 'blob'").scalar(Int.self) == 200)
     }
 
     @Test func valuesStayForEveryExecution() throws {
@@ -113,6 +112,6 @@ struct BoundBytesTests {
             try insert.bind(text)
             try insert.stepWithError()
         }
-        #expect(try other.all(String.self, "SELECT a FROM t") == ["ä", "text \u{0} with NUL", "😀"])
+        #expect(try other.executeQuery("SELECT a FROM t").all(String.self) == ["ä", "text \u{0} with NUL", "😀"])
     }
 }

@@ -164,7 +164,7 @@ struct HostileBindingTests {
         #expect(throws: DatabaseError.self) {
             try database.executeUpdate("INSERT INTO t (a) VALUES (?)", Optional(Note.nothing))
         }
-        #expect(try database.all(String.self, "SELECT a FROM t") == ["AAAAAAAA"])
+        #expect(try database.executeQuery("SELECT a FROM t").all(String.self) == ["AAAAAAAA"])
         #expect(!database.hasOpenResultSets || insert.statement != nil)
     }
 

@@ -34,9 +34,9 @@ struct PendingStatementTests {
         }
         #expect((failure as? DatabaseError)?.code == SQLITE_CONSTRAINT, "\(String(describing: failure))")
         #expect(database.open(), "with the key that it had")
-        #expect(try database.scalar(Int.self, "SELECT count(*) FROM child") == 0)
+        #expect(try database.executeQuery("SELECT count(*) FROM child").scalar(Int.self) == 0)
         #expect(database.close())
         let again = try Database.testing(directory.file("db"))
-        #expect(try again.scalar(Int.self, "SELECT count(*) FROM child") == 0)
+        #expect(try again.executeQuery("SELECT count(*) FROM child").scalar(Int.self) == 0)
     }
 }

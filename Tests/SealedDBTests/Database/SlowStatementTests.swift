@@ -56,7 +56,7 @@ struct SlowStatementTests {
     @Test func aSlowStatementIsLoggedWithoutItsValues() throws {
         let db = Database(path: nil, configuration: configuration(threshold: 0.001))
         try db.openVerified()
-        #expect(try db.scalar(String.self, slow, "a secret value") == "9a secret value")
+        #expect(try db.executeQuery(slow, "a secret value").scalar(String.self) == "9a secret value")
         try expectWarning()
     }
 
@@ -64,7 +64,7 @@ struct SlowStatementTests {
         let directory = try TemporaryDirectory()
         let queue = try DatabaseQueue(path: directory.file("db"), configuration: configuration(threshold: 0.001))
         log.events.withLock { $0 = [] }
-        _ = try queue.read { db in try db.scalar(String.self, slow, "a secret value") }
+        _ = try queue.read { db in try db.executeQuery(slow, "a secret value").scalar(String.self) }
         try expectWarning()
     }
 
@@ -72,7 +72,7 @@ struct SlowStatementTests {
     func whatIsFasterIsNotLogged(threshold: Double?) throws {
         let db = Database(path: nil, configuration: configuration(threshold: threshold))
         try db.openVerified()
-        _ = try db.scalar(String.self, slow, "a value")
+        _ = try db.executeQuery(slow, "a value").scalar(String.self)
         #expect(log.events.withLock { $0.isEmpty })
     }
 

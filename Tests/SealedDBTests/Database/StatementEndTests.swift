@@ -77,16 +77,25 @@ struct StatementEndTests {
 
     /// Every call that runs a statement and throws.
     private static let throwing: [(name: String, run: @Sendable (Database, String) throws -> Void)] = [
-        ("scalar", { db, sql in _ = try db.scalar(Int.self, sql, Int?.none) }),
-        ("first column", { db, sql in _ = try db.first(Int.self, sql, Int?.none) }),
-        ("first tuple", { db, sql in _ = try db.first((Int, Int).self, sql, Int?.none) }),
-        ("first Decodable", { db, sql in _ = try db.first(Row.self, sql, Int?.none) }),
-        ("first of SQL", { db, sql in _ = try db.first(Int.self, SQL(raw: sql), Int?.none) }),
-        ("all columns", { db, sql in _ = try db.all(Int.self, sql, Int?.none) }),
-        ("all tuples", { db, sql in _ = try db.all((Int, Int).self, sql, Int?.none) }),
-        ("all Decodable", { db, sql in _ = try db.all(Row.self, sql, Int?.none) }),
-        ("dictionary", { db, sql in _ = try db.dictionary((Int, Int).self, sql, Int?.none) }),
-        ("keyed", { db, sql in let _: [Int: Row] = try db.dictionary(Row.self, keyedBy: "id", sql, Int?.none) }),
+        ("scalar", { db, sql in _ = try db.executeQuery(sql, Int?.none).scalar(Int.self) }),
+        ("first column", { db, sql in _ = try db.executeQuery(sql, Int?.none).first(Int.self) }),
+        ("first tuple", { db, sql in _ = try db.executeQuery(sql, Int?.none).first((Int, Int).self) }),
+        ("first Decodable", { db, sql in _ = try db.executeQuery(sql, Int?.none).first(Row.self) }),
+        ("first of SQL", { db, sql in _ = try db.executeQuery(SQL(raw: sql), Int?.none).first(Int.self) }),
+        ("all columns", { db, sql in _ = try db.executeQuery(sql, Int?.none).all(Int.self) }),
+        ("all tuples", { db, sql in _ = try db.executeQuery(sql, Int?.none).all((Int, Int).self) }),
+        ("all Decodable", { db, sql in _ = try db.executeQuery(sql, Int?.none).all(Row.self) }),
+        (
+            "first by closure",
+            { db, sql in _ = try db.executeQuery(sql, Int?.none).first { (id: Int, p: Int) in id + p } }
+        ),
+        ("all by closure", { db, sql in _ = try db.executeQuery(sql, Int?.none).all { (id: Int) in id } }),
+        ("each by closure", { db, sql in try db.executeQuery(sql, Int?.none).forEach { (_: Int) in } }),
+        ("dictionary", { db, sql in _ = try db.executeQuery(sql, Int?.none).dictionary((Int, Int).self) }),
+        (
+            "keyed",
+            { db, sql in let _: [Int: Row] = try db.executeQuery(sql, Int?.none).dictionary(Row.self, keyedBy: "id") }
+        ),
         ("int", { db, sql in _ = try db.intForQuery(sql, Int?.none) }),
         ("long", { db, sql in _ = try db.longForQuery(sql, Int?.none) }),
         ("bool", { db, sql in _ = try db.boolForQuery(sql, Int?.none) }),
@@ -113,7 +122,7 @@ struct StatementEndTests {
         (
             "closed rows",
             { db, sql in
-                let rows = try db.query(Int.self, sql, Int?.none)
+                let rows = try db.executeQuery(sql, Int?.none).rows(Int.self)
                 #expect(try rows.next() != nil)
                 try rows.closeWithError()
             }
@@ -179,7 +188,7 @@ struct StatementEndTests {
         (
             "rows closed",
             { db, sql in
-                let rows = try db.query(Int.self, sql, Int?.none)
+                let rows = try db.executeQuery(sql, Int?.none).rows(Int.self)
                 if try rows.next() != nil { rows.close() }
             }
         ),
@@ -245,7 +254,7 @@ struct StatementEndTests {
     func readAsAnotherType(obstacle: Obstacle) throws {
         let subject = try Subject(obstacle)
         let error = #expect(throws: DatabaseError.self) {
-            try subject.database.scalar(Data.self, subject.insertion, Int?.none)
+            try subject.database.executeQuery(subject.insertion, Int?.none).scalar(Data.self)
         }
         #expect(error?.reason == .typeMismatch)
         #expect(subject.database.takeUnnoticedFailure()?.extendedCode == obstacle.code)
@@ -295,7 +304,7 @@ struct StatementEndTests {
         try blob?.write(Data([1, 2]))
         blob = nil
         #expect(database.lastExtendedErrorCode() == SQLITE_CONSTRAINT_COMMITHOOK)
-        #expect(try database.scalar(Data.self, "SELECT v FROM b") == Data([0, 0]))
+        #expect(try database.executeQuery("SELECT v FROM b").scalar(Data.self) == Data([0, 0]))
     }
 
     /// Within a transaction nothing is committed by a statement's end, and nothing is to be told of it.
@@ -332,8 +341,8 @@ struct StatementEndTests {
             return .integer(Int64(calls))
         }
         let sql: SQL = "SELECT counted(value) FROM json_each('[1,2,3,4]')"
-        #expect(try database.scalar(Int.self, sql) == 1)
-        #expect(try database.first(Int.self, sql) == 2)
+        #expect(try database.executeQuery(sql).scalar(Int.self) == 1)
+        #expect(try database.executeQuery(sql).first(Int.self) == 2)
         #expect(try database.intForQuery(sql) == 3)
     }
 
@@ -379,6 +388,6 @@ struct StatementEndTests {
             rows.close()
             #expect(db.hadError())
         }
-        #expect(try queue.read { db in try db.scalar(Int.self, "SELECT count(*) FROM t") } == 0)
+        #expect(try queue.read { db in try db.executeQuery("SELECT count(*) FROM t").scalar(Int.self) } == 0)
     }
 }

@@ -18,7 +18,7 @@ struct TypedStatementTests {
         try database.executeUpdate("INSERT INTO t VALUES (?, ?, ?)", 2.5, Data([1]), date)
         try database.executeUpdate("INSERT INTO t VALUES (?, ?, ?)", true, UUID?.none, [UInt8]([2]))
         try database.executeUpdate("INSERT INTO t VALUES (?, ?, ?)", .null, Optional(7), "b"[...])
-        let types = try database.all(String.self, "SELECT typeof(a) || typeof(b) || typeof(c) FROM t")
+        let types = try database.executeQuery("SELECT typeof(a) || typeof(b) || typeof(c) FROM t").all(String.self)
         #expect(types == ["integertextnull", "realblobreal", "integernullblob", "nullintegertext"])
         let rows = try database.executeQuery("SELECT b FROM t WHERE a = ? AND b = ?", 1, "a")
         #expect(try rows.nextWithError())
@@ -40,7 +40,7 @@ struct TypedStatementTests {
             #expect(error?.message.contains("Nothing was executed") == true)
             #expect(database.lastErrorCode() == SQLITE_RANGE)
         }
-        #expect(try database.scalar(Int.self, "SELECT count(*) FROM t") == 0)
+        #expect(try database.executeQuery("SELECT count(*) FROM t").scalar(Int.self) == 0)
         #expect(!database.hasOpenResultSets)
     }
 
@@ -66,7 +66,7 @@ struct TypedStatementTests {
         try insert.stepWithError()
         insert.close()
         #expect(throws: DatabaseError.self) { try insert.bind(1, 2, 3) }
-        #expect(try database.all(Int.self, "SELECT a FROM t WHERE c IS NOT NULL") == [1, 3, 4])
+        #expect(try database.executeQuery("SELECT a FROM t WHERE c IS NOT NULL").all(Int.self) == [1, 3, 4])
 
         let find = try database.prepare("SELECT b FROM t WHERE a = ?")
         try find.bind(4)
@@ -86,10 +86,10 @@ struct TypedStatementTests {
         #expect(!insert.step())
         #expect(!insert.bind(with: ["a": 1]))
         #expect(!insert.step())
-        #expect(try database.scalar(Int.self, "SELECT count(*) FROM t") == 1)
+        #expect(try database.executeQuery("SELECT count(*) FROM t").scalar(Int.self) == 1)
         try insert.bind(4, 5, 6)
         try insert.stepWithError()
-        #expect(try database.all(Int.self, "SELECT a FROM t") == [1, 4])
+        #expect(try database.executeQuery("SELECT a FROM t").all(Int.self) == [1, 4])
     }
 
     @Test func typedValuesOfTheCurrentRow() throws {

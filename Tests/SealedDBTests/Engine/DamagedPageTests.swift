@@ -91,7 +91,7 @@ struct DamagedPageTests {
             try? FileManager.default.removeItem(atPath: directory.file("db"))
             try makeStore(damage, vacuum: vacuum, settings: settings)
             let database = try open(settings)
-            expectDamage { _ = try database.scalar(Data.self, "SELECT body FROM t") }
+            expectDamage { _ = try database.executeQuery("SELECT body FROM t").scalar(Data.self) }
             database.close()
         }
     }
@@ -102,7 +102,7 @@ struct DamagedPageTests {
         try makeStore(damage, vacuum: vacuum)
         let database = try open()
         for _ in 0..<2 {
-            expectDamage { _ = try database.scalar(Data.self, "SELECT body FROM t") }
+            expectDamage { _ = try database.executeQuery("SELECT body FROM t").scalar(Data.self) }
             expectDamage {
                 let rows = try database.executeQuery("SELECT body FROM t", values: nil)
                 while try rows.nextWithError() {}
@@ -129,12 +129,12 @@ struct DamagedPageTests {
                 expectDamage { try database.backup(to: other, pagesPerStep: pages) }
                 #expect(try other.integers("SELECT count(*) FROM mine") == before)
                 #expect(other.executeStatements("INSERT INTO mine VALUES (1)"))
-                #expect(try other.scalar(String.self, "PRAGMA integrity_check") == "ok")
+                #expect(try other.executeQuery("PRAGMA integrity_check").scalar(String.self) == "ok")
             }
         }
         // Nothing was kept of what was made from zeros.
         #expect(try database.integers("SELECT count(*) FROM u") == [0])
-        #expect(try database.scalar(Int.self, "SELECT count(*) FROM t") == 1)
+        #expect(try database.executeQuery("SELECT count(*) FROM t").scalar(Int.self) == 1)
     }
 
     /// What was read until the damage is found is given back, which the leak sanitizer sees.
@@ -159,7 +159,7 @@ struct DamagedPageTests {
         database.close()
         #expect(try directory.bytes("db") == before)
         let again = try open()
-        expectDamage { _ = try again.scalar(Data.self, "SELECT body FROM t") }
+        expectDamage { _ = try again.executeQuery("SELECT body FROM t").scalar(Data.self) }
     }
 
     @Test(arguments: Damage.allCases, [0, 1])
@@ -169,7 +169,7 @@ struct DamagedPageTests {
         #expect(database.beginTransaction())
         try database.executeUpdate("INSERT INTO u VALUES (1)", values: nil)
         expectDamage { try database.executeUpdate("INSERT INTO u SELECT body FROM t", values: nil) }
-        #expect(throws: DatabaseError.self) { _ = try database.scalar(Data.self, "SELECT body FROM t") }
+        #expect(throws: DatabaseError.self) { _ = try database.executeQuery("SELECT body FROM t").scalar(Data.self) }
         #expect(!database.commit())
         #expect(database.rollback() || !database.isInTransaction)
         #expect(try database.integers("SELECT count(*) FROM u") == [0])
@@ -192,7 +192,7 @@ struct DamagedPageTests {
         }
         #expect(try database.integers("SELECT count(*) FROM u") == [1])
         // What was made from zeros did not become authentic.
-        expectDamage { _ = try database.scalar(Data.self, "SELECT body FROM t") }
+        expectDamage { _ = try database.executeQuery("SELECT body FROM t").scalar(Data.self) }
     }
 
     /// So does a blob that was open to be written, when it is dropped.
@@ -210,7 +210,7 @@ struct DamagedPageTests {
             if let error = database.lastError() as? DatabaseError, error.code != SQLITE_OK { throw error }
         }
         #expect(try database.integers("SELECT count(*) FROM u") == [2])
-        expectDamage { _ = try database.scalar(Data.self, "SELECT body FROM t") }
+        expectDamage { _ = try database.executeQuery("SELECT body FROM t").scalar(Data.self) }
     }
 
     @Test(arguments: Damage.allCases, [0, 1])
@@ -230,7 +230,7 @@ struct DamagedPageTests {
         reading.isReadOnly = true
         let database = Database(path: directory.file("db"), configuration: reading)
         try database.openVerified()
-        expectDamage { _ = try database.scalar(Data.self, "SELECT body FROM t") }
+        expectDamage { _ = try database.executeQuery("SELECT body FROM t").scalar(Data.self) }
         database.close()
     }
 
@@ -265,7 +265,7 @@ struct DamagedPageTests {
             }
         }
         if mode != "OFF" { try database.executeUpdate("VACUUM", values: nil) }
-        #expect(try database.scalar(String.self, "PRAGMA integrity_check") == "ok")
+        #expect(try database.executeQuery("PRAGMA integrity_check").scalar(String.self) == "ok")
     }
 
     @Test func theIntegrityCheckTellsRows() throws {
@@ -288,7 +288,7 @@ struct DamagedPageTests {
         try change { file in file[file.count - 2000] ^= 1 }
         #expect(throws: DatabaseError.self) {
             let database = try open()
-            for _ in 0..<2 { _ = try database.scalar(Int.self, "SELECT a FROM v") }
+            for _ in 0..<2 { _ = try database.executeQuery("SELECT a FROM v").scalar(Int.self) }
         }
     }
 

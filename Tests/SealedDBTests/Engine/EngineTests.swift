@@ -1,3 +1,4 @@
+import Foundation
 import SQLiteEngine
 import SealedDB
 import Testing
@@ -20,6 +21,18 @@ struct EngineTests {
         try db.openVerified()
         try db.executeUpdate("CREATE TABLE t (text)", values: nil)
         #expect(sqlite3_memory_used() == 0)
+    }
+
+    /// OpenSSL would free the state of threads that run, and those that end meanwhile would free it again.
+    @Test func opensslIsThereToTheEndOfTheProcess() async {
+        await #expect(processExitsWith: .exitCode(7)) {
+            // Handlers run in reverse order: this one after OpenSSL's, which would be registered at the first opening.
+            atexit { _exit(sealeddb_is_openssl_alive() == 1 ? 7 : 1) }
+            let directory = try TemporaryDirectory()
+            let db = try Database.testing(directory.file("db"))
+            try db.executeUpdate("CREATE TABLE t (a)")
+            exit(0)
+        }
     }
 
     @Test(.enabled(if: !isEncrypting, "is about the plain build"))

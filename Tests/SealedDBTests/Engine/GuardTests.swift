@@ -154,14 +154,14 @@ struct GuardTests {
         try connection.unguarded { () throws(DatabaseError) in try connection.run(attach) }
         let error = #expect(throws: DatabaseError.self) { try connection.requireSealedAttachments() }
         #expect(error?.reason == .notAllowed && error?.message.contains("detached again") == true)
-        #expect(try database.all(String.self, "SELECT name FROM pragma_database_list") == ["main"])
+        #expect(try database.executeQuery("SELECT name FROM pragma_database_list").all(String.self) == ["main"])
 
         // The statement that attaches it fails, however it came to be compiled.
         let compiled = try connection.unguarded { () throws(DatabaseError) in try connection.prepare(attach) }
         let refusal = #expect(throws: DatabaseError.self) { try compiled.step() }
         #expect(refusal?.reason == .notAllowed, "\(refusal as Any)")
         compiled.close()
-        #expect(try database.all(String.self, "SELECT name FROM pragma_database_list") == ["main"])
+        #expect(try database.executeQuery("SELECT name FROM pragma_database_list").all(String.self) == ["main"])
 
         // While a transaction has it, it cannot be detached.
         #expect(database.beginTransaction())
@@ -173,7 +173,7 @@ struct GuardTests {
         #expect(!database.executeStatements("INSERT INTO p.made SELECT body FROM t"))
         #expect((database.lastError() as? DatabaseError)?.reason == .notAllowed)
         #expect(database.rollback())
-        #expect(try database.all(String.self, "SELECT name FROM pragma_database_list") == ["main"])
+        #expect(try database.executeQuery("SELECT name FROM pragma_database_list").all(String.self) == ["main"])
         #expect(try directory.bytes("plain").isEmpty)
 
         // What the library was told to attach in plaintext is not touched.
@@ -263,7 +263,7 @@ struct GuardTests {
             error?.reason == .notAllowed && error?.message.contains("cipher_use_hmac = 0") == true,
             "\(error as Any)"
         )
-        #expect(try database.all(String.self, "SELECT name FROM pragma_database_list") == ["main"])
+        #expect(try database.executeQuery("SELECT name FROM pragma_database_list").all(String.self) == ["main"])
         #expect(try directory.bytes("other").isEmpty)
     }
 

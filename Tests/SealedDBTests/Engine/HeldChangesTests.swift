@@ -40,7 +40,7 @@ struct HeldChangesTests {
         }
         let database = try Database.testing(copy)
         defer { database.close() }
-        #expect(try database.scalar(String.self, "PRAGMA integrity_check") == "ok")
+        #expect(try database.executeQuery("PRAGMA integrity_check").scalar(String.self) == "ok")
         return try database.rows(of: "t")
     }
 
@@ -126,7 +126,7 @@ struct HeldChangesTests {
         } else {
             try database.attach(directory.file("side"), as: "side", key: isEncrypting ? try Key.testing(1) : nil)
         }
-        #expect(try database.scalar(String.self, "PRAGMA side.journal_mode = WAL") == "wal")
+        #expect(try database.executeQuery("PRAGMA side.journal_mode = WAL").scalar(String.self) == "wal")
         #expect(database.executeStatements("PRAGMA side.cache_size = 10"))
         try fill(database, schema: "side")
         #expect(database.executeStatements("BEGIN; SAVEPOINT a"))
@@ -242,7 +242,7 @@ struct HeldChangesTests {
             #expect((database.lastError() as? DatabaseError)?.reason == .notAllowed)
             #expect(!database.executeStatements("PRAGMA \(raw: prefix)cache_spill(\(raw: value))"))
         }
-        #expect(try database.scalar(Int.self, "PRAGMA cache_spill") == Int(Int32.max))
+        #expect(try database.executeQuery("PRAGMA cache_spill").scalar(Int.self) == Int(Int32.max))
     }
 
     @Test(arguments: ["ON", "OFF", "yes", "No", "TRUE", "false", "0"])
@@ -250,7 +250,7 @@ struct HeldChangesTests {
         let database = try smallCachedStore()
         defer { database.close() }
         #expect(database.executeStatements("PRAGMA cache_spill = \(raw: value); PRAGMA cache_spill = ON"))
-        #expect(try database.scalar(Int.self, "PRAGMA cache_spill") == Int(Int32.max))
+        #expect(try database.executeQuery("PRAGMA cache_spill").scalar(Int.self) == Int(Int32.max))
     }
 
     /// Transactions of all shapes, with a cache that holds nearly nothing.

@@ -32,11 +32,13 @@ struct HostileNameTests {
         )
         try database.insert([name: "v"], into: name)
         #expect(try database.exists(in: name, key: 1))
-        #expect(try database.scalar(String.self, "SELECT \(identifier: name) FROM \(identifier: name)") == "v")
-        let table = try #require(try database.scalar(String.self, "SELECT name FROM sqlite_schema"))
+        #expect(
+            try database.executeQuery("SELECT \(identifier: name) FROM \(identifier: name)").scalar(String.self) == "v"
+        )
+        let table = try #require(try database.executeQuery("SELECT name FROM sqlite_schema").scalar(String.self))
         #expect(Array(table.utf8) == Array(name.utf8))
         #expect(try database.delete(from: name, key: 1))
-        #expect(try database.scalar(Int.self, "SELECT count(*) FROM sqlite_schema") == 1)
+        #expect(try database.executeQuery("SELECT count(*) FROM sqlite_schema").scalar(Int.self) == 1)
     }
 
     @Test(arguments: names) func savepoints(_ name: String) throws {
@@ -48,7 +50,7 @@ struct HostileNameTests {
         try database.executeUpdate("INSERT INTO t VALUES (2)")
         try database.releaseSavePoint(withName: name)
         #expect(!database.isInTransaction)
-        #expect(try database.all(Int.self, "SELECT a FROM t") == [2])
+        #expect(try database.executeQuery("SELECT a FROM t").all(Int.self) == [2])
     }
 
     @Test(arguments: names) func attachedSchemas(_ name: String) throws {
@@ -56,8 +58,10 @@ struct HostileNameTests {
         let key: Key? = isEncrypting ? try .testing(2) : nil
         try database.attach(directory.file("other"), as: name, key: key)
         try database.executeUpdate("CREATE TABLE \(identifier: name).t (a)")
-        #expect(try database.scalar(Int.self, "SELECT count(*) FROM \(identifier: name).sqlite_schema") == 1)
-        #expect(try database.scalar(Int.self, "SELECT count(*) FROM main.sqlite_schema") == 0)
+        #expect(
+            try database.executeQuery("SELECT count(*) FROM \(identifier: name).sqlite_schema").scalar(Int.self) == 1
+        )
+        #expect(try database.executeQuery("SELECT count(*) FROM main.sqlite_schema").scalar(Int.self) == 0)
         try database.detach(name)
     }
 
@@ -74,7 +78,7 @@ struct HostileNameTests {
         }
         let copy = try Database.testing(nil)
         try database.backup(to: copy)
-        #expect(try copy.scalar(Int.self, "SELECT count(*) FROM sqlite_schema") == Self.names.count * 2)
+        #expect(try copy.executeQuery("SELECT count(*) FROM sqlite_schema").scalar(Int.self) == Self.names.count * 2)
         database.close()
         guard isEncrypting else { return }
         let rotation = KeyRotation(path: directory.file("db"), from: try .testing(1), to: try .testing(2))
@@ -82,7 +86,7 @@ struct HostileNameTests {
         try StoreDecryption(path: directory.file("db"), key: .testing(2), plaintextPath: directory.file("plain")).run()
         let rotated = Database(path: directory.file("db"), configuration: Configuration(key: try .testing(2)))
         try rotated.openVerified()
-        #expect(try rotated.scalar(Int.self, "SELECT count(*) FROM sqlite_schema") == Self.names.count * 2)
+        #expect(try rotated.executeQuery("SELECT count(*) FROM sqlite_schema").scalar(Int.self) == Self.names.count * 2)
     }
 
     /// A file is where its bytes say, and what is made of it stands beside it.
@@ -127,7 +131,7 @@ struct HostileNameTests {
         }
         rows.close()
         try database.upsert(Kelvin(k: 1, kelvin: "new"), into: "t")
-        #expect(try database.scalar(String.self, "SELECT `\u{212a}` FROM t") == "new")
+        #expect(try database.executeQuery("SELECT `\u{212a}` FROM t").scalar(String.self) == "new")
     }
 
     private struct Kelvin: Encodable {

@@ -93,14 +93,14 @@ struct DecodableRowTests {
         other.maybeDate = Date(timeIntervalSince1970: 7)
         try database.insert(everything, into: "t")
         try database.insert(other, into: "t")
-        #expect(try database.all(Everything.self, "SELECT * FROM t") == [everything, other])
-        #expect(try database.first(Everything.self, "SELECT * FROM t WHERE maybe = \("m")") == other)
-        let types = try database.first(
-            (String, String, String, String).self,
-            "SELECT typeof(colour), typeof(level), typeof(tags), typeof(date) FROM t"
-        )
+        #expect(try database.executeQuery("SELECT * FROM t").all(Everything.self) == [everything, other])
+        #expect(try database.executeQuery("SELECT * FROM t WHERE maybe = \("m")").first(Everything.self) == other)
+        let types = try database.executeQuery("SELECT typeof(colour), typeof(level), typeof(tags), typeof(date) FROM t")
+            .first((String, String, String, String).self)
         #expect(types.map { [$0.0, $0.1, $0.2, $0.3] } == ["text", "integer", "text", "real"])
-        #expect(try database.scalar(String.self, "SELECT json_extract(address, '$.street') FROM t") == "Main")
+        #expect(
+            try database.executeQuery("SELECT json_extract(address, '$.street') FROM t").scalar(String.self) == "Main"
+        )
     }
 
     @Test func datesUseTheFormatOfTheDatabase() throws {
@@ -112,8 +112,10 @@ struct DecodableRowTests {
         try database.executeUpdate("CREATE TABLE event (at, ended)")
         let event = Event(at: Date(timeIntervalSince1970: 86_400), ended: Date(timeIntervalSince1970: 0))
         try database.insert(event, into: "event")
-        #expect(try database.scalar(String.self, "SELECT at || ended FROM event") == "1970-01-021970-01-01")
-        #expect(try database.all(Event.self, "SELECT * FROM event") == [event])
+        #expect(
+            try database.executeQuery("SELECT at || ended FROM event").scalar(String.self) == "1970-01-021970-01-01"
+        )
+        #expect(try database.executeQuery("SELECT * FROM event").all(Event.self) == [event])
     }
 
     private struct Person: Codable, Equatable {
@@ -125,22 +127,31 @@ struct DecodableRowTests {
     @Test func columnsAreFoundByName() throws {
         let expected = [Person(id: 1, firstName: "Ada", homeURL: "u")]
         #expect(
-            try database.all(Person.self, "SELECT 'x' AS other, 'u' AS homeURL, 'Ada' AS firstName, 1 AS id")
+            try database.executeQuery("SELECT 'x' AS other, 'u' AS homeURL, 'Ada' AS firstName, 1 AS id").all(
+                Person.self
+            )
                 == expected
         )
-        #expect(try database.all(Person.self, "SELECT 'u' AS HOMEURL, 'Ada' AS FirstName, 1 AS ID") == expected)
+        #expect(
+            try database.executeQuery("SELECT 'u' AS HOMEURL, 'Ada' AS FirstName, 1 AS ID").all(Person.self) == expected
+        )
         // The exact spelling first, and of equal names the last.
         #expect(
-            try database.all(Person.self, "SELECT 'u' AS homeURL, 'Ada' AS firstName, 1 AS id, 2 AS ID") == expected
+            try database.executeQuery("SELECT 'u' AS homeURL, 'Ada' AS firstName, 1 AS id, 2 AS ID").all(Person.self)
+                == expected
         )
         #expect(
-            try database.all(Person.self, "SELECT 'u' AS homeURL, 'Ada' AS firstName, 2 AS id, 1 AS id") == expected
+            try database.executeQuery("SELECT 'u' AS homeURL, 'Ada' AS firstName, 2 AS id, 1 AS id").all(Person.self)
+                == expected
         )
 
         database.columnNaming = .snakeCase
-        #expect(try database.all(Person.self, "SELECT 1 AS id, 'Ada' AS first_name, 'u' AS home_url") == expected)
+        #expect(
+            try database.executeQuery("SELECT 1 AS id, 'Ada' AS first_name, 'u' AS home_url").all(Person.self)
+                == expected
+        )
         let error = #expect(throws: DatabaseError.self) {
-            try database.all(Person.self, "SELECT 1 AS id, 'Ada' AS firstName")
+            try database.executeQuery("SELECT 1 AS id, 'Ada' AS firstName").all(Person.self)
         }
         #expect(error?.message == "Row 1: There is no column \"first_name\". The columns are: id, firstName.")
     }
@@ -161,16 +172,19 @@ struct DecodableRowTests {
 
     @Test func missingColumnsAndNull() throws {
         #expect(
-            try database.first(Person.self, "SELECT 1 AS id, 'Ada' AS firstName") == Person(id: 1, firstName: "Ada")
-        )
-        #expect(
-            try database.first(Person.self, "SELECT 1 AS id, 'Ada' AS firstName, NULL AS homeURL")
+            try database.executeQuery("SELECT 1 AS id, 'Ada' AS firstName").first(Person.self)
                 == Person(id: 1, firstName: "Ada")
         )
-        let missing = #expect(throws: DatabaseError.self) { try database.all(Person.self, "SELECT 1 AS id") }
+        #expect(
+            try database.executeQuery("SELECT 1 AS id, 'Ada' AS firstName, NULL AS homeURL").first(Person.self)
+                == Person(id: 1, firstName: "Ada")
+        )
+        let missing = #expect(throws: DatabaseError.self) {
+            try database.executeQuery("SELECT 1 AS id").all(Person.self)
+        }
         #expect(missing?.reason == .typeMismatch)
         let null = #expect(throws: DatabaseError.self) {
-            try database.all(Person.self, "SELECT 1 AS id, NULL AS firstName")
+            try database.executeQuery("SELECT 1 AS id, NULL AS firstName").all(Person.self)
         }
         #expect(
             null?.message
@@ -186,7 +200,7 @@ struct DecodableRowTests {
             var tags: [String]?
         }
         func message(_ sql: SQL) -> String? {
-            #expect(throws: DatabaseError.self) { try database.all(Painted.self, sql) }?.message
+            #expect(throws: DatabaseError.self) { try database.executeQuery(sql).all(Painted.self) }?.message
         }
         #expect(
             message("SELECT value AS id FROM json_each('[1,300]')")
@@ -213,13 +227,17 @@ struct DecodableRowTests {
     }
 
     @Test func singleValuesAndDictionaries() throws {
-        #expect(try database.all(Colour.self, "SELECT 'red' UNION ALL SELECT 'green'") == [.red, .green])
-        #expect(try database.all(Colour?.self, "SELECT NULL UNION ALL SELECT 'green'") == [nil, .green])
-        let error = #expect(throws: DatabaseError.self) { try database.all(Colour.self, "SELECT 'mauve' AS c") }
+        #expect(try database.executeQuery("SELECT 'red' UNION ALL SELECT 'green'").all(Colour.self) == [.red, .green])
+        #expect(try database.executeQuery("SELECT NULL UNION ALL SELECT 'green'").all(Colour?.self) == [nil, .green])
+        let error = #expect(throws: DatabaseError.self) {
+            try database.executeQuery("SELECT 'mauve' AS c").all(Colour.self)
+        }
         #expect(error?.message == "Row 1 cannot be read as Colour: not a valid value.")
-        #expect(try database.all([String: Int].self, "SELECT 1 AS a, 2 AS b") == [["a": 1, "b": 2]])
-        #expect(throws: DatabaseError.self) { try database.all([Int].self, "SELECT 1, 2") }
-        #expect(try database.first(Person?.self, "SELECT 1 AS id, 'Ada' AS firstName")??.firstName == "Ada")
+        #expect(try database.executeQuery("SELECT 1 AS a, 2 AS b").all([String: Int].self) == [["a": 1, "b": 2]])
+        #expect(throws: DatabaseError.self) { try database.executeQuery("SELECT 1, 2").all([Int].self) }
+        #expect(
+            try database.executeQuery("SELECT 1 AS id, 'Ada' AS firstName").first(Person?.self)??.firstName == "Ada"
+        )
     }
 
     @Test func nestedTypesInManyRows() throws {
@@ -246,8 +264,8 @@ struct DecodableRowTests {
             )
         }
         for value in values { try database.insert(value, into: "w") }
-        #expect(try database.all(Wrapper.self, "SELECT * FROM w") == values)
-        #expect(try database.scalar(Int.self, "SELECT sum(id) FROM w WHERE typeof(id) = 'integer'") == 15)
+        #expect(try database.executeQuery("SELECT * FROM w").all(Wrapper.self) == values)
+        #expect(try database.executeQuery("SELECT sum(id) FROM w WHERE typeof(id) = 'integer'").scalar(Int.self) == 15)
     }
 
     private class Base: Codable {
@@ -282,7 +300,7 @@ struct DecodableRowTests {
     @Test func inheritance() throws {
         try database.executeUpdate("CREATE TABLE c (id, name)")
         for number in 1...3 { try database.insert(Derived(id: number, name: "n\(number)"), into: "c") }
-        let values = try database.all(Derived.self, "SELECT * FROM c")
+        let values = try database.executeQuery("SELECT * FROM c").all(Derived.self)
         #expect(values.map(\.id) == [1, 2, 3])
         #expect(values.map(\.name) == ["n1", "n2", "n3"])
     }
@@ -314,10 +332,9 @@ struct DecodableRowTests {
     }
 
     @Test func keysThatAreNoEnum() throws {
-        let rows = try database.all(
-            Shuffled.self,
+        let rows = try database.executeQuery(
             "SELECT value % 2 AS first, value * 10 AS b, value AS a FROM json_each('[1,2,3,4]')"
-        )
+        ).all(Shuffled.self)
         #expect(rows.map(\.a) == [1, 2, 3, 4])
         #expect(rows.map(\.b) == [10, 20, 30, 40])
     }
@@ -337,11 +354,15 @@ struct DecodableRowTests {
     }
 
     @Test func errorsOfOnesOwn() throws {
-        let own = #expect(throws: DatabaseError.self) { try database.all(Validated.self, "SELECT -1 AS id") }
+        let own = #expect(throws: DatabaseError.self) {
+            try database.executeQuery("SELECT -1 AS id").all(Validated.self)
+        }
         #expect(own?.underlyingError is Validated.Invalid)
         #expect(own?.reason == .closureFailed)
         #expect(database.lastErrorMessage() == own?.message)
-        let error = #expect(throws: DatabaseError.self) { try database.all(Validated.self, "SELECT 0 AS id") }
+        let error = #expect(throws: DatabaseError.self) {
+            try database.executeQuery("SELECT 0 AS id").all(Validated.self)
+        }
         #expect(error?.message.contains("secret") == false)
         #expect(!database.hasOpenResultSets)
     }
@@ -355,7 +376,9 @@ struct DecodableRowTests {
     }
 
     @Test func nestedContainersAreRefused() throws {
-        let error = #expect(throws: DatabaseError.self) { try database.all(Nesting.self, "SELECT '{}' AS a") }
+        let error = #expect(throws: DatabaseError.self) {
+            try database.executeQuery("SELECT '{}' AS a").all(Nesting.self)
+        }
         #expect(error?.message.contains("a Decodable type of its own") == true)
     }
 
@@ -387,7 +410,7 @@ struct DecodableRowTests {
                 date = try container.decode(Date.self, forKey: .a)
             }
         }
-        let rows = try database.all(Twofold.self, "SELECT 1 AS a UNION ALL SELECT 2")
+        let rows = try database.executeQuery("SELECT 1 AS a UNION ALL SELECT 2").all(Twofold.self)
         #expect(rows.map(\.number) == [1, 2])
         #expect(rows.map(\.small) == [1, 2])
         #expect(rows.map(\.level) == [.low, .high])
@@ -399,8 +422,8 @@ struct DecodableRowTests {
         weak var database: Database?
         do {
             let opened = try Database.testing(nil)
-            #expect(try opened.all(Row.self, "SELECT 1 AS a UNION SELECT 2").count == 2)
-            let rows = try opened.query(Row.self, "SELECT 3 AS a UNION SELECT 4")
+            #expect(try opened.executeQuery("SELECT 1 AS a UNION SELECT 2").all(Row.self).count == 2)
+            let rows = try opened.executeQuery("SELECT 3 AS a UNION SELECT 4").rows(Row.self)
             #expect(try rows.next()?.a == 3)
             database = opened
         }

@@ -19,7 +19,9 @@ struct RecordTests {
         )
     }
 
-    private func people() throws -> [Person] { try database.all(Person.self, "SELECT * FROM person ORDER BY id") }
+    private func people() throws -> [Person] {
+        try database.executeQuery("SELECT * FROM person ORDER BY id").all(Person.self)
+    }
 
     @Test func insert() throws {
         #expect(try database.insert(Person(name: "Ada"), into: "person") == 1)
@@ -83,7 +85,7 @@ struct RecordTests {
         try database.upsert(Membership(userID: 1, groupID: 2, role: "d"), into: "membership")
         try database.upsert(Membership(userID: 3, groupID: 3), into: "membership")
         #expect(
-            try database.all(Membership.self, "SELECT * FROM membership") == [
+            try database.executeQuery("SELECT * FROM membership").all(Membership.self) == [
                 Membership(userID: 1, groupID: 2, role: "d"), Membership(userID: 2, groupID: 1, role: "c"),
                 Membership(userID: 3, groupID: 3),
             ]
@@ -98,7 +100,7 @@ struct RecordTests {
         try database.executeUpdate("CREATE TABLE tag (name TEXT PRIMARY KEY)")
         try database.upsert(["name": "a"], into: "tag")
         try database.upsert(["name": "a"], into: "tag")
-        #expect(try database.all(String.self, "SELECT name FROM tag") == ["a"])
+        #expect(try database.executeQuery("SELECT name FROM tag").all(String.self) == ["a"])
         try database.executeUpdate("CREATE TABLE keyless (name)")
         #expect(throws: DatabaseError.self) { try database.upsert(["name": "a"], into: "keyless") }
         #expect(throws: DatabaseError.self) { try database.upsert([String: Int](), into: "person") }
@@ -120,7 +122,9 @@ struct RecordTests {
         try database.insert(Odd(key: 1, text: "a"), into: table)
         #expect(try database.update(Odd(key: 1, text: "b"), in: table))
         try database.upsert(Odd(key: 1, text: "c"), into: table)
-        #expect(try database.all(Odd.self, "SELECT * FROM \(identifier: table)") == [Odd(key: 1, text: "c")])
+        #expect(
+            try database.executeQuery("SELECT * FROM \(identifier: table)").all(Odd.self) == [Odd(key: 1, text: "c")]
+        )
         #expect(throws: DatabaseError.self) { try database.insert(Odd(key: 1, text: "a"), into: "person\0x") }
     }
 
@@ -143,7 +147,7 @@ struct RecordTests {
         struct Unknowable: Encodable { var name = [Double.nan] }
         try database.executeUpdate("CREATE TABLE plain (name DEFAULT 'd')")
         #expect(try database.insert(Empty(), into: "plain") == 1)
-        #expect(try database.scalar(String.self, "SELECT name FROM plain") == "d")
+        #expect(try database.executeQuery("SELECT name FROM plain").scalar(String.self) == "d")
         for call in [
             { try database.insert(5, into: "plain") }, { try database.insert([1, 2], into: "plain") },
             { try database.insert(Nested(), into: "plain") }, { try database.insert(Unknowable(), into: "plain") },
@@ -152,7 +156,7 @@ struct RecordTests {
             #expect(error?.reason == .typeMismatch)
             #expect(database.lastErrorMessage() == error?.message)
         }
-        #expect(try database.scalar(Int.self, "SELECT count(*) FROM plain") == 1)
+        #expect(try database.executeQuery("SELECT count(*) FROM plain").scalar(Int.self) == 1)
     }
 
     @Test func rowsByTheirPrimaryKey() throws {
@@ -184,7 +188,7 @@ struct RecordTests {
         #expect(try database.exists(in: "a place", key: "b", 1))
         #expect(try !database.exists(in: "a place", key: "b", nil as Int?))
         #expect(try database.delete(from: "a place", key: "a", 1))
-        #expect(try database.all(String.self, "SELECT guest FROM `a place`").sorted() == ["a2", "b1"])
+        #expect(try database.executeQuery("SELECT guest FROM `a place`").all(String.self).sorted() == ["a2", "b1"])
         for (table, message) in [("a place", "1 values were given"), ("nowhere", "no such table")] {
             let error = #expect(throws: DatabaseError.self) { try database.delete(from: table, key: "a") }
             #expect(error?.message.contains(message) == true)

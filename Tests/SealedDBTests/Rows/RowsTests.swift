@@ -17,17 +17,19 @@ struct RowsTests {
     }
 
     @Test func tuples() throws {
-        let people = try database.all((Int, String, String?).self, "SELECT * FROM person ORDER BY id")
+        let people = try database.executeQuery("SELECT * FROM person ORDER BY id").all((Int, String, String?).self)
         #expect(people.map(\.0) == [1, 2])
         #expect(people.map(\.1) == ["Ada", "Bob"])
         #expect(people.map(\.2) == ["ada@example.org", nil])
-        let first = try database.first((String, Int).self, "SELECT name, id FROM person WHERE id = ?", 2)
+        let first = try database.executeQuery("SELECT name, id FROM person WHERE id = ?", 2).first((String, Int).self)
         #expect(first?.0 == "Bob")
-        #expect(try database.first((String, Int).self, "SELECT name, id FROM person WHERE id = \(9)") == nil)
+        #expect(
+            try database.executeQuery("SELECT name, id FROM person WHERE id = \(9)").first((String, Int).self) == nil
+        )
         // Further columns are passed over, missing ones are not.
-        #expect(try database.all(Int.self, "SELECT * FROM person") == [1, 2])
+        #expect(try database.executeQuery("SELECT * FROM person").all(Int.self) == [1, 2])
         let error = #expect(throws: DatabaseError.self) {
-            try database.all((Int, String).self, "SELECT id FROM person")
+            try database.executeQuery("SELECT id FROM person").all((Int, String).self)
         }
         #expect(error?.message == "2 columns were asked for, but the query has 1.")
     }
@@ -35,24 +37,24 @@ struct RowsTests {
     @Test func tuplesOfAllUsualTypes() throws {
         typealias Row = (Int64, Int, Double, String, Data, Int?, Double?, String?, Data?)
         let full = try #require(
-            try database.first(
-                Row.self,
-                "SELECT 1, -2, 3.5, 'a text that is no short one', x'0102', 6, 7.5, 'h', x'09'"
-            )
+            try database.executeQuery("SELECT 1, -2, 3.5, 'a text that is no short one', x'0102', 6, 7.5, 'h', x'09'")
+                .first(Row.self)
         )
         #expect(full.0 == 1 && full.1 == -2 && full.2 == 3.5 && full.3 == "a text that is no short one")
         #expect(full.4 == Data([1, 2]) && full.5 == 6 && full.6 == 7.5 && full.7 == "h" && full.8 == Data([9]))
         let empty = try #require(
-            try database.first(Row.self, "SELECT 0, 0, 4, '', x'', NULL, NULL, NULL, NULL")
+            try database.executeQuery("SELECT 0, 0, 4, '', x'', NULL, NULL, NULL, NULL").first(Row.self)
         )
         #expect(empty.2 == 4 && empty.3 == "" && empty.4 == Data())
         #expect(empty.5 == nil && empty.6 == nil && empty.7 == nil && empty.8 == nil)
         // One that is none of them, and more than sixteen.
-        let date = try #require(try database.first((Int, Date, String).self, "SELECT 1, 2, 'three'"))
+        let date = try #require(try database.executeQuery("SELECT 1, 2, 'three'").first((Int, Date, String).self))
         #expect(date.0 == 1 && date.1 == Date(timeIntervalSince1970: 2) && date.2 == "three")
         typealias Wide = (Int, Int, Int, Int, Int, Int, Int, Int, Int, Int, Int, Int, Int, Int, Int, Int, String)
         let wide = try #require(
-            try database.first(Wide.self, "SELECT 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 'last'")
+            try database.executeQuery("SELECT 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 'last'").first(
+                Wide.self
+            )
         )
         #expect(wide.0 == 1 && wide.15 == 16 && wide.16 == "last")
     }
@@ -76,17 +78,19 @@ struct RowsTests {
     }
 
     @Test func scalars() throws {
-        #expect(try database.scalar(Int.self, "SELECT count(*) FROM person") == 2)
-        #expect(try database.scalar(String.self, "SELECT email FROM person WHERE id = 2") == nil)
-        #expect(try database.scalar(String.self, "SELECT email FROM person WHERE id = 3") == nil)
-        #expect(try database.scalar(String?.self, "SELECT email FROM person WHERE id = 1") == "ada@example.org")
-        #expect(throws: DatabaseError.self) { try database.scalar(Int.self, "SELECT name FROM person") }
-        #expect(throws: DatabaseError.self) { try database.scalar(Int.self, "SELECT nothing FROM person") }
+        #expect(try database.executeQuery("SELECT count(*) FROM person").scalar(Int.self) == 2)
+        #expect(try database.executeQuery("SELECT email FROM person WHERE id = 2").scalar(String.self) == nil)
+        #expect(try database.executeQuery("SELECT email FROM person WHERE id = 3").scalar(String.self) == nil)
+        #expect(
+            try database.executeQuery("SELECT email FROM person WHERE id = 1").scalar(String?.self) == "ada@example.org"
+        )
+        #expect(throws: DatabaseError.self) { try database.executeQuery("SELECT name FROM person").scalar(Int.self) }
+        #expect(throws: DatabaseError.self) { try database.executeQuery("SELECT nothing FROM person").scalar(Int.self) }
         #expect(!database.hasOpenResultSets)
     }
 
     @Test func rowsOneAtATime() throws {
-        let rows = try database.query((Int, String).self, "SELECT id, name FROM person ORDER BY id")
+        let rows = try database.executeQuery("SELECT id, name FROM person ORDER BY id").rows((Int, String).self)
         var seen: [String] = []
         while let (id, name) = try rows.next() { seen.append("\(id) \(name)") }
         #expect(seen == ["1 Ada", "2 Bob"])
@@ -94,28 +98,87 @@ struct RowsTests {
         #expect(!database.hasOpenResultSets)
 
         struct Stop: Error {}
-        let other = try database.query(Int.self, "SELECT id FROM person")
+        let other = try database.executeQuery("SELECT id FROM person").rows(Int.self)
         #expect(throws: Stop.self) { try other.forEach { if $0 == 1 { throw Stop() } } }
         #expect(!database.hasOpenResultSets)
         #expect(try other.next() == nil)
         var sum = 0
-        try database.query(Int.self, "SELECT id FROM person").forEach { sum += $0 }
+        try database.executeQuery("SELECT id FROM person").rows(Int.self).forEach { sum += $0 }
         #expect(sum == 3)
     }
 
+    private struct Person: Decodable, Equatable {
+        var id: Int64
+        var name: String
+        var email: String?
+    }
+
+    @Test func closuresAndInitializers() throws {
+        let ada = Person(id: 1, name: "Ada", email: "ada@example.org")
+        let sql: SQL = "SELECT id, name, email FROM person ORDER BY id"
+        #expect(try database.executeQuery(sql).all(Person.init) == [ada, Person(id: 2, name: "Bob")])
+        #expect(try database.executeQuery(sql).first(Person.init) == ada)
+        #expect(try database.executeQuery("SELECT id, name FROM person WHERE id = 9").first { (_: Int) in 1 } == nil)
+        let texts = try database.executeQuery(sql).all { (id: Int, name: String) in "\(id) \(name)" }
+        #expect(texts == ["1 Ada", "2 Bob"])
+        let set = try database.prepare("SELECT id FROM person WHERE id >= ?")
+        for first in 1...3 {
+            try set.bind(first)
+            #expect(try set.all { (id: Int) in id } == Array(first..<3))
+            try set.bind(first)
+            var seen: [Int] = []
+            try set.forEach { (id: Int) in seen.append(id) }
+            #expect(seen == Array(first..<3))
+        }
+        set.close()
+        // A writing statement runs to its end, whatever is read of it.
+        let added = try database.executeQuery("INSERT INTO person (name) VALUES ('C'), ('D') RETURNING id")
+            .first { (id: Int) in id }
+        #expect(added == 3)
+        #expect(try database.executeQuery("SELECT count(*) FROM person").scalar(Int.self) == 4)
+        #expect(!database.hasOpenResultSets)
+    }
+
+    @Test func closuresThatFail() throws {
+        struct Stop: Error {}
+        let sql: SQL = "SELECT id, email FROM person ORDER BY id"
+        var seen: [Int] = []
+        func stop(_ id: Int) throws { if id == 2 { throw Stop() } else { seen.append(id) } }
+        #expect(throws: Stop.self) { try database.executeQuery(sql).forEach(stop) }
+        #expect(throws: Stop.self) { _ = try database.executeQuery(sql).all { (id: Int) in try stop(id) } }
+        #expect(throws: Stop.self) { _ = try database.executeQuery(sql).first { (_: Int) -> Int in throw Stop() } }
+        #expect(seen == [1, 1])
+        #expect(!database.hasOpenResultSets)
+        // What cannot be read is the error of the database, and not the end.
+        let error = try #require(throws: DatabaseError.self) {
+            try database.executeQuery(sql).forEach { (id: Int, _: String) in seen.append(id) }
+        }
+        #expect(error.message.hasPrefix("Row 2, column \"email\" (index 1)"))
+        #expect(database.lastErrorMessage() == error.message)
+        #expect(seen == [1, 1, 1])
+        #expect(throws: DatabaseError.self) { _ = try database.executeQuery(failing).all { (value: Int) in value } }
+        #expect(throws: DatabaseError.self) {
+            _ = try database.executeQuery("SELECT 1").all { (one: Int, two: Int) in one + two }
+        }
+        let closed = try database.executeQuery(sql)
+        closed.close()
+        #expect(throws: DatabaseError.self) { try closed.forEach { (_: Int) in } }
+        #expect(!database.hasOpenResultSets)
+    }
+
     @Test func rowsThatAreDroppedFreeTheirLocks() throws {
-        var rows: Rows<Int>? = try database.query(Int.self, "SELECT id FROM person")
+        var rows: Rows<Int>? = try database.executeQuery("SELECT id FROM person").rows(Int.self)
         #expect(try rows?.next() == 1)
         #expect(database.hasOpenResultSets)
         rows = nil
         #expect(!database.hasOpenResultSets)
-        #expect(try database.first(Int.self, "SELECT id FROM person") == 1)
+        #expect(try database.executeQuery("SELECT id FROM person").first(Int.self) == 1)
         #expect(!database.hasOpenResultSets)
         try database.executeUpdate("DROP TABLE person")
     }
 
     @Test func errorInTheMiddleIsNotTheEnd() throws {
-        let rows = try database.query(Int.self, failing)
+        let rows = try database.executeQuery(failing).rows(Int.self)
         #expect(try rows.next() == 1)
         #expect(try rows.next() == 2)
         let error = try #require(throws: DatabaseError.self) { try rows.next() }
@@ -123,14 +186,16 @@ struct RowsTests {
         #expect(throws: error) { try rows.next() }
         #expect(throws: error) { try rows.all() }
         rows.close()
-        #expect(throws: DatabaseError.self) { try database.all(Int.self, failing) }
+        #expect(throws: DatabaseError.self) { try database.executeQuery(failing).all(Int.self) }
         #expect(throws: DatabaseError.self) {
-            try database.dictionary((Int, Int).self, "SELECT 1, x FROM (\(failing))")
+            try database.executeQuery("SELECT 1, x FROM (\(failing))").dictionary((Int, Int).self)
         }
         var seen: [Int] = []
-        #expect(throws: DatabaseError.self) { try database.query(Int.self, failing).forEach { seen.append($0) } }
+        #expect(throws: DatabaseError.self) {
+            try database.executeQuery(failing).rows(Int.self).forEach { seen.append($0) }
+        }
         #expect(seen == [1, 2])
-        let decoded = try database.query([String: Int].self, failing)
+        let decoded = try database.executeQuery(failing).rows([String: Int].self)
         _ = try (decoded.next(), decoded.next())
         #expect(throws: DatabaseError.self) { try decoded.next() }
         #expect(throws: DatabaseError.self) { try decoded.next() }
@@ -138,8 +203,8 @@ struct RowsTests {
     }
 
     @Test func closingTheDatabaseIsNotTheEnd() throws {
-        let rows = try database.query(Int.self, "SELECT id FROM person")
-        let people = try database.query([String: Int].self, "SELECT id FROM person")
+        let rows = try database.executeQuery("SELECT id FROM person").rows(Int.self)
+        let people = try database.executeQuery("SELECT id FROM person").rows([String: Int].self)
         #expect(try rows.next() == 1)
         #expect(try people.next() == ["id": 1])
         database.close()
@@ -148,7 +213,7 @@ struct RowsTests {
     }
 
     @Test func unreadableValueEndsTheRows() throws {
-        let rows = try database.query(String.self, "SELECT email FROM person ORDER BY id")
+        let rows = try database.executeQuery("SELECT email FROM person ORDER BY id").rows(String.self)
         #expect(try rows.next() == "ada@example.org")
         let error = try #require(throws: DatabaseError.self) { try rows.next() }
         #expect(error.message.hasPrefix("Row 2, column \"email\" (index 0)"))
@@ -170,29 +235,40 @@ struct RowsTests {
     }
 
     @Test func dictionaries() throws {
-        let names = try database.dictionary((Int, String).self, "SELECT id, name FROM person")
+        let names = try database.executeQuery("SELECT id, name FROM person").dictionary((Int, String).self)
         #expect(names == [1: "Ada", 2: "Bob"])
         struct Person: Decodable { var name: String }
-        let people: [Int: Person] = try database.dictionary(Person.self, keyedBy: "id", "SELECT * FROM person")
+        let people: [Int: Person] = try database.executeQuery("SELECT * FROM person").dictionary(
+            Person.self,
+            keyedBy: "id"
+        )
         #expect(people[2]?.name == "Bob")
         let repeated = #expect(throws: DatabaseError.self) {
-            try database.dictionary((Int, String).self, "SELECT 1, name FROM person")
+            try database.executeQuery("SELECT 1, name FROM person").dictionary((Int, String).self)
         }
         #expect(repeated?.message.contains("same key") == true)
         #expect(throws: DatabaseError.self) {
-            let _: [Int: Person] = try database.dictionary(
+            let _: [Int: Person] = try database.executeQuery("SELECT *, 1 AS one FROM person").dictionary(
                 Person.self,
-                keyedBy: "one",
-                "SELECT *, 1 AS one FROM person"
+                keyedBy: "one"
             )
         }
         #expect(throws: DatabaseError.self) {
-            let _: [Int: Person] = try database.dictionary(Person.self, keyedBy: "age", "SELECT * FROM person")
+            let _: [Int: Person] = try database.executeQuery("SELECT * FROM person").dictionary(
+                Person.self,
+                keyedBy: "age"
+            )
         }
         #expect(throws: DatabaseError.self) {
-            let _: [String: Person] = try database.dictionary(Person.self, keyedBy: "email", "SELECT * FROM person")
+            let _: [String: Person] = try database.executeQuery("SELECT * FROM person").dictionary(
+                Person.self,
+                keyedBy: "email"
+            )
         }
-        let optional: [String?: Person] = try database.dictionary(Person.self, keyedBy: "email", "SELECT * FROM person")
+        let optional: [String?: Person] = try database.executeQuery("SELECT * FROM person").dictionary(
+            Person.self,
+            keyedBy: "email"
+        )
         #expect(optional[nil]?.name == "Bob")
         #expect(!database.hasOpenResultSets)
     }
@@ -200,7 +276,7 @@ struct RowsTests {
     @Test func typedErrorsNeedNoCast() {
         do throws(DatabaseError) {
             try database.executeUpdate("INSERT INTO person (id) VALUES (?)", 1)
-            _ = try database.all((Int, String).self, "SELECT id, name FROM person")
+            _ = try database.executeQuery("SELECT id, name FROM person").all((Int, String).self)
         } catch {
             #expect(error.extendedCode == SQLITE_CONSTRAINT_PRIMARYKEY)
         }

@@ -14,7 +14,7 @@ struct DateTextTests {
 
     private func read(_ text: String) throws -> Double? {
         // A text that is no date is an error.
-        (try? database.scalar(Date.self, "SELECT \(text)"))?.timeIntervalSince1970
+        (try? database.executeQuery("SELECT \(text)").scalar(Date.self))?.timeIntervalSince1970
     }
 
     /// SQLite's own writing is read as SQLite reads it.
@@ -28,14 +28,13 @@ struct DateTextTests {
             // From the year 0 to the year 9999.
             let seconds = Double(Int64.random(in: -62_167_219_200_000...253_402_214_400_000, using: &generator)) / 1000
             let (text, expected) = try #require(
-                try database.first(
-                    (String, Double).self,
+                try database.executeQuery(
                     """
                     SELECT text, (julianday(text) - 2440587.5) * 86400 FROM (
                         SELECT \(raw: expression) AS text FROM (SELECT \(seconds) AS x)
                     )
                     """
-                )
+                ).first((String, Double).self)
             )
             let found = try #require(try read(text), "\(text)")
             // A day of Julius has 15 digits too.
@@ -64,7 +63,9 @@ struct DateTextTests {
         ] {
             #expect(try read(text) == nil, "\(text)")
         }
-        let error = #expect(throws: DatabaseError.self) { try database.scalar(Date.self, "SELECT \("secret") AS at") }
+        let error = #expect(throws: DatabaseError.self) {
+            try database.executeQuery("SELECT \("secret") AS at").scalar(Date.self)
+        }
         #expect(error?.reason == .typeMismatch)
         #expect(error?.message.contains("secret") == false)
     }
@@ -76,8 +77,8 @@ struct DateTextTests {
             let date = Date(timeIntervalSince1970: seconds)
             try database.executeUpdate("DELETE FROM t")
             try database.executeUpdate("INSERT INTO t VALUES (\(date))")
-            #expect(try database.scalar(String.self, "SELECT typeof(at) FROM t") == "text")
-            #expect(try database.scalar(Date.self, "SELECT at FROM t") == date)
+            #expect(try database.executeQuery("SELECT typeof(at) FROM t").scalar(String.self) == "text")
+            #expect(try database.executeQuery("SELECT at FROM t").scalar(Date.self) == date)
         }
     }
 }

@@ -24,13 +24,17 @@ struct JSONTests {
             photo: Data([1, 2])
         )
         try database.executeUpdate("INSERT INTO t VALUES (?)", JSON([address]))
-        #expect(try database.scalar(JSON<[Address]>.self, "SELECT v FROM t")?.value == [address])
-        #expect(try database.scalar(Int.self, "SELECT json_extract(v, '$[0].since') FROM t") == 1_000_000_000)
-        #expect(try database.scalar(String.self, "SELECT typeof(v) FROM t") == "text")
-        #expect(try database.scalar(JSON<[Address]>.self, "SELECT CAST(v AS BLOB) FROM t") == JSON([address]))
-        #expect(try database.scalar(JSON<String>.self, "SELECT \(JSON("x"))")?.value == "x")
-        #expect(try database.scalar(String.self, "SELECT \(JSON(["b": 1, "a": 2]))") == #"{"a":2,"b":1}"#)
-        #expect(try database.scalar(JSON<[Int]>.self, "SELECT NULL") == nil)
+        #expect(try database.executeQuery("SELECT v FROM t").scalar(JSON<[Address]>.self)?.value == [address])
+        #expect(
+            try database.executeQuery("SELECT json_extract(v, '$[0].since') FROM t").scalar(Int.self) == 1_000_000_000
+        )
+        #expect(try database.executeQuery("SELECT typeof(v) FROM t").scalar(String.self) == "text")
+        #expect(
+            try database.executeQuery("SELECT CAST(v AS BLOB) FROM t").scalar(JSON<[Address]>.self) == JSON([address])
+        )
+        #expect(try database.executeQuery("SELECT \(JSON("x"))").scalar(JSON<String>.self)?.value == "x")
+        #expect(try database.executeQuery("SELECT \(JSON(["b": 1, "a": 2]))").scalar(String.self) == #"{"a":2,"b":1}"#)
+        #expect(try database.executeQuery("SELECT NULL").scalar(JSON<[Int]>.self) == nil)
     }
 
     @Test func valuesWithoutJSONAreNotStored() throws {
@@ -38,6 +42,6 @@ struct JSONTests {
             try database.executeUpdate("INSERT INTO t VALUES (?)", JSON([1, Double.nan]))
         }
         #expect(error?.reason == .typeMismatch)
-        #expect(try database.scalar(Int.self, "SELECT count(*) FROM t") == 0)
+        #expect(try database.executeQuery("SELECT count(*) FROM t").scalar(Int.self) == 0)
     }
 }

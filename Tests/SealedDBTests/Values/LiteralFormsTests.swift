@@ -15,7 +15,9 @@ import Testing
         try database.execute(script: "CREATE TABLE t (id INTEGER PRIMARY KEY, name); CREATE TABLE log (name)")
     }
 
-    private func names() throws -> [String] { try database.all(String.self, "SELECT name FROM t ORDER BY id") }
+    private func names() throws -> [String] {
+        try database.executeQuery("SELECT name FROM t ORDER BY id").all(String.self)
+    }
 
     @Test func updatesOfFMDBBind() throws {
         #expect(database.executeUpdate("INSERT INTO t (name) VALUES (\(evil))", withArgumentsIn: []))
@@ -65,7 +67,7 @@ import Testing
         queue.inTransaction { db, _ in
             db.executeUpdate("INSERT INTO t (name) VALUES (:name)", withParameterDictionary: ["name": evil])
         }
-        let names = try queue.read { db in try db.all(String.self, "SELECT name FROM t") }
+        let names = try queue.read { db in try db.executeQuery("SELECT name FROM t").all(String.self) }
         #expect(names == Array(repeating: evil, count: 6))
     }
 
@@ -133,8 +135,8 @@ import Testing
                 """
         )
         #expect(try names() == [evil])
-        #expect(try database.all(String?.self, "SELECT name FROM u") == ["?", "b", nil])
-        #expect(try database.all(String.self, "SELECT name FROM log") == [evil])
+        #expect(try database.executeQuery("SELECT name FROM u").all(String?.self) == ["?", "b", nil])
+        #expect(try database.executeQuery("SELECT name FROM log").all(String.self) == [evil])
     }
 
     @Test func aScriptWithItsOwnParametersTakesNoValues() throws {

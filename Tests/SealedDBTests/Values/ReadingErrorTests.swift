@@ -13,7 +13,7 @@ struct ReadingErrorTests {
 
     private func message<Value: ColumnReadable>(_ type: Value.Type, _ expression: SQL) -> String? {
         do throws(DatabaseError) {
-            _ = try database.all(type, "SELECT \(expression) AS c")
+            _ = try database.executeQuery("SELECT \(expression) AS c").all(type)
             return nil
         } catch {
             #expect(error.code == SQLITE_MISMATCH)
@@ -25,10 +25,9 @@ struct ReadingErrorTests {
 
     @Test func messageNamesRowColumnAndTypes() throws {
         let error = #expect(throws: DatabaseError.self) {
-            try database.all(
-                (Int, String).self,
+            try database.executeQuery(
                 "SELECT value, CASE value WHEN 3 THEN NULL ELSE 'x' END AS email FROM json_each('[1,2,3]')"
-            )
+            ).all((Int, String).self)
         }
         #expect(
             error?.message

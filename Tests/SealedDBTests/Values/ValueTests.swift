@@ -16,7 +16,9 @@ struct ValueTests {
     private func stored<Value: Bindable & ColumnReadable>(_ value: Value, as type: String) throws -> Value {
         try database.executeUpdate("DELETE FROM t")
         try database.executeUpdate("INSERT INTO t VALUES (?)", value)
-        let (result, found) = try #require(try database.first((Value, String).self, "SELECT v, typeof(v) FROM t"))
+        let (result, found) = try #require(
+            try database.executeQuery("SELECT v, typeof(v) FROM t").first((Value, String).self)
+        )
         #expect(found == type)
         return result
     }
@@ -37,7 +39,7 @@ struct ValueTests {
         try extremes(UInt32.self)
         try extremes(UInt64.self)
         _ = try stored(UInt64.max, as: "integer")
-        #expect(try database.scalar(Int64.self, "SELECT v FROM t") == -1)
+        #expect(try database.executeQuery("SELECT v FROM t").scalar(Int64.self) == -1)
     }
 
     @Test func floatingPoint() throws {
@@ -50,13 +52,13 @@ struct ValueTests {
         }
         #expect(try stored(Double.nan as Double?, as: "null") == nil)
         #expect(try stored(Float.nan as Float?, as: "null") == nil)
-        #expect(try database.scalar(Double.self, "SELECT 9007199254740993") == 9_007_199_254_740_992)
+        #expect(try database.executeQuery("SELECT 9007199254740993").scalar(Double.self) == 9_007_199_254_740_992)
     }
 
     @Test func booleans() throws {
         #expect(try stored(true, as: "integer"))
         #expect(try stored(false, as: "integer") == false)
-        #expect(try database.scalar(Bool.self, "SELECT 4294967296") == true)
+        #expect(try database.executeQuery("SELECT 4294967296").scalar(Bool.self) == true)
     }
 
     @Test func text() throws {
@@ -81,15 +83,15 @@ struct ValueTests {
         #expect(try stored(5 as Int?, as: "integer") == 5)
         #expect(try stored(Optional(Optional("x")), as: "text") == "x")
         try database.executeUpdate("INSERT INTO t VALUES (?)", .null)
-        #expect(try database.scalar(Int.self, "SELECT count(*) FROM t WHERE v IS NULL") == 1)
+        #expect(try database.executeQuery("SELECT count(*) FROM t WHERE v IS NULL").scalar(Int.self) == 1)
     }
 
     @Test func foundationTypes() throws {
         let identifier = UUID()
         #expect(try stored(identifier, as: "text") == identifier)
         let bytes = withUnsafeBytes(of: identifier.uuid) { Data($0) }
-        #expect(try database.scalar(UUID.self, "SELECT \(bytes)") == identifier)
-        #expect(try database.scalar(UUID.self, "SELECT lower(\(identifier))") == identifier)
+        #expect(try database.executeQuery("SELECT \(bytes)").scalar(UUID.self) == identifier)
+        #expect(try database.executeQuery("SELECT lower(\(identifier))").scalar(UUID.self) == identifier)
 
         let url = try #require(URL(string: "https://example.org/a%20b?q=ü#f"))
         #expect(try stored(url, as: "text") == url)
@@ -100,35 +102,40 @@ struct ValueTests {
         }
         #expect(try stored(Decimal.greatestFiniteMagnitude, as: "text") == .greatestFiniteMagnitude)
         #expect(try stored(Decimal.nan as Decimal?, as: "null") == nil)
-        #expect(try database.scalar(Decimal.self, "SELECT 0.1") == Decimal(string: "0.1"))
-        #expect(try database.scalar(Decimal.self, "SELECT 1e300 / 1e290") == Decimal(string: "10000000000"))
-        #expect(try database.scalar(Decimal.self, "SELECT 9223372036854775807") == Decimal(Int64.max))
-        #expect(try database.scalar(Decimal.self, "SELECT '+01.50e1'") == 15)
+        #expect(try database.executeQuery("SELECT 0.1").scalar(Decimal.self) == Decimal(string: "0.1"))
+        #expect(
+            try database.executeQuery("SELECT 1e300 / 1e290").scalar(Decimal.self) == Decimal(string: "10000000000")
+        )
+        #expect(try database.executeQuery("SELECT 9223372036854775807").scalar(Decimal.self) == Decimal(Int64.max))
+        #expect(try database.executeQuery("SELECT '+01.50e1'").scalar(Decimal.self) == 15)
     }
 
     @Test func decimalsInANumericColumn() throws {
         try database.executeUpdate("CREATE TABLE price (amount DECIMAL(10, 2))")
         let amount = try #require(Decimal(string: "19.99"))
         try database.executeUpdate("INSERT INTO price VALUES (\(amount))")
-        #expect(try database.scalar(Decimal.self, "SELECT amount FROM price") == amount)
+        #expect(try database.executeQuery("SELECT amount FROM price").scalar(Decimal.self) == amount)
     }
 
     @Test func dates() throws {
         let date = Date(timeIntervalSince1970: 1_000_000_000.25)
         #expect(try stored(date, as: "real") == date)
-        #expect(try database.scalar(Date.self, "SELECT 1000000000") == Date(timeIntervalSince1970: 1_000_000_000))
-        #expect(throws: DatabaseError.self) { try database.scalar(Date.self, "SELECT 'in 2001'") }
+        #expect(
+            try database.executeQuery("SELECT 1000000000").scalar(Date.self)
+                == Date(timeIntervalSince1970: 1_000_000_000)
+        )
+        #expect(throws: DatabaseError.self) { try database.executeQuery("SELECT 'in 2001'").scalar(Date.self) }
 
         database.setDateFormat(Database.storeableDateFormat("yyyy-MM-dd HH:mm:ss"))
         let whole = Date(timeIntervalSince1970: 1_000_000_000)
         #expect(try stored(whole, as: "text") == whole)
-        #expect(try database.scalar(String.self, "SELECT v FROM t") == "2001-09-09 01:46:40")
-        #expect(try database.scalar(String.self, "SELECT \(whole)") == "2001-09-09 01:46:40")
+        #expect(try database.executeQuery("SELECT v FROM t").scalar(String.self) == "2001-09-09 01:46:40")
+        #expect(try database.executeQuery("SELECT \(whole)").scalar(String.self) == "2001-09-09 01:46:40")
         for wrong: SQL in ["'yesterday'", "1000000000", "1e9"] {
-            #expect(throws: DatabaseError.self) { try database.scalar(Date.self, "SELECT \(wrong)") }
+            #expect(throws: DatabaseError.self) { try database.executeQuery("SELECT \(wrong)").scalar(Date.self) }
         }
         try database.executeUpdate("INSERT INTO t VALUES (?)", values: [whole])
-        #expect(try database.scalar(Int.self, "SELECT count(*) FROM t WHERE v = \(whole)") == 2)
+        #expect(try database.executeQuery("SELECT count(*) FROM t WHERE v = \(whole)").scalar(Int.self) == 2)
     }
 
     @Test func valuesOfAnyType() throws {
@@ -145,8 +152,8 @@ struct ValueTests {
         #expect(other.open())
         #expect(other.executeStatements("PRAGMA encoding = 'UTF-16'; CREATE TABLE t (v)"))
         try other.executeUpdate("INSERT INTO t VALUES (\("a\0ü👍")), (\(JSON(["ü"])))")
-        #expect(try other.first(String.self, "SELECT v FROM t") == "a\0ü👍")
-        #expect(try other.scalar(JSON<[String]>.self, "SELECT v FROM t WHERE rowid = 2")?.value == ["ü"])
+        #expect(try other.executeQuery("SELECT v FROM t").first(String.self) == "a\0ü👍")
+        #expect(try other.executeQuery("SELECT v FROM t WHERE rowid = 2").scalar(JSON<[String]>.self)?.value == ["ü"])
         let rows = try other.executeQuery("SELECT v FROM t")
         #expect(rows.next())
         #expect(rows.withUnsafeBytes(forColumn: "v") { [UInt8]($0) } == [UInt8]("a\0ü👍".utf8))
@@ -159,7 +166,9 @@ struct ValueTests {
     @Test func rawValues() throws {
         #expect(try stored(Colour.green, as: "text") == .green)
         #expect(try stored(Flags(rawValue: 5), as: "integer") == Flags(rawValue: 5))
-        let error = #expect(throws: DatabaseError.self) { try database.scalar(Colour.self, "SELECT 'mauve' AS c") }
+        let error = #expect(throws: DatabaseError.self) {
+            try database.executeQuery("SELECT 'mauve' AS c").scalar(Colour.self)
+        }
         #expect(error?.message.contains("raw values") == true)
         #expect(error?.message.contains("mauve") == false)
     }
@@ -206,7 +215,9 @@ struct ValueTests {
         }
         #expect(binding?.reason == .typeMismatch)
         #expect(binding?.message == "The Celsius for parameter 1 is below absolute zero. Nothing was executed.")
-        let reading = #expect(throws: DatabaseError.self) { try database.scalar(Celsius.self, "SELECT -300 AS temp") }
+        let reading = #expect(throws: DatabaseError.self) {
+            try database.executeQuery("SELECT -300 AS temp").scalar(Celsius.self)
+        }
         #expect(
             reading?.message
                 == "Row 1, column \"temp\" (index 0): expected Celsius, found INTEGER that is below absolute zero."
@@ -216,7 +227,7 @@ struct ValueTests {
         // And where values come as Any.
         try database.executeUpdate("INSERT INTO t VALUES (?)", values: [Celsius(1)])
         #expect(database.executeUpdate("INSERT INTO t VALUES (:c)", withParameterDictionary: ["c": Celsius(2)]))
-        #expect(try database.all(Double.self, "SELECT v FROM t WHERE typeof(v) = 'real'") == [1, 2])
+        #expect(try database.executeQuery("SELECT v FROM t WHERE typeof(v) = 'real'").all(Double.self) == [1, 2])
         #expect(!database.executeUpdate("INSERT INTO t VALUES (?)", withArgumentsIn: [Celsius(-300)]))
     }
 
@@ -226,7 +237,7 @@ struct ValueTests {
         }
         #expect(error?.reason == .typeMismatch)
         #expect(!database.executeUpdate("INSERT INTO t VALUES (?)", withArgumentsIn: [Stranger()]))
-        #expect(try database.scalar(Int.self, "SELECT count(*) FROM t") == 0)
+        #expect(try database.executeQuery("SELECT count(*) FROM t").scalar(Int.self) == 0)
     }
 
     private struct Stranger {}

@@ -16,7 +16,7 @@ enum KeyChanges {
             try db.executeUpdate("CREATE TEMP TABLE kept AS SELECT 42 AS answer", values: nil)
             defer { _ = db.executeUpdate("DROP TABLE IF EXISTS temp.kept", withArgumentsIn: []) }
             try db.rotateKey(to: key, progress: nil)
-            guard try db.scalar(Int.self, "SELECT answer FROM temp.kept") == 42 else {
+            guard try db.executeQuery("SELECT answer FROM temp.kept").scalar(Int.self) == 42 else {
                 throw Violation("The rotation has lost a temporary table.")
             }
         },

@@ -18,9 +18,9 @@ enum Reading {
         Operation(name: "read twice in one snapshot", weights: [.reader: 2]) { client, _ in
             try client.service.access.read { db in
                 let sql: SQL = "SELECT count(*), total(length(value)), max(owner * 1000 + key) FROM note"
-                let first = try db.all((Int, Double, Int?).self, sql)
+                let first = try db.executeQuery(sql).all((Int, Double, Int?).self)
                 try checkLedger(db)
-                let second = try db.all((Int, Double, Int?).self, sql)
+                let second = try db.executeQuery(sql).all((Int, Double, Int?).self)
                 guard first.count == 1, second.count == 1, first[0] == second[0] else {
                     throw Violation("A snapshot changed: \(first), then \(second).")
                 }
@@ -28,8 +28,12 @@ enum Reading {
         },
         Operation(name: "search", weights: [.reader: 1]) { client, _ in
             try client.service.access.read { db in
-                let found = try db.scalar(Int.self, "SELECT count(*) FROM words WHERE words MATCH 'canary'")
-                let present = try db.scalar(Int.self, "SELECT count(*) FROM words WHERE length(value) >= 6")
+                let found = try db.executeQuery("SELECT count(*) FROM words WHERE words MATCH 'canary'").scalar(
+                    Int.self
+                )
+                let present = try db.executeQuery("SELECT count(*) FROM words WHERE length(value) >= 6").scalar(
+                    Int.self
+                )
                 guard found != nil, found == present else {
                     throw Violation("The index finds \(found ?? -1) of \(present ?? -1) texts.")
                 }
@@ -58,10 +62,10 @@ enum Reading {
             let snapshot = try pool.snapshot()
             defer { snapshot.close() }
             let sql: SQL = "SELECT count(*), total(length(value)), max(owner * 1000 + key) FROM note"
-            let first = try snapshot.read { db in try db.all((Int, Double, Int?).self, sql) }
+            let first = try snapshot.read { db in try db.executeQuery(sql).all((Int, Double, Int?).self) }
             try snapshot.read { db in try checkLedger(db) }
             try pool.read { db in try checkLedger(db) }
-            let second = try snapshot.read { db in try db.all((Int, Double, Int?).self, sql) }
+            let second = try snapshot.read { db in try db.executeQuery(sql).all((Int, Double, Int?).self) }
             guard first.count == 1, second.count == 1, first[0] == second[0] else {
                 throw Violation("A kept snapshot changed: \(first), then \(second).")
             }
@@ -72,13 +76,12 @@ enum Reading {
     ]
 
     private static func checkLedger(_ db: Database) throws {
-        let wrong = try db.scalar(
-            Int.self,
+        let wrong = try db.executeQuery(
             """
             SELECT count(*) FROM ledger WHERE notes <> (SELECT count(*) FROM note WHERE note.owner = ledger.owner)
                 OR pairs <> (SELECT count(*) FROM pair WHERE pair.owner = ledger.owner)
             """
-        )
+        ).scalar(Int.self)
         guard wrong == 0 else { throw Violation("A reader saw \(wrong ?? -1) clients in the middle of a transaction.") }
     }
 }

@@ -113,7 +113,7 @@ struct RowWriter {
                 else { throw db.lastError() }
             }
         case 5:
-            guard try db.scalar(Int.self, insert + " RETURNING key", owner, key, content) == key else {
+            guard try db.executeQuery(insert + " RETURNING key", owner, key, content).scalar(Int.self) == key else {
                 throw Violation("RETURNING reported another key than \(key).")
             }
         default:
@@ -192,9 +192,11 @@ enum Returning {
         default:
             let id: Int?
             if let data = values[2] as? Data {
-                id = try db.scalar(Int.self, sql, values[0] as? Int, values[1] as? Int, data)
+                id = try db.executeQuery(sql, values[0] as? Int, values[1] as? Int, data).scalar(Int.self)
             } else {
-                id = try db.scalar(Int.self, sql, values[0] as? Int, values[1] as? Int, values[2] as? String)
+                id = try db.executeQuery(sql, values[0] as? Int, values[1] as? Int, values[2] as? String).scalar(
+                    Int.self
+                )
             }
             guard let id else { throw Violation("RETURNING reported no row.") }
             return id

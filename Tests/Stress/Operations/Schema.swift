@@ -27,7 +27,9 @@ enum Schema {
             try client.direct { db in
                 try db.executeUpdate("CREATE TEMP TABLE scratch AS SELECT * FROM note ORDER BY value", values: nil)
                 defer { _ = db.executeUpdate("DROP TABLE temp.scratch", withArgumentsIn: []) }
-                let owned = try db.scalar(Int.self, "SELECT count(*) FROM scratch WHERE owner = \(client.id)")
+                let owned = try db.executeQuery("SELECT count(*) FROM scratch WHERE owner = \(client.id)").scalar(
+                    Int.self
+                )
                 guard owned == client.state.count(.note) else {
                     throw Violation("A temporary copy has \(owned ?? -1).")
                 }

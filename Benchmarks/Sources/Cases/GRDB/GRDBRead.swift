@@ -22,6 +22,7 @@
             result["read.integer.index"] = integers
             result["read.integer.value"] = integers
             result["read.integer.tuple"] = integers
+            result["read.integer.closure"] = integers
             result["read.integer.name"] = {
                 try reading(.integer, $0) { row, sum in
                     for name in names { sum &+= UInt64(bitPattern: row[name] as Int64) }
@@ -79,6 +80,7 @@
             result["read.mixed.copied"] = mixed
             result["read.mixed.value"] = mixed
             result["read.mixed.tuple"] = mixed
+            result["read.mixed.closure"] = mixed
             result["read.mixed.name"] = {
                 try reading(.mixed, $0) { row, sum in
                     sum &+= UInt64(bitPattern: row[names[0]] as Int64)

@@ -53,7 +53,7 @@ extension SealedMakers {
     private static let sql = SQL(raw: PointCases.sql)
 
     static func lookUp(_ id: Int64, _ db: Database) throws -> UInt64 {
-        guard let (number, body) = try db.first((Int64, String).self, sql, id) else { return 0 }
+        guard let (number, body) = try db.executeQuery(sql, id).first((Int64, String).self) else { return 0 }
         return UInt64(bitPattern: number) &+ UInt64(body.utf8.count)
     }
 
@@ -126,7 +126,7 @@ extension SealedMakers {
                 try queue.inDatabase { db in
                     var sum: UInt64 = 0
                     for name in names {
-                        let row = try db.first((String, String).self, SQL(raw: PackageCases.lookup), name)
+                        let row = try db.executeQuery(SQL(raw: PackageCases.lookup), name).first((String, String).self)
                         sum &+= UInt64((row?.0.utf8.count ?? 0) + (row?.1.utf8.count ?? 0))
                     }
                     return sum

@@ -15,7 +15,7 @@ extension SealedMakers {
         [
             "read.integer.tuple": { fixtures in
                 try fetching(.integer, fixtures) { db, sql in
-                    let rows = try db.query((Int64, Int64, Int64, Int64, Int64).self, sql)
+                    let rows = try db.executeQuery(sql).rows((Int64, Int64, Int64, Int64, Int64).self)
                     var sum: UInt64 = 0
                     while let row = try rows.next() {
                         add(row.0, to: &sum)
@@ -29,7 +29,7 @@ extension SealedMakers {
             },
             "read.real.tuple": { fixtures in
                 try fetching(.real, fixtures) { db, sql in
-                    let rows = try db.query((Double, Double, Double, Double, Double).self, sql)
+                    let rows = try db.executeQuery(sql).rows((Double, Double, Double, Double, Double).self)
                     var sum: UInt64 = 0
                     while let row = try rows.next() {
                         add(row.0, to: &sum)
@@ -43,7 +43,7 @@ extension SealedMakers {
             },
             "read.text.tuple": { fixtures in
                 try fetching(.text, fixtures) { db, sql in
-                    let rows = try db.query((String, String, String, String, String).self, sql)
+                    let rows = try db.executeQuery(sql).rows((String, String, String, String, String).self)
                     var sum: UInt64 = 0
                     while let row = try rows.next() {
                         add(row.0, to: &sum)
@@ -57,7 +57,7 @@ extension SealedMakers {
             },
             "read.blob.tuple": { fixtures in
                 try fetching(.blob, fixtures) { db, sql in
-                    let rows = try db.query((Data, Data, Data, Data, Data).self, sql)
+                    let rows = try db.executeQuery(sql).rows((Data, Data, Data, Data, Data).self)
                     var sum: UInt64 = 0
                     while let row = try rows.next() {
                         add(row.0, to: &sum)
@@ -71,7 +71,7 @@ extension SealedMakers {
             },
             "read.mixed.tuple": { fixtures in
                 try fetching(.mixed, fixtures) { db, sql in
-                    let rows = try db.query((Int64, String, Double, Data, String?).self, sql)
+                    let rows = try db.executeQuery(sql).rows((Int64, String, Double, Data, String?).self)
                     var sum: UInt64 = 0
                     while let row = try rows.next() {
                         add(row.0, to: &sum)
@@ -79,6 +79,33 @@ extension SealedMakers {
                         add(row.2, to: &sum)
                         add(row.3, to: &sum)
                         if row.4 == nil { sum &+= 1 }
+                    }
+                    return sum
+                }
+            },
+            "read.integer.closure": { fixtures in
+                try fetching(.integer, fixtures) { db, sql in
+                    var sum: UInt64 = 0
+                    try db.executeQuery(sql).forEach { (a: Int64, b: Int64, c: Int64, d: Int64, e: Int64) in
+                        add(a, to: &sum)
+                        add(b, to: &sum)
+                        add(c, to: &sum)
+                        add(d, to: &sum)
+                        add(e, to: &sum)
+                    }
+                    return sum
+                }
+            },
+            "read.mixed.closure": { fixtures in
+                try fetching(.mixed, fixtures) { db, sql in
+                    var sum: UInt64 = 0
+                    try db.executeQuery(sql).forEach {
+                        (id: Int64, title: String, price: Double, digest: Data, note: String?) in
+                        add(id, to: &sum)
+                        add(title, to: &sum)
+                        add(price, to: &sum)
+                        add(digest, to: &sum)
+                        if note == nil { sum &+= 1 }
                     }
                     return sum
                 }
@@ -121,7 +148,7 @@ extension SealedMakers {
             },
             "read.mixed.codable": { fixtures in
                 try fetching(.mixed, fixtures) { db, sql in
-                    let rows = try db.query(MixedRow.self, sql)
+                    let rows = try db.executeQuery(sql).rows(MixedRow.self)
                     var sum: UInt64 = 0
                     while let row = try rows.next() {
                         add(row.id, to: &sum)

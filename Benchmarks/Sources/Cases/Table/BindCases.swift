@@ -43,6 +43,7 @@ enum ReadCases {
         (id: "copied", title: "by index; C copies", lasts: true),
         (id: "value", title: "by index, typed and checked; C copies", lasts: true),
         (id: "tuple", title: "as tuples; C copies", lasts: true),
+        (id: "closure", title: "by a closure of the columns; C copies", lasts: true),
         (id: "codable", title: "as Codable structs; C copies", lasts: true),
         (id: "dictionary", title: "as dictionaries; C copies", lasts: true),
     ]

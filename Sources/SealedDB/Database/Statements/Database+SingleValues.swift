@@ -1,7 +1,7 @@
 public import Foundation
 
 /// FMDB's queries for a single value: the first column of the first row; `nil` if there is no row or the value is NULL.
-/// SQLite converts the value as in the reader of the same name; ``Database/scalar(_:_:_:)`` does not convert. A writing
+/// SQLite converts the value as in the reader of the same name; ``ResultSet/scalar(_:)`` does not convert. A writing
 /// statement runs to its end, so its changes are committed, or the call throws.
 extension Database {
     /// Reads the value like ``ResultSet/int(forColumnIndex:)``.
@@ -70,5 +70,79 @@ extension Database {
         try rows.completeExecution()
         try rows.closeWithError()
         return value
+    }
+}
+
+/// The same queries for text in a `String`, with one value for each placeholder. If the text has no placeholders, pass
+/// it as ``SQL``.
+extension Database {
+    /// Like ``intForQuery(_:_:)``, with text in a `String`.
+    @_disfavoredOverload
+    public func intForQuery<First: Bindable, each Argument: Bindable>(
+        _ sql: String,
+        _ first: First,
+        _ values: repeat each Argument
+    ) throws(DatabaseError) -> Int32? {
+        try intForQuery(SQL(raw: sql), first, repeat each values)
+    }
+
+    /// Like ``longForQuery(_:_:)``, with text in a `String`.
+    @_disfavoredOverload
+    public func longForQuery<First: Bindable, each Argument: Bindable>(
+        _ sql: String,
+        _ first: First,
+        _ values: repeat each Argument
+    ) throws(DatabaseError) -> Int? {
+        try longForQuery(SQL(raw: sql), first, repeat each values)
+    }
+
+    /// Like ``boolForQuery(_:_:)``, with text in a `String`.
+    @_disfavoredOverload
+    public func boolForQuery<First: Bindable, each Argument: Bindable>(
+        _ sql: String,
+        _ first: First,
+        _ values: repeat each Argument
+    ) throws(DatabaseError) -> Bool? {
+        try boolForQuery(SQL(raw: sql), first, repeat each values)
+    }
+
+    /// Like ``doubleForQuery(_:_:)``, with text in a `String`.
+    @_disfavoredOverload
+    public func doubleForQuery<First: Bindable, each Argument: Bindable>(
+        _ sql: String,
+        _ first: First,
+        _ values: repeat each Argument
+    ) throws(DatabaseError) -> Double? {
+        try doubleForQuery(SQL(raw: sql), first, repeat each values)
+    }
+
+    /// Like ``stringForQuery(_:_:)``, with text in a `String`.
+    @_disfavoredOverload
+    public func stringForQuery<First: Bindable, each Argument: Bindable>(
+        _ sql: String,
+        _ first: First,
+        _ values: repeat each Argument
+    ) throws(DatabaseError) -> String? {
+        try stringForQuery(SQL(raw: sql), first, repeat each values)
+    }
+
+    /// Like ``dataForQuery(_:_:)``, with text in a `String`.
+    @_disfavoredOverload
+    public func dataForQuery<First: Bindable, each Argument: Bindable>(
+        _ sql: String,
+        _ first: First,
+        _ values: repeat each Argument
+    ) throws(DatabaseError) -> Data? {
+        try dataForQuery(SQL(raw: sql), first, repeat each values)
+    }
+
+    /// Like ``dateForQuery(_:_:)``, with text in a `String`.
+    @_disfavoredOverload
+    public func dateForQuery<First: Bindable, each Argument: Bindable>(
+        _ sql: String,
+        _ first: First,
+        _ values: repeat each Argument
+    ) throws(DatabaseError) -> Date? {
+        try dateForQuery(SQL(raw: sql), first, repeat each values)
     }
 }

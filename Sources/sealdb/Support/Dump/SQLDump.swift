@@ -16,7 +16,7 @@ struct SQLDump {
         // Only read: there is nothing to commit.
         defer { _ = database.rollback() }
         let objects = try SchemaObject.those(of: names, in: SchemaObject.all(of: database))
-        let encoding = try database.scalar(String.self, "PRAGMA encoding") ?? "UTF-8"
+        let encoding = try database.executeQuery("PRAGMA encoding").scalar(String.self) ?? "UTF-8"
         if writesSchema, encoding != "UTF-8" { try line("PRAGMA encoding = '\(encoding)'") }
         try line("PRAGMA foreign_keys = OFF")
         // Rows may be older than a constraint that they violate.
@@ -53,7 +53,7 @@ struct SQLDump {
         for object in objects where object.kind == .other { try write(object) }
         guard names.isEmpty else { return }
         for pragma in ["user_version", "application_id"] {
-            let value = try database.scalar(Int.self, "PRAGMA \(raw: pragma)") ?? 0
+            let value = try database.executeQuery("PRAGMA \(raw: pragma)").scalar(Int.self) ?? 0
             if value != 0 { try line("PRAGMA \(pragma) = \(value)") }
         }
     }
@@ -95,7 +95,7 @@ struct SQLDump {
     /// The next row ids of tables with AUTOINCREMENT. https://www.sqlite.org/autoinc.html
     private func writeCounters(_ objects: [SchemaObject]) throws {
         let has = "SELECT count(*) FROM main.sqlite_schema WHERE name = 'sqlite_sequence'"
-        guard try database.scalar(Int.self, SQL(raw: has)) == 1 else { return }
+        guard try database.executeQuery(SQL(raw: has)).scalar(Int.self) == 1 else { return }
         let tables = Set(objects.filter { $0.kind == .table }.map { ExactText(name: $0.name) })
         let rows = try database.executeQuery("SELECT name, seq FROM main.sqlite_sequence")
         defer { rows.close() }

@@ -21,13 +21,12 @@ struct SchemaObject {
     /// Returns the objects in the order in which they can be made again, without SQLite's own. The store's own names
     /// are not trusted: a table may be called as one of SQLite's functions.
     static func all(of database: Database) throws -> [SchemaObject] {
-        let rows = try database.all(
-            (String, String, String, String).self,
+        let rows = try database.executeQuery(
             """
             SELECT type, name, tbl_name, sql FROM main.sqlite_schema
             WHERE sql IS NOT NULL AND substr(name, 1, 7) <> 'sqlite_' ORDER BY type <> 'table', rowid
             """
-        )
+        ).all((String, String, String, String).self)
         let virtual = Dictionary(
             rows.compactMap { row in VirtualTableText(row.3).map { (ExactText(name: row.1), $0) } },
             uniquingKeysWith: { first, _ in first }

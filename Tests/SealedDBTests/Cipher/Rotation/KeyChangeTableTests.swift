@@ -81,7 +81,7 @@ struct KeyChangeTableTests {
             let made = Database(path: directory.file("db"), configuration: configuration)
             try made.openVerified()
             try made.fill(rows: 50)
-            let expected = try made.all(String.self, "SELECT body FROM t")
+            let expected = try made.executeQuery("SELECT body FROM t").all(String.self)
             made.close()
             var error: (any Error)?
             do { try self.change(change, from: old, to: new, settings) } catch let failure { error = failure }
@@ -89,7 +89,7 @@ struct KeyChangeTableTests {
             if error != nil { #expect((try? settings.validate(for: new)) == nil || change == .inPlace, comment) }
             let found = database(right, settings)
             #expect(throws: Never.self, comment) { try found.openVerified() }
-            #expect(try found.all(String.self, "SELECT body FROM t") == expected, comment)
+            #expect(try found.executeQuery("SELECT body FROM t").all(String.self) == expected, comment)
             found.close()
             #expect(!database(wrong, settings).open(), comment)
         }

@@ -97,7 +97,7 @@ struct SwapTests {
 
     private func expectUnchanged(_ operation: Operation) throws {
         let store = try database("db", key: operation.hasSealedSource ? 1 : nil)
-        #expect(try store.scalar(Int.self, "SELECT count(*) FROM t WHERE body = 'right'") == 200)
+        #expect(try store.executeQuery("SELECT count(*) FROM t WHERE body = 'right'").scalar(Int.self) == 200)
         store.close()
         #expect(!directory.names.contains { $0 == "new" || $0.contains(".sealdb-") || $0.contains("replaced") })
     }
