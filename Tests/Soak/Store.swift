@@ -29,7 +29,7 @@ enum Store {
         var failure: (any Error)?
         for key in keys.isEmpty ? [nil] : keys.map(Optional.some) {
             var configuration = Configuration(key: key)
-            configuration.busyTimeout = 30
+            configuration.busyTimeout = .seconds(30)
             configuration.maximumReaderCount = 3
             let pool = DatabasePool(path: path(in: directory), configuration: configuration)
             do {

@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import Testing
 
 @Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
@@ -34,6 +35,70 @@ struct ExecTests {
         let outcome = try sandbox.fail(65, "exec", "db", sql, "--key-file", "key")
         #expect(outcome.output.isEmpty)
         #expect(outcome.error.hasPrefix("sealdb: Statement 2, line 1, column 52: "), "\(outcome.error)")
+        #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)
+    }
+
+    /// In SQL that manages its transactions, rows are shown when they are stored, and not before.
+    @Test func rowsOfTransactionsOfTheScript() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        try sandbox.succeed("exec", "db", "CREATE TABLE t (a)", "--key-file", "key")
+        func exec(_ sql: String, _ status: Int32) throws -> [Substring] {
+            let outcome = try sandbox.sealdb(
+                "exec",
+                "db",
+                sql,
+                "--format",
+                "csv",
+                "--no-header",
+                "--key-file",
+                "key"
+            )
+            #expect(outcome.status == status, "\(outcome.error)")
+            return outcome.output.split(separator: "\n")
+        }
+        let insert = "INSERT INTO t VALUES"
+        #expect(try exec("PRAGMA user_version; \(insert) (1) RETURNING a; \(insert) (2), (3, 4)", 65) == ["0", "1"])
+        #expect(try exec("BEGIN; \(insert) (5) RETURNING a; ROLLBACK; SELECT count(*) FROM t", 0) == ["1", "0"])
+        #expect(try exec("BEGIN; \(insert) (6) RETURNING a; ROLLBACK TO none", 65) == [])
+        #expect(try exec("BEGIN; \(insert) (7) RETURNING a; SELECT hex(zeroblob(99999)); \(insert) (8, 9)", 65) == [])
+        #expect(try exec("BEGIN; \(insert) (10) RETURNING a; COMMIT; BEGIN; \(insert) (11) RETURNING a", 65) == ["10"])
+        #expect(try exec("SAVEPOINT s; \(insert) (12) RETURNING a; ROLLBACK TO s; RELEASE s", 0) == ["12", "1"])
+        #expect(try exec("SELECT a FROM t ORDER BY a", 0) == ["1", "10", "0"])
+    }
+
+    /// SQLite's messages quote a literal, up to all that follows if it does not end.
+    @Test func errorsQuoteNoLiterals() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        for sql in [
+            "'hush' 'hush hush'", "'hush hush", "x'hush'", "1 \"hush hush\"", "1 4111hush", "[hush hush", "'a' x'6875'",
+        ] {
+            let input = "INSERT INTO people (name) VALUES (\(sql));\n"
+            let outcome = try sandbox.fail(65, "exec", "db", "-", "--key-file", "key", input: input)
+            #expect(!outcome.error.contains("hush") && !outcome.error.contains("6875"), "\(outcome.error)")
+            #expect(outcome.error.contains("Statement 1, line 1, column "), "\(outcome.error)")
+        }
+        let outcome = try sandbox.fail(65, "exec", "db", "-", "--key-file", "key", input: "INSRT INTO people")
+        #expect(outcome.error.contains("near \"INSRT\": syntax error"), "\(outcome.error)")
+    }
+
+    @Test func aFileThatIsChangedWhileItIsRead() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        let filler = String(repeating: "-- \(String(repeating: "x", count: 997))\n", count: 20_000)
+        try sandbox.write("in.sql", "DELETE FROM people WHERE id = 1;\n\(filler)DELETE FROM people;\n")
+        let path = sandbox.path("in.sql")
+        let isOver = Atomic(false)
+        let ended = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            while !isOver.load(ordering: .relaxed) { utimes(path, nil) }
+            ended.signal()
+        }
+        let outcome = try sandbox.fail(74, "exec", "db", "--file", "in.sql", "--key-file", "key")
+        isOver.store(true, ordering: .relaxed)
+        ended.wait()
+        #expect(outcome.error == "sealdb: in.sql was changed while it was read. Nothing was done.\n")
         #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)
     }
 

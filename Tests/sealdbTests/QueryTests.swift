@@ -21,6 +21,19 @@ struct QueryTests {
         return outcome.output
     }
 
+    /// SQLite takes the first of two columns of one name, and drops the value of the other.
+    @Test func insertsWithColumnsOfOneName() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        let query = ["query", "db", "--format", "insert", "--into", "t", "--key-file", "key"]
+        let outcome = try sandbox.run([Tool.sealdb] + query + ["SELECT 1 AS a, 2 AS A"])
+        #expect(outcome.status == 65 && outcome.output.isEmpty, "\(outcome.error)")
+        #expect(
+            try sandbox.run([Tool.sealdb] + query + ["SELECT 1 AS a, 2 AS b"]).output
+                == "INSERT INTO \"t\"(\"a\",\"b\") VALUES(1,2);\n"
+        )
+    }
+
     @Test func furtherFormats() throws {
         let sandbox = try makeEmptyStore()
         let sql = "SELECT 1 AS a, 'x|y\\' AS bc UNION ALL SELECT NULL, 'two' || char(10, 27) || 'lines'"
@@ -154,7 +167,7 @@ struct QueryTests {
         #expect(outcome.status == 74)
         #expect(
             outcome.error
-                == "sealdb: Cannot write the result: No space left on device. What the command has changed stays changed.\n"
+                == "sealdb: Cannot write the result: No space left on device. What the command has stored stays stored.\n"
         )
     }
 

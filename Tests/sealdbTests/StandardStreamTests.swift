@@ -91,7 +91,7 @@ struct StandardStreamTests {
         )
         if arguments.hasPrefix("exec") {
             var configuration = Configuration(keySource: .keyFile(sandbox.path("key")))
-            configuration.busyTimeout = 60
+            configuration.busyTimeout = .seconds(60)
             let reader = Database(path: sandbox.path("db"), configuration: configuration)
             try reader.openVerified()
             while try reader.executeQuery("SELECT count(*) FROM people WHERE id < 0").scalar(Int.self) == 0,

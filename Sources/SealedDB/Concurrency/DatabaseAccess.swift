@@ -263,7 +263,3 @@ extension DatabaseError {
             """
     )
 }
-
-extension Duration {
-    var seconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
-}

@@ -180,10 +180,10 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         set { reception.setMaximumLent(newValue) }
     }
 
-    /// How many seconds a call waits for a connection before it fails as busy; `nil`, the default, for no limit.
-    public var maximumWaitTimeInterval: TimeInterval? {
-        get { reception.maximumWait }
-        set { reception.maximumWait = newValue }
+    /// How long a call waits for a connection before it fails as busy; `nil`, the default, for no limit.
+    public var maximumWait: Duration? {
+        get { reception.maximumWait.map { Duration(clampingSeconds: $0) } }
+        set { reception.maximumWait = newValue?.seconds }
     }
 
     /// The number of open connections that no block uses.

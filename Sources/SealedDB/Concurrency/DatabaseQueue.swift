@@ -101,10 +101,10 @@ public final class DatabaseQueue: DatabaseAccess {
     /// Whether the calling thread is inside a block of this queue. Calls of the queue are an error there.
     public var isInsideBlock: Bool { reception.isInside }
 
-    /// How many seconds a call waits for its turn before it fails as busy; `nil`, the default, for no limit.
-    public var maximumWaitTimeInterval: TimeInterval? {
-        get { reception.maximumWait }
-        set { reception.maximumWait = newValue }
+    /// How long a call waits for its turn before it fails as busy; `nil`, the default, for no limit.
+    public var maximumWait: Duration? {
+        get { reception.maximumWait.map { Duration(clampingSeconds: $0) } }
+        set { reception.maximumWait = newValue?.seconds }
     }
 
     // MARK: Changes
@@ -198,7 +198,7 @@ public final class DatabaseQueue: DatabaseAccess {
         }
     }
 
-    /// Waits for a turn, and closes the connection. If the turn does not come within ``maximumWaitTimeInterval``, the
+    /// Waits for a turn, and closes the connection. If the turn does not come within ``maximumWait``, the
     /// connection is closed when the present turn ends. The next block opens it again. Traps within a block of the
     /// queue.
     public func close() {

@@ -1,8 +1,8 @@
 /// A value that is read from a store, now and again after each commit that changes it: see
 /// ``DatabaseQueue/observe(_:)`` and ``DatabasePool/observe(_:)``.
 ///
-/// Each `for try await` loop observes on its own. Its first value comes at once, the next ones only if they differ from
-/// the one before. Values do not queue up: what is committed while the loop is busy arrives as one value.
+/// Each `for try await` loop observes on its own. Its first value comes at once, the next ones only if they are not equal
+/// to the one before by `==`, for which some texts of different bytes are equal. Values do not queue up: what is committed while the loop is busy arrives as one value.
 ///
 /// The loop ends without an error when its task is cancelled, or when the queue or pool is shut down. It ends with the
 /// error of a read that fails. It keeps the queue or pool alive.

@@ -6,8 +6,8 @@ public struct Configuration: Sendable {
     var keyOrigin: KeyOrigin?
     /// The cipher settings of the store. The default settings are those of SQLCipher 4.
     public var cipherSettings = CipherSettings()
-    /// How many seconds to wait for a lock. Default 2, as in FMDB. https://www.sqlite.org/c3ref/busy_timeout.html
-    public var busyTimeout: Double = 2
+    /// How long to wait for a lock. Default 2 s, as in FMDB. https://www.sqlite.org/c3ref/busy_timeout.html
+    public var busyTimeout = Duration.seconds(2)
     /// The size of the page cache in KiB. `nil` keeps SQLite's 2 MB for a ``Database``; a ``DatabaseQueue`` then uses
     /// 32 MiB, because each page that is read again must be decrypted again.
     /// https://www.sqlite.org/pragma.html#pragma_cache_size
@@ -22,13 +22,13 @@ public struct Configuration: Sendable {
     /// How many prepared statements a connection keeps for their next use; 0 for none. They are found by their text.
     /// Default 64.
     public var statementCacheCapacity = 64
-    /// How many seconds a statement may take. A statement that takes longer is stopped with
+    /// How long a statement may take. A statement that takes longer is stopped with
     /// ``DatabaseError/Reason/timedOut``. The time counts from the first step, and includes what the reader does
     /// between rows. `nil`, the default, means no limit.
-    public var statementTimeout: Double?
-    /// Statements that take longer than this many seconds are logged as warnings, without values. The time is measured
+    public var statementTimeout: Duration?
+    /// Statements that take longer than this are logged as warnings, without values. The time is measured
     /// in milliseconds. `nil`, the default, means that none are logged.
-    public var slowStatementThreshold: Double?
+    public var slowStatementThreshold: Duration?
     /// Whether to open read-only. Default false.
     public var isReadOnly = false
     /// Whether a rotation continues if it cannot be determined whether somebody else has the store open; see
@@ -142,9 +142,9 @@ public struct Configuration: Sendable {
     public struct WriteBatching: Sendable {
         /// How many blocks may share a commit; 1 to share none. Default 128.
         public var maximumCount = 128
-        /// How many seconds after the start of the first block no further block may join. A block that would not end by
-        /// then, if it takes as long as others did lately, may not join either. Default 0.05.
-        public var maximumDuration = 0.05
+        /// How long after the start of the first block further blocks may join. A block that would not end by then, if it
+        /// takes as long as others did lately, may not join either. Default 50 ms.
+        public var maximumDuration = Duration.milliseconds(50)
 
         public init() {}
     }

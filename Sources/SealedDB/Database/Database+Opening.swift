@@ -63,7 +63,7 @@ extension Database {
             settings: configuration.cipherSettings,
             flags: flags,
             vfs: vfs,
-            busyTimeout: configuration.busyTimeout,
+            busyTimeout: configuration.busyTimeout.seconds,
             gate: gate,
             allowsCipherStatements: configuration.allowsCipherStatements,
             image: image
@@ -120,7 +120,7 @@ extension Database {
         let connection = try unlockedConnection(flags: flags, vfs: vfs)
         self.connection = connection
         connection.supervision = supervision
-        if supervision.isWatching { connection.setBusyTimeout(seconds: configuration.busyTimeout) }
+        if supervision.isWatching { connection.setBusyTimeout(seconds: configuration.busyTimeout.seconds) }
         connection.statementGuard.requiresJournal = isShared
         do throws(DatabaseError) {
             try configure(connection, flags: flags)

@@ -51,10 +51,10 @@ extension Database {
 extension Supervision {
     convenience init(_ configuration: Configuration, isOfSharedUse: Bool) {
         let isTimed = configuration.statementTimeout != nil || configuration.slowStatementThreshold != nil
-        self.init(timeLimit: configuration.statementTimeout, isWatching: isOfSharedUse || isTimed)
+        self.init(timeLimit: configuration.statementTimeout?.seconds, isWatching: isOfSharedUse || isTimed)
         guard let threshold = configuration.slowStatementThreshold else { return }
         let logger = configuration.logger ?? Logger(label: "SealedDB")
-        slowStatements = SlowStatements(threshold: threshold) { sql, seconds in
+        slowStatements = SlowStatements(threshold: threshold.seconds) { sql, seconds in
             logger.warning(
                 "slow statement",
                 metadata: ["sql": "\(sql ?? "(a statement that holds a key)")", "seconds": "\(seconds)"]

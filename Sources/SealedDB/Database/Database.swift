@@ -172,9 +172,9 @@ public final class Database {
     /// How many seconds to wait for a lock. With 0 or less, a call fails at once. Default 2.
     /// https://www.sqlite.org/c3ref/busy_timeout.html
     public var maxBusyRetryTimeInterval: TimeInterval {
-        get { configuration.busyTimeout }
+        get { configuration.busyTimeout.seconds }
         set {
-            configuration.busyTimeout = newValue
+            configuration.busyTimeout = Duration(clampingSeconds: newValue)
             connection?.setBusyTimeout(seconds: newValue)
         }
     }

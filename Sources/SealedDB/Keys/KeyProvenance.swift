@@ -15,7 +15,7 @@ indirect enum KeyProvenance: Sendable {
     /// Whether reading runs code outside of this library, which may take any time.
     fileprivate var isOthersWork: Bool {
         switch self {
-        case .source(.keyCommand), .source(.passphraseCommand), .source(.closure): true
+        case .source(.keyCommand), .source(.passphraseCommand), .source(.closure), .source(.asyncClosure): true
         case .source, .ring: false
         }
     }

@@ -24,16 +24,25 @@ public enum KeySource: Sendable, CustomStringConvertible, CustomReflectable {
     ///
     /// The program gets no input. It inherits standard error and no other descriptor, and of the environment only
     /// `HOME`, `USER`, `LOGNAME` and `LANG`; `PATH` is the system's. If it exits with a status other than 0, prints too
-    /// much, or takes longer than the timeout (in seconds, 60 by default), its output is not used. If it prints too
+    /// much, or takes longer than the timeout (60 s by default), its output is not used. If it prints too
     /// much or takes too long, it is killed with its children. It cannot ask for anything on the terminal.
-    case keyCommand([String], timeout: Double = 60)
+    case keyCommand([String], timeout: Duration = .seconds(60))
     /// A program that prints a passphrase. It is run like ``keyCommand(_:timeout:)``.
-    case passphraseCommand([String], timeout: Double = 60)
+    case passphraseCommand([String], timeout: Duration = .seconds(60))
     /// A passphrase that is typed on the terminal, without echo. With `confirm` it is asked for twice and compared.
     case prompt(String, confirm: Bool)
     /// A closure of the caller, such as a client of a key management service. It may be called more than once, and on
     /// any thread.
     case closure(@Sendable () throws -> Key)
+    /// An asynchronous closure of the caller. It may be called more than once.
+    ///
+    /// ```swift
+    /// let source = KeySource.asyncClosure { try await client.key(for: "notes") }
+    /// ```
+    /// The thread that opens the store waits for it. Meanwhile the closure runs in a task that has a thread of its own,
+    /// with the caller's task-local values. If it takes longer than the timeout (60 s by default), it is cancelled and
+    /// its key is not used. It must not wait for an actor on which the store is being opened.
+    case asyncClosure(timeout: Duration = .seconds(60), @Sendable () async throws -> Key)
 
     /// Reads the key. The key remembers where it was read (see ``Key/confirm()``).
     /// - Throws: ``DatabaseError`` with the reasons ``DatabaseError/Reason/noSuchFile``,
@@ -63,13 +72,15 @@ public enum KeySource: Sendable, CustomStringConvertible, CustomReflectable {
         case .passphraseDescriptor(let descriptor):
             try KeyFile.passphrase(in: KeySource.contents(ofDescriptor: descriptor), name: "The \(self)")
         case .keyCommand(let arguments, let timeout):
-            try KeyFile.rawKey(in: KeyCommand(arguments, timeout: timeout).output(), name: "The \(self)")
+            try KeyFile.rawKey(in: KeyCommand(arguments, timeout: timeout.seconds).output(), name: "The \(self)")
         case .passphraseCommand(let arguments, let timeout):
-            try KeyFile.passphrase(in: KeyCommand(arguments, timeout: timeout).output(), name: "The \(self)")
+            try KeyFile.passphrase(in: KeyCommand(arguments, timeout: timeout.seconds).output(), name: "The \(self)")
         case .prompt(let text, let confirm):
             try Terminal.passphrase(prompt: text, confirm: confirm)
         case .closure(let closure):
             try KeySource.key(from: closure)
+        case .asyncClosure(let timeout, let closure):
+            try KeySource.key(from: AsyncKeyClosure(timeout: timeout.seconds, closure).key)
         }
     }
 
@@ -111,7 +122,7 @@ public enum KeySource: Sendable, CustomStringConvertible, CustomReflectable {
         case .keyCommand(let arguments, _): "key from command \(arguments.first ?? "")"
         case .passphraseCommand(let arguments, _): "passphrase from command \(arguments.first ?? "")"
         case .prompt: "passphrase from the terminal"
-        case .closure: "key from a closure"
+        case .closure, .asyncClosure: "key from a closure"
         }
     }
 

@@ -52,7 +52,9 @@ extension Database {
     }
 
     /// Inserts a row, or updates the row with the same primary key. https://www.sqlite.org/lang_upsert.html
-    /// - Throws: ``DatabaseError`` if this fails or the table has no primary key.
+    ///
+    /// A constraint that is declared with ON CONFLICT is one with ABORT here.
+    /// - Throws: ``DatabaseError`` if this fails, the table has no primary key, or a trigger ignored the row.
     public func upsert(_ value: some Encodable, into table: String) throws(DatabaseError) {
         let row = try encode(value)
         try recording { () throws(DatabaseError) in
@@ -62,7 +64,14 @@ extension Database {
             guard !row.columns.isEmpty else { throw unusable("The value has no properties.") }
             let changes = others.map { "\(Identifier.quoted($0)) = excluded.\(Identifier.quoted($0))" }
             let action = others.isEmpty ? "NOTHING" : "UPDATE SET " + changes.joined(separator: ", ")
-            try execute("\(insertion(of: row, into: table)) ON CONFLICT (\(list(key))) DO \(action)", row.values)
+            let insertion = insertion(of: row, into: table, "INSERT OR ABORT INTO")
+            try execute("\(insertion) ON CONFLICT (\(list(key))) DO \(action)", row.values)
+            guard others.isEmpty || self.changes > 0 else {
+                throw DatabaseError(
+                    extendedCode: SQLITE_CONSTRAINT,
+                    message: "A trigger of the table \"\(table)\" ignored the row. Nothing was stored."
+                )
+            }
         }
     }
 
@@ -123,9 +132,9 @@ extension Database {
         try update(SQL(raw: sql), given: values.count) { statement throws(DatabaseError) in try statement.bind(values) }
     }
 
-    private func insertion(of row: RowEncoder, into table: String) -> String {
+    private func insertion(of row: RowEncoder, into table: String, _ verb: String = "INSERT INTO") -> String {
         let placeholders = SQL.placeholders(row.columns.count)
-        return "INSERT INTO \(Identifier.quoted(table)) (\(list(row.columns))) VALUES (\(placeholders))"
+        return "\(verb) \(Identifier.quoted(table)) (\(list(row.columns))) VALUES (\(placeholders))"
     }
 
     private func list(_ columns: [String]) -> String {

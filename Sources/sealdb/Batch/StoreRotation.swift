@@ -83,7 +83,7 @@ struct StoreRotation: Sendable {
                 from: key,
                 to: target,
                 cipherSettings: settings,
-                busyTimeout: lockWait,
+                busyTimeout: .seconds(lockWait),
                 oldFileSuffix: oldFileSuffix,
                 ignoresUnseenUsers: ignoresUnseenUsers
             )

@@ -88,7 +88,7 @@ struct BackupCommand: ParsableCommand {
                     cipherSettings: settings,
                     to: path,
                     backupKey: backupKey,
-                    busyTimeout: lockWait
+                    busyTimeout: .seconds(lockWait)
                 )
                 return try copy.run(progress: progress)
             }

@@ -14,7 +14,8 @@ struct DumpCommand: ParsableCommand {
               sealdb dump app.db --table people --data-only --key-file app.key
 
             Row ids are kept. Values are exact, also blobs, NUL and text that is not UTF-8. What ANALYZE has collected is \
-            left out. If something cannot be read, the output ends with ROLLBACK, and the exit code is not 0.
+            left out. If something cannot be read, the exit code is not 0, and the output ends with ROLLBACK and a \
+            statement that fails, so that whoever loads it fails, too.
             """
     )
 

@@ -10,7 +10,7 @@ struct ExecCommand: ParsableCommand {
             Several statements, separated by semicolons, run in one transaction: if one fails, the store is as it \
             was (exit 65). SQL that begins or ends transactions itself, or holds PRAGMA, VACUUM, ATTACH or DETACH, \
             runs as it is. Parameters go with a single statement, and are bound as "sealdb query" does. Rows that \
-            statements return are printed first, those of a script in one transaction only when it is stored.
+            statements return are printed first, those of a transaction only when it is stored.
 
               sealdb exec app.db 'DELETE FROM people WHERE age < ?' 18 --key-file app.key
               sealdb dump app.db --key-file app.key | sealdb exec copy.db - --key-file copy.key
@@ -55,7 +55,7 @@ struct ExecCommand: ParsableCommand {
         defer { database.close() }
         let count: Int
         if script.managesTransactions {
-            count = try execute(source, on: database, output)
+            count = try execute(source, on: database, output, showsWhatIsStored: true)
             guard !database.isInTransaction else {
                 // If this fails, closing the database rolls back.
                 _ = database.rollback()
@@ -111,7 +111,8 @@ struct ExecCommand: ParsableCommand {
     private func execute(
         _ source: SQLOptions.Source,
         on database: Database,
-        _ output: StandardOutput
+        _ output: StandardOutput,
+        showsWhatIsStored: Bool = false
     ) throws -> Int {
         var count = 0
         var countBefore = 0
@@ -120,12 +121,20 @@ struct ExecCommand: ParsableCommand {
             do {
                 let rows = try BoundStatement.start(statement.text, parameters: source.values, on: database)
                 defer { rows.close() }
+                // Rows of a transaction or of a statement that writes are not shown before they are stored.
+                if database.isInTransaction || !rows.isReadOnlyStatement { output.isHeld = true }
                 try write(rows, to: output)
                 if statement.countsChanges && !rows.isReadOnlyStatement { count += Int(database.changes) }
             } catch let error as DatabaseError where source.isFile || source.script.statements.count > 1 {
                 throw source.script.located(error, at: index)
             }
-            if statement.verb == "ROLLBACK", !database.isInTransaction { count = countBefore }
+            guard !database.isInTransaction, showsWhatIsStored else { continue }
+            if statement.verb == "ROLLBACK" {
+                count = countBefore
+                output.drop()
+            }
+            output.isHeld = false
+            try output.flush()
         }
         return count
     }

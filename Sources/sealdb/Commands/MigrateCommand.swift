@@ -111,7 +111,7 @@ struct MigrateCommand: ParsableCommand {
                 key: key,
                 from: old,
                 to: new,
-                busyTimeout: lockWait,
+                busyTimeout: .seconds(lockWait),
                 ignoresUnseenUsers: ignoresUnseenUsers
             )
             if isDryRun {

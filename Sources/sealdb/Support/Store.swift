@@ -40,7 +40,7 @@ enum Store {
         configuration.cipherSettings = settings
         configuration.createsFile = isNew
         configuration.isReadOnly = isReadOnly
-        configuration.busyTimeout = lockWait
+        configuration.busyTimeout = .seconds(lockWait)
         // Scripts and dumps that the shells of SQLite and SQLCipher execute are executed here, too.
         configuration.enforcesForeignKeys = false
         configuration.acceptsDoubleQuotedStrings = true

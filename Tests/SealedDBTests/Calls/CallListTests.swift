@@ -35,13 +35,14 @@ struct CallListTests {
         "waitpid does the same work, and fails in the sweeps": ["waitid"],
         "threads: they fail for misuse only": [
             "pthread_atfork", "pthread_mutex_destroy", "pthread_mutex_init", "pthread_mutex_lock",
-            "pthread_mutex_unlock", "pthread_self",
+            "pthread_mutex_unlock", "pthread_self", "syscall",
         ],
     ]
 
     /// What the compiler, the runtime and the engine bring along.
     private static let prefixes = [
-        "$s", "swift_", "_swift", "__swift", "sqlite3_", "sealeddb_", "EVP_", "OSSL_", "PKCS5_", "RAND_", "HMAC",
+        "$s", "swift_", "_swift", "__swift", "sqlite3_", "sealeddb_", "EVP_", "OPENSSL_", "OSSL_", "PKCS5_", "RAND_",
+        "HMAC",
         "OBJC_",
         "__asan_", "__tsan_", "__sanitizer_", "__lsan_", "__ubsan_", "_Tt", "symbolic ",
     ]

@@ -151,7 +151,7 @@ struct FMDatabasePoolTests {
     @Test func aWaitMayEndInTime() throws {
         let pool = try pool()
         pool.maximumNumberOfDatabasesToCreate = 1
-        pool.maximumWaitTimeInterval = 0
+        pool.maximumWait = .zero
         let failure = Guarded<DatabaseError?>(nil)
         pool.inDatabase { _ in
             let thread = DispatchGroup()

@@ -16,7 +16,7 @@ struct BusyWaitTests {
         let directory = try TemporaryDirectory()
         let path = directory.file("db")
         var configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
-        configuration.busyTimeout = 0.02
+        configuration.busyTimeout = .milliseconds(20)
         for mode in [Configuration.JournalMode.wal, .delete] {
             configuration.journalMode = mode
             let queue = try DatabaseQueue(path: path, configuration: configuration)
@@ -37,7 +37,7 @@ struct BusyWaitTests {
     @Test func theErrorTellsOfItsOwnWaitOnly() throws {
         let directory = try TemporaryDirectory()
         var configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
-        configuration.busyTimeout = 0.02
+        configuration.busyTimeout = .milliseconds(20)
         configuration.journalMode = .delete
         let queue = try DatabaseQueue(path: directory.file("db"), configuration: configuration)
         try queue.write { db in

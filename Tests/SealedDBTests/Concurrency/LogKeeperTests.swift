@@ -89,7 +89,10 @@ struct LogKeeperTests {
         #expect(rows.next())
         try database.executeUpdate("DELETE FROM t", values: nil)
         #expect(!LogKeeper.emptyLog(of: database))
-        #expect(try connection.integer("PRAGMA busy_timeout") == Int64(database.configuration.busyTimeout * 1000))
+        #expect(
+            try connection.integer("PRAGMA busy_timeout")
+                == Int64(database.configuration.busyTimeout / .milliseconds(1))
+        )
         rows.close()
         #expect(LogKeeper.emptyLog(of: database))
     }

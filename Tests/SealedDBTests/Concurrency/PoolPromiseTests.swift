@@ -293,7 +293,7 @@ struct PoolPromiseTests {
 
     /// An hour is what it would take if a checkpoint waited for the reader.
     @Test func noCallWaitsForReadersToMoveTheLog() async throws {
-        let pool = try pool { $0.busyTimeout = 3600 }
+        let pool = try pool { $0.busyTimeout = .seconds(3600) }
         let release = Gate()
         let reader = await reader(pool, until: release)
         for _ in 0..<3 {
@@ -351,7 +351,7 @@ struct PoolPromiseTests {
 
     /// One second for all of them, not one for each: the machine may be slow, but not so much.
     @Test func busyTimeoutsDoNotAddUp() async throws {
-        let pool = try pool { $0.busyTimeout = 1 }
+        let pool = try pool { $0.busyTimeout = .seconds(1) }
         let other = try Database.testing(directory.file("db"))
         #expect(other.beginImmediateTransaction())
         // By threads: tasks could wait for those of other tests.
@@ -376,7 +376,7 @@ struct PoolPromiseTests {
 
     /// FMDB's writers let `write` in, although each of them asks again at once. How often is measured by the benchmarks.
     @Test func writersOfBothKindsTakeTurns() async throws {
-        let pool = try pool { $0.busyTimeout = 60 }
+        let pool = try pool { $0.busyTimeout = .seconds(60) }
         let stop = StopFlag()
         let begun = Gate()
         func fmdb() async throws {

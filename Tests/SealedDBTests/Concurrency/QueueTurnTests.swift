@@ -53,7 +53,7 @@ struct QueueTurnTests {
         let early = Log<String>()
         var limits = Configuration.WriteBatching()
         // A slow machine must not end a transaction.
-        limits.maximumDuration = 3600
+        limits.maximumDuration = .seconds(3600)
         let writer = Writer(
             database: database,
             limits: limits,
@@ -187,7 +187,7 @@ struct QueueTurnTests {
     func nothingIsLostWhenWaitsEndAtTheLastMoment(limit: Double) async throws {
         let queue = try DatabaseQueue(path: nil, configuration: Configuration())
         try await queue.write { db in try db.executeUpdate("CREATE TABLE t (n)", values: nil) }
-        queue.maximumWaitTimeInterval = limit
+        queue.maximumWait = .seconds(limit)
         let outcomes = Log<Bool>()
         let strange = Log<String>()
         let callers = DispatchGroup()
@@ -226,7 +226,7 @@ struct QueueTurnTests {
             }
         }
         await withCheckedContinuation { done in callers.notify(queue: .global()) { done.resume() } }
-        queue.maximumWaitTimeInterval = nil
+        queue.maximumWait = nil
         #expect(strange.values == [])
         #expect(outcomes.values.count == 1400)
         let stored = try await queue.read { db in try db.integers("SELECT count(*) FROM t") }
@@ -251,7 +251,7 @@ struct QueueTurnTests {
             left.signal()
         }
         #expect(entered.wait(timeout: .now() + 60) == .success)
-        queue.maximumWaitTimeInterval = 0.05
+        queue.maximumWait = .milliseconds(50)
         queue.close()
         // The lock of whoever has a key.
         #expect(directory.names.contains("db-sealdb-lock") == isEncrypting)

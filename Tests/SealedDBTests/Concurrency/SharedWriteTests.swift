@@ -20,7 +20,7 @@ struct SharedWriteTests {
     ) throws -> any DatabaseAccess & WriterOwner {
         var configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
         // A slow machine must not end a transaction.
-        configuration.writeBatching.maximumDuration = 3600
+        configuration.writeBatching.maximumDuration = .seconds(3600)
         change(&configuration)
         let access: any DatabaseAccess & WriterOwner =
             switch kind {
@@ -229,7 +229,7 @@ struct SharedWriteTests {
 
         let other = try TemporaryDirectory()
         var configuration = Configuration()
-        configuration.writeBatching.maximumDuration = 0
+        configuration.writeBatching.maximumDuration = .zero
         let byTime = try DatabaseQueue(path: other.file("db"), configuration: configuration)
         try await byTime.writeWithoutTransaction { db in try db.executeUpdate("CREATE TABLE t (n)", values: nil) }
         let more = (0..<5).map { number in { @Sendable () async throws -> Void in try await insert(byTime, number) } }

@@ -302,7 +302,7 @@ struct TaskCallTests {
     }
 
     @Test func aWaitForAnotherConnectionsLockIsCancelled() async throws {
-        let access = try access(.queue) { $0.busyTimeout = 3600 }
+        let access = try access(.queue) { $0.busyTimeout = .seconds(3600) }
         let other = try Database.testing(directory.file("db"))
         #expect(other.beginImmediateTransaction())
         let begun = Gate()
@@ -368,8 +368,8 @@ struct TaskCallTests {
     func waitingEndsInTime(kind: Kind) async throws {
         let access = try access(kind)
         switch access {
-        case let queue as DatabaseQueue: queue.maximumWaitTimeInterval = 0
-        case let pool as DatabasePool: pool.maximumWaitTimeInterval = 0
+        case let queue as DatabaseQueue: queue.maximumWait = .zero
+        case let pool as DatabasePool: pool.maximumWait = .zero
         default: Issue.record()
         }
         let release = Gate()
@@ -395,7 +395,7 @@ struct TaskCallTests {
     @Test(arguments: [true, false])
     func statementsHaveALimit(isShared: Bool) async throws {
         var configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
-        configuration.statementTimeout = 0.05
+        configuration.statementTimeout = .milliseconds(50)
         if isShared {
             let queue = try DatabaseQueue(path: directory.file("db"), configuration: configuration)
             let error = await #expect(throws: DatabaseError.self) {
@@ -419,7 +419,7 @@ struct TaskCallTests {
     func aLimitEndsWithItsStatement(isShared: Bool) async throws {
         var configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
         // Time for short statements only: SQLite asks after a thousand steps.
-        configuration.statementTimeout = 0.000_001
+        configuration.statementTimeout = .microseconds(1)
         configuration.journalMode = .wal
         let path = directory.file("db")
         func work(_ read: (String) throws -> [Int]) throws {

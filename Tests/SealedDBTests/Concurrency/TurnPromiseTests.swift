@@ -15,7 +15,7 @@ struct TurnPromiseTests {
 
     private func pool(_ change: (inout Configuration) -> Void = { _ in }) throws -> DatabasePool {
         var configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
-        configuration.writeBatching.maximumDuration = 3600
+        configuration.writeBatching.maximumDuration = .seconds(3600)
         change(&configuration)
         let pool = DatabasePool(path: directory.file("db"), configuration: configuration)
         try pool.write { db in try db.run("CREATE TABLE t (n INTEGER PRIMARY KEY)") }
@@ -41,7 +41,7 @@ struct TurnPromiseTests {
     @Test(arguments: [0.0001, 0.001])
     func waitsThatEndWhileTheyAreServed(limit: Double) async throws {
         let pool = try pool()
-        pool.maximumWaitTimeInterval = limit
+        pool.maximumWait = .seconds(limit)
         let outcomes = try await withThrowingTaskGroup(of: Int.self) { group in
             for worker in 0..<16 {
                 group.addTask {
@@ -63,7 +63,7 @@ struct TurnPromiseTests {
             return try await group.reduce(0, +)
         }
         #expect(outcomes > 0)
-        pool.maximumWaitTimeInterval = nil
+        pool.maximumWait = nil
         #expect(try await pool.write { _ in 1 } == 1)
     }
 
@@ -95,7 +95,7 @@ struct TurnPromiseTests {
 
     /// After a block that took long, the next ones do not make each other wait for such a thing again.
     @Test func whoRanLongLatelyDoesNotShare() async throws {
-        let pool = try pool { $0.writeBatching.maximumDuration = 0.02 }
+        let pool = try pool { $0.writeBatching.maximumDuration = .milliseconds(20) }
         try await pool.write { _ in
             let end = DispatchTime.now() + 0.2
             while DispatchTime.now() < end {}
@@ -113,7 +113,7 @@ struct TurnPromiseTests {
     @Test func aBlockThatOutrunsThePromiseIsTold() async throws {
         let log = Log<String>()
         let pool = try pool { configuration in
-            configuration.writeBatching.maximumDuration = 1
+            configuration.writeBatching.maximumDuration = .seconds(1)
             configuration.logger = Logger(label: "") { _ in Handler(log: log) }
         }
         let calls: [@Sendable () async throws -> Void] = [

@@ -228,7 +228,7 @@ struct AttachingTests {
             path: directory.file("b"),
             from: try .testing(1),
             to: try .testing(2),
-            busyTimeout: 0
+            busyTimeout: .zero
         )
         #expect(reason { try rotation.run() } == .busy)
         #expect(main.executeStatements("DETACH b"))

@@ -24,7 +24,7 @@ struct BackupTests {
         configuration.cipherSettings.hmacAlgorithm = hmac
         configuration.journalMode = journalMode
         configuration.isDefensive = false
-        configuration.busyTimeout = 0
+        configuration.busyTimeout = .zero
         let database = Database(path: name.map { directory.file($0) }, configuration: configuration)
         try database.openVerified()
         return database
@@ -247,7 +247,7 @@ struct BackupTests {
     /// The library's own statements take as long as they take.
     @Test func aTimeLimitDoesNotCount() throws {
         var configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
-        configuration.statementTimeout = 1e-6
+        configuration.statementTimeout = .microseconds(1)
         let source = try open("a")
         try source.fill(rows: 5000)
         let target = Database(path: directory.file("b"), configuration: configuration)

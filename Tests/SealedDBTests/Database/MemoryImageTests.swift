@@ -174,7 +174,7 @@ struct MemoryImageTests {
         let user = try Database.testing(path, journalMode: mode)
         try user.fill(rows: 5)
         var configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
-        configuration.busyTimeout = 0
+        configuration.busyTimeout = .zero
         let database = Database(path: nil, configuration: configuration)
         try database.openVerified()
         try database.fill(rows: 8)

@@ -36,7 +36,7 @@ struct SlowStatementTests {
 
     private func configuration(threshold: Double?) -> Configuration {
         var configuration = Configuration()
-        configuration.slowStatementThreshold = threshold
+        configuration.slowStatementThreshold = threshold.map { .seconds($0) }
         let log = log
         configuration.logger = Logger(label: "test") { _ in Log.Handler(log: log) }
         return configuration

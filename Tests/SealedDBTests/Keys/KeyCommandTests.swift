@@ -11,7 +11,7 @@ struct KeyCommandTests {
     }
 
     /// A passphrase that a shell script prints. `$0` is the test's directory.
-    private func script(_ text: String, timeout: Double = 60) -> KeySource {
+    private func script(_ text: String, timeout: Duration = .seconds(60)) -> KeySource {
         .passphraseCommand(["/bin/sh", "-c", text, directory.path], timeout: timeout)
     }
 
@@ -39,8 +39,8 @@ struct KeyCommandTests {
         #expect(try failure(.passphraseCommand(arguments)).reason == .malformedKey)
     }
 
-    @Test(arguments: [0, -1, .nan, .infinity])
-    func malformedTimeouts(timeout: Double) throws {
+    @Test(arguments: [.zero, .seconds(-1), .seconds(86_401), Duration(secondsComponent: .max, attosecondsComponent: 0)])
+    func malformedTimeouts(timeout: Duration) throws {
         #expect(try failure(script("echo x", timeout: timeout)).reason == .malformedKey)
     }
 
@@ -81,7 +81,7 @@ struct KeyCommandTests {
         mkfifo(directory.file("alive"), 0o600)
         let alive = open(directory.file("alive"), O_RDONLY | O_NONBLOCK)
         defer { close(alive) }
-        let error = try failure(script("exec 9>\"$0/alive\"; echo hush; \(text)", timeout: 0.3))
+        let error = try failure(script("exec 9>\"$0/alive\"; echo hush; \(text)", timeout: .milliseconds(300)))
         #expect(error.reason == .keySourceFailed && error.message.contains("0.3 seconds"), "\(error)")
         #expect(!"\(error)".contains("hush"))
         // Without a limit this would wait for as long as a child sleeps that was not killed.

@@ -298,7 +298,7 @@ struct KeyDerivationTests {
             // Keys of their own, as in processes of their own.
             let configurations = try (0..<4).map { _ in
                 var configuration = configuration(try .passphrase(passphrase))
-                configuration.busyTimeout = 60
+                configuration.busyTimeout = .seconds(60)
                 return configuration
             }
             DispatchQueue.concurrentPerform(iterations: 4) { number in

@@ -181,6 +181,53 @@ struct KeySourceTests {
         #expect(reason(.closure { throw DatabaseError.malformedKey("no") }) == .malformedKey)
     }
 
+    /// All threads that tasks share wait for such a closure at once, in tasks that open stores.
+    @Test func asynchronousClosures() async throws {
+        let keys = try await withThrowingTaskGroup(of: Key.self) { group in
+            for _ in 0..<64 {
+                group.addTask {
+                    try KeySource.asyncClosure {
+                        await Task.yield()
+                        return try .testing(3)
+                    }.key()
+                }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(try keys == Array(repeating: .testing(3), count: 64))
+        struct Unavailable: Error { let secret = "hush" }
+        let error = try #require(failure(.asyncClosure { throw Unavailable() }))
+        #expect(error.reason == .keySourceFailed)
+        #expect(error.message.contains("Unavailable") && !error.message.contains("hush"))
+        #expect(reason(.asyncClosure { throw DatabaseError.malformedKey("no") }) == .malformedKey)
+        #expect(reason(.asyncClosure(timeout: .zero) { try .testing(3) }) == .malformedKey)
+    }
+
+    @Test func anAsynchronousClosureThatTakesTooLong() async throws {
+        let (cancelled, end) = AsyncStream.makeStream(of: Void.self)
+        let error = try #require(
+            failure(
+                .asyncClosure(timeout: .milliseconds(10)) {
+                    try? await Task.sleep(for: .seconds(86_400))
+                    end.finish()
+                    return try .testing(3)
+                }
+            )
+        )
+        #expect(error.reason == .keySourceFailed && error.message.contains("0.01 seconds"))
+        // It was cancelled, and so its sleep has ended.
+        for await _ in cancelled {}
+    }
+
+    @Test func aStoreWithAnAsynchronousKey() throws {
+        let configuration = Configuration(keySource: .asyncClosure { try .testing(1) })
+        let path = directory.file("db")
+        let queue = try DatabaseQueue(path: path, configuration: isEncrypting ? configuration : .init())
+        try queue.write { try $0.executeUpdate("CREATE TABLE t (a)") }
+        queue.close()
+        #expect(try Database.testing(path).tableExists("t"))
+    }
+
     @Test(arguments: [
         (KeySource.keyFile("/k"), "key file /k"), (.passphraseFile("/p"), "passphrase file /p"),
         (.keyCredential("c"), "key credential c"), (.passphraseCredential("c"), "passphrase credential c"),

@@ -217,7 +217,7 @@ struct MigratorTests {
             for _ in 0..<4 {
                 group.addTask {
                     var patient = configuration
-                    patient.busyTimeout = 60
+                    patient.busyTimeout = .seconds(60)
                     return try await migrator.migrate(DatabaseQueue(path: path, configuration: patient))
                 }
             }

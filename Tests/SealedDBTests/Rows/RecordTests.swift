@@ -92,6 +92,29 @@ struct RecordTests {
         )
     }
 
+    /// What returns without an error is stored.
+    @Test func anUpsertThatTheTableWouldIgnore() throws {
+        struct Row: Codable, Equatable { var id: Int, e: String, v: String? }
+        try database.execute(
+            script:
+                """
+                CREATE TABLE strict_one (
+                    id INTEGER PRIMARY KEY, e TEXT UNIQUE ON CONFLICT IGNORE, v TEXT NOT NULL ON CONFLICT IGNORE
+                );
+                CREATE TABLE watched (id INTEGER PRIMARY KEY, e, v);
+                CREATE TRIGGER watch BEFORE INSERT ON watched BEGIN SELECT RAISE(IGNORE) WHERE NEW.e = 'no'; END;
+                """
+        )
+        let old = Row(id: 1, e: "x", v: "old")
+        try database.upsert(old, into: "strict_one")
+        #expect(throws: DatabaseError.self) { try database.upsert(Row(id: 3, e: "x", v: "NEW"), into: "strict_one") }
+        #expect(throws: DatabaseError.self) { try database.upsert(Row(id: 1, e: "x", v: nil), into: "strict_one") }
+        #expect(try database.executeQuery("SELECT * FROM strict_one").all(Row.self) == [old])
+        try database.upsert(old, into: "watched")
+        #expect(throws: DatabaseError.self) { try database.upsert(Row(id: 1, e: "no", v: ""), into: "watched") }
+        #expect(try database.executeQuery("SELECT * FROM watched").all(Row.self) == [old])
+    }
+
     @Test func upsert() throws {
         try database.upsert(Person(name: "Ada"), into: "person")
         try database.upsert(Person(id: 1, name: "Ada L", email: "a"), into: "person")

@@ -44,7 +44,7 @@ struct UsageLockTests {
         unlink(store)
         try Database.testing(store).fill(rows: 5)
         var configuration = Configuration(key: try .testing(1))
-        configuration.busyTimeout = 0
+        configuration.busyTimeout = .zero
         func calls(_ body: (Database) -> Void) -> [String] {
             let watch = CallWatch(directory.path)
             let database = Database(path: store, configuration: configuration)

@@ -22,7 +22,13 @@ enum Copies {
             try copied(client, step) { path, key in
                 do throws(DatabaseError) {
                     let (store, current) = (client.place.store, try client.currentKey)
-                    let backup = StoreBackup(path: store, key: current, to: path, backupKey: key, busyTimeout: 20)
+                    let backup = StoreBackup(
+                        path: store,
+                        key: current,
+                        to: path,
+                        backupKey: key,
+                        busyTimeout: .seconds(20)
+                    )
                     _ = try backup.run()
                 } catch {
                     // Somebody has changed the key since it was asked for.

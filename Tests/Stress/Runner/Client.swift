@@ -120,7 +120,7 @@ final class Client: @unchecked Sendable {
         var ring = try KeyRing(activeID: "0", key: place.key(0))
         for number in 1..<Place.keyCount { try ring.add(place.key(number), id: "\(number)") }
         var configuration = Configuration(keyRing: ring)
-        configuration.busyTimeout = 20
+        configuration.busyTimeout = .seconds(20)
         configuration.createsFile = false
         let database = Database(path: place.store, configuration: configuration)
         try database.openVerified()

@@ -8,7 +8,7 @@ enum Service: Sendable {
 
     init(_ kind: ServiceKind, path: String, key: Key, setsForeignKeysBySQL: Bool) throws {
         var configuration = Configuration(key: key)
-        configuration.busyTimeout = 20
+        configuration.busyTimeout = .seconds(20)
         configuration.maximumReaderCount = 3
         if !setsForeignKeysBySQL {
             configuration.prepare = { db in try db.executeUpdate("PRAGMA foreign_keys = ON", values: nil) }

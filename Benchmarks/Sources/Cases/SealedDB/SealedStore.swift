@@ -39,7 +39,7 @@ extension StoreOptions {
         get throws {
             var result = Configuration(key: try key)
             if result.key != nil { result.cipherSettings = cipherSettings }
-            result.busyTimeout = 5
+            result.busyTimeout = .seconds(5)
             result.cacheSize = cacheSize
             result.journalMode = Configuration.JournalMode(rawValue: journalMode)
             result.synchronous = Configuration.Synchronous(rawValue: synchronous)

@@ -13,21 +13,21 @@ public struct StoreBackup: Sendable {
 
     /// - Parameters:
     ///   - backupKey: the key of the copy. `nil`, the default, means the store's key.
-    ///   - busyTimeout: seconds to wait for a writer.
+    ///   - busyTimeout: how long to wait for a writer.
     public init(
         path: String,
         key: Key,
         cipherSettings: CipherSettings = .init(),
         to backupPath: String,
         backupKey: Key? = nil,
-        busyTimeout: Double = 2
+        busyTimeout: Duration = .seconds(2)
     ) {
         self.path = path
         self.key = key
         self.settings = cipherSettings
         self.backupPath = backupPath
         self.backupKey = backupKey ?? key
-        self.busyTimeout = busyTimeout
+        self.busyTimeout = busyTimeout.seconds
     }
 
     /// Makes the copy, verifies it page by page, and syncs it.

@@ -24,7 +24,7 @@ public struct StoreMigration: Sendable {
     ///     the new store would authenticate the changes.
     ///   - newSettings: the settings that the store gets. Default: those of SQLCipher 4.
     ///   - newKey: the key that the store gets. `nil`, the default, keeps the key.
-    ///   - busyTimeout: seconds to wait for others to release the store.
+    ///   - busyTimeout: how long to wait for others to release the store.
     ///   - ignoresUnseenUsers: as in ``KeyRotation``.
     public init(
         path: String,
@@ -33,7 +33,7 @@ public struct StoreMigration: Sendable {
         allowsUnauthenticated: Bool = false,
         to newSettings: CipherSettings = .init(),
         newKey: Key? = nil,
-        busyTimeout: Double = 0,
+        busyTimeout: Duration = .zero,
         ignoresUnseenUsers: Bool = false
     ) {
         self.path = path
@@ -42,7 +42,7 @@ public struct StoreMigration: Sendable {
         self.oldSettings = oldSettings
         self.allowsUnauthenticated = allowsUnauthenticated
         self.newSettings = newSettings
-        self.busyTimeout = busyTimeout
+        self.busyTimeout = busyTimeout.seconds
         self.ignoresUnseenUsers = ignoresUnseenUsers
     }
 

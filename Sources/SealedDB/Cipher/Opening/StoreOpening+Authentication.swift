@@ -12,7 +12,7 @@ extension StoreOpening {
             path: path,
             key: key,
             cipherSettings: settings,
-            busyTimeout: busyTimeout
+            busyTimeout: Duration(clampingSeconds: busyTimeout)
         )
         guard let page = report.damagedPages.first else { return }
         throw DatabaseError(

@@ -24,7 +24,7 @@ public struct KeyRotation: Sendable {
     /// Describes a rotation. Nothing is read or written before ``plan()`` or ``run(progress:)`` is called.
     /// - Parameters:
     ///   - cipherSettings: the settings of the store. The rotation keeps them.
-    ///   - busyTimeout: seconds to wait for others to release the store.
+    ///   - busyTimeout: how long to wait for others to release the store.
     ///   - oldFileSuffix: if not `nil`, the old file is kept, under the old key, beside the new one. Its name is the
     ///     store's name followed by this suffix; a file of that name must not exist.
     ///   - ignoresUnseenUsers: whether to go on if it cannot be found out whether programs that do not use this library
@@ -36,7 +36,7 @@ public struct KeyRotation: Sendable {
         from oldKey: Key,
         to newKey: Key,
         cipherSettings: CipherSettings = .init(),
-        busyTimeout: Double = 0,
+        busyTimeout: Duration = .zero,
         oldFileSuffix: String? = nil,
         ignoresUnseenUsers: Bool = false
     ) {
@@ -44,7 +44,7 @@ public struct KeyRotation: Sendable {
         self.oldKey = oldKey
         self.newKey = newKey
         self.settings = cipherSettings
-        self.busyTimeout = busyTimeout
+        self.busyTimeout = busyTimeout.seconds
         self.oldFileSuffix = oldFileSuffix
         self.ignoresUnseenUsers = ignoresUnseenUsers
     }

@@ -31,7 +31,7 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
     /// of the pages in use again while it reads them for the check of the structure.
     /// <https://www.sqlite.org/pragma.html#pragma_quick_check>
     /// - Parameters:
-    ///   - busyTimeout: seconds to wait for locks. Default 2.
+    ///   - busyTimeout: how long to wait for locks. Default 2 s.
     ///   - isDeep: also compares every index with its table
     ///     (<https://www.sqlite.org/pragma.html#pragma_integrity_check>). This takes several times as long. Default
     ///     false.
@@ -42,11 +42,16 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
         path: String,
         key: Key?,
         cipherSettings: CipherSettings = .init(),
-        busyTimeout: Double = 2,
+        busyTimeout: Duration = .seconds(2),
         isDeep: Bool = false,
         progress: ((KeyRotation.Progress) throws -> Void)? = nil
     ) throws(DatabaseError) -> IntegrityReport {
-        let opening = try StoreOpening.existing(path, key: key, settings: cipherSettings, busyTimeout: busyTimeout)
+        let opening = try StoreOpening.existing(
+            path,
+            key: key,
+            settings: cipherSettings,
+            busyTimeout: busyTimeout.seconds
+        )
         let resolved = opening.path ?? path
         let sealing = Sealing(key: key, settings: cipherSettings)
         do throws(DatabaseError) {

@@ -37,7 +37,7 @@ final class LogKeeper: @unchecked Sendable {
     static func emptyLog(of database: Database) -> Bool {
         guard let connection = database.connection else { return false }
         // A block may have set another timeout than the configuration's.
-        let timeout = connection.busyWait?.timeout ?? database.configuration.busyTimeout
+        let timeout = connection.busyWait?.timeout ?? database.configuration.busyTimeout.seconds
         // Do not wait for readers of other processes, because everybody in this process waits meanwhile.
         connection.setBusyTimeout(seconds: 0)
         defer { connection.setBusyTimeout(seconds: timeout) }

@@ -181,16 +181,16 @@ final class Writer: @unchecked Sendable {
 
     /// Whether another block may join the transaction, assuming that it takes as long as the longest recent one.
     private func hasRoom(_ transaction: SharedTransaction) -> Bool {
-        transaction.count < limits.maximumCount && transaction.age + lately < limits.maximumDuration
+        transaction.count < limits.maximumCount && transaction.age + lately < limits.maximumDuration.seconds
     }
 
     private func note(seconds: Double, in transaction: SharedTransaction) {
         lately = max(seconds, lately / 2)
-        guard transaction.count > 1, transaction.age > limits.maximumDuration else { return }
+        guard transaction.count > 1, transaction.age > limits.maximumDuration.seconds else { return }
         reception.instruments.outran()
         database.configuration.logger?.warning(
             "a block of write kept others waiting that share its transaction",
-            metadata: ["seconds": "\(seconds)", "promised": "\(limits.maximumDuration)"]
+            metadata: ["seconds": "\(seconds)", "promised": "\(limits.maximumDuration.seconds)"]
         )
     }
 

@@ -26,7 +26,7 @@ extension Database {
                 key: key,
                 mainHasKey: configuration.keyOrigin != nil,
                 createsFile: configuration.createsFile && !configuration.isReadOnly,
-                busyTimeout: configuration.busyTimeout
+                busyTimeout: configuration.busyTimeout.seconds
             )
             try attachment.attach()
         }

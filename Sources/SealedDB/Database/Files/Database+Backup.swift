@@ -173,7 +173,7 @@ extension Database {
             memory: connection,
             key: key,
             settings: configuration.cipherSettings,
-            busyTimeout: configuration.busyTimeout,
+            busyTimeout: configuration.busyTimeout.seconds,
             ignoresUnseenUsers: configuration.ignoresUnseenUsers
         )
     }

@@ -36,7 +36,7 @@ extension Connection {
         let bytes = original.map { UInt8(bitPattern: $0) }
         // In the library's own statements, values are file paths, which the message should show.
         let shown = statementGuard.isSuspended ? nil : statement?.withoutValues(bytes, code)
-        let text = String(decoding: bytes, as: UTF8.self)
+        let text = String(decoding: code == SQLITE_ERROR ? bytes.withoutLiteral : bytes, as: UTF8.self)
         let (reason, message) = lockFailure(code, text, shown: shown ?? text)
         return DatabaseError(
             extendedCode: code,
@@ -171,6 +171,30 @@ extension Connection {
     /// if the code makes it unfit. Other connections are not tracked, because any thread may use them at any time.
     func noteUnfitness(_ code: Int32) {
         if gate != nil, DatabaseError.isUnfitness(code) { isUnfit = true }
+    }
+}
+
+extension [UInt8] {
+    /// A message of SQLite's parser without the literal that it quotes: the literal is data, up to the whole of a text that
+    /// does not end. Names, keywords and signs stay. https://www.sqlite.org/c3ref/error_offset.html tells the place.
+    fileprivate var withoutLiteral: [UInt8] {
+        let forms = [
+            ("near \"", "\": syntax error", "near a literal: syntax error"),
+            ("unrecognized token: \"", "\"", "unrecognized token"),
+        ]
+        for (start, end, replacement) in forms
+        where starts(with: start.utf8) && suffix(end.utf8.count) == Array(end.utf8)[...] {
+            let token = dropFirst(start.utf8.count).dropLast(end.utf8.count)
+            let isName = token.allSatisfy { byte in
+                byte >= 0x80 || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "$")
+                    || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+                    || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+            }
+            let isNumber = token.first.map { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } ?? false
+            let isSign = token.count <= 3 && !token.contains { "'\"[`".utf8.contains($0) || (0x30...0x39).contains($0) }
+            return isSign || isName && !isNumber && token.count <= 64 ? self : Array(replacement.utf8)
+        }
+        return self
     }
 }
 

@@ -16,6 +16,13 @@ struct SQLDump {
         // Only read: there is nothing to commit.
         defer { _ = database.rollback() }
         let objects = try SchemaObject.those(of: names, in: SchemaObject.all(of: database))
+        if writesRows {
+            // What cannot be written is told before anything is.
+            for object in objects {
+                guard let text = object.virtualTable else { continue }
+                _ = try VirtualTable(object, text, in: database).options(database)
+            }
+        }
         let encoding = try database.executeQuery("PRAGMA encoding").scalar(String.self) ?? "UTF-8"
         if writesSchema, encoding != "UTF-8" { try line("PRAGMA encoding = '\(encoding)'") }
         try line("PRAGMA foreign_keys = OFF")
@@ -25,8 +32,10 @@ struct SQLDump {
         do {
             try write(objects, isUTF8: encoding == "UTF-8")
         } catch {
-            // The reader of the output may be gone too. The first error is the one that tells the cause.
+            // The reader of the output may be gone too. The first error is the one that tells the cause. Whoever loads the
+            // output must fail as well: the status of a pipe is that of its last command.
             try? line("ROLLBACK")
+            try? line("SELECT this_dump_is_incomplete")
             try? output.flush()
             throw error
         }
@@ -46,7 +55,7 @@ struct SQLDump {
         for object in objects {
             guard let text = object.virtualTable else { continue }
             if writesSchema { try write(object) }
-            if writesRows { try write(VirtualTable(object.name, text, in: database), isUTF8: isUTF8) }
+            if writesRows { try write(VirtualTable(object, text, in: database), isUTF8: isUTF8) }
         }
         if writesRows { try writeCounters(objects) }
         guard writesSchema else { return }
@@ -58,7 +67,18 @@ struct SQLDump {
         }
     }
 
-    private func write(_ object: SchemaObject) throws { try output.write(object.statement()) }
+    private func write(_ object: SchemaObject) throws {
+        let statement = try object.statement()
+        if statement.utf8.contains(UInt8(ascii: "\r")) {
+            StandardError.message(
+                """
+                The SQL of "\(object.name)" holds a carriage return. "sealdb exec" keeps it; the stock shells drop it before \
+                a line feed, also in literals.
+                """
+            )
+        }
+        try output.write(statement)
+    }
 
     private func writeRows(of contents: TableContents, isUTF8: Bool) throws {
         // What a constraint would do to a row is not wanted here.
@@ -96,7 +116,8 @@ struct SQLDump {
     private func writeCounters(_ objects: [SchemaObject]) throws {
         let has = "SELECT count(*) FROM main.sqlite_schema WHERE name = 'sqlite_sequence'"
         guard try database.executeQuery(SQL(raw: has)).scalar(Int.self) == 1 else { return }
-        let tables = Set(objects.filter { $0.kind == .table }.map { ExactText(name: $0.name) })
+        // SQL may write a row for any table, but the table of counters exists only where one counts.
+        let tables = Set(objects.filter { $0.kind == .table && $0.counts }.map { ExactText(name: $0.name) })
         let rows = try database.executeQuery("SELECT name, seq FROM main.sqlite_sequence")
         defer { rows.close() }
         while try rows.nextWithError() {

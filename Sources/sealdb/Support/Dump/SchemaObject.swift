@@ -12,11 +12,17 @@ struct SchemaObject {
         case other
     }
 
-    let kind: Kind
+    private(set) var kind: Kind
     let name: String
     /// The table that the object belongs to.
     let table: String
     private let sql: String
+    /// What the engine makes of a virtual table whose module is known.
+    private(set) var trial: Result<VirtualTableTrial, any Error>?
+
+    private init(kind: Kind, name: String, table: String, sql: String) {
+        (self.kind, self.name, self.table, self.sql) = (kind, name, table, sql)
+    }
 
     /// Returns the objects in the order in which they can be made again, without SQLite's own. The store's own names
     /// are not trusted: a table may be called as one of SQLite's functions.
@@ -27,26 +33,47 @@ struct SchemaObject {
             WHERE sql IS NOT NULL AND substr(name, 1, 7) <> 'sqlite_' ORDER BY type <> 'table', rowid
             """
         ).all((String, String, String, String).self)
-        let virtual = Dictionary(
-            rows.compactMap { row in VirtualTableText(row.3).map { (ExactText(name: row.1), $0) } },
-            uniquingKeysWith: { first, _ in first }
-        )
-        let shadows = Set(virtual.flatMap { name, text in text.shadows.map { ExactText(name: name.text + "_" + $0) } })
-        return rows.map { type, name, table, sql in
+        var objects = rows.map { type, name, table, sql in
             let kind: Kind =
                 switch type {
-                case "table" where virtual[ExactText(name: name)] != nil: .virtualTable
-                case "table" where shadows.contains(ExactText(name: name)): .shadowTable
-                case "table": .table
+                case "table": VirtualTableText(sql) == nil ? .table : .virtualTable
                 case "view": .view
                 default: .other
                 }
             return SchemaObject(kind: kind, name: name, table: table, sql: sql)
         }
+        for (index, object) in objects.enumerated() { objects[index].trial = object.tried(among: objects) }
+        let trials = objects.compactMap { try? $0.trial?.get() }  // A failed one is told when its rows are asked for.
+        for (index, object) in objects.enumerated()
+        where object.kind == .table && trials.contains(where: { $0.hasMade(object.name, object.sql) }) {
+            objects[index].kind = .shadowTable
+        }
+        return objects
     }
 
     /// What a virtual table is made of; `nil` for every other object.
     var virtualTable: VirtualTableText? { kind == .virtualTable ? VirtualTableText(sql) : nil }
+
+    /// Tries what the engine makes of a virtual table whose module is known; `nil` for every other object.
+    private func tried(among objects: [SchemaObject]) -> Result<VirtualTableTrial, any Error>? {
+        guard let text = virtualTable, text.isKnown else { return nil }
+        return Result {
+            let content = text.contentTable.map { ExactText(name: $0) }
+            let source = try objects.first { ExactText(name: $0.name) == content && $0.kind != .other }?.statement()
+            return try VirtualTableTrial(name, module: text.module, statement(), content: source)
+        }
+    }
+
+    /// Whether the table counts its row ids. https://www.sqlite.org/autoinc.html
+    var counts: Bool {
+        Array(sql.utf8).withUnsafeBufferPointer { bytes in
+            var tokens = SQLTokenizer(bytes)
+            while let token = tokens.next() {
+                if token.kind == .word, tokens.name(token) == "autoincrement" { return true }
+            }
+            return false
+        }
+    }
 
     /// The statement, with its semicolon, in a form in which the stock shells take all of it for SQL.
     ///

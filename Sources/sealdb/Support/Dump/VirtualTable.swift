@@ -31,25 +31,27 @@ struct VirtualTableText {
         return name
     }
 
-    /// Whether a full-text table keeps its text itself.
-    private var keepsText: Bool { isFullText && option("content") == nil }
+    /// Whether the module makes tables of which is known what they are for.
+    var isKnown: Bool { isFullText || ["rtree", "rtree_i32", "geopoly"].contains(module) }
 
-    /// The endings of the tables that the table makes for itself.
-    var shadows: [String] {
+    /// FTS5's options, in the order in which it compares them with what is written: any beginning of a name will do.
+    private static let options = [
+        "prefix", "tokenize", "content", "contentless_delete", "contentless_unindexed", "content_rowid", "columnsize",
+        "locale", "detail", "tokendata",
+    ]
+
+    private func isOption(_ text: String, _ name: String) -> Bool {
         switch module {
-        case "fts5":
-            ["data", "idx", "config"] + (option("columnsize") == "0" ? [] : ["docsize"])
-                + (keepsText ? ["content"] : [])
-        case "fts3", "fts4": ["segments", "segdir", "docsize", "stat"] + (keepsText ? ["content"] : [])
-        case "rtree", "rtree_i32", "geopoly": ["node", "parent", "rowid"]
-        default: []
+        case "fts3": false
+        case "fts5": !text.isEmpty && VirtualTableText.options.first { $0.begins(with: text) } == name
+        default: text == name
         }
     }
 
     /// The value of an option `name = value`; empty for an empty one, `nil` if there is none.
     func option(_ name: String) -> String? {
         for index in arguments.indices.dropLast(2)
-        where arguments[index].text == name && arguments[index + 1].text == "=" {
+        where isOption(arguments[index].text, name) && arguments[index + 1].text == "=" {
             guard index == 0 || ["(", ","].contains(arguments[index - 1].text) else { continue }
             let value = arguments[index + 2]
             return [SQLToken.Kind.symbol, .semicolon].contains(value.kind) ? "" : value.text
@@ -74,15 +76,24 @@ struct VirtualTable {
     private let text: VirtualTableText
 
     /// - Throws: ``Failure`` for a table that does not give back what it holds, or whose module is not known.
-    init(_ name: String, _ text: VirtualTableText, in database: Database) throws {
+    init(_ object: SchemaObject, _ text: VirtualTableText, in database: Database) throws {
+        let name = object.name
         self.name = name
+        let keepsText: Bool
+        do {
+            keepsText = try object.trial?.get().keepsText ?? false
+        } catch {
+            throw VirtualTable.unwritten(
+                name,
+                "cannot be made anew (\((error as? DatabaseError)?.message ?? "\(error)"))"
+            )
+        }
         self.text = text
         switch text.module {
         case "fts3", "fts4", "fts5":
-            if text.contentTable != nil {
+            if !keepsText {
+                guard text.contentTable != nil else { throw VirtualTable.unwritten(name, "keeps no text") }
                 source = .otherTable
-            } else if text.option("content") != nil {
-                throw VirtualTable.unwritten(name, "keeps no text")
             } else {
                 let language = text.option("languageid").map { [$0] } ?? []
                 source = .own(try TableContents(name, in: database, hasRowID: true, hidden: language))
@@ -114,10 +125,21 @@ struct VirtualTable {
         defer { rows.close() }
         var options: [(String, Cell)] = []
         while try rows.nextWithError() {
-            options.append((rows.string(forColumnIndex: 0) ?? "", Cell(rows, column: 1)))
+            let name = rows.string(forColumnIndex: 0) ?? ""
+            // Anything else would be another command than one that sets an option, such as one that empties the index.
+            guard VirtualTable.settings.contains(where: { name.isSame(as: $0) }) else {
+                throw VirtualTable.unwritten(self.name, "has a setting that sealdb does not know, \"\(name)\"")
+            }
+            options.append((name, Cell(rows, column: 1)))
         }
         return options
     }
+
+    /// https://www.sqlite.org/fts5.html#special_insert_commands
+    private static let settings = [
+        "pgsz", "hashsize", "automerge", "usermerge", "crisismerge", "deletemerge", "rank", "secure-delete",
+        "insttoken",
+    ]
 
     static func command(_ command: String, _ table: String) -> String {
         "INSERT INTO \(SQLLiteral.name(table))(\(SQLLiteral.name(table))) VALUES('\(command)')"

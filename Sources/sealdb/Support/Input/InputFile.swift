@@ -116,12 +116,18 @@ extension InputFile {
     }
 
     /// Everything that has not been read yet.
+    /// - Throws: ``Failure``, also if the file was changed meanwhile: it may be one part old and one part new.
     func contents() throws(Failure) -> [UInt8] {
         var result: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 64 * 1024)
         while true {
             let count = try read(into: &buffer)
-            if count == 0 { return result }
+            if count == 0 {
+                guard try isUnchanged() else {
+                    throw Failure(.inputOutput, "\(name) was changed while it was read. Nothing was done.")
+                }
+                return result
+            }
             result += buffer[..<count]
         }
     }

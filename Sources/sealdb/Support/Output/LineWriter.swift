@@ -1,3 +1,5 @@
+import SealedDB
+
 /// Writes each value on a line of its own, with the name of its column, and an empty line between rows.
 final class LineWriter: ResultWriter {
     private let output: StandardOutput
@@ -69,7 +71,12 @@ final class InsertWriter: ResultWriter {
         self.table = table
     }
 
-    func begin(columns: [String]) {
+    /// - Throws: ``Failure`` if two columns have one name: SQLite would take the values of the first and drop the others.
+    func begin(columns: [String]) throws {
+        if let name = columns.first(where: { name in columns.count { ExactText(name: $0) == ExactText(name: name) } > 1
+        }) {
+            throw Failure(.data, "Two columns are called \"\(name)\". Give them names: SELECT … AS …")
+        }
         start = SQLLiteral.insertion(into: table, columns: columns)
     }
 

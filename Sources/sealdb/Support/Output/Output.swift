@@ -9,6 +9,9 @@ final class StandardOutput {
     private let capacity = 64 * 1024
     /// Whether everything stays in memory until ``flush()``.
     var isHeld = false
+
+    /// Forgets what is held.
+    func drop() { buffer.removeAll(keepingCapacity: true) }
     private let endsWithReader: Bool
 
     /// - Parameter endsWithReader: whether the process ends by SIGPIPE, like other tools in a pipe, when the reader has
@@ -26,7 +29,7 @@ final class StandardOutput {
         let reason = String(cString: strerror(number))
         return Failure(
             .inputOutput,
-            "Cannot write the result: \(reason). What the command has changed stays changed."
+            "Cannot write the result: \(reason). What the command has stored stays stored."
         )
     }
 

@@ -16,7 +16,7 @@ struct StoreBackupTests {
             key: try .testing(1),
             to: directory.file(name),
             backupKey: key,
-            busyTimeout: 0
+            busyTimeout: .zero
         )
     }
 

@@ -391,7 +391,7 @@ struct ChangesTests {
 
     @Test func poolTellsOfAllItsConnections() async throws {
         var configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
-        configuration.busyTimeout = 10
+        configuration.busyTimeout = .seconds(10)
         let pool = DatabasePool(path: directory.file("db"), configuration: configuration)
         try pool.inDatabase { db in try db.run("CREATE TABLE t (id INTEGER PRIMARY KEY)") }
         var changes = pool.changes(in: ["t"]).makeAsyncIterator()
