@@ -9,7 +9,8 @@ struct CommandWordsTests {
             ("", []), ("  ", []), ("/bin/cat", ["/bin/cat"]), (" /bin/cat\t a  b\n", ["/bin/cat", "a", "b"]),
             ("a 'b  c' \"d e\"", ["a", "b  c", "d e"]), ("a''b '' \"\"", ["ab", "", ""]), ("a\\ b \\'", ["a b", "'"]),
             ("'a\\b' \"a\\\"b\\\\\"", ["a\\b", "a\"b\\"]), ("\"it's\" 'say \"x\"'", ["it's", "say \"x\""]),
-            ("$HOME `x` * ~ # |", ["$HOME", "`x`", "*", "~", "#", "|"]), ("é 'ü", nil), ("\"a", nil), ("a\\", nil),
+            ("$HOME `x` * ~ # |", ["$HOME", "`x`", "*", "~", "#", "|"]), ("é 'ü", nil),
+            ("a' \u{301}b'", ["a \u{301}b"]), ("a \u{301}b", ["a", "\u{301}b"]), ("\"a", nil), ("a\\", nil),
         ] as [(String, [String]?)]
     )
     func words(text: String, words: [String]?) {

@@ -45,6 +45,94 @@ struct ImportTests {
         #expect(try query(sandbox, "SELECT count(*) AS n FROM rows WHERE size IS NULL") == "n\n1\n")
     }
 
+    @Test func filesWithoutAHeader() throws {
+        let sandbox = try makeEmptyStore()
+        try sandbox.write("rows.csv", "1,a\n2,b\n")
+        func run(_ options: String...) throws -> Outcome {
+            try sandbox.run([Tool.sealdb, "import", "db", "t", "rows.csv", "--key-file", "key"] + options)
+        }
+        #expect(try run("--no-header").status == 64)
+        #expect(try run("--no-header", "--append").status == 64)
+        #expect(try run("--no-header", "--columns", "id").status == 65)
+        for columns in ["", "id,", "id,ID", "id,name,more"] {
+            #expect(try run("--columns", columns).status != 0)
+        }
+        #expect(try query(sandbox, "SELECT count(*) AS n FROM sqlite_schema") == "n\n0\n")
+        #expect(try run("--no-header", "--columns", "id,name").output == "t: 2 rows imported\n")
+        #expect(try run("--no-header", "--append").output == "t: 2 rows imported\n")
+        #expect(try run("--no-header", "--append", "--columns", "name,id").output == "t: 2 rows imported\n")
+        // Other names than the header's.
+        #expect(try run("--append", "--columns", "id,name").output == "t: 1 row imported\n")
+        #expect(
+            try query(sandbox, "SELECT typeof(id) || id AS id, name FROM t")
+                == "id,name\ninteger1,a\ninteger2,b\ninteger1,a\ninteger2,b\ntexta,1\ntextb,2\ninteger2,b\n"
+        )
+    }
+
+    @Test func typesThatAreSaid() throws {
+        let sandbox = try makeEmptyStore()
+        try sandbox.write("rows.csv", "id,price,code\n1,9.50,7\n2,100.00,8\n")
+        func run(_ options: String...) throws -> Outcome {
+            try sandbox.run([Tool.sealdb, "import", "db", "t", "rows.csv", "--key-file", "key"] + options)
+        }
+        for wrong in ["", "id", "id=", "=TEXT", "id=BLOB", "id=TEXT,ID=REAL", "id=TEXT=TEXT", "other=TEXT"] {
+            #expect(try run("--types", wrong).status == 64, "\(wrong)")
+        }
+        #expect(try run("--types", "id=TEXT", "--append").status == 64)
+        #expect(try run("--types", "id=TEXT", "--text").status == 64)
+        #expect(try query(sandbox, "SELECT count(*) AS n FROM sqlite_schema") == "n\n0\n")
+        #expect(try run("--types", "PRICE=real,code=TEXT").status == 0)
+        #expect(
+            try query(
+                sandbox,
+                "SELECT typeof(id), typeof(price), typeof(code), price < 50 AS less FROM t",
+                format: "tsv"
+            )
+                == "typeof(id)\ttypeof(price)\ttypeof(code)\tless\ninteger\treal\ttext\t1\ninteger\treal\ttext\t0\n"
+        )
+    }
+
+    @Test func otherDelimiters() throws {
+        let sandbox = try makeEmptyStore()
+        try sandbox.write("rows.csv", "a;b\n\"1;2\";3,4\n")
+        try sandbox.succeed("import", "db", "t", "rows.csv", "--delimiter", ";", "--key-file", "key")
+        #expect(try query(sandbox, "SELECT * FROM t") == "a,b\n1;2,\"3,4\"\n")
+        for wrong in ["", ";;", "\"", "\n", "é"] {
+            try sandbox.fail(64, "import", "db", "u", "rows.csv", "--delimiter", wrong, "--key-file", "key")
+        }
+        try sandbox.fail(
+            64,
+            "import",
+            "db",
+            "u",
+            "rows.csv",
+            "--format",
+            "tsv",
+            "--delimiter",
+            ";",
+            "--key-file",
+            "key"
+        )
+    }
+
+    /// What query writes, import reads back as the same values.
+    @Test(arguments: [("csv", ""), ("csv", "NULL"), ("csv", "1"), ("tsv", "\\N")])
+    func nullsAndEmptyTexts(format: String, null: String) throws {
+        let sandbox = try makeEmptyStore()
+        let sql = """
+            CREATE TABLE t (a TEXT, b TEXT); INSERT INTO t VALUES (NULL, ''), ('', NULL), ('NULL', 'null'), ('1', NULL);
+            INSERT INTO t VALUES (NULL, 'a,"b' || char(9, 10, 13) || '\\N\\');
+            """
+        try sandbox.succeed("exec", "db", sql, "--key-file", "key")
+        let options = ["--format", format, "--null", null, "--key-file", "key"]
+        let rows = try sandbox.run([Tool.sealdb, "query", "db", "SELECT * FROM t"] + options)
+        try sandbox.write("rows", rows.output)
+        let outcome = try sandbox.run([Tool.sealdb, "import", "db", "u", "rows", "--text"] + options)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(try query(sandbox, "SELECT count(*) AS n FROM (SELECT * FROM t EXCEPT SELECT * FROM u)") == "n\n0\n")
+        #expect(try query(sandbox, "SELECT count(*) AS n FROM u WHERE a IS NULL OR b IS NULL") == "n\n4\n")
+    }
+
     /// A quote that a combining mark follows is no quote to Swift, but it is one to SQLite.
     @Test func namesThatWouldEndTheirQuotes() throws {
         let sandbox = try makeEmptyStore()

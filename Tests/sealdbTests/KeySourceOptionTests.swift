@@ -21,6 +21,37 @@ struct KeySourceOptionTests {
 
     // MARK: Commands
 
+    @Test func keysFromStandardInputAndDescriptors() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        let key = String(decoding: try sandbox.contents("key"), as: UTF8.self)
+        for path in ["-", "/dev/stdin", "/dev/fd/0"] {
+            let outcome = try sandbox.succeed(
+                "query",
+                "db",
+                "SELECT 1 AS a",
+                "--key-file",
+                path,
+                "--format",
+                "csv",
+                input: key
+            )
+            #expect(outcome.output == "a\n1\n")
+        }
+        try sandbox.fail(64, "query", "db", "-", "--key-file", "-", input: key)
+        try sandbox.fail(64, "exec", "db", "--file", "-", "--key-fd", "0", input: key)
+        try sandbox.fail(64, "query", "db", "SELECT :a", "--text-file", "a=-", "--key-file", "/dev/fd/0", input: key)
+        try sandbox.fail(64, "query", "db", "SELECT 1", "--key-file", "/dev/fd/1", input: key)
+        let made = try sandbox.succeed("keygen", "-")
+        #expect(made.output.utf8.count == 65 && made.output.hasSuffix("\n") && !sandbox.exists("-"))
+        try sandbox.succeed("create", "other", "--key-file", "-", input: made.output)
+        try sandbox.succeed("create", "third", "--passphrase-file", "/dev/fd/0", input: "open sesame")
+        try sandbox.succeed("query", "third", "SELECT 1", "--passphrase-file", "-", input: "open sesame\n")
+        #expect(try sandbox.sealdb("keygen", "-").output != made.output)
+        let full = try sandbox.run(["sh", "-c", "\(Tool.sealdb) keygen - > /dev/full"])
+        #expect(full.status == 74, "\(full.error)")
+    }
+
     @Test func keyAndPassphraseCommands() throws {
         let sandbox = try Sandbox()
         try sandbox.makeKey()

@@ -21,6 +21,59 @@ struct QueryTests {
         return outcome.output
     }
 
+    @Test func namedParameters() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        try sandbox.write("text", "a=b\n")
+        try sandbox.write("bytes", Data([0, 255]))
+        let sql = "SELECT typeof(:a) || quote(:a) AS a, typeof(@b) || quote(@b) AS b, typeof($c) || quote($c) AS c"
+        func values(_ options: String...) throws -> String {
+            let outcome = try sandbox.run(
+                [Tool.sealdb, "query", "db", sql, "--format", "tsv", "--no-header", "--key-file", "key"] + options
+            )
+            #expect(outcome.status == 0, "\(outcome.error)")
+            return outcome.output
+        }
+        #expect(
+            try values("--param", "a=40", "--param", "b=007", "--param", "c=x=y") == "integer40\ttext'007'\ttext'x=y'\n"
+        )
+        #expect(try values("--text", "a=40", "--int", "b=-7", "--real", "c=1") == "text'40'\tinteger-7\treal1.0\n")
+        #expect(
+            try values("--blob", "a=00fF", "--null-param", "b", "--text", "c=") == "blobX'00FF'\tnullNULL\ttext''\n"
+        )
+        #expect(
+            try values("--text-file", "a=text", "--blob-file", "b=bytes", "--param", "c=")
+                == "text'a=b\\n'\tblobX'00FF'\ttext''\n"
+        )
+        let missing = ["--int", "a=1", "--int", "b=1"]
+        for wrong in [
+            missing, missing + ["--int", "d=1"], missing + ["--int", "c=1", "--int", "d=1"],
+            missing + ["--int", "c=1", "--text", "a=x"], missing + ["--int", "c=x"], missing + ["--int", "c"],
+            missing + ["--int", "c=9223372036854775808"], missing + ["--real", "c=nan"], missing + ["--blob", "c=0"],
+            missing + ["--blob", "c=0g"], missing + ["--int", "=1"], missing + ["--int", "c=1", "7"],
+        ] {
+            let outcome = try sandbox.run([Tool.sealdb, "query", "db", sql, "--key-file", "key"] + wrong)
+            #expect(outcome.status == 64 && outcome.output.isEmpty, "\(wrong) \(outcome.error)")
+        }
+        try sandbox.fail(66, "query", "db", "SELECT :a", "--blob-file", "a=absent", "--key-file", "key")
+        try sandbox.fail(64, "query", "db", "-", "--text-file", "a=-", "--key-file", "key", input: "SELECT :a")
+        let input = try sandbox.sealdb(
+            "exec",
+            "db",
+            "UPDATE people SET name = :a WHERE id = :b",
+            "--text-file",
+            "a=-",
+            "--int",
+            "b=1",
+            "--key-file",
+            "key",
+            input: "from a pipe"
+        )
+        #expect(input.output == "1\n", "\(input.error)")
+        // Several statements take no values.
+        try sandbox.fail(64, "exec", "db", "SELECT :a; SELECT :a", "--int", "a=1", "--key-file", "key")
+    }
+
     /// SQLite takes the first of two columns of one name, and drops the value of the other.
     @Test func insertsWithColumnsOfOneName() throws {
         let sandbox = try Sandbox()
@@ -63,6 +116,7 @@ struct QueryTests {
         let sql = "SELECT NULL AS a, '' AS b, 'none' AS c"
         #expect(try query(sandbox, sql, "--format", "csv", "--no-header", "--null", "none") == "none,,\"none\"\n")
         #expect(try query(sandbox, sql, "--format", "csv") == "a,b,c\n,\"\",none\n")
+        #expect(try query(sandbox, "SELECT 0, NULL", "--format", "csv", "--no-header", "--null", "0") == "\"0\",0\n")
         #expect(try query(sandbox, sql, "--format", "tsv", "--no-header", "--null", "\\N") == "\\N\t\tnone\n")
         #expect(try query(sandbox, sql, "--no-header", "--null", "NULL") == "NULL    none\n")
     }

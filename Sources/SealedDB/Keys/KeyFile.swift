@@ -15,6 +15,18 @@ public enum KeyFile {
         }
     }
 
+    /// Writes a new random raw key as 64 hex digits and a newline to an open descriptor, such as a pipe to a program that
+    /// keeps it. The descriptor stays open.
+    /// - Throws: ``DatabaseError`` with ``DatabaseError/Reason/ioError``. A part of the key may have been written then.
+    public static func write(toDescriptor descriptor: Int32) throws(DatabaseError) {
+        let key = try Key.random()
+        try SecretBytes.withScratch(count: key.byteCount * 2 + 1) { line throws(DatabaseError) in
+            line[try key.encode(to: line)] = UInt8(ascii: "\n")
+            let bytes = UnsafeRawBufferPointer(line)
+            try SecretFile.write(bytes, toDescriptor: descriptor, "descriptor \(descriptor)", what: "key to")
+        }
+    }
+
     /// The most bytes that a key file, or any other source of a key, may have.
     static let sizeLimit = 4096
 

@@ -303,6 +303,17 @@ enum SecretFile {
         _ path: String,
         what: String
     ) throws(DatabaseError) {
+        try write(contents, toDescriptor: descriptor, path, what: what)
+        guard fsync(descriptor) == 0 else { throw .system("Cannot sync the \(what) \(path)", reason: .ioError) }
+    }
+
+    /// Writes everything, and syncs nothing.
+    static func write(
+        _ contents: UnsafeRawBufferPointer,
+        toDescriptor descriptor: Int32,
+        _ path: String,
+        what: String
+    ) throws(DatabaseError) {
         var count = 0
         while count < contents.count {
             let written = Glibc.write(descriptor, contents.baseAddress! + count, contents.count - count)
@@ -310,6 +321,5 @@ enum SecretFile {
             guard written > 0 else { throw .system("Cannot write the \(what) \(path)", reason: .ioError) }
             count += written
         }
-        guard fsync(descriptor) == 0 else { throw .system("Cannot sync the \(what) \(path)", reason: .ioError) }
     }
 }

@@ -39,6 +39,9 @@ struct ExecCommand: ParsableCommand {
 
     func validate() throws {
         try keyOptions.choice.validate(isRequired: true)
+        if sqlOptions.readsStandardInput && keyOptions.choice.descriptor == 0 {
+            throw ValidationError("Standard input cannot give both the key and the SQL or a value.")
+        }
     }
 
     func run() throws {
@@ -46,7 +49,7 @@ struct ExecCommand: ParsableCommand {
         let script = source.script
         try script.refuseKeyStatements()
         if script.statements.isEmpty { throw Failure(.usage, "The SQL holds no statement.") }
-        if !source.values.isEmpty { try BoundStatement.requireOne(script) }
+        if source.hasValues { try BoundStatement.requireOne(script) }
         let output = StandardOutput()
         let settings = try cipherOptions.settings
         let database = try keyOptions.withKey(of: store) {
@@ -119,7 +122,7 @@ struct ExecCommand: ParsableCommand {
         for (index, statement) in source.script.statements.enumerated() {
             if !database.isInTransaction { countBefore = count }
             do {
-                let rows = try BoundStatement.start(statement.text, parameters: source.values, on: database)
+                let rows = try BoundStatement.start(statement.text, of: source, on: database)
                 defer { rows.close() }
                 // Rows of a transaction or of a statement that writes are not shown before they are stored.
                 if database.isInTransaction || !rows.isReadOnlyStatement { output.isHeld = true }

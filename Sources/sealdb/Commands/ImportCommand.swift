@@ -14,7 +14,10 @@ struct ImportCommand: ParsableCommand {
             not survive being numbers, such as 007 or 1.10. Types are found by reading the file twice, so standard \
             input and pipes give TEXT. With --append the types are those of the table: 007 becomes 7 in a column of \
             numbers. It is an error if such a column would change digits before the point, as a REAL one does to most \
-            numbers of 19 digits.
+            numbers of 19 digits. --types says them where they are known: --types id=INTEGER,code=TEXT.
+
+            Without a header row (--no-header) the columns are those that --columns names, or with --append those of the \
+            table, in its order.
 
             CSV follows RFC 4180. TSV has no quotes but the escapes \\t \\n \\r \\\\, and \\N for NULL. "sealdb query" \
             writes both in the form that is read here.
@@ -39,6 +42,26 @@ struct ImportCommand: ParsableCommand {
     @Flag(help: "Make every column TEXT.")
     var text = false
 
+    @Flag(help: "The first row is not a header.")
+    var noHeader = false
+
+    @Option(help: ArgumentHelp("The names of the columns, instead of those of the header.", valueName: "a,b,…"))
+    var columns: String?
+
+    @Option(help: ArgumentHelp("Types of columns: INTEGER, REAL, NUMERIC or TEXT.", valueName: "a=TYPE,…"))
+    var types: String?
+
+    @Option(help: ArgumentHelp("What separates the fields of CSV, instead of a comma.", valueName: "character"))
+    var delimiter: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "What stands for NULL where it is not quoted, as \"sealdb query --null\" writes it. Without it, nothing in CSV, and \\N in TSV.",
+            valueName: "text"
+        )
+    )
+    var null: String?
+
     @Flag(help: "Add rows to the table if it exists. Its columns are matched by name; others get their defaults.")
     var append = false
 
@@ -57,9 +80,48 @@ struct ImportCommand: ParsableCommand {
     func validate() throws {
         try keyOptions.choice.validate(isRequired: true)
         if table.isEmpty { throw ValidationError("The name of the table is empty.") }
+        if let delimiter {
+            let characters = Array(delimiter.utf8)
+            guard characters.count == 1, characters[0] < 0x80, !"\"\r\n\0".utf8.contains(characters[0]) else {
+                throw ValidationError("The delimiter is one ASCII character, and no quote or end of a line.")
+            }
+            guard (format ?? DelimitedFormat(path: file)) == .csv else {
+                throw ValidationError("--delimiter is for CSV. Give --format csv.")
+            }
+        }
+        if noHeader, columns == nil, !append {
+            throw ValidationError("Without a header, a new table needs --columns.")
+        }
+        if types != nil, append || text {
+            throw ValidationError("--types is for a new table, and does not go with --append or --text.")
+        }
+        _ = try (columnNames(), columnTypes())
         if file == "-" && keyOptions.choice.descriptor == 0 {
             throw ValidationError("Standard input cannot give both the key and the rows.")
         }
+    }
+
+    private func columnNames() throws -> [String]? {
+        guard let names = columns?.parts(between: ",").map(String.init) else { return nil }
+        guard !names.contains("") else { throw ValidationError("--columns names a column with no name.") }
+        guard Set(names.map { ExactText(name: $0) }).count == names.count else {
+            throw ValidationError("--columns names a column twice.")
+        }
+        return names
+    }
+
+    private func columnTypes() throws -> [ExactText: ColumnType] {
+        var result: [ExactText: ColumnType] = [:]
+        for part in types?.parts(between: ",") ?? [] {
+            let words = part.parts(between: "=")
+            guard words.count == 2, !words[0].isEmpty, let type = ColumnType(rawValue: words[1].uppercased()) else {
+                throw ValidationError("--types takes pairs such as id=INTEGER, of INTEGER, REAL, NUMERIC and TEXT.")
+            }
+            guard result.updateValue(type, forKey: ExactText(name: String(words[0]))) == nil else {
+                throw ValidationError("--types names a column twice.")
+            }
+        }
+        return result
     }
 
     func run() throws {
@@ -72,7 +134,7 @@ struct ImportCommand: ParsableCommand {
         defer { database.close() }
         let progress = progressOptions.reporter()
         SignalWatch.start()
-        let importer = Importer(
+        var importer = Importer(
             input: input,
             format: format ?? DelimitedFormat(path: file),
             table: table,
@@ -80,6 +142,11 @@ struct ImportCommand: ParsableCommand {
             guessesTypes: !text,
             progress: progress
         )
+        if let delimiter { importer.style.delimiter = delimiter.utf8.first ?? importer.style.delimiter }
+        importer.style.null = null.map { Array($0.utf8) }
+        importer.hasHeader = !noHeader
+        importer.names = try columnNames()
+        importer.types = try columnTypes()
         let count: Int
         do {
             defer { progress.finish() }

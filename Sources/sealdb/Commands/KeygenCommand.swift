@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import SealedDB
 
 struct KeygenCommand: ParsableCommand {
@@ -7,13 +8,15 @@ struct KeygenCommand: ParsableCommand {
         abstract: "Write a new random key to a file.",
         discussion: """
             Writes 32 random bytes as 64 hex digits into a new file that only its owner may read (mode 0600). A file \
-            that exists is never overwritten (exit 73). Keep a copy of the key: without it a store is lost.
+            that exists is never overwritten (exit 73). Keep a copy of the key: without it a store is lost. With - the \
+            key goes to standard output, for a program that keeps it; a terminal does not get it.
 
               sealdb keygen app.key
+              sealdb keygen - | systemd-creds encrypt --name=app.key - app.cred
             """
     )
 
-    @Argument(help: "The key file to make.", completion: .file())
+    @Argument(help: "The key file to make, or - for standard output.", completion: .file())
     var file: String
 
     func validate() throws {
@@ -22,6 +25,13 @@ struct KeygenCommand: ParsableCommand {
 
     func run() throws {
         SignalWatch.start()
+        if file == "-" {
+            guard !StandardOutput.isTerminal else {
+                throw Failure(.usage, "Standard output is a terminal, which would show the key. No key was made.")
+            }
+            try KeyFile.write(toDescriptor: STDOUT_FILENO)
+            return
+        }
         try KeyFile.create(atPath: file)
         let output = StandardOutput()
         try output.write("\(TerminalText.escaped(file)): new key, mode 0600\n")

@@ -11,6 +11,7 @@ struct QueryCommand: ParsableCommand {
             everything else as text: 007, 1.10 and NULL are texts. Parameters that begin with a dash go last, after --.
 
               sealdb query app.db 'SELECT * FROM people WHERE age > ?' 40 --key-file app.key --format csv
+              sealdb query app.db 'SELECT * FROM people WHERE name = :n' --text n=007 --key-file app.key
 
             NULL is empty in table, csv and tsv (where an empty text is "" in csv), and null in json. A blob is \
             X'…' in hex, in json a string in base64. In json, a column name that occurs again becomes name:1. \
@@ -39,6 +40,9 @@ struct QueryCommand: ParsableCommand {
 
     func validate() throws {
         try keyOptions.choice.validate(isRequired: true)
+        if sqlOptions.readsStandardInput && keyOptions.choice.descriptor == 0 {
+            throw ValidationError("Standard input cannot give both the key and the SQL or a value.")
+        }
     }
 
     func run() throws {

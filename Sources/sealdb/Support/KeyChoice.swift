@@ -42,6 +42,21 @@ struct KeyChoice {
         if let value { given.append(("--\(prefix)\(name)", origin(value))) }
     }
 
+    /// The source that a path names: `-` is standard input and `/dev/fd/3` an open descriptor. Neither could be checked as
+    /// a file. Whoever started the program has opened them.
+    static func file(
+        _ path: String,
+        _ file: (String) -> KeySource,
+        _ descriptor: (Int32) -> KeySource
+    ) -> Origin {
+        if path.isSame(as: "-") || path.isSame(as: "/dev/stdin") { return .source(descriptor(0)) }
+        let directory = "/dev/fd/"
+        guard path.begins(with: directory),
+            let number = Int32(String(decoding: path.utf8.dropFirst(directory.utf8.count), as: UTF8.self))
+        else { return .source(file(path)) }
+        return .source(descriptor(number))
+    }
+
     /// Adds the source that an environment variable names, if no option was given. Variables can only name files; no
     /// variable holds a key.
     mutating func addEnvironment() {

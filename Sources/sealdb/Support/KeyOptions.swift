@@ -3,7 +3,8 @@ import SealedDB
 
 struct KeyOptions: ParsableArguments {
     @Option(
-        help: "File with 64 hex digits or 32 raw bytes, closed to group and others. Default: $SEALDB_KEY_FILE.",
+        help:
+            "File with 64 hex digits or 32 raw bytes, closed to group and others; - is standard input. Default: $SEALDB_KEY_FILE.",
         completion: .file()
     )
     var keyFile: String?
@@ -40,12 +41,14 @@ struct KeyOptions: ParsableArguments {
 
     var choice: KeyChoice {
         var choice = KeyChoice(prefix: "")
-        choice.add("key-file", keyFile) { .source(.keyFile($0)) }
+        choice.add("key-file", keyFile) { KeyChoice.file($0, KeySource.keyFile, KeySource.keyDescriptor) }
         choice.add("key-credential", keyCredential) { .source(.keyCredential($0)) }
         choice.add("key-command", keyCommand) { .source(.keyCommand(CommandWords.split($0) ?? [])) }
         choice.add("key-fd", keyFd) { .source(.keyDescriptor($0)) }
         choice.add("key-ring", keyRing) { .ring($0) }
-        choice.add("passphrase-file", passphraseFile) { .source(.passphraseFile($0)) }
+        choice.add("passphrase-file", passphraseFile) {
+            KeyChoice.file($0, KeySource.passphraseFile, KeySource.passphraseDescriptor)
+        }
         choice.add("passphrase-credential", passphraseCredential) { .source(.passphraseCredential($0)) }
         choice.add("passphrase-command", passphraseCommand) {
             .source(.passphraseCommand(CommandWords.split($0) ?? []))
@@ -111,12 +114,14 @@ struct NewKeyOptions: ParsableArguments {
 
     var choice: KeyChoice {
         var choice = KeyChoice(prefix: "new-")
-        choice.add("key-file", newKeyFile) { .source(.keyFile($0)) }
+        choice.add("key-file", newKeyFile) { KeyChoice.file($0, KeySource.keyFile, KeySource.keyDescriptor) }
         choice.add("key-credential", newKeyCredential) { .source(.keyCredential($0)) }
         choice.add("key-command", newKeyCommand) { .source(.keyCommand(CommandWords.split($0) ?? [])) }
         choice.add("key-fd", newKeyFd) { .source(.keyDescriptor($0)) }
         choice.add("key-ring", newKeyRing) { .ring($0) }
-        choice.add("passphrase-file", newPassphraseFile) { .source(.passphraseFile($0)) }
+        choice.add("passphrase-file", newPassphraseFile) {
+            KeyChoice.file($0, KeySource.passphraseFile, KeySource.passphraseDescriptor)
+        }
         choice.add("passphrase-credential", newPassphraseCredential) { .source(.passphraseCredential($0)) }
         choice.add("passphrase-command", newPassphraseCommand) {
             .source(.passphraseCommand(CommandWords.split($0) ?? []))

@@ -14,10 +14,19 @@ enum DelimitedFormat: String, ExpressibleByArgument, CaseIterable {
     }
 }
 
+/// What may be different in a file.
+struct DelimitedStyle {
+    /// An ASCII character between the fields of CSV.
+    var delimiter = UInt8(ascii: ",")
+    /// What stands for NULL, where it is not quoted; `nil` for nothing in CSV, and `\N` in TSV.
+    var null: [UInt8]?
+}
+
 /// Reads CSV or TSV record by record, in constant memory. Its errors name the line.
 struct DelimitedReader {
     private(set) var record = DelimitedRecord()
     private let format: DelimitedFormat
+    private let style: DelimitedStyle
     private let fill: (inout [UInt8]) throws -> Int
     private var buffer: [UInt8]
     private var index = 0
@@ -34,14 +43,20 @@ struct DelimitedReader {
     private static let maximumRecordSize = 1_000_000_000
 
     /// - Parameter fill: writes the next bytes to the front of a buffer, and returns their number; 0 at the end.
-    init(format: DelimitedFormat, bufferSize: Int = 256 * 1024, fill: @escaping (inout [UInt8]) throws -> Int) {
+    init(
+        format: DelimitedFormat,
+        style: DelimitedStyle = DelimitedStyle(),
+        bufferSize: Int = 256 * 1024,
+        fill: @escaping (inout [UInt8]) throws -> Int
+    ) {
         self.format = format
+        self.style = style
         self.fill = fill
         buffer = [UInt8](repeating: 0, count: max(bufferSize, DelimitedReader.byteOrderMark.count))
     }
 
-    init(format: DelimitedFormat, file: InputFile) {
-        self.init(format: format) { try file.read(into: &$0) }
+    init(format: DelimitedFormat, style: DelimitedStyle, file: InputFile) {
+        self.init(format: format, style: style) { try file.read(into: &$0) }
     }
 
     /// Reads the next record into ``record``. False at the end of the input.
@@ -58,6 +73,7 @@ struct DelimitedReader {
     private mutating func nextQuoted() throws -> Bool {
         var state = QuotedState.fieldStart
         var quoteLine = line
+        var isQuoted = false
         while let byte = try nextByte() {
             switch (state, byte) {
             case (.quoted, DelimitedReader.quote):
@@ -73,16 +89,18 @@ struct DelimitedReader {
                 state = .quoted
             case (.fieldStart, DelimitedReader.quote):
                 state = .quoted
+                isQuoted = true
                 quoteLine = line
             case (.carriageReturn, let byte) where byte != DelimitedReader.lineFeed:
                 throw failure("a carriage return without a line feed")
             case (_, DelimitedReader.lineFeed):
-                record.endField()
+                endQuotableField(isQuoted)
                 line += 1
                 return true
-            case (_, UInt8(ascii: ",")):
-                record.endField()
+            case (_, style.delimiter):
+                endQuotableField(isQuoted)
                 state = .fieldStart
+                isQuoted = false
             case (_, DelimitedReader.carriageReturn):
                 state = .carriageReturn
             case (.closed, _):
@@ -103,8 +121,16 @@ struct DelimitedReader {
         case .fieldStart where record.fieldCount == 0:
             return false
         default:
-            record.endField()
+            endQuotableField(isQuoted)
             return true
+        }
+    }
+
+    private mutating func endQuotableField(_ isQuoted: Bool) {
+        if !isQuoted, let null = style.null, record.openField.elementsEqual(null) {
+            record.endNullField()
+        } else {
+            record.endField()
         }
     }
 
@@ -160,7 +186,8 @@ struct DelimitedReader {
     }
 
     private mutating func endEscapedField(_ isNullMark: Bool) {
-        if isNullMark && record.openFieldCount == 2 {
+        let isNull = style.null.map { record.openField.elementsEqual($0) } ?? (isNullMark && record.openFieldCount == 2)
+        if isNull {
             record.endNullField()
         } else {
             record.endField()

@@ -18,13 +18,16 @@ struct DelimitedRecord {
     /// Number of bytes so far of the field that is being read.
     var openFieldCount: Int { bytes.count - (ends.last ?? 0) }
 
+    /// The bytes so far of the field that is being read.
+    var openField: ArraySlice<UInt8> { bytes[(ends.last ?? 0)...] }
+
     var isBlankLine: Bool { ends.count == 1 && bytes.isEmpty }
 
     func bytes(at index: Int) -> ArraySlice<UInt8> {
         bytes[(index == 0 ? 0 : ends[index - 1])..<ends[index]]
     }
 
-    /// Whether the field is `\N`, which PostgreSQL writes for NULL.
+    /// Whether the field stands for NULL, such as `\N`, which PostgreSQL writes.
     func isNull(at index: Int) -> Bool { !nulls.isEmpty && nulls.contains(index) }
 
     func text(at index: Int) throws(DelimitedError) -> String {

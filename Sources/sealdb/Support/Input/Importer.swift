@@ -10,6 +10,13 @@ struct Importer {
     let appends: Bool
     /// Whether a first pass over the data determines the types of the columns.
     let guessesTypes: Bool
+    var style = DelimitedStyle()
+    /// Whether the first record names the columns.
+    var hasHeader = true
+    /// The names of the columns, instead of those in the file.
+    var names: [String]?
+    /// Types that are not guessed, by the names of columns. Only for a new table.
+    var types: [ExactText: ColumnType] = [:]
     let progress: ProgressReporter
 
     private struct Column {
@@ -33,11 +40,11 @@ struct Importer {
         var guesses: [ColumnGuess] = []
         if guessesTypes && input.isRegular && !appends {
             // Errors in the file are found here, before the store is locked.
-            (header, guesses) = try survey()
+            (header, guesses) = try survey(database)
             try input.rewind()
         }
-        var reader = DelimitedReader(format: format, file: input)
-        let names = try readHeader(&reader)
+        var reader = DelimitedReader(format: format, style: style, file: input)
+        let names = try readHeader(&reader, database)
         if header.isEmpty {
             guesses = names.map { _ in ColumnGuess() }
         } else if names != header {
@@ -47,11 +54,18 @@ struct Importer {
             let columns =
                 try exists(in: database)
                 ? try existingColumns(names, in: database)
-                : try createTable(zip(names, guesses).map { Column(name: $0, type: $1.type) }, in: database)
+                : try createTable(columns(names, guesses), in: database)
             let count = try insert(&reader, columns: columns, into: database)
             guard try input.isUnchanged() else { throw changed }
             return count
         }
+    }
+
+    private func columns(_ names: [String], _ guesses: [ColumnGuess]) throws(Failure) -> [Column] {
+        for name in types.keys where !names.contains(where: { ExactText(name: $0) == name }) {
+            throw Failure(.usage, "--types names the column \(name.text), which the data does not have.")
+        }
+        return zip(names, guesses).map { Column(name: $0, type: types[ExactText(name: $0)] ?? $1.type) }
     }
 
     private var changed: Failure {
@@ -61,9 +75,9 @@ struct Importer {
     // MARK: Reading
 
     /// The first pass: reads the header, and guesses the type of each column.
-    private func survey() throws -> ([String], [ColumnGuess]) {
-        var reader = DelimitedReader(format: format, file: input)
-        let names = try readHeader(&reader)
+    private func survey(_ database: Database) throws -> ([String], [ColumnGuess]) {
+        var reader = DelimitedReader(format: format, style: style, file: input)
+        let names = try readHeader(&reader, database)
         var guesses = names.map { _ in ColumnGuess() }
         while try nextRow(&reader, fieldCount: names.count, phase: "read") {
             try reader.record.validateText()
@@ -72,9 +86,28 @@ struct Importer {
         return (names, guesses)
     }
 
-    private func readHeader(_ reader: inout DelimitedReader) throws -> [String] {
+    /// Reads the header, if there is one.
+    /// - Returns: the names of the columns.
+    private func readHeader(_ reader: inout DelimitedReader, _ database: Database) throws -> [String] {
+        guard hasHeader else {
+            let names = try names ?? declaredColumns(in: database).map(\.name)
+            guard !names.isEmpty else {
+                throw Failure(.usage, "There is no table \(table) that could name the columns. Give --columns.")
+            }
+            return names
+        }
         guard try reader.next() else {
             throw DelimitedError(line: 1, reason: "the file is empty, without even a header row")
+        }
+        if let names {
+            guard names.count == reader.record.fieldCount else {
+                let found = reader.record.fieldCount
+                throw DelimitedError(
+                    line: 1,
+                    reason: "--columns names \(names.count) columns, but the header has \(found)"
+                )
+            }
+            return names
         }
         var names: [String] = []
         var seen: Set<String> = []
@@ -155,21 +188,26 @@ struct Importer {
     /// The columns that the header names, with the types that the table declares for them.
     private func existingColumns(_ names: [String], in database: Database) throws -> [Column] {
         guard appends else { throw tableExists }
-        var declared: [(name: String, type: ColumnType)] = []
-        let rows = try database.executeQuery("PRAGMA table_info(\(raw: table.quotedIdentifier))", values: nil)
-        defer { rows.close() }
-        while try rows.nextWithError() {
-            declared.append(
-                (rows.string(forColumnIndex: 1) ?? "", ColumnType(declared: rows.string(forColumnIndex: 2) ?? ""))
-            )
-        }
+        let declared = try declaredColumns(in: database)
         return try names.map { name in
             let lowercased = name.utf8.map(\.asciiLowercased)
             guard let match = declared.first(where: { $0.name.utf8.map(\.asciiLowercased) == lowercased }) else {
                 throw DelimitedError(line: 1, reason: "the table \(table) has no column \(name)")
             }
-            return Column(name: match.name, type: match.type)
+            return match
         }
+    }
+
+    /// The columns of the table; none if it does not exist.
+    private func declaredColumns(in database: Database) throws -> [Column] {
+        var declared: [Column] = []
+        let rows = try database.executeQuery("PRAGMA table_info(\(raw: table.quotedIdentifier))", values: nil)
+        defer { rows.close() }
+        while try rows.nextWithError() {
+            let type = ColumnType(declared: rows.string(forColumnIndex: 2) ?? "")
+            declared.append(Column(name: rows.string(forColumnIndex: 1) ?? "", type: type))
+        }
+        return declared
     }
 
     private func insert(_ reader: inout DelimitedReader, columns: [Column], into database: Database) throws -> Int {
@@ -232,13 +270,13 @@ extension ColumnType {
     /// The affinity that SQLite derives from a declared type.
     /// https://www.sqlite.org/datatype3.html#determination_of_column_affinity
     fileprivate init(declared: String) {
-        let type = declared.uppercased()
+        let type = declared.foldedForSQL
         self =
-            if type.contains("INT") {
+            if type.hasBytes(of: "int") {
                 .integer
-            } else if type.isEmpty || ["CHAR", "CLOB", "TEXT", "BLOB"].contains(where: { type.contains($0) }) {
+            } else if type.isEmpty || ["char", "clob", "text", "blob"].contains(where: { type.hasBytes(of: $0) }) {
                 .text
-            } else if ["REAL", "FLOA", "DOUB"].contains(where: { type.contains($0) }) {
+            } else if ["real", "floa", "doub"].contains(where: { type.hasBytes(of: $0) }) {
                 .real
             } else {
                 .numeric

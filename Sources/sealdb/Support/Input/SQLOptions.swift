@@ -12,10 +12,17 @@ struct SQLOptions: ParsableArguments {
     @Option(name: .customLong("file"), help: ArgumentHelp("Read the SQL from a file.", valueName: "path"))
     var path: String?
 
+    @OptionGroup(title: "Parameters")
+    var parameters: ParameterOptions
+
     /// The SQL, with the values for its parameters.
     struct Source {
         let script: SQLScript
-        let values: [String]
+        /// In the order of the parameters.
+        var values: [String]
+        /// By their names. Only one of the two has any.
+        var named: [String: (any Bindable)?] = [:]
+        var hasValues: Bool { !values.isEmpty || !named.isEmpty }
         /// Whether an error has to say where in the SQL it is.
         let isFile: Bool
     }
@@ -25,7 +32,22 @@ struct SQLOptions: ParsableArguments {
         guard sql != nil else { throw ValidationError("Give the SQL, or --file with a file that holds it.") }
     }
 
+    /// Whether the SQL or a value comes from standard input.
+    var readsStandardInput: Bool { path == "-" || path == nil && sql == "-" || parameters.readsStandardInput }
+
     func source() throws -> Source {
+        guard !parameters.readsStandardInput || path != "-" && (path != nil || sql != "-") else {
+            throw Failure(.usage, "Standard input cannot give both the SQL and a value.")
+        }
+        var source = try text()
+        source.named = try parameters.named()
+        guard source.values.isEmpty || source.named.isEmpty else {
+            throw Failure(.usage, "Give values in the order of the parameters, or by their names, not both.")
+        }
+        return source
+    }
+
+    private func text() throws -> Source {
         if let path { return try Source(script: script(path), values: (sql.map { [$0] } ?? []) + values, isFile: true) }
         guard let sql, sql != "-" else { return try Source(script: script("-"), values: values, isFile: true) }
         return Source(script: SQLScript(sql), values: values, isFile: false)

@@ -6,9 +6,10 @@ enum CommandWords {
     static func split(_ text: String) -> [String]? {
         var words: [String] = []
         var word: String?
-        var quote: Character?
+        var quote: Unicode.Scalar?
         var isEscaped = false
-        for character in text {
+        // As a shell reads them: a mark that joins a quote or blank leaves it one.
+        for character in text.unicodeScalars {
             if isEscaped {
                 word = (word ?? "") + String(character)
                 isEscaped = false

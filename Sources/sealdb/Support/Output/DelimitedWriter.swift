@@ -22,7 +22,7 @@ final class DelimitedWriter: ResultWriter {
             if column > 0 { try output.write(format == .csv ? "," : "\t") }
             switch cell {
             case .null: try output.write(style.null)
-            case .integer, .real, .blob: try output.write(cell.plainText ?? "")
+            case .integer, .real, .blob: try writeText((cell.plainText ?? "").utf8)
             case .text(let text): try writeText(text.utf8)
             case .brokenText(let bytes): try writeText(bytes)
             }
