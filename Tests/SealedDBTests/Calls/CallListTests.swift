@@ -45,6 +45,8 @@ struct CallListTests {
         "HMAC",
         "OBJC_",
         "__asan_", "__tsan_", "__sanitizer_", "__lsan_", "__ubsan_", "_Tt", "symbolic ",
+        // The linker's names of the bounds of a section.
+        "__start_", "__stop_",
     ]
 
     private func symbols(_ options: [String], _ objects: [String]) throws -> Set<String> {
