@@ -1,10 +1,12 @@
 import Foundation
+import Synchronization
 import Testing
 
-/// Ends the process, with the test's name, when a test takes longer than it ever should: a test that hangs would hang the
-/// whole run without a word.
+/// Ends the process, with the names of the tests that run, when no test has begun or ended for longer than any ever
+/// should take: a test that hangs would hang the whole run without a word.
 ///
 /// Unlike `.timeLimit` it works where a test holds all the threads that tasks share, and does not wait for the test's end.
+/// It does not count the time in which a test waits for others to leave a thread: on a busy machine that is all the run.
 struct HangLimit: SuiteTrait, TestTrait, TestScoping {
     let minutes: Int
 
@@ -15,21 +17,63 @@ struct HangLimit: SuiteTrait, TestTrait, TestScoping {
         testCase: Test.Case?,
         performing function: @Sendable () async throws -> Void
     ) async throws {
-        let message =
-            "✘ Test \(test.id) hangs: it has not ended after \(minutes) minutes. The other tests are cut off.\n"
-        let timer = DispatchSource.makeTimerSource(queue: HangLimit.queue)
-        timer.schedule(deadline: .now() + .seconds(minutes * 60))
-        timer.setEventHandler {
-            FileHandle.standardError.write(Data(message.utf8))
-            // Neither waits for the test, nor runs what is done at an orderly exit.
-            _exit(1)
-        }
-        timer.resume()
-        defer { timer.cancel() }
+        let number = HangWatch.shared.begin("\(test.id)", minutes: minutes)
+        defer { HangWatch.shared.end(number) }
         try await function()
     }
+}
 
-    private static let queue = DispatchQueue(label: "HangLimit", qos: .userInteractive)
+/// The tests that run, and when one of them last began or ended.
+private final class HangWatch: Sendable {
+    static let shared = HangWatch()
+
+    private struct State {
+        var running: [Int: (name: String, minutes: Int)] = [:]
+        var count = 0
+        var lastChange = DispatchTime.now()
+    }
+
+    private let state = Mutex(State())
+
+    private init() {
+        Thread.detachNewThread { [unowned self] in
+            while true {
+                Thread.sleep(forTimeInterval: 10)
+                look()
+            }
+        }
+    }
+
+    func begin(_ name: String, minutes: Int) -> Int {
+        state.withLock { state in
+            state.count += 1
+            state.running[state.count] = (name, minutes)
+            state.lastChange = .now()
+            return state.count
+        }
+    }
+
+    func end(_ number: Int) {
+        state.withLock { state in
+            state.running[number] = nil
+            state.lastChange = .now()
+        }
+    }
+
+    private func look() {
+        let message = state.withLock { state -> String? in
+            guard let minutes = state.running.values.map(\.minutes).max() else { return nil }
+            let quiet = DispatchTime.now().uptimeNanoseconds - state.lastChange.uptimeNanoseconds
+            guard quiet > UInt64(minutes) * 60_000_000_000 else { return nil }
+            return state.running.values.map {
+                "✘ Test \($0.name) hangs, or waits for one that does: nothing has ended for \(minutes) minutes.\n"
+            }.joined()
+        }
+        guard let message else { return }
+        FileHandle.standardError.write(Data(message.utf8))
+        // Neither waits for the tests, nor runs what is done at an orderly exit.
+        _exit(1)
+    }
 }
 
 extension Trait where Self == HangLimit {

@@ -227,6 +227,8 @@ struct IntegrityReportTests {
     @Test func aStoreWhoseKeyIsRotatedMeanwhile() async throws {
         var configuration = Configuration(key: try .testing(1))
         configuration.journalMode = .wal
+        // Attempts that begin while somebody looks end soon, and others follow.
+        configuration.busyTimeout = .milliseconds(100)
         let queue = try DatabaseQueue(path: directory.file("db"), configuration: configuration)
         defer { queue.close() }
         try await queue.write { db in try db.fill(rows: 100) }
