@@ -23,6 +23,7 @@ struct SealdbCommand: ParsableCommand {
 
             EXIT STATUS
               0   done
+              1   different: diff has found differences
               2   partial: of several stores some failed, and --continue-on-error was given
               64  usage: wrong arguments or options
               65  data: damaged, malformed, not a store, bad CSV, or SQL that the database rejects
@@ -39,9 +40,8 @@ struct SealdbCommand: ParsableCommand {
         subcommands: [
             KeygenCommand.self, KeyringCommand.self, CreateCommand.self, EncryptCommand.self, ImportCommand.self,
             QueryCommand.self, ExecCommand.self, TablesCommand.self, SchemaCommand.self, DumpCommand.self,
-            InfoCommand.self, VerifyCommand.self, RotateCommand.self,
-            StatusCommand.self, MigrateCommand.self, BackupCommand.self, RestoreCommand.self, DecryptCommand.self,
-            DoctorCommand.self,
+            DiffCommand.self, InfoCommand.self, VerifyCommand.self, RotateCommand.self, StatusCommand.self,
+            MigrateCommand.self, BackupCommand.self, RestoreCommand.self, DecryptCommand.self, DoctorCommand.self,
         ]
     )
 

@@ -6,7 +6,7 @@ import Testing
 @Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
 struct DumpTests {
     /// Every type, and values at the edges of each.
-    private static let script = """
+    static let script = """
         CREATE TABLE `odd "name` (id INTEGER PRIMARY KEY AUTOINCREMENT, v, `gen"d` AS (v || 'x'));
         INSERT INTO `odd "name` (v) VALUES (NULL), (0), (-9223372036854775808), (9223372036854775807), (1.0), (-0.0),
             (0.1), (1e300), (5e-324), (1.7976931348623157e308), (9e999), (-9e999), (''), ('it''s'), ('a' || char(0) || 'b'),

@@ -1,46 +1,121 @@
 import ArgumentParser
 import SealedDB
 
-struct KeyOptions: ParsableArguments {
+/// Whose key it is that options name.
+protocol KeyRole: Sendable {
+    /// What the names of the options begin with.
+    static var prefix: String { get }
+    /// What their helps begin with.
+    static var help: String { get }
+    /// Whether the environment may name the source.
+    static var isInEnvironment: Bool { get }
+    static var ringHelp: String { get }
+}
+
+enum StoreKeyRole: KeyRole {
+    static let prefix = ""
+    static let help = ""
+    static let isInEnvironment = true
+    static let ringHelp = "Key ring: the active key, then the others."
+}
+
+enum NewKeyRole: KeyRole {
+    static let prefix = "new-"
+    static let help = "New key: "
+    static let isInEnvironment = false
+    static let ringHelp = "New key: the active one of a key ring. Default: that of --key-ring."
+}
+
+enum OtherKeyRole: KeyRole {
+    static let prefix = "other-"
+    static let help = "Other store: "
+    static let isInEnvironment = false
+    static let ringHelp = "Other store: key ring."
+}
+
+typealias KeyOptions = KeySourceOptions<StoreKeyRole>
+typealias NewKeyOptions = KeySourceOptions<NewKeyRole>
+typealias OtherKeyOptions = KeySourceOptions<OtherKeyRole>
+
+/// The options that name the source of one key.
+struct KeySourceOptions<Role: KeyRole>: ParsableArguments {
     @Option(
-        help:
-            "File with 64 hex digits or 32 raw bytes, closed to group and others; - is standard input. Default: $SEALDB_KEY_FILE.",
+        name: name("key-file"),
+        help: help(
+            "File with 64 hex digits or 32 raw bytes, closed to group and others; - is standard input.",
+            variable: "SEALDB_KEY_FILE",
+            value: "key-file"
+        ),
         completion: .file()
     )
     var keyFile: String?
 
-    @Option(help: ArgumentHelp("Credential of this systemd service with a raw key.", valueName: "name"))
+    @Option(
+        name: name("key-credential"),
+        help: help("Credential of this systemd service with a raw key.", value: "name")
+    )
     var keyCredential: String?
 
-    @Option(help: ArgumentHelp("Program (absolute path) and arguments that print a raw key.", valueName: "command"))
+    @Option(
+        name: name("key-command"),
+        help: help("Program (absolute path) and arguments that print a raw key.", value: "command")
+    )
     var keyCommand: String?
 
-    @Option(help: ArgumentHelp("Open file descriptor to read a raw key from.", valueName: "number"))
+    @Option(name: name("key-fd"), help: help("Open file descriptor to read a raw key from.", value: "number"))
     var keyFd: Int32?
 
-    @Option(help: "Key ring: the active key, then the others. Default: $SEALDB_KEY_RING.", completion: .file())
+    @Option(
+        name: name("key-ring"),
+        help: ArgumentHelp("\(Role.ringHelp)\(environment("SEALDB_KEY_RING"))", valueName: "key-ring"),
+        completion: .file()
+    )
     var keyRing: String?
 
     @Option(
-        help: "File with the passphrase, closed to group and others. Default: $SEALDB_PASSPHRASE_FILE.",
+        name: name("passphrase-file"),
+        help: help(
+            "File with the passphrase, closed to group and others.",
+            variable: "SEALDB_PASSPHRASE_FILE",
+            value: "passphrase-file"
+        ),
         completion: .file()
     )
     var passphraseFile: String?
 
-    @Option(help: ArgumentHelp("Credential of this systemd service with the passphrase.", valueName: "name"))
+    @Option(
+        name: name("passphrase-credential"),
+        help: help("Credential of this systemd service with the passphrase.", value: "name")
+    )
     var passphraseCredential: String?
 
-    @Option(help: ArgumentHelp("Program and arguments that print the passphrase.", valueName: "command"))
+    @Option(
+        name: name("passphrase-command"),
+        help: help("Program and arguments that print the passphrase.", value: "command")
+    )
     var passphraseCommand: String?
 
-    @Option(help: ArgumentHelp("Open file descriptor to read the passphrase from.", valueName: "number"))
+    @Option(
+        name: name("passphrase-fd"),
+        help: help("Open file descriptor to read the passphrase from.", value: "number")
+    )
     var passphraseFd: Int32?
 
-    @Flag(help: "Ask for the passphrase on the terminal.")
+    @Flag(name: name("prompt"), help: help("Ask for the passphrase on the terminal."))
     var prompt = false
 
+    private static func name(_ option: String) -> NameSpecification { .customLong(Role.prefix + option) }
+
+    private static func environment(_ variable: String) -> String {
+        Role.isInEnvironment ? " Default: $\(variable)." : ""
+    }
+
+    private static func help(_ text: String, variable: String? = nil, value: String? = nil) -> ArgumentHelp {
+        ArgumentHelp("\(Role.help)\(text)\(variable.map(environment) ?? "")", valueName: value)
+    }
+
     var choice: KeyChoice {
-        var choice = KeyChoice(prefix: "")
+        var choice = KeyChoice(prefix: Role.prefix)
         choice.add("key-file", keyFile) { KeyChoice.file($0, KeySource.keyFile, KeySource.keyDescriptor) }
         choice.add("key-credential", keyCredential) { .source(.keyCredential($0)) }
         choice.add("key-command", keyCommand) { .source(.keyCommand(CommandWords.split($0) ?? [])) }
@@ -55,7 +130,7 @@ struct KeyOptions: ParsableArguments {
         }
         choice.add("passphrase-fd", passphraseFd) { .source(.passphraseDescriptor($0)) }
         choice.add("prompt", prompt ? true : nil) { _ in .prompt }
-        choice.addEnvironment()
+        if Role.isInEnvironment { choice.addEnvironment() }
         return choice
     }
 
@@ -73,7 +148,9 @@ struct KeyOptions: ParsableArguments {
     func withKey<T>(of store: String, _ body: (Key) throws -> T) throws -> T {
         try withKey(of: store) { key, _ in try body(key) }
     }
+}
 
+extension KeySourceOptions<StoreKeyRole> {
     /// Reads the key for a new store.
     func keyForNewStore(_ store: String) throws -> Key {
         try Engine.requireEncryption()
@@ -81,56 +158,7 @@ struct KeyOptions: ParsableArguments {
     }
 }
 
-struct NewKeyOptions: ParsableArguments {
-    @Option(help: "New key: file with 64 hex digits or 32 raw bytes.", completion: .file())
-    var newKeyFile: String?
-
-    @Option(help: ArgumentHelp("New key: credential of this systemd service.", valueName: "name"))
-    var newKeyCredential: String?
-
-    @Option(help: ArgumentHelp("New key: program and arguments that print a raw key.", valueName: "command"))
-    var newKeyCommand: String?
-
-    @Option(help: ArgumentHelp("New key: open file descriptor with a raw key.", valueName: "number"))
-    var newKeyFd: Int32?
-
-    @Option(help: "New key: the active one of a key ring. Default: that of --key-ring.", completion: .file())
-    var newKeyRing: String?
-
-    @Option(help: "New key: file with the passphrase.", completion: .file())
-    var newPassphraseFile: String?
-
-    @Option(help: ArgumentHelp("New key: credential with the passphrase.", valueName: "name"))
-    var newPassphraseCredential: String?
-
-    @Option(help: ArgumentHelp("New key: program and arguments that print the passphrase.", valueName: "command"))
-    var newPassphraseCommand: String?
-
-    @Option(help: ArgumentHelp("New key: open file descriptor with the passphrase.", valueName: "number"))
-    var newPassphraseFd: Int32?
-
-    @Flag(help: "New key: ask for the passphrase on the terminal, twice.")
-    var newPrompt = false
-
-    var choice: KeyChoice {
-        var choice = KeyChoice(prefix: "new-")
-        choice.add("key-file", newKeyFile) { KeyChoice.file($0, KeySource.keyFile, KeySource.keyDescriptor) }
-        choice.add("key-credential", newKeyCredential) { .source(.keyCredential($0)) }
-        choice.add("key-command", newKeyCommand) { .source(.keyCommand(CommandWords.split($0) ?? [])) }
-        choice.add("key-fd", newKeyFd) { .source(.keyDescriptor($0)) }
-        choice.add("key-ring", newKeyRing) { .ring($0) }
-        choice.add("passphrase-file", newPassphraseFile) {
-            KeyChoice.file($0, KeySource.passphraseFile, KeySource.passphraseDescriptor)
-        }
-        choice.add("passphrase-credential", newPassphraseCredential) { .source(.passphraseCredential($0)) }
-        choice.add("passphrase-command", newPassphraseCommand) {
-            .source(.passphraseCommand(CommandWords.split($0) ?? []))
-        }
-        choice.add("passphrase-fd", newPassphraseFd) { .source(.passphraseDescriptor($0)) }
-        choice.add("prompt", newPrompt ? true : nil) { _ in .prompt }
-        return choice
-    }
-
+extension KeySourceOptions<NewKeyRole> {
     func key(of store: String) throws -> Key {
         try choice.key(prompt: "New passphrase of \(TerminalText.escaped(store)): ", confirm: true)
     }

@@ -7,9 +7,7 @@ struct SchemaObject {
         case virtualTable
         /// A table that a virtual table makes for itself.
         case shadowTable
-        case view
-        /// An index or trigger.
-        case other
+        case view, index, trigger
     }
 
     private(set) var kind: Kind
@@ -38,7 +36,8 @@ struct SchemaObject {
                 switch type {
                 case "table": VirtualTableText(sql) == nil ? .table : .virtualTable
                 case "view": .view
-                default: .other
+                case "index": .index
+                default: .trigger
                 }
             return SchemaObject(kind: kind, name: name, table: table, sql: sql)
         }
@@ -59,7 +58,7 @@ struct SchemaObject {
         guard let text = virtualTable, text.isKnown else { return nil }
         return Result {
             let content = text.contentTable.map { ExactText(name: $0) }
-            let source = try objects.first { ExactText(name: $0.name) == content && $0.kind != .other }?.statement()
+            let source = try objects.first { ExactText(name: $0.name) == content && !$0.isOfTable }?.statement()
             return try VirtualTableTrial(name, module: text.module, statement(), content: source)
         }
     }
@@ -117,9 +116,20 @@ struct SchemaObject {
         }
         return objects.filter { object in
             object.isShown && wanted.contains(ExactText(name: object.name))
-                || object.kind == .other && wanted.contains(ExactText(name: object.table))
+                || object.isOfTable && wanted.contains(ExactText(name: object.table))
         }
     }
+
+    /// A trigger may have the name of a table, view or index.
+    struct Identity: Hashable {
+        let name: ExactText
+        let isTrigger: Bool
+    }
+
+    var identity: Identity { Identity(name: ExactText(name: name), isTrigger: kind == .trigger) }
+
+    /// Whether it is an index or trigger.
+    var isOfTable: Bool { [.index, .trigger].contains(kind) }
 
     /// Whether it is a table or view that somebody made.
     var isShown: Bool { [.table, .virtualTable, .view].contains(kind) }

@@ -6,9 +6,31 @@ import SealedDB
 struct TableContents {
     let table: String
     /// The names of the columns, of which the first may be that of the row id.
-    let columns: [String]
-    /// Selects these columns from the table itself: a damaged index could leave out rows.
-    let query: String
+    private(set) var columns: [String]
+    /// The columns of the primary key, in its order.
+    let primaryKey: [String]
+    /// What the row id is called; `nil` if there is none, or no name for it.
+    let rowID: String?
+    private let isVirtual: Bool
+
+    /// Selects the columns from the table itself: a damaged index could leave out rows.
+    var query: String { selection + (isVirtual ? "" : " NOT INDEXED") }
+
+    private var selection: String {
+        "SELECT \(columns.map(SQLLiteral.name).joined(separator: ", ")) FROM main.\(SQLLiteral.name(table))"
+    }
+
+    /// Selects the columns of the rows for which a condition is true.
+    func query(where condition: String) -> String { "\(selection) WHERE \(condition)" }
+
+    /// The same without the row id, where no column shows it.
+    var withoutRowID: TableContents {
+        var contents = self
+        if let rowID, !primaryKey.contains(where: { $0.isSame(as: rowID) }) {
+            contents.columns.removeAll { $0.isSame(as: rowID) }
+        }
+        return contents
+    }
 
     /// Finds the columns that store something. Where no column shows the row id, the row id comes first.
     /// https://www.sqlite.org/pragma.html#pragma_table_list
@@ -37,11 +59,13 @@ struct TableContents {
         self.table = table
         let rows = try database.executeQuery("PRAGMA main.table_xinfo(\(identifier: table))")
         defer { rows.close() }
-        var (all, stored, keys): ([String], [String], [String]) = ([], [], [])
+        var (all, stored): ([String], [String]) = ([], [])
+        var keys: [(place: Int32, name: String, type: String)] = []
         while try rows.nextWithError() {
             let name = rows.string(forColumn: "name") ?? ""
             all.append(name)
-            if rows.int(forColumn: "pk") > 0 { keys.append(rows.string(forColumn: "type") ?? "") }
+            let place = rows.int(forColumn: "pk")
+            if place > 0 { keys.append((place, name, rows.string(forColumn: "type") ?? "")) }
             // Neither generated columns nor the hidden ones of virtual tables can be written.
             let form = rows.int(forColumn: "hidden")
             if form == 0 || form == 1 && hidden.contains(name.foldedForSQL) { stored.append(name) }
@@ -51,12 +75,20 @@ struct TableContents {
         defer { indexes.close() }
         var hasIndex = false
         while try indexes.nextWithError() { if indexes.string(forColumn: "origin") == "pk" { hasIndex = true } }
-        let isShown = keys.count == 1 && keys[0].foldedForSQL == "integer" && !hasIndex
+        let isShown = keys.count == 1 && keys[0].type.foldedForSQL == "integer" && !hasIndex
         let taken = Set(all.map { ExactText(name: $0) })
         let free = ["rowid", "_rowid_", "oid"].first { !taken.contains(ExactText($0)) }
+        primaryKey = keys.sorted { $0.place < $1.place }.map(\.name)
+        // An R-Tree shows its row id as its first column.
+        rowID = isVirtual && !hasRowID ? stored.first : !hasRowID ? nil : isShown ? primaryKey[0] : free
         columns = (hasRowID && !isShown ? free.map { [$0] } ?? [] : []) + stored
-        query =
-            "SELECT \(columns.map(SQLLiteral.name).joined(separator: ", ")) FROM main.\(SQLLiteral.name(table))"
-            + (isVirtual ? "" : " NOT INDEXED")
+        self.isVirtual = isVirtual
+    }
+
+    /// Calls `body` with the values of each row, in the order of ``columns``.
+    func forEachRow(in database: Database, _ body: ([Cell]) throws -> Void) throws {
+        let rows = try database.executeQuery(SQL(raw: query))
+        defer { rows.close() }
+        while try rows.nextWithError() { try body(Cell.row(rows, columns.count)) }
     }
 }

@@ -99,7 +99,6 @@ struct VirtualTable {
                 source = .own(try TableContents(name, in: database, hasRowID: true, hidden: language))
             }
         case "rtree", "rtree_i32", "geopoly":
-            // An R-Tree shows its row id as its first column.
             source = .own(try TableContents(name, in: database, hasRowID: text.module == "geopoly"))
         case "fts4aux", "fts5vocab", "fts3tokenize", "dbstat": source = .nothing
         default: throw VirtualTable.unwritten(name, "is of a module that sealdb does not know, \(text.module)")

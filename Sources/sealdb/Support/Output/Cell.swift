@@ -27,6 +27,33 @@ enum Cell {
         }
     }
 
+    /// The values of the row at which the result set stands.
+    static func row(_ rows: ResultSet, _ count: Int) -> [Cell] { (0..<Int32(count)).map { Cell(rows, column: $0) } }
+
+    /// Whether both are of one type and have the same bytes.
+    func isSame(as other: Cell) -> Bool {
+        switch (self, other) {
+        case (.null, .null): true
+        case (.integer(let own), .integer(let other)): own == other
+        case (.real(let own), .real(let other)): own.bitPattern == other.bitPattern
+        case (.text(let own), .text(let other)): own.isSame(as: other)
+        case (.brokenText(let own), .brokenText(let other)), (.blob(let own), .blob(let other)): own == other
+        default: false
+        }
+    }
+
+    /// The value as a parameter; `nil` for text that is not valid, which has no Swift type.
+    var bindable: Any? {
+        switch self {
+        case .null: NSNull()
+        case .integer(let value): value
+        case .real(let value): value
+        case .text(let text): text
+        case .brokenText: nil
+        case .blob(let bytes): bytes
+        }
+    }
+
     var isBrokenText: Bool {
         if case .brokenText = self { true } else { false }
     }

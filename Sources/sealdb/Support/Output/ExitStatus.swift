@@ -1,5 +1,7 @@
 /// The exit codes of sysexits.h, as this tool uses them.
 enum ExitStatus: Int32 {
+    /// Two stores differ.
+    case different = 1
     /// Some of several stores failed.
     case partial = 2
     case usage = 64

@@ -1,0 +1,113 @@
+import ArgumentParser
+import SealedDB
+
+struct DiffCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "diff",
+        abstract: "Tell what two stores hold otherwise, such as a store and its backup.",
+        discussion: """
+            Compares tables, rows, indexes, views, triggers, the last row ids of AUTOINCREMENT, the encoding, user_version \
+            and application_id, each store as it is at one moment. Rows are matched by their primary key, or by their row \
+            id if there is none. Exit 0 if both hold the same, 1 if they differ.
+
+              sealdb diff app.db /backups/app-monday.db --key-file app.key
+              sealdb diff app.db old.db --key-file app.key --other-key-file old.key
+              sealdb diff app.db wanted.db --key-file app.key --sql | sealdb exec app.db - --key-file app.key
+
+            With --sql: statements, in one transaction, that make the first store hold what the second one holds. A table \
+            that was made by another statement is made anew, with its rows. They show values in plaintext. What a virtual \
+            table holds is compared for full-text tables that keep their text, and R-Trees.
+            """
+    )
+
+    @Argument(help: "The first store.", completion: .file())
+    var first: String
+
+    @Argument(help: "The second store.", completion: .file())
+    var second: String
+
+    @Option(
+        name: .customLong("table"),
+        help: ArgumentHelp("Only this table or view; may be repeated.", valueName: "name")
+    )
+    var tables: [String] = []
+
+    @Flag(help: "Leave out the rows.")
+    var schemaOnly = false
+
+    @Flag(help: "Write SQL that makes the first store hold what the second one holds.")
+    var sql = false
+
+    @Flag(help: "One JSON object for each difference.")
+    var json = false
+
+    @OptionGroup(title: "Key of both stores, or of the first")
+    var keyOptions: KeyOptions
+
+    @OptionGroup(title: "Key of the second store, if it has another one")
+    var otherKeyOptions: OtherKeyOptions
+
+    @OptionGroup(title: "Cipher settings of stores that have other ones than SQLCipher 4's")
+    var cipherOptions: CipherOptions
+
+    @OptionGroup
+    var lockOptions: LockOptions
+
+    func validate() throws {
+        try keyOptions.choice.validate(isRequired: true)
+        try otherKeyOptions.choice.validate(isRequired: false)
+        if let descriptor = keyOptions.choice.descriptor, descriptor == otherKeyOptions.choice.descriptor {
+            throw ValidationError("One descriptor cannot give both keys.")
+        }
+        guard !sql || !schemaOnly else {
+            throw ValidationError("--sql and --schema-only exclude each other: rows of tables made anew would be lost.")
+        }
+        guard !sql || !json else { throw ValidationError("--sql and --json exclude each other.") }
+    }
+
+    func run() throws {
+        var known: Key?
+        let database = try keyOptions.withKey(of: first) { key in
+            known = key
+            return try open(first, key)
+        }
+        defer { database.close() }
+        let other = try openSecond(known)
+        defer { other.close() }
+        var comparison = StoreComparison(
+            first: try ComparedStore(first, database),
+            second: try ComparedStore(second, other),
+            comparesRows: !schemaOnly
+        )
+        try comparison.restrict(to: tables)
+        let differences = try comparison.differences()
+        let output = StandardOutput()
+        if sql {
+            let script = try DifferenceScript(comparison, differences, output: output)
+            try script.write()
+        } else {
+            for difference in differences {
+                if json {
+                    try output.writeJSON(difference)
+                } else {
+                    try output.write(TerminalText.escaped(difference.text(first, second)) + "\n")
+                }
+            }
+        }
+        try output.flush()
+        guard differences.isEmpty else { throw ExitCode(ExitStatus.different.rawValue) }
+    }
+
+    private func open(_ path: String, _ key: Key) throws -> Database {
+        try Store.openReadOnly(path, key: key, settings: cipherOptions.settings, lockWait: lockOptions.lockWait)
+    }
+
+    /// The key of the first store is not read again: a descriptor gives it once.
+    private func openSecond(_ known: Key?) throws -> Database {
+        if otherKeyOptions.choice.isGiven { return try otherKeyOptions.withKey(of: second) { try open(second, $0) } }
+        guard let known, !keyOptions.choice.isRing else {
+            return try keyOptions.withKey(of: second) { try open(second, $0) }
+        }
+        return try open(second, known)
+    }
+}

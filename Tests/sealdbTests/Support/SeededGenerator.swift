@@ -1,0 +1,1 @@
+../../SealedDBTests/Support/SeededGenerator.swift
