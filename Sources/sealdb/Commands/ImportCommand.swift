@@ -23,6 +23,7 @@ struct ImportCommand: ParsableCommand {
             writes both in the form that is read here.
 
               sealdb import app.db people people.csv --key-file app.key
+              sealdb import app.db people new.csv --upsert id --rejects bad.csv --key-file app.key
               dpkg-query -W -f '${Package}\\t${Version}\\n' | sealdb import app.db p - --format tsv --key-file app.key
             """
     )
@@ -65,6 +66,23 @@ struct ImportCommand: ParsableCommand {
     @Flag(help: "Add rows to the table if it exists. Its columns are matched by name; others get their defaults.")
     var append = false
 
+    @Option(
+        help: ArgumentHelp(
+            "A row whose values of these columns are in the table already replaces the other values of that row. The table must exist, and keep these columns unique.",
+            valueName: "a,b,…"
+        )
+    )
+    var upsert: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Rows that cannot be stored go into this new file, and the others are stored; exit 2 if there were any.",
+            valueName: "file"
+        ),
+        completion: .file()
+    )
+    var rejects: String?
+
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
 
@@ -89,23 +107,29 @@ struct ImportCommand: ParsableCommand {
                 throw ValidationError("--delimiter is for CSV. Give --format csv.")
             }
         }
-        if noHeader, columns == nil, !append {
+        if noHeader, columns == nil, !appends {
             throw ValidationError("Without a header, a new table needs --columns.")
         }
-        if types != nil, append || text {
-            throw ValidationError("--types is for a new table, and does not go with --append or --text.")
+        if types != nil, appends || text {
+            throw ValidationError("--types is for a new table, and does not go with --append, --upsert or --text.")
         }
-        _ = try (columnNames(), columnTypes())
+        _ = try (columnNames(), columnTypes(), keyNames())
         if file == "-" && keyOptions.choice.descriptor == 0 {
             throw ValidationError("Standard input cannot give both the key and the rows.")
         }
     }
 
-    private func columnNames() throws -> [String]? {
-        guard let names = columns?.parts(between: ",").map(String.init) else { return nil }
-        guard !names.contains("") else { throw ValidationError("--columns names a column with no name.") }
+    private var appends: Bool { append || upsert != nil }
+
+    private func columnNames() throws -> [String]? { try columns.map { try names($0, of: "--columns") } }
+
+    private func keyNames() throws -> [String] { try upsert.map { try names($0, of: "--upsert") } ?? [] }
+
+    private func names(_ text: String, of option: String) throws -> [String] {
+        let names = text.parts(between: ",").map(String.init)
+        guard !names.contains("") else { throw ValidationError("\(option) names a column with no name.") }
         guard Set(names.map { ExactText(name: $0) }).count == names.count else {
-            throw ValidationError("--columns names a column twice.")
+            throw ValidationError("\(option) names a column twice.")
         }
         return names
     }
@@ -127,6 +151,12 @@ struct ImportCommand: ParsableCommand {
     func run() throws {
         // Opened before the key is asked for, so that after a mistyped file name no passphrase has to be typed.
         let input = try InputFile(path: file)
+        let style = DelimitedStyle(
+            delimiter: delimiter?.utf8.first ?? DelimitedStyle().delimiter,
+            null: null.map { Array($0.utf8) }
+        )
+        let format = format ?? DelimitedFormat(path: file)
+        let rejected = try rejects.map { try RejectedRows(path: $0, format: format, style: style) }
         let settings = try cipherOptions.settings
         let database = try keyOptions.withKey(of: store) {
             try Store.open(store, key: $0, settings: settings, lockWait: lockOptions.lockWait)
@@ -136,17 +166,18 @@ struct ImportCommand: ParsableCommand {
         SignalWatch.start()
         var importer = Importer(
             input: input,
-            format: format ?? DelimitedFormat(path: file),
+            format: format,
             table: table,
-            appends: append,
+            appends: appends,
             guessesTypes: !text,
             progress: progress
         )
-        if let delimiter { importer.style.delimiter = delimiter.utf8.first ?? importer.style.delimiter }
-        importer.style.null = null.map { Array($0.utf8) }
+        importer.style = style
         importer.hasHeader = !noHeader
         importer.names = try columnNames()
         importer.types = try columnTypes()
+        importer.keys = try keyNames()
+        importer.rejects = rejected
         let count: Int
         do {
             defer { progress.finish() }
@@ -155,5 +186,8 @@ struct ImportCommand: ParsableCommand {
         let output = StandardOutput()
         try output.write("\(TerminalText.escaped(table)): \(count) row\(count == 1 ? "" : "s") imported\n")
         try output.flush()
+        guard let rejected, rejected.count > 0 else { return }
+        let rows = "\(rejected.count) row\(rejected.count == 1 ? " was" : "s were")"
+        throw Failure(.partial, "\(rows) not imported, and went into \(rejected.path).")
     }
 }

@@ -17,6 +17,10 @@ struct Importer {
     var names: [String]?
     /// Types that are not guessed, by the names of columns. Only for a new table.
     var types: [ExactText: ColumnType] = [:]
+    /// The columns by which a row is found that takes the values of one in the file; none if all rows are new.
+    var keys: [String] = []
+    /// Where rows go that cannot be stored; without it one such row ends the import.
+    var rejects: RejectedRows?
     let progress: ProgressReporter
 
     private struct Column {
@@ -30,12 +34,19 @@ struct Importer {
         do {
             return try importRows(database)
         } catch let error as DelimitedError {
+            rejects?.discard()
             throw Failure(.data, "\(input.name), line \(error.line): \(error.reason). Nothing was imported.")
+        } catch {
+            rejects?.discard()
+            throw error
         }
     }
 
     private func importRows(_ database: Database) throws -> Int {
         if try exists(in: database) && !appends { throw tableExists }
+        if try !keys.isEmpty && !exists(in: database) {
+            throw Failure(.data, "There is no table \(table) with rows to replace. Nothing was imported.")
+        }
         var header: [String] = []
         var guesses: [ColumnGuess] = []
         if guessesTypes && input.isRegular && !appends {
@@ -45,6 +56,7 @@ struct Importer {
         }
         var reader = DelimitedReader(format: format, style: style, file: input)
         let names = try readHeader(&reader, database)
+        if hasHeader { try rejects?.write(reader.record) }
         if header.isEmpty {
             guesses = names.map { _ in ColumnGuess() }
         } else if names != header {
@@ -57,6 +69,8 @@ struct Importer {
                 : try createTable(columns(names, guesses), in: database)
             let count = try insert(&reader, columns: columns, into: database)
             guard try input.isUnchanged() else { throw changed }
+            // Rows that are not stored are safe before the others are.
+            try rejects?.finish()
             return count
         }
     }
@@ -79,11 +93,23 @@ struct Importer {
         var reader = DelimitedReader(format: format, style: style, file: input)
         let names = try readHeader(&reader, database)
         var guesses = names.map { _ in ColumnGuess() }
-        while try nextRow(&reader, fieldCount: names.count, phase: "read") {
-            try reader.record.validateText()
+        while try nextRow(&reader, phase: "read") {
+            guard try counts(reader.record, names.count) else { continue }
             for index in names.indices { guesses[index].observe(reader.record.bytes(at: index)) }
         }
         return (names, guesses)
+    }
+
+    /// Whether the types of columns depend on the row: not on one that will be rejected.
+    private func counts(_ record: DelimitedRecord, _ fieldCount: Int) throws(DelimitedError) -> Bool {
+        do throws(DelimitedError) {
+            try requireFields(fieldCount, record)
+            try record.validateText()
+            return true
+        } catch {
+            guard rejects == nil else { return false }
+            throw error
+        }
     }
 
     /// Reads the header, if there is one.
@@ -137,7 +163,7 @@ struct Importer {
     /// SQLite's default for SQLITE_MAX_COLUMN. https://www.sqlite.org/limits.html
     private static let maximumColumnCount = 2000
 
-    private func nextRow(_ reader: inout DelimitedReader, fieldCount: Int, phase: String) throws -> Bool {
+    private func nextRow(_ reader: inout DelimitedReader, phase: String) throws -> Bool {
         if SignalWatch.wasInterrupted {
             throw DatabaseError(
                 extendedCode: SQLITE_INTERRUPT,
@@ -147,15 +173,17 @@ struct Importer {
         }
         guard try reader.next() else { return false }
         progress.update(phase: phase, completed: input.position, total: input.size)
-        let found = reader.record.fieldCount
-        guard found == fieldCount else {
-            let expectation = "expected \(fieldCount) field\(fieldCount == 1 ? "" : "s"), found \(found)"
+        return true
+    }
+
+    private func requireFields(_ count: Int, _ record: DelimitedRecord) throws(DelimitedError) {
+        guard record.fieldCount == count else {
+            let expectation = "expected \(count) field\(count == 1 ? "" : "s"), found \(record.fieldCount)"
             throw DelimitedError(
-                line: reader.record.line,
-                reason: reader.record.isBlankLine ? "\(expectation): the line is blank" : expectation
+                line: record.line,
+                reason: record.isBlankLine ? "\(expectation): the line is blank" : expectation
             )
         }
-        return true
     }
 
     // MARK: Writing
@@ -211,32 +239,65 @@ struct Importer {
     }
 
     private func insert(_ reader: inout DelimitedReader, columns: [Column], into database: Database) throws -> Int {
-        let names = columns.map(\.name.quotedIdentifier).joined(separator: ", ")
-        let placeholders = Array(repeating: "?", count: columns.count).joined(separator: ", ")
-        let statement = try database.prepare(
-            // OR ABORT overrides conflict clauses of the table, so that no row is left out or replaced without an
-            // error.
-            "INSERT OR ABORT INTO \(raw: table.quotedIdentifier) (\(raw: names)) VALUES (\(raw: placeholders))"
-        )
+        let statement = try database.prepare(SQL(raw: try insertion(columns)))
         defer { statement.close() }
         var values = [Any](repeating: NSNull(), count: columns.count)
         var count = 0
-        while try nextRow(&reader, fieldCount: columns.count, phase: "import") {
-            for (index, column) in columns.enumerated() {
-                values[index] = try value(of: reader.record, at: index, type: column.type)
+        while try nextRow(&reader, phase: "import") {
+            do throws(any Error) {
+                try requireFields(columns.count, reader.record)
+                for (index, column) in columns.enumerated() {
+                    values[index] = try value(of: reader.record, at: index, type: column.type)
+                }
+                try insert(values, statement, database, line: reader.record.line)
+                count += 1
+            } catch let error as DelimitedError {
+                // A trigger may have ended the transaction: what follows would be stored row by row.
+                guard let rejects, database.isInTransaction else { throw error }
+                try rejects.add(reader.record)
+                if rejects.count <= Importer.maximumReports {
+                    StandardError.message("\(input.name), line \(error.line): \(error.reason). The row was rejected.")
+                }
             }
-            guard statement.bind(with: values) else { throw database.lastError() }
-            do {
-                try statement.stepWithError()
-            } catch {
-                throw located(error, line: reader.record.line)
-            }
-            guard database.changes == 1 else {
-                throw DelimitedError(line: reader.record.line, reason: "a trigger of the table ignored it")
-            }
-            count += 1
         }
         return count
+    }
+
+    /// So many rejected rows are told one by one.
+    private static let maximumReports = 10
+
+    private func insertion(_ columns: [Column]) throws(Failure) -> String {
+        let names = columns.map(\.name.quotedIdentifier)
+        let placeholders = Array(repeating: "?", count: columns.count).joined(separator: ", ")
+        // OR ABORT overrides conflict clauses of the table, so that no row is left out or replaced without an error.
+        let start = """
+            INSERT OR ABORT INTO \(table.quotedIdentifier) (\(names.joined(separator: ", "))) VALUES (\(placeholders))
+            """
+        guard !keys.isEmpty else { return start }
+        for key in keys where !columns.contains(where: { ExactText(name: $0.name) == ExactText(name: key) }) {
+            throw Failure(
+                .usage,
+                "--upsert names the column \(key), which the data does not have. Nothing was imported."
+            )
+        }
+        let keyNames = Set(keys.map { ExactText(name: $0) })
+        let others = columns.filter { !keyNames.contains(ExactText(name: $0.name)) }
+        // With nothing else to set, a row that is there is set to its own key: it counts as stored.
+        let changes = (others.isEmpty ? columns : others).map(\.name.quotedIdentifier).map { "\($0) = excluded.\($0)" }
+        return start + " ON CONFLICT (\(keys.map(\.quotedIdentifier).joined(separator: ", "))) DO UPDATE SET "
+            + changes.joined(separator: ", ")
+    }
+
+    private func insert(_ values: [Any], _ statement: ResultSet, _ database: Database, line: Int) throws {
+        guard statement.bind(with: values) else { throw database.lastError() }
+        do {
+            try statement.stepWithError()
+        } catch {
+            throw located(error, line: line)
+        }
+        guard database.changes == 1 else {
+            throw DelimitedError(line: line, reason: "a trigger of the table ignored it")
+        }
     }
 
     /// Adds the line number to errors that the values of a single row cause.

@@ -50,16 +50,19 @@ final class DelimitedWriter: ResultWriter {
     }
 
     private func writeEscaped(_ bytes: some Collection<UInt8>) throws {
-        try output.write(
-            bytes.flatMap { byte -> [UInt8] in
-                switch byte {
-                case 0x09: Array("\\t".utf8)
-                case 0x0a: Array("\\n".utf8)
-                case 0x0d: Array("\\r".utf8)
-                case UInt8(ascii: "\\"): Array("\\\\".utf8)
-                default: [byte]
-                }
+        try output.write(DelimitedWriter.escaped(bytes))
+    }
+
+    /// A field of TSV.
+    static func escaped(_ bytes: some Collection<UInt8>) -> [UInt8] {
+        bytes.flatMap { byte -> [UInt8] in
+            switch byte {
+            case 0x09: Array("\\t".utf8)
+            case 0x0a: Array("\\n".utf8)
+            case 0x0d: Array("\\r".utf8)
+            case UInt8(ascii: "\\"): Array("\\\\".utf8)
+            default: [byte]
             }
-        )
+        }
     }
 }
