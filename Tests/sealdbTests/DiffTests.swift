@@ -16,6 +16,10 @@ struct DiffTests {
     }
 
     private func diff(_ sandbox: Sandbox, _ options: String..., status: Int32 = 1) throws -> Outcome {
+        try diff(sandbox, options: options, status: status)
+    }
+
+    private func diff(_ sandbox: Sandbox, options: [String], status: Int32) throws -> Outcome {
         let outcome = try sandbox.run([Tool.sealdb, "diff", "a", "b", "--key-file", "key"] + options)
         #expect(outcome.status == status && outcome.error.isEmpty, "\(outcome.error)")
         return outcome
@@ -23,7 +27,7 @@ struct DiffTests {
 
     @Test func storesThatHoldTheSame() throws {
         let sandbox = try makeStores(DumpTests.script)
-        for option in ["--sql", "--json", "--schema-only"] {
+        for option in ["--json", "--schema-only"] {
             #expect(try diff(sandbox, option, status: 0).output.isEmpty)
         }
         // Other pages, but the same contents.
@@ -63,12 +67,12 @@ struct DiffTests {
         )
         #expect(
             try diff(sandbox, "--table", "U").lines == [
-                "table u: 1 row only in a, 2 rows only in b", "index j: only in b", "user_version: 0 in a, 5 in b",
+                "table u: 1 row only in a, 2 rows only in b", "index j: only in b",
             ]
         )
         #expect(
             try diff(sandbox, "--schema-only", "--table", "t").lines == [
-                "index i: only in a", "user_version: 0 in a, 5 in b",
+                "index i: only in a"
             ]
         )
         let first = try #require(try diff(sandbox, "--json").lines.first)
@@ -145,6 +149,116 @@ struct DiffTests {
         }
         #expect(dumps[0] == dumps[1])
         try sandbox.succeed("verify", "a", "--key-file", "key", "--deep")
+    }
+
+    private func withStockShell(_ sandbox: Sandbox, _ store: String, _ script: String) throws -> Outcome {
+        let key = String(decoding: try sandbox.contents("key"), as: UTF8.self).trimmingCharacters(in: .newlines)
+        return try sandbox.run(["sqlcipher", store], input: "PRAGMA key = \"x'\(key)'\";\n" + script)
+    }
+
+    /// SQLite hands out both texts as the same UTF-8.
+    @Test(arguments: ["UTF-16le", "UTF-16be"])
+    func textsThatAreNotValidUTF16(encoding: String) throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeKey()
+        let halves = encoding == "UTF-16le" ? ["00D86100", "00D861DC"] : ["D8000061", "D800DC61"]
+        for (store, text) in zip(["a", "b"], halves) {
+            let script = """
+                PRAGMA encoding = '\(encoding)'; CREATE TABLE t (a, k TEXT PRIMARY KEY NOT NULL);
+                INSERT INTO t VALUES (CAST(x'\(text)' AS TEXT), 'same'), (1, CAST(x'\(text)' AS TEXT)), ('é日\u{1f600}', '\u{1f600}');
+                """
+            #expect(try withStockShell(sandbox, store, script).status == 0)
+        }
+        #expect(try diff(sandbox).lines == ["table t: 1 row differs, 1 row only in a, 1 row only in b"])
+        let sql = try sandbox.sealdb("diff", "a", "b", "--key-file", "key", "--sql")
+        #expect(sql.status == 65 && sql.output.hasSuffix("SELECT this_dump_is_incomplete;\n"))
+        let dump = try sandbox.sealdb("dump", "a", "--key-file", "key")
+        #expect(dump.status == 65 && dump.error.contains("not valid UTF-16"))
+        // The store whose text is valid.
+        try sandbox.succeed("dump", "b", "--key-file", "key")
+    }
+
+    @Test func otherEncodings() throws {
+        let sandbox = try makeStores("CREATE TABLE t (a); INSERT INTO t VALUES ('é')")
+        try FileManager.default.removeItem(atPath: sandbox.path("b"))
+        let script = "PRAGMA encoding = 'UTF-16le'; CREATE TABLE t (a); INSERT INTO t VALUES ('é');"
+        #expect(try withStockShell(sandbox, "b", script).status == 0)
+        #expect(try diff(sandbox).lines == ["encoding: UTF-8 in a, UTF-16le in b"])
+        try sandbox.fail(65, "diff", "a", "b", "--key-file", "key", "--sql")
+    }
+
+    /// Applies what is written for these options, and expects that nothing is left to do, and that the index is whole.
+    private func applying(_ sandbox: Sandbox, _ options: String...) throws {
+        let outcome = try sandbox.run([Tool.sealdb, "diff", "a", "b", "--key-file", "key", "--sql"] + options)
+        #expect(outcome.status == 1, "\(outcome.error)")
+        try sandbox.succeed("exec", "a", "-", "--key-file", "key", input: outcome.output)
+        #expect(try diff(sandbox, options: options, status: 0).output.isEmpty)
+    }
+
+    /// What stands in the first store under the name of a table, and what is kept beside the rows of one.
+    @Test(arguments: [
+        (
+            "CREATE VIEW t AS SELECT 1;",
+            "DROP VIEW t; CREATE TABLE t (a INTEGER PRIMARY KEY AUTOINCREMENT); INSERT INTO t VALUES (1), (10); DELETE FROM t WHERE a = 10;"
+        ),
+        (
+            "CREATE TABLE b (x); CREATE INDEX n ON b (x);",
+            "DROP INDEX n; CREATE TABLE n (a INTEGER PRIMARY KEY AUTOINCREMENT); INSERT INTO n VALUES (7); DELETE FROM n;"
+        ),
+        (
+            "CREATE TABLE n (a INTEGER PRIMARY KEY AUTOINCREMENT); INSERT INTO n VALUES (7);",
+            "DROP TABLE n; CREATE VIEW n AS SELECT 1;"
+        ),
+        ("CREATE TABLE n (a INTEGER PRIMARY KEY AUTOINCREMENT);", "INSERT INTO n VALUES (7); DELETE FROM n;"),
+    ])
+    func countersOfRowIDs(script: String, change: String) throws {
+        try applying(try makeStores(script, change))
+    }
+
+    @Test func indexesOfTextsThatAreElsewhere() throws {
+        let script = """
+            CREATE TABLE t (id INTEGER PRIMARY KEY, a); CREATE VIEW v AS SELECT id, a FROM t WHERE id = 1;
+            CREATE VIRTUAL TABLE f USING fts5(a, content = 't', content_rowid = 'id');
+            CREATE VIRTUAL TABLE g USING fts5(a, content = 'v', content_rowid = 'id');
+            CREATE TRIGGER fed AFTER INSERT ON t BEGIN INSERT INTO f (rowid, a) VALUES (new.id, new.a); END;
+            INSERT INTO t VALUES (1, 'alpha'); INSERT INTO g (g) VALUES ('rebuild');
+            """
+        let whole = ["f", "g"].map { "INSERT INTO \($0) (\($0), rank) VALUES ('integrity-check', 1);" }.joined()
+        let changes: [(String, [String])] = [
+            ("INSERT INTO t VALUES (2, 'beta');", ["--table", "t"]),
+            (
+                "INSERT INTO t VALUES (2, 'beta'); DROP VIEW v; CREATE VIEW v AS SELECT id, a FROM t WHERE id = 2; INSERT INTO g (g) VALUES ('rebuild');",
+                []
+            ),
+        ]
+        for (change, options) in changes {
+            let sandbox = try makeStores(script, change)
+            try sandbox.run([Tool.sealdb, "exec", "a", whole, "--key-file", "key"])
+            let outcome = try sandbox.run([Tool.sealdb, "diff", "a", "b", "--key-file", "key", "--sql"] + options)
+            #expect(outcome.status == 1, "\(outcome.error)")
+            try sandbox.succeed("exec", "a", "-", "--key-file", "key", input: outcome.output)
+            try sandbox.succeed("exec", "a", whole, "--key-file", "key")
+            let found = try sandbox.succeed(
+                "query",
+                "a",
+                "SELECT rowid FROM f('beta')",
+                "--key-file",
+                "key",
+                "--format",
+                "csv"
+            )
+            #expect(found.lines == ["rowid", "2"])
+        }
+    }
+
+    /// What belongs to the whole store is left out with --table. Without differences the SQL does nothing, and well.
+    @Test func partsAndNothing() throws {
+        let sandbox = try makeStores("CREATE TABLE t (a)", "PRAGMA user_version = 9; PRAGMA application_id = 5;")
+        #expect(try diff(sandbox, "--table", "t", status: 0).output.isEmpty)
+        let sql = try diff(sandbox, "--table", "t", "--sql", status: 0).output
+        #expect(sql.hasPrefix("PRAGMA foreign_keys") && !sql.contains("user_version"))
+        try sandbox.succeed("exec", "a", "-", "--key-file", "key", input: sql)
+        try applying(sandbox)
     }
 
     /// What is found without this command differs where it says so, and nowhere else.

@@ -40,6 +40,8 @@ struct KeySourceOptionTests {
         }
         try sandbox.fail(64, "query", "db", "-", "--key-file", "-", input: key)
         try sandbox.fail(64, "exec", "db", "--file", "-", "--key-fd", "0", input: key)
+        // Not the number of a descriptor, and no file.
+        try sandbox.fail(66, "query", "db", "SELECT 1", "--key-file", "/dev/fd/+0", input: key)
         try sandbox.fail(64, "query", "db", "SELECT :a", "--text-file", "a=-", "--key-file", "/dev/fd/0", input: key)
         try sandbox.fail(64, "query", "db", "SELECT 1", "--key-file", "/dev/fd/1", input: key)
         let made = try sandbox.succeed("keygen", "-")

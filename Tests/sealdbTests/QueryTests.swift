@@ -57,6 +57,16 @@ struct QueryTests {
         }
         try sandbox.fail(66, "query", "db", "SELECT :a", "--blob-file", "a=absent", "--key-file", "key")
         try sandbox.fail(64, "query", "db", "-", "--text-file", "a=-", "--key-file", "key", input: "SELECT :a")
+        // The second one would find nothing left.
+        for name in ["-", "/dev/stdin", "/dev/fd/0"] {
+            let options = ["--text-file", "a=-", "--blob-file", "b=" + name, "--key-file", "key"]
+            let outcome = try sandbox.run([Tool.sealdb, "query", "db", "SELECT :a, :b"] + options, input: "once")
+            #expect(outcome.status == 64 && outcome.output.isEmpty, "\(outcome.error)")
+        }
+        for number in ["1e400", "-1e400", "1e-400", "0.1e-999", "inf", "nan", "1x"] {
+            try sandbox.fail(64, "query", "db", "SELECT :a", "--real", "a=" + number, "--key-file", "key")
+        }
+        try sandbox.succeed("query", "db", "SELECT :a", "--real", "a=0.0e9", "--key-file", "key")
         let input = try sandbox.sealdb(
             "exec",
             "db",

@@ -15,8 +15,11 @@ struct DiffCommand: ParsableCommand {
               sealdb diff app.db wanted.db --key-file app.key --sql | sealdb exec app.db - --key-file app.key
 
             With --sql: statements, in one transaction, that make the first store hold what the second one holds. A table \
-            that was made by another statement is made anew, with its rows. They show values in plaintext. What a virtual \
-            table holds is compared for full-text tables that keep their text, and R-Trees.
+            that was made by another statement is made anew, with its rows. They show values in plaintext. With --table, \
+            user_version, application_id and the encoding are left out.
+
+            Not compared: row ids beside a primary key, what ANALYZE has collected, and the index of a full-text table \
+            that has its text elsewhere, which --sql builds anew. A full-text table that keeps no text is refused.
             """
     )
 

@@ -114,7 +114,7 @@ struct ImportCommand: ParsableCommand {
             throw ValidationError("--types is for a new table, and does not go with --append, --upsert or --text.")
         }
         _ = try (columnNames(), columnTypes(), keyNames())
-        if file == "-" && keyOptions.choice.descriptor == 0 {
+        if InputFile.isStandardInput(file) && keyOptions.choice.descriptor == 0 {
             throw ValidationError("Standard input cannot give both the key and the rows.")
         }
     }

@@ -49,9 +49,12 @@ struct KeyChoice {
         _ file: (String) -> KeySource,
         _ descriptor: (Int32) -> KeySource
     ) -> Origin {
-        if path.isSame(as: "-") || path.isSame(as: "/dev/stdin") { return .source(descriptor(0)) }
+        if InputFile.isStandardInput(path) { return .source(descriptor(0)) }
         let directory = "/dev/fd/"
         guard path.begins(with: directory),
+            path.utf8.dropFirst(directory.utf8.count).allSatisfy({
+                (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
+            }),
             let number = Int32(String(decoding: path.utf8.dropFirst(directory.utf8.count), as: UTF8.self))
         else { return .source(file(path)) }
         return .source(descriptor(number))

@@ -7,13 +7,17 @@ struct ComparedStore {
     let database: Database
     /// What somebody made; tables that virtual tables make for themselves belong to these.
     private(set) var objects: [SchemaObject] { didSet { index() } }
+    /// The same, also those that are not compared.
+    let all: [SchemaObject]
+    private(set) var isRestricted = false
     private var places: [SchemaObject.Identity: Int] = [:]
 
     init(_ name: String, _ database: Database) throws {
         (self.name, self.database) = (name, database)
         guard database.beginDeferredTransaction() else { throw database.lastError() }
         // The first read takes the snapshot.
-        objects = try SchemaObject.all(of: database).filter { $0.kind != .shadowTable }
+        all = try SchemaObject.all(of: database).filter { $0.kind != .shadowTable }
+        objects = all
         index()
     }
 
@@ -24,11 +28,16 @@ struct ComparedStore {
 
     /// Leaves only those that belong to these tables and views.
     mutating func restrict(to names: Set<ExactText>) {
+        isRestricted = true
         objects.removeAll { !names.contains(ExactText(name: $0.isOfTable ? $0.table : $0.name)) }
     }
 
     /// The object of this store that has the name of one of the other store.
-    func counterpart(of object: SchemaObject) -> SchemaObject? { places[object.identity].map { objects[$0] } }
+    func counterpart(of object: SchemaObject) -> SchemaObject? { self.object(object.identity) }
+
+    func object(_ identity: SchemaObject.Identity) -> SchemaObject? { places[identity].map { objects[$0] } }
+
+    func contains(_ object: SchemaObject) -> Bool { places[object.identity] != nil }
 
     func table(named name: String) -> SchemaObject? {
         let identity = SchemaObject.Identity(name: ExactText(name: name), isTrigger: false)

@@ -6,38 +6,60 @@ struct DifferenceScript {
     let differences: [StoreDifference]
     let writer: SQLScriptWriter
 
+    private let changed: Set<SchemaObject.Identity>
+    private let withOtherRows: Set<SchemaObject.Identity>
+    private let changesRows: Bool
+    /// Whether a full-text table could find other texts where it takes them from.
+    private let changesTexts: Bool
+
     private var first: ComparedStore { comparison.first }
     private var second: ComparedStore { comparison.second }
 
+    /// - Throws: ``Failure`` if SQL cannot make the stores hold the same.
     init(_ comparison: StoreComparison, _ differences: [StoreDifference], output: StandardOutput) throws {
         (self.comparison, self.differences) = (comparison, differences)
-        writer = SQLScriptWriter(output: output, isUTF8: try comparison.second.value(of: "encoding") == "UTF-8")
+        writer = SQLScriptWriter(output: output, encoding: try TextEncoding(of: comparison.second.database))
+        guard try TextEncoding(of: comparison.first.database) == writer.encoding else {
+            throw Failure(
+                .data,
+                "The stores keep their texts in different encodings, and no SQL changes that of a store. Use: sealdb dump"
+            )
+        }
+        let objects = differences.filter { ![.setting, .counter].contains($0.kind) }
+        let (first, second) = (comparison.first, comparison.second)
+        // What is made anew, or is no more.
+        changed = Set(objects.filter { !$0.isOfRowsAlone }.map(\.identity))
+        withOtherRows = Set(objects.filter(\.hasOtherRows).map(\.identity))
+        // Of one name there may be a table in one store, and something else in the other.
+        changesRows = objects.contains { difference in
+            [first, second].contains { store in
+                store.object(difference.identity).map { [.table, .virtualTable].contains($0.kind) } ?? false
+            }
+        }
+        changesTexts = changesRows || objects.contains { $0.kind == .view }
     }
 
+    /// Without differences, the script changes nothing, and is one all the same: an empty one is that of a failure.
     func write() throws {
-        guard !differences.isEmpty else { return }
-        let objects = differences.filter { ![.setting, .counter].contains($0.kind) }
-        let tables = objects.filter { $0.kind == .table || $0.kind == .virtualTable }
-        // What is made anew, or is no more.
-        let changed = Set(objects.filter { !$0.isOfRowsAlone }.map(\.identity))
-        func isChanged(_ object: SchemaObject) -> Bool {
-            if changed.contains(object.identity) { return true }
-            let table = SchemaObject.Identity(name: ExactText(name: object.table), isTrigger: false)
-            // What belongs to a table or view goes with it. A trigger would also act on the rows that are written here.
-            return object.isOfTable && changed.contains(table) || object.kind == .trigger && !tables.isEmpty
-        }
         try writer.transaction {
             try drop(first.objects.filter(isChanged))
-            try writeTables(isChanged)
+            try writeTables()
             for object in second.objects where object.kind == .view && isChanged(object) { try writer.write(object) }
-            try writeVirtualTables(isChanged, tablesChange: !tables.isEmpty)
-            try writeCounters(isNeeded: !tables.isEmpty)
+            try writeVirtualTables()
+            try writeCounters()
             for object in second.objects where object.isOfTable && isChanged(object) { try writer.write(object) }
             for difference in differences where difference.kind == .setting {
                 guard SQLScriptWriter.numbers.contains(difference.name) else { continue }
                 try writer.line("PRAGMA \(difference.name) = \(difference.valueInSecond ?? "0")")
             }
         }
+    }
+
+    private func isChanged(_ object: SchemaObject) -> Bool {
+        if changed.contains(object.identity) { return true }
+        let table = SchemaObject.Identity(name: ExactText(name: object.table), isTrigger: false)
+        // What belongs to a table or view goes with it. A trigger would also act on the rows that are written here.
+        return object.isOfTable && changed.contains(table) || object.kind == .trigger && changesRows
     }
 
     private func drop(_ objects: [SchemaObject]) throws {
@@ -51,7 +73,7 @@ struct DifferenceScript {
         }
     }
 
-    private func writeTables(_ isChanged: (SchemaObject) -> Bool) throws {
+    private func writeTables() throws {
         for object in second.objects where object.kind == .table {
             if isChanged(object) {
                 try writer.write(object)
@@ -65,10 +87,8 @@ struct DifferenceScript {
     /// Removes all rows that are not to be there any more before it inserts others: a value that has to be unique may have
     /// gone from one row to another.
     private func writeRows(of object: SchemaObject) throws {
-        guard
-            differences.contains(where: { $0.hasOtherRows && ExactText(name: $0.name) == ExactText(name: object.name) }
-            ),
-            let own = first.counterpart(of: object), let rows = try comparison.rows(of: own, object)
+        guard withOtherRows.contains(object.identity), let own = first.counterpart(of: object),
+            let rows = try comparison.rows(of: own, object)
         else { return }
         try rows.forEachDifference(ofFirst: true) { row, _ in
             try writer.requireWritable(row, object.name)
@@ -80,7 +100,7 @@ struct DifferenceScript {
         }
     }
 
-    private func writeVirtualTables(_ isChanged: (SchemaObject) -> Bool, tablesChange: Bool) throws {
+    private func writeVirtualTables() throws {
         for object in second.objects {
             guard let text = object.virtualTable else { continue }
             let table = try VirtualTable(object, text, in: second.database)
@@ -89,14 +109,21 @@ struct DifferenceScript {
                 try writer.write(table, in: second.database)
             } else if case .own = table.source {
                 try writeRows(of: object)
-            } else if case .otherTable = table.source, tablesChange {
-                try writer.line(VirtualTable.command("rebuild", table.name))
             }
+        }
+        // Also those that are not compared: triggers that kept them up to date did not act on the rows that were written.
+        guard changesTexts else { return }
+        for object in first.all where !isChanged(object) {
+            // One that cannot be read takes its text from no other table.
+            guard let text = object.virtualTable,
+                case .otherTable? = try? VirtualTable(object, text, in: first.database).source
+            else { continue }
+            try writer.line(VirtualTable.command("rebuild", object.name))
         }
     }
 
-    private func writeCounters(isNeeded: Bool) throws {
-        guard isNeeded || differences.contains(where: { $0.kind == .counter }) else { return }
+    private func writeCounters() throws {
+        guard changesRows || differences.contains(where: { $0.kind == .counter }) else { return }
         let counters = try second.counters()
         for object in second.objects where object.kind == .table && object.counts {
             guard counters[ExactText(name: object.name)] == nil else { continue }

@@ -2,10 +2,13 @@ import SealedDB
 
 /// The rows of one table in two stores. They are matched by the primary key, or by the row id where there is none.
 struct RowComparison {
-    let contents: TableContents
+    private let first: (contents: TableContents, database: Database)
+    private let second: (contents: TableContents, database: Database)
     /// The columns of the key.
     let key: [String]
-    private let stores: (first: Database, second: Database)
+
+    /// What is written of the second table.
+    var contents: TableContents { second.contents }
 
     /// - Returns: `nil` if the tables do not have the same columns and key.
     /// - Throws: ``Failure`` if rows cannot be told from each other.
@@ -14,14 +17,17 @@ struct RowComparison {
         guard RowComparison.areSame(first.columns, second.columns),
             RowComparison.areSame(first.primaryKey, second.primaryKey)
         else { return nil }
-        stores = (firstDatabase, secondDatabase)
         // A primary key may be NULL in several rows, unless SQL forbids it. https://www.sqlite.org/lang_createtable.html
         let databases = [firstDatabase, secondDatabase]
         let hasNulls = try databases.contains { try RowComparison.hasNullInKey(first, in: $0) }
         if !first.primaryKey.isEmpty, !hasNulls {
-            (contents, key) = (first.withoutRowID, first.primaryKey)
+            self.first = (first.withoutRowID, firstDatabase)
+            self.second = (second.withoutRowID, secondDatabase)
+            key = first.primaryKey
         } else if let rowID = first.rowID {
-            (contents, key) = (first, [rowID])
+            self.first = (first, firstDatabase)
+            self.second = (second, secondDatabase)
+            key = [rowID]
         } else {
             throw Failure(
                 .data,
@@ -61,22 +67,24 @@ struct RowComparison {
 
     /// Calls `body` with each row that the other store does not have, or has otherwise, and with whether it has its key.
     func forEachDifference(ofFirst: Bool, _ body: (_ row: [Cell], _ exists: Bool) throws -> Void) throws {
-        let (own, other) = ofFirst ? (stores.first, stores.second) : (stores.second, stores.first)
+        let (own, other) = ofFirst ? (first, second) : (second, first)
         let conditions = key.enumerated().map { "\(SQLLiteral.name($1)) = ?\($0 + 1)" }
-        let search = try other.prepare(SQL(raw: contents.query(where: conditions.joined(separator: " AND "))))
+        let search = try other.database.prepare(
+            SQL(raw: other.contents.query(where: conditions.joined(separator: " AND ")))
+        )
         defer { search.close() }
         let places = key.map { name in contents.columns.firstIndex { $0.isSame(as: name) }! }
-        try contents.forEachRow(in: own) { row in
+        try own.contents.forEachRow(in: own.database) { row in
             let values = places.compactMap { row[$0].bindable }
             let found: [Cell]?
             if values.count == places.count {
-                guard search.bind(with: values) else { throw other.lastError() }
-                found = try search.nextWithError() ? Cell.row(search, row.count) : nil
+                guard search.bind(with: values) else { throw other.database.lastError() }
+                found = try search.nextWithError() ? other.contents.row(search) : nil
             } else {
                 // Text that is not valid can be written as SQL, but not be bound.
-                let rows = try other.executeQuery(SQL(raw: contents.query(where: condition(of: row))))
+                let rows = try other.database.executeQuery(SQL(raw: other.contents.query(where: condition(of: row))))
                 defer { rows.close() }
-                found = try rows.nextWithError() ? Cell.row(rows, row.count) : nil
+                found = try rows.nextWithError() ? other.contents.row(rows) : nil
             }
             guard let found else { return try body(row, false) }
             if !zip(row, found).allSatisfy({ $0.isSame(as: $1) }) { try body(row, true) }

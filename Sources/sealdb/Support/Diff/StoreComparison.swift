@@ -71,7 +71,8 @@ struct StoreComparison {
             (difference.valueInFirst, difference.valueInSecond) = (value, other)
             differences.append(difference)
         }
-        for pragma in ["encoding"] + SQLScriptWriter.numbers {
+        // They belong to no table.
+        for pragma in first.isRestricted ? [] : ["encoding"] + SQLScriptWriter.numbers {
             add(.setting, pragma, try first.value(of: pragma), try second.value(of: pragma))
         }
         guard comparesRows else { return differences }

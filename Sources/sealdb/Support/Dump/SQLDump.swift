@@ -23,9 +23,8 @@ struct SQLDump {
                 _ = try VirtualTable(object, text, in: database).options(database)
             }
         }
-        let encoding = try database.executeQuery("PRAGMA encoding").scalar(String.self) ?? "UTF-8"
-        let writer = SQLScriptWriter(output: output, isUTF8: encoding == "UTF-8")
-        if writesSchema, !writer.isUTF8 { try writer.line("PRAGMA encoding = '\(encoding)'") }
+        let writer = SQLScriptWriter(output: output, encoding: try TextEncoding(of: database))
+        if writesSchema, !writer.encoding.isUTF8 { try writer.line("PRAGMA encoding = '\(writer.encoding.rawValue)'") }
         try writer.transaction { try write(objects, to: writer) }
     }
 

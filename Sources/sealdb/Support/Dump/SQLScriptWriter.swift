@@ -3,8 +3,8 @@ import SealedDB
 /// Writes statements that a shell executes in one transaction.
 struct SQLScriptWriter {
     let output: StandardOutput
-    /// Whether the store that is written keeps its texts in UTF-8.
-    let isUTF8: Bool
+    /// That of the store that is written.
+    let encoding: TextEncoding
 
     /// The numbers in a store's header that belong to its user. https://www.sqlite.org/fileformat.html#database_header
     static let numbers = ["user_version", "application_id"]
@@ -60,7 +60,7 @@ struct SQLScriptWriter {
     }
 
     func requireWritable(_ row: [Cell], _ table: String) throws(Failure) {
-        guard !isUTF8, row.contains(where: \.isBrokenText) else { return }
+        guard !encoding.isUTF8, row.contains(where: \.isBrokenText) else { return }
         throw Failure(
             .data,
             "A text in \"\(table)\" is not valid UTF-16, and cannot be written as SQL. Use: sealdb backup"

@@ -12,12 +12,30 @@ struct TableContents {
     /// What the row id is called; `nil` if there is none, or no name for it.
     let rowID: String?
     private let isVirtual: Bool
+    /// How the store keeps its texts.
+    private let encoding: TextEncoding
 
     /// Selects the columns from the table itself: a damaged index could leave out rows.
     var query: String { selection + (isVirtual ? "" : " NOT INDEXED") }
 
     private var selection: String {
-        "SELECT \(columns.map(SQLLiteral.name).joined(separator: ", ")) FROM main.\(SQLLiteral.name(table))"
+        let names = columns.map(SQLLiteral.name)
+        // SQLite hands out texts in UTF-8. A text that is not valid UTF-16 becomes another one by that.
+        let bytes = encoding.isUTF8 ? [] : names.map { "CASE typeof(\($0)) WHEN 'text' THEN CAST(\($0) AS BLOB) END" }
+        return "SELECT \((names + bytes).joined(separator: ", ")) FROM main.\(SQLLiteral.name(table))"
+    }
+
+    /// The values of the row at which the result of ``query`` stands, in the order of ``columns``.
+    func row(_ rows: ResultSet) -> [Cell] {
+        let count = Int32(columns.count)
+        return (0..<count).map { column in
+            let cell = Cell(rows, column: column)
+            guard !encoding.isUTF8, rows.type(forColumnIndex: column) == .text,
+                let bytes = rows.data(forColumnIndex: column + count)
+            else { return cell }
+            if case .text(let text) = cell, encoding.bytes(of: text) == bytes { return cell }
+            return .brokenText(bytes)
+        }
     }
 
     /// Selects the columns of the rows for which a condition is true.
@@ -83,12 +101,13 @@ struct TableContents {
         rowID = isVirtual && !hasRowID ? stored.first : !hasRowID ? nil : isShown ? primaryKey[0] : free
         columns = (hasRowID && !isShown ? free.map { [$0] } ?? [] : []) + stored
         self.isVirtual = isVirtual
+        encoding = try TextEncoding(of: database)
     }
 
     /// Calls `body` with the values of each row, in the order of ``columns``.
     func forEachRow(in database: Database, _ body: ([Cell]) throws -> Void) throws {
         let rows = try database.executeQuery(SQL(raw: query))
         defer { rows.close() }
-        while try rows.nextWithError() { try body(Cell.row(rows, columns.count)) }
+        while try rows.nextWithError() { try body(row(rows)) }
     }
 }

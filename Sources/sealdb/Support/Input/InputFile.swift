@@ -14,9 +14,14 @@ final class InputFile {
     private let descriptor: Int32
     private let lastChange: timespec
 
+    /// Whether a path is one of the names of standard input.
+    static func isStandardInput(_ path: String) -> Bool {
+        ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"].contains { path.isSame(as: $0) }
+    }
+
     /// - Parameter path: path of the file, or "-" for standard input.
     convenience init(path: String) throws(Failure) {
-        let isInput = path == "-"
+        let isInput = InputFile.isStandardInput(path)
         try self.init(
             opened: isInput ? dup(STDIN_FILENO) : sealeddb_open(path, O_RDONLY, 0),
             name: isInput ? "standard input" : path,

@@ -41,7 +41,19 @@ struct ParameterOptions: ParsableArguments {
     var nulls: [String] = []
 
     /// Whether one of them reads standard input.
-    var readsStandardInput: Bool { (textFiles + blobFiles).contains { $0.ends(with: "=-") } }
+    var readsStandardInput: Bool { !inputs.isEmpty }
+
+    private var inputs: [String] {
+        (textFiles + blobFiles).filter { word in
+            word.utf8.firstIndex(of: UInt8(ascii: "=")).map {
+                InputFile.isStandardInput(String(word[word.utf8.index(after: $0)...]))
+            } ?? false
+        }
+    }
+
+    func validate() throws {
+        guard inputs.count < 2 else { throw ValidationError("Standard input cannot give two values.") }
+    }
 
     /// The values by the names of the parameters.
     /// - Throws: ``Failure`` for a value that is not what its option says, and for a name that is given twice.
@@ -68,7 +80,7 @@ struct ParameterOptions: ParsableArguments {
         try each("param", values) { NumberForm($0.utf8).bindable(text: $0) as? any Bindable }
         try each("text", texts) { $0 }
         try each("int", integers) { Int64($0) }
-        try each("real", reals) { Double($0).flatMap { $0.isNaN ? nil : $0 } }
+        try each("real", reals, ParameterOptions.real)
         try each("blob", blobs, ParameterOptions.bytes(hex:))
         try each("text-file", textFiles) { path in
             guard let text = String(validating: try InputFile(path: path).contents(), as: UTF8.self) else {
@@ -79,6 +91,14 @@ struct ParameterOptions: ParsableArguments {
         try each("blob-file", blobFiles) { Data(try InputFile(path: $0).contents()) }
         for name in nulls { try add(name, nil) }
         return result
+    }
+
+    /// - Returns: `nil` also for a number that is too large or too small to be one of 64 bits.
+    private static func real(_ text: String) -> Double? {
+        guard let value = Double(text), value.isFinite else { return nil }
+        let mantissa = text.utf8.prefix { $0 | 0x20 != UInt8(ascii: "e") }
+        let isZero = !mantissa.contains { (UInt8(ascii: "1")...UInt8(ascii: "9")).contains($0) }
+        return value == 0 && !isZero ? nil : value
     }
 
     private static func bytes(hex: String) -> Data? {

@@ -33,10 +33,12 @@ struct SQLOptions: ParsableArguments {
     }
 
     /// Whether the SQL or a value comes from standard input.
-    var readsStandardInput: Bool { path == "-" || path == nil && sql == "-" || parameters.readsStandardInput }
+    var readsStandardInput: Bool { takesSQLFromStandardInput || parameters.readsStandardInput }
+
+    private var takesSQLFromStandardInput: Bool { path.map(InputFile.isStandardInput) ?? (sql == "-") }
 
     func source() throws -> Source {
-        guard !parameters.readsStandardInput || path != "-" && (path != nil || sql != "-") else {
+        guard !parameters.readsStandardInput || !takesSQLFromStandardInput else {
             throw Failure(.usage, "Standard input cannot give both the SQL and a value.")
         }
         var source = try text()

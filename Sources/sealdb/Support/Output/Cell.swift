@@ -8,7 +8,7 @@ enum Cell {
     case integer(Int64)
     case real(Double)
     case text(String)
-    /// Text that is not valid UTF-8, which SQLite permits.
+    /// Text that is not valid in the store's encoding, which SQLite permits; its bytes there.
     case brokenText(Data)
     case blob(Data)
 
@@ -26,9 +26,6 @@ enum Cell {
         case .blob: self = .blob(rows.data(forColumnIndex: column) ?? Data())
         }
     }
-
-    /// The values of the row at which the result set stands.
-    static func row(_ rows: ResultSet, _ count: Int) -> [Cell] { (0..<Int32(count)).map { Cell(rows, column: $0) } }
 
     /// Whether both are of one type and have the same bytes.
     func isSame(as other: Cell) -> Bool {

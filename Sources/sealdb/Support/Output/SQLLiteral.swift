@@ -57,13 +57,10 @@ enum SQLLiteral {
 
     /// A character that the text does not have.
     private static func mark(notIn text: String) -> Unicode.Scalar {
+        if let mark = "~^|@#%$".unicodeScalars.first(where: { !text.utf8.contains(UInt8(ascii: $0)) }) { return mark }
         let used = Set(text.unicodeScalars)
-        let marks =
-            "~^|@#%$".unicodeScalars.map { $0 }
-            + (0xe000...0xf8ff as ClosedRange<UInt32>).compactMap(Unicode.Scalar.init)
-        // A text that has all of them is not worth a way of its own: the second mark is then found by its number.
-        return marks.first { !used.contains($0) } ?? (0x10000...0x10ffff as ClosedRange<UInt32>).lazy.compactMap(
-            Unicode.Scalar.init
-        ).first { !used.contains($0) }!
+        // No text has all of them: it would be longer than SQLite allows.
+        let others = [0xe000...0xf8ff, 0x10000...0x10ffff] as [ClosedRange<UInt32>]
+        return others.lazy.joined().lazy.compactMap(Unicode.Scalar.init).first { !used.contains($0) }!
     }
 }
