@@ -58,6 +58,18 @@ struct SealdbCommand: ParsableCommand {
         try output.flush()
     }
 
+    /// Fails if the first argument is not the name of a command, with the name that is nearest to it.
+    private static func requireCommand(_ arguments: [String]) throws {
+        guard let name = arguments.first(where: { !$0.isSame(as: "help") }), !name.begins(with: "-") else { return }
+        let names = configuration.subcommands.compactMap { $0.configuration.commandName }
+        guard !names.contains(where: { $0.isSame(as: name) }) else { return }
+        // Letters that are missing or too many; two that are exchanged, or one that is another one, count as two.
+        let distances = names.map { (name: $0, count: $0.difference(from: name).count) }
+        let nearest = distances.min { $0.count < $1.count }.flatMap { $0.count <= 2 ? $0.name : nil }
+        let advice = nearest.map { "Did you mean '\($0)'?" } ?? "'sealdb --help' lists them."
+        throw ValidationError("There is no command '\(name)'. \(advice)")
+    }
+
     static func main() {
         // Otherwise a file could be opened as descriptor 0, 1 or 2, and results be printed into it.
         guard sealeddb_take_standard_descriptors() == 0 else {
@@ -82,7 +94,9 @@ struct SealdbCommand: ParsableCommand {
         // With SIGXFSZ ignored, write(2) also reports a file that exceeds the size limit.
         signal(SIGXFSZ, SIG_IGN)
         do {
-            var command = try parseAsRoot(RotationOptions.normalized(Array(CommandLine.arguments.dropFirst())))
+            let arguments = Array(CommandLine.arguments.dropFirst())
+            try requireCommand(arguments)
+            var command = try parseAsRoot(RotationOptions.normalized(arguments))
             try command.run()
         } catch {
             ErrorReport.exit(with: error)

@@ -32,6 +32,19 @@ struct UsageTests {
     }
 
     @Test(arguments: [
+        ("qeury", "Did you mean 'query'?"), ("verfy", "Did you mean 'verify'?"), ("rotates", "Did you mean 'rotate'?"),
+        ("frobnicate", "'sealdb --help' lists them."), ("que\u{301}ry", "Did you mean 'query'?"),
+    ])
+    func commandsThatDoNotExist(name: String, advice: String) throws {
+        let sandbox = try Sandbox()
+        for arguments in [[name, "db"], ["help", name]] {
+            let outcome = try sandbox.run([Tool.sealdb] + arguments)
+            #expect(outcome.status == 64 && outcome.output.isEmpty)
+            #expect(outcome.error.contains("There is no command '\(name)'. \(advice)"), "\(outcome.error)")
+        }
+    }
+
+    @Test(arguments: [
         ["nonsense"], ["query"], ["query", "db"], ["rotate"], ["keygen", "a", "b"], ["query", "--no-such-option"],
         ["query", "db", "SELECT 1", "--key-file", "k", "--format", "xml"],
         ["query", "db", "SELECT 1", "--key-file", "k", "--lock-wait", "-1"],
