@@ -237,6 +237,12 @@ int sealeddb_lock(int descriptor, int type, long long start, long long count) {
     return fcntl(descriptor, F_OFD_SETLK, &lock);
 }
 
+void sealeddb_unlock_and_close(int descriptor) {
+    // To give back a lock cannot fail, and nothing was written that a failing close could tell of.
+    (void)sealeddb_lock(descriptor, F_UNLCK, 0, 0);
+    (void)close(descriptor);
+}
+
 int sealeddb_excluding_lock(int descriptor, int *type, long long start, long long *count) {
     struct flock lock = {.l_type = (short)*type, .l_whence = SEEK_SET, .l_start = start, .l_len = *count};
     if (fcntl(descriptor, F_OFD_GETLK, &lock) != 0) return -1;

@@ -62,6 +62,10 @@ int sealeddb_copy_attributes(const char *from, int to, const char **step);
 // Does not wait. Returns 0, or -1 with errno set (EAGAIN if somebody else holds a conflicting lock).
 int sealeddb_lock(int descriptor, int type, long long start, long long count);
 
+// Gives back all locks of the open file description, and closes the descriptor. To close it would not be enough: a child
+// of this process shares the description until it calls exec.
+void sealeddb_unlock_and_close(int descriptor);
+
 // Finds a lock that conflicts with the given one, and sets `type` and `count` to its type and length, or `type` to
 // F_UNLCK if there is none. Returns 0, or -1 with errno set.
 int sealeddb_excluding_lock(int descriptor, int *type, long long start, long long *count);

@@ -225,9 +225,7 @@ final class UsageLock {
     }
 
     private func abandon() {
-        // The explicit unlock is needed: a child of this process shares the open file description until it calls exec.
-        _ = sealeddb_lock(descriptor, Int32(F_UNLCK), 0, 0)
-        close(descriptor)
+        sealeddb_unlock_and_close(descriptor)
         descriptor = -1
     }
 }

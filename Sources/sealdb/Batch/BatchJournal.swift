@@ -30,8 +30,8 @@ final class BatchJournal: Sendable {
             if !isWhole { try BatchJournal.append([0x0a], to: descriptor, path: path) }
             try BatchJournal.synchronizeDirectory(of: path)
         } catch {
-            // The result does not matter: what was written was synced, or its failure is already reported.
-            close(descriptor)
+            // What was written was synced, or its failure is already reported.
+            sealeddb_unlock_and_close(descriptor)
             throw error
         }
         self.descriptor = Mutex(descriptor)
@@ -39,8 +39,8 @@ final class BatchJournal: Sendable {
 
     deinit {
         descriptor.withLock { descriptor in
-            // The result does not matter: each line was synced when it was written.
-            if let descriptor { close(descriptor) }
+            // Each line was synced when it was written.
+            if let descriptor { sealeddb_unlock_and_close(descriptor) }
         }
     }
 
@@ -93,15 +93,15 @@ final class BatchJournal: Sendable {
             }
         } catch {
             // This file has not become the journal. If it cannot be removed, the next run removes it.
-            close(descriptor)
+            sealeddb_unlock_and_close(descriptor)
             unlink(temporary)
             throw error
         }
         do {
             try synchronizeDirectory(of: path)
         } catch {
-            // The result does not matter: the record was synced.
-            close(descriptor)
+            // The record was synced.
+            sealeddb_unlock_and_close(descriptor)
             throw error
         }
         return descriptor

@@ -61,6 +61,26 @@ struct JournalCallTests {
         }
     }
 
+    /// A child that is about to call exec shares the open file for a moment.
+    @Test(arguments: [false, true]) func theLockEndsWithItsRunAlone(exists: Bool) throws {
+        let directory = try directory("held")
+        let path = directory + "/journal"
+        if exists { try run(path) }
+        var copies: [Int32] = []
+        defer { for copy in copies { close(copy) } }
+        do {
+            let journal = try BatchJournal(path: path)
+            try journal.begin(operation: "rotate", stores, isResumeOnly: false)
+            for name in try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd") {
+                let file = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/" + name)
+                if let number = Int32(name), file == path { copies.append(dup(number)) }
+            }
+            withExtendedLifetime(journal) {}
+        }
+        #expect(copies.count == 1)
+        try run(path)
+    }
+
     @Test func twoRunsNeverShareOne() throws {
         let path = sandbox.path("journal")
         let journal = try BatchJournal(path: path)

@@ -17,7 +17,7 @@ final class StoreLock {
         guard descriptor >= 0 else { throw .system("Cannot open \(path) to lock it", reason: .notPermitted) }
         guard sealeddb_lock_store(descriptor) == 0 else {
             let number = errno
-            // The result does not matter, here and in `release`: nothing was written through this descriptor.
+            // The result does not matter: nothing was written through this descriptor.
             close(descriptor)
             descriptor = -1
             guard number == EAGAIN || number == EACCES else {
@@ -41,8 +41,7 @@ final class StoreLock {
 
     func release() {
         guard descriptor >= 0 else { return }
-        // Closing the descriptor releases the lock.
-        close(descriptor)
+        sealeddb_unlock_and_close(descriptor)
         descriptor = -1
     }
 }
