@@ -92,8 +92,8 @@ final class BatchJournal: Sendable {
                 throw Failure(.cannotCreate, "Cannot create the journal \(path): \(String(cString: strerror(errno))).")
             }
         } catch {
-            // This file has not become the journal. If it cannot be removed, the next run removes it.
             sealeddb_unlock_and_close(descriptor)
+            // This file has not become the journal. If it cannot be removed, the next run removes it.
             unlink(temporary)
             throw error
         }
