@@ -309,10 +309,10 @@ struct StoreCallTests {
         let sweep = CallSweep(
             prepare: { try Self.make($0, mode: .wal) },
             run: { directory in
-                let queue = try DatabaseQueue(
-                    path: directory.file("db"),
-                    configuration: Configuration(key: .testing(1))
-                )
+                var configuration = Configuration(key: try .testing(1))
+                // A lock that cannot be had is one that somebody else has, as long as the patience lasts.
+                configuration.busyTimeout = .milliseconds(100)
+                let queue = try DatabaseQueue(path: directory.file("db"), configuration: configuration)
                 defer { queue.close() }
                 do { try queue.rotateKey(to: .testing(2)) } catch let error as DatabaseError {
                     // Says what the state of the store is, whatever failed.

@@ -250,7 +250,11 @@ struct IntegrityReportTests {
         while !isOver.isSet {
             for byte: UInt8 in [1, 2] {
                 do {
-                    let report = try IntegrityReport.verify(path: directory.file("db"), key: .testing(byte))
+                    let report = try IntegrityReport.verify(
+                        path: directory.file("db"),
+                        key: .testing(byte),
+                        busyTimeout: .milliseconds(100)
+                    )
                     #expect(report.isSound, "\(report)")
                     soundCount += 1
                 } catch let error as DatabaseError {
