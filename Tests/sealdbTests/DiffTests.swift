@@ -297,5 +297,10 @@ struct DiffTests {
         let outcome = try sandbox.fail(65, "diff", "a", "b", "--key-file", "key")
         #expect(outcome.error.contains("hidden"))
         try sandbox.succeed("diff", "a", "b", "--key-file", "key", "--table", "t")
+        // What keeps no text cannot be compared, but how it was made can.
+        let bare = "DROP TABLE hidden; CREATE VIRTUAL TABLE bare USING fts5(a, content = '')"
+        for store in ["a", "b"] { try sandbox.succeed("exec", store, bare, "--key-file", "key") }
+        try sandbox.fail(65, "diff", "a", "b", "--key-file", "key")
+        try sandbox.succeed("diff", "a", "b", "--key-file", "key", "--schema-only")
     }
 }

@@ -52,7 +52,8 @@ struct StoreComparison {
     /// Whether both were made by the same statement, and are set up alike.
     func hasSameForm(_ object: SchemaObject, _ other: SchemaObject) throws -> Bool {
         guard object.kind == other.kind, try object.statement().isSame(as: other.statement()) else { return false }
-        return try first.options(of: object) == second.options(of: other)
+        // Options are kept in rows.
+        return try !comparesRows || first.options(of: object) == second.options(of: other)
     }
 
     /// - Returns: `nil` if there are no rows that could be compared.
