@@ -50,6 +50,23 @@ struct StandardStreamTests {
         }
     }
 
+    /// What was not written was not told.
+    @Test(arguments: [
+        "query db 'SELECT 1'", "exec db 'SELECT 1'", "tables db", "schema db", "dump db", "diff db db --sql", "info db",
+        "verify db",
+    ])
+    func resultsThatCannotBeWritten(_ command: String) throws {
+        #expect(try shell("sealdb \(command) --key-file key >/dev/full").status == 74)
+    }
+
+    @Test(arguments: [
+        "doctor", "--version", "--help", "help rotate", "keyring list ring", "--generate-completion-script bash",
+    ])
+    func resultsOfNoStoreThatCannotBeWritten(_ command: String) throws {
+        #expect(try sandbox.run([Tool.sealdb, "keyring", "create", "ring", "a"]).status == 0)
+        #expect(try shell("sealdb \(command) >/dev/full").status == 74)
+    }
+
     /// A status that nobody has read is no status.
     @Test(arguments: [(">/dev/full", 74), (">&-", 74), (">output", 0)] as [(String, Int32)])
     func statusOfABatch(_ redirection: String, status: Int32) throws {

@@ -75,6 +75,20 @@ struct KeyCommandTests {
         #expect(try failure(script("head -c 4097 /dev/zero | tr '\\0' a")).reason == .keySourceFailed)
     }
 
+    /// A child that has ended stays until somebody waits for it.
+    @Test func noChildIsLeftOver() throws {
+        let program = directory.file("left-over")
+        try #require(symlink("/bin/sleep", program) == 0)
+        let source = KeySource.passphraseCommand([program, "60"], timeout: .milliseconds(100))
+        #expect(try failure(source).reason == .keySourceFailed)
+        let left = try FileManager.default.contentsOfDirectory(atPath: "/proc").filter { process in
+            // A process may end meanwhile.
+            let status = Int(process).flatMap { try? String(contentsOfFile: "/proc/\($0)/stat", encoding: .utf8) }
+            return status?.contains("(left-over) Z \(getpid()) ") == true
+        }
+        #expect(left == [])
+    }
+
     /// The pipe ends when nobody has it open any more, so neither the shell nor its child is left.
     @Test(arguments: ["sleep 600 & wait", "sleep 600 & exit 0", "exec >&-; sleep 600 & wait"])
     func timeoutKillsAllChildren(text: String) throws {

@@ -24,6 +24,27 @@ struct Explained: Sendable {
 
     private static let all: [Explained] = [
         .init(
+            "SealedDB/Concurrency/Instruments.swift",
+            "logged",
+            .callDropped,
+            "log.record(bytes)",
+            "it is compiled with the trait Metrics alone"
+        ),
+        .init(
+            "SealedDB/Cipher/Rotation/LiveCopy.swift",
+            "isNearlyComplete",
+            .bounds,
+            "stepsLeft <= 0",
+            "one step more than twice as many as are needed"
+        ),
+        .init(
+            "SealedDB/Cipher/Copying/RowCopy.swift",
+            "copy",
+            .notAsked,
+            "count.isMultiple(of: 1000)",
+            "it looks more often whether it is to stop"
+        ),
+        .init(
             "SealedDB/Engine/Connection/Connection+HeldChanges.swift",
             "holdChangesOfAttachedFiles",
             .alwaysTrue,

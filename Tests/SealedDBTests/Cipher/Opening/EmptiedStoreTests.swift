@@ -147,4 +147,11 @@ struct EmptiedStoreTests {
         for suffix in ["-journal", "-wal"] { #expect(mkfifo(path + suffix, 0o600) == 0) }
         #expect(try StoreDiagnosis.examine(path: path, key: .testing(1)).finding == .opens)
     }
+
+    /// It is no emptied store.
+    @Test func aDirectory() throws {
+        let database = Database(path: directory.path, configuration: Configuration(key: try .testing(1)))
+        let error = #expect(throws: DatabaseError.self) { try database.openVerified() }
+        #expect(error?.code == SQLITE_CANTOPEN, "\(error as Any)")
+    }
 }

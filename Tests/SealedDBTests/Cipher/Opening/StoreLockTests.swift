@@ -24,4 +24,22 @@ struct StoreLockTests {
         lock.release()
         #expect(sealeddb_lock_store(other) == 0)
     }
+
+    /// The stock shell in the middle of a transaction.
+    @Test func whoElseHasItLockedIsNoFailure() throws {
+        let directory = try TemporaryDirectory()
+        let shell = Process()
+        shell.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        shell.arguments = ["sqlcipher", directory.file("db")]
+        let (input, output) = (Pipe(), Pipe())
+        (shell.standardInput, shell.standardOutput) = (input, output)
+        try shell.run()
+        input.fileHandleForWriting.write(Data("CREATE TABLE t (n); BEGIN EXCLUSIVE; SELECT 'locked';\n".utf8))
+        #expect(output.fileHandleForReading.availableData == Data("locked\n".utf8))
+        let error = #expect(throws: DatabaseError.self) { _ = try StoreLock(directory.file("db")) }
+        #expect(error?.reason == .busy && error?.message.contains("Another connection has") == true)
+        input.fileHandleForWriting.closeFile()
+        shell.waitUntilExit(minutes: 10)
+        try StoreLock(directory.file("db")).release()
+    }
 }

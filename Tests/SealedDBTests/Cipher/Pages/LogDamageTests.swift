@@ -1,6 +1,7 @@
 import Foundation
-import SealedDB
 import Testing
+
+@testable import SealedDB
 
 /// Bytes of a log that were changed hide the transactions behind them from SQLite.
 @Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
@@ -206,5 +207,29 @@ struct LogDamageTests {
         #expect(error?.reason == .wrongKey, "\(String(describing: error))")
         unlink(directory.file(name))
         #expect(try Database.testing(directory.file("db")).integers("SELECT count(*) FROM t") == [200])
+    }
+
+    /// A log whose header and one transaction are right in themselves, with pages of this size.
+    private func log(pageSize: Int) -> [UInt8] {
+        func bytes(_ numbers: [Int]) -> [UInt8] {
+            numbers.flatMap { number in [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: number >> $0) } }
+        }
+        var log = bytes([0x377f_0683, 3_007_000, pageSize, 0, 1, 2])
+        var sum = LogChecksum(isBigEndian: true)
+        sum.add(log[...])
+        log += sum.bytes
+        let frame = bytes([1, 1])
+        let page = [UInt8](repeating: 7, count: pageSize)
+        sum.add(frame[...])
+        sum.add(page[...])
+        return log + frame + bytes([1, 2]) + sum.bytes + page
+    }
+
+    @Test(arguments: [
+        (512, true), (4096, true), (65536, true), (256, false), (131_072, false), (0, false), (768, false),
+    ])
+    func sizesOfPages(size: Int, isLog: Bool) throws {
+        try directory.write("db-wal", log(pageSize: size))
+        #expect(try (LogOverlay(logOf: directory.file("db")) != nil) == isLog)
     }
 }

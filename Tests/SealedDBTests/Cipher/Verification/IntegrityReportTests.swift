@@ -41,6 +41,21 @@ struct IntegrityReportTests {
         #expect(try directory.bytes("db") == before)
     }
 
+    /// Its pages are authentic, and what they hold makes SQLite give up.
+    @Test func aFullTextTableWithoutItsIndex() throws {
+        let database = try Database.testing(directory.file("db"))
+        try database.executeUpdate("CREATE VIRTUAL TABLE f USING fts5(body)")
+        try database.executeUpdate("INSERT INTO f VALUES ('words')")
+        database.close()
+        let key = String(repeating: Hexadecimal.string([1]), count: 32)
+        let script = ".dbconfig defensive off\nPRAGMA key = \"x'\(key)'\"; DELETE FROM f_data;"
+        try StockShell.run(directory.file("db"), script)
+        for deep in [false, true] {
+            let report = try verify(deep: deep)
+            #expect(!report.isSound && report.damagedPages.isEmpty && report.structureProblems.count == 1, "\(report)")
+        }
+    }
+
     /// The log is moved into the file first: until then its pages would look damaged, or be missed.
     @Test func logOfAKilledWriter() throws {
         let database = try Database.testing(directory.file("owned"), journalMode: .wal)

@@ -325,4 +325,18 @@ struct StoreDiagnosisTests {
         stop.set()
         ended.wait()
     }
+
+    /// A raw key is used as it is.
+    @Test func iterationsDoNotCountForARawKey() throws {
+        try Database.testing(directory.file("db")).close()
+        var settings = CipherSettings()
+        settings.kdfIterations = 1000
+        #expect(try finding(key: .testing(1), settings: settings) == .opens)
+    }
+
+    @Test func whatIsNoRegularFile() throws {
+        try #require(mkfifo(directory.file("pipe"), 0o600) == 0)
+        #expect(try StoreInfo.outside(path: directory.file("pipe")).kind == .notADatabase)
+        #expect(try StoreInfo.outside(path: directory.path).kind == .directory)
+    }
 }
