@@ -39,6 +39,7 @@ private final class HangWatch: @unchecked Sendable {
     private init() {
         Thread.detachNewThread { [unowned self] in
             while true {
+                // No test waits for this: it only looks now and then.
                 Thread.sleep(forTimeInterval: 10)
                 look()
             }

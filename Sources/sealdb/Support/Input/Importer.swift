@@ -34,11 +34,7 @@ struct Importer {
         do {
             return try importRows(database)
         } catch let error as DelimitedError {
-            rejects?.discard()
             throw Failure(.data, "\(input.name), line \(error.line): \(error.reason). Nothing was imported.")
-        } catch {
-            rejects?.discard()
-            throw error
         }
     }
 

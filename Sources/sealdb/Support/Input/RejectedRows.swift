@@ -13,21 +13,34 @@ final class RejectedRows {
     private static let capacity = 64 * 1024
 
     /// - Throws: ``Failure`` if the file exists, or cannot be made.
-    init(path: String, format: DelimitedFormat, style: DelimitedStyle) throws(Failure) {
-        (self.path, self.format, self.style) = (path, format, style)
-        descriptor = sealeddb_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
+    convenience init(path: String, format: DelimitedFormat, style: DelimitedStyle) throws(Failure) {
+        // Before there is an object, whose end would remove the file: one that exists is somebody else's.
+        let descriptor = sealeddb_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else {
             throw Failure(
                 .cannotCreate,
                 "Cannot create \(path): \(String(cString: strerror(errno))). Nothing was done."
             )
         }
+        self.init(made: descriptor, path, format, style)
+    }
+
+    private init(made descriptor: Int32, _ path: String, _ format: DelimitedFormat, _ style: DelimitedStyle) {
+        (self.descriptor, self.path, self.format, self.style) = (descriptor, path, format, style)
     }
 
     deinit {
-        // The result does not matter: what is kept was synced, and the rest is removed.
+        // A file that cannot be removed holds rows that are all in the input.
+        if !isKept, isNamed { unlink(path) }
+        // The result does not matter: what is kept was synced.
         close(descriptor)
-        if !isKept { unlink(path) }
+    }
+
+    /// Whether the name is still that of the file that was made here.
+    private var isNamed: Bool {
+        var (own, named) = (stat(), stat())
+        guard fstat(descriptor, &own) == 0, lstat(path, &named) == 0 else { return false }
+        return own.st_dev == named.st_dev && own.st_ino == named.st_ino
     }
 
     func add(_ record: DelimitedRecord) throws(Failure) {
@@ -64,6 +77,9 @@ final class RejectedRows {
     }
 
     /// Sees to it that the rows outlast a power failure; without any there is no file.
+    ///
+    /// The file then stays, also if the commit that follows fails: such a failure may leave open whether the others are
+    /// stored.
     func finish() throws(Failure) {
         guard count > 0 else { return }
         try flush()
@@ -73,9 +89,6 @@ final class RejectedRows {
         guard fsync(descriptor) == 0, directory >= 0, fsync(directory) == 0 else { throw failure() }
         isKept = true
     }
-
-    /// Removes the file, because nothing was imported after all.
-    func discard() { isKept = false }
 
     private func flush() throws(Failure) {
         defer { buffer.removeAll(keepingCapacity: true) }
