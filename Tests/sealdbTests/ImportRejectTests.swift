@@ -117,6 +117,24 @@ struct ImportRejectTests {
         #expect(try rows(sandbox, "SELECT * FROM t").isEmpty)
     }
 
+    /// Nothing is left of a row that is rejected: else it would be stored twice when it is mended.
+    @Test func whatTriggersHaveDoneIsUndone() throws {
+        let sandbox = try makeStore(
+            """
+            CREATE TABLE t (a); CREATE TABLE seen (a);
+            CREATE TRIGGER late AFTER INSERT ON t WHEN new.a = 'late' BEGIN SELECT RAISE(FAIL, 'too late'); END;
+            CREATE TRIGGER early BEFORE INSERT ON t WHEN new.a = 'early'
+            BEGIN INSERT INTO seen VALUES (new.a); SELECT RAISE(IGNORE); END;
+            """
+        )
+        try sandbox.write("rows.csv", "a\n1\nlate\nearly\n2\n")
+        let outcome = try importing(sandbox, "--append", "--text", "--rejects", "bad.csv")
+        #expect(outcome.status == 2, "\(outcome.error)")
+        #expect(try rows(sandbox, "SELECT * FROM t") == ["1", "2"])
+        #expect(try rows(sandbox, "SELECT * FROM seen").isEmpty)
+        #expect(try sandbox.contents("bad.csv") == Data("a\nlate\nearly\n".utf8))
+    }
+
     /// What ends the transaction, or the file, ends the import.
     @Test func failuresThatAreNotOfARow() throws {
         let sandbox = try makeStore(

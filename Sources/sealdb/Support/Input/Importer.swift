@@ -237,6 +237,8 @@ struct Importer {
     private func insert(_ reader: inout DelimitedReader, columns: [Column], into database: Database) throws -> Int {
         let statement = try database.prepare(SQL(raw: try insertion(columns)))
         defer { statement.close() }
+        // What a trigger has done before it fails, or ignores the row, would stay.
+        let isolatesRows = try rejects != nil && hasTriggers(database)
         var values = [Any](repeating: NSNull(), count: columns.count)
         var count = 0
         while try nextRow(&reader, phase: "import") {
@@ -245,7 +247,12 @@ struct Importer {
                 for (index, column) in columns.enumerated() {
                     values[index] = try value(of: reader.record, at: index, type: column.type)
                 }
-                try insert(values, statement, database, line: reader.record.line)
+                let (row, line) = (values, reader.record.line)
+                if isolatesRows {
+                    try database.savepoint { try insert(row, statement, database, line: line) }
+                } else {
+                    try insert(row, statement, database, line: line)
+                }
                 count += 1
             } catch let error as DelimitedError {
                 // A trigger may have ended the transaction: what follows would be stored row by row.
@@ -257,6 +264,15 @@ struct Importer {
             }
         }
         return count
+    }
+
+    private func hasTriggers(_ database: Database) throws -> Bool {
+        let rows = try database.executeQuery(
+            "SELECT 1 FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE",
+            values: [table]
+        )
+        defer { rows.close() }
+        return try rows.nextWithError()
     }
 
     /// So many rejected rows are told one by one.
