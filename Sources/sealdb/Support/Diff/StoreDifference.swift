@@ -3,7 +3,7 @@ import SealedDB
 /// Something that one store does not have, or has otherwise than another one.
 struct StoreDifference: Encodable {
     enum Kind: String, Encodable {
-        case table, virtualTable = "virtual table", view, index, trigger, setting, counter = "last row id of"
+        case table, virtualTable = "virtual table", view, index, trigger, setting, counter
     }
     enum Place: String, Encodable { case first, second, both }
 
@@ -47,7 +47,13 @@ struct StoreDifference: Encodable {
 
     /// One line, without its end.
     func text(_ first: String, _ second: String) -> String {
-        "\(kind == .setting ? "" : "\(kind.rawValue) ")\(name): \(parts(first, second).joined(separator: ", "))"
+        let start =
+            switch kind {
+            case .setting: name
+            case .counter: "last row id of \(name)"
+            default: "\(kind.rawValue) \(name)"
+            }
+        return "\(start): \(parts(first, second).joined(separator: ", "))"
     }
 
     private func parts(_ first: String, _ second: String) -> [String] {

@@ -63,15 +63,7 @@ final class RejectedRows {
 
     private func append(_ field: ArraySlice<UInt8>) {
         switch format {
-        case .csv:
-            let special = [UInt8(ascii: "\""), style.delimiter, 0x0a, 0x0d]
-            guard field.contains(where: { special.contains($0) }) || style.null.map(field.elementsEqual) == true else {
-                buffer += field
-                return
-            }
-            buffer.append(UInt8(ascii: "\""))
-            for byte in field { buffer += byte == UInt8(ascii: "\"") ? [byte, byte] : [byte] }
-            buffer.append(UInt8(ascii: "\""))
+        case .csv: buffer += DelimitedWriter.quoted(field, delimiter: style.delimiter, null: style.null)
         case .tsv: buffer += DelimitedWriter.escaped(field)
         }
     }

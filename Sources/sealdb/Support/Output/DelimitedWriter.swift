@@ -40,13 +40,16 @@ final class DelimitedWriter: ResultWriter {
     }
 
     private func writeQuoted(_ bytes: some Collection<UInt8>) throws {
-        let quote = UInt8(ascii: "\"")
-        let needsQuotes = bytes.contains { [quote, UInt8(ascii: ","), 0x0a, 0x0d].contains($0) }
         // What is written for NULL is quoted where it is a text, to distinguish the two.
-        guard needsQuotes || bytes.elementsEqual(style.null.utf8) else { return try output.write(bytes) }
-        try output.write("\"")
-        try output.write(bytes.flatMap { $0 == quote ? [quote, quote] : [$0] })
-        try output.write("\"")
+        try output.write(DelimitedWriter.quoted(bytes, delimiter: UInt8(ascii: ","), null: Array(style.null.utf8)))
+    }
+
+    /// A field of CSV: in quotes where it needs them, or where it reads as what stands for NULL.
+    static func quoted(_ bytes: some Collection<UInt8>, delimiter: UInt8, null: [UInt8]?) -> [UInt8] {
+        let quote = UInt8(ascii: "\"")
+        let needsQuotes = bytes.contains { [quote, delimiter, 0x0a, 0x0d].contains($0) }
+        guard needsQuotes || null.map(bytes.elementsEqual) == true else { return Array(bytes) }
+        return [quote] + bytes.flatMap { $0 == quote ? [quote, quote] : [$0] } + [quote]
     }
 
     private func writeEscaped(_ bytes: some Collection<UInt8>) throws {
