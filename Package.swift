@@ -26,6 +26,7 @@ let package = Package(
         .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "CSealedDBSystem"),
+        .target(name: "CSealedDBEditline"),
         .target(
             name: "SQLiteEngine",
             dependencies: [
@@ -53,6 +54,7 @@ let package = Package(
             dependencies: [
                 "SealedDB",
                 "CSealedDBSystem",
+                "CSealedDBEditline",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),

@@ -39,7 +39,8 @@ struct SealdbCommand: ParsableCommand {
             """,
         subcommands: [
             KeygenCommand.self, KeyringCommand.self, CreateCommand.self, EncryptCommand.self, ImportCommand.self,
-            QueryCommand.self, ExecCommand.self, TablesCommand.self, SchemaCommand.self, DumpCommand.self,
+            QueryCommand.self, ExecCommand.self, ShellCommand.self, TablesCommand.self, SchemaCommand.self,
+            DumpCommand.self,
             DiffCommand.self, InfoCommand.self, VerifyCommand.self, RotateCommand.self, StatusCommand.self,
             MigrateCommand.self, BackupCommand.self, RestoreCommand.self, DecryptCommand.self, DoctorCommand.self,
         ]
@@ -52,7 +53,7 @@ struct SealdbCommand: ParsableCommand {
     func run() throws {
         guard version else { throw CleanExit.helpRequest(self) }
         let engine = EngineInfo.current()
-        let output = StandardOutput()
+        let output = ResultOutput()
         try output.write("sealdb \(EngineInfo.version)\nSQLite \(engine.sqliteVersion)\n")
         try output.write("SQLCipher \(engine.cipherVersion ?? "none (plain build)")\n")
         try output.flush()

@@ -19,7 +19,7 @@ final class BatchOutput: Sendable {
     func write(_ record: some Encodable, _ text: String) {
         progress.interlude {
             // If the reader of the output goes away, the work must not end.
-            let output = StandardOutput(endsWithReader: false)
+            let output = ResultOutput(endsWithReader: false)
             do {
                 if printsJSON { try output.writeJSON(record) } else { try output.write(text) }
                 try output.flush()

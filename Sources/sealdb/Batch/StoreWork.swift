@@ -40,7 +40,7 @@ struct StoreWork {
             return
         }
         let report = try progressOptions.watchingSignals { try work(stores[0], $0) }
-        let output = StandardOutput()
+        let output = ResultOutput()
         if printsJSON {
             try output.writeJSON(StoreRecord(content: report.content))
         } else {

@@ -32,7 +32,7 @@ struct CreateCommand: ParsableCommand {
         try Store.requireAbsent(path)
         let key = try keyOptions.keyForNewStore(store)
         try Store.create(path, key: key, settings: try cipherOptions.settings)
-        let output = StandardOutput()
+        let output = ResultOutput()
         try output.write("\(TerminalText.escaped(store)): new store\n")
         try output.flush()
     }

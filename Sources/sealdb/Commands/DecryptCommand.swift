@@ -46,7 +46,7 @@ struct DecryptCommand: ParsableCommand {
             let decryption = StoreDecryption(path: path, key: key, cipherSettings: settings, plaintextPath: plain)
             return try progressOptions.watchingSignals { try decryption.run(progress: $0) }
         }
-        let output = StandardOutput()
+        let output = ResultOutput()
         let name = TerminalText.escaped(self.plain)
         try output.write("\(name): \(report.pageCount) pages in plaintext\(settings.remarkOnAuthentication)\n")
         try output.flush()

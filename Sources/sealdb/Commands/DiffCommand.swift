@@ -84,7 +84,7 @@ struct DiffCommand: ParsableCommand {
         )
         try comparison.restrict(to: tables)
         let differences = try comparison.differences()
-        let output = StandardOutput()
+        let output = ResultOutput()
         if sql {
             let script = try DifferenceScript(comparison, differences, output: output)
             try script.write()

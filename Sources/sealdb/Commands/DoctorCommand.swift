@@ -18,7 +18,7 @@ struct DoctorCommand: ParsableCommand {
 
     func run() throws {
         let engine = EngineInfo.current()
-        let output = StandardOutput()
+        let output = ResultOutput()
         if json {
             try output.writeJSON(engine)
         } else {

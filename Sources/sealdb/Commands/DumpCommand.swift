@@ -54,7 +54,7 @@ struct DumpCommand: ParsableCommand {
             try Store.openReadOnly(store, key: $0, settings: settings, lockWait: lockOptions.lockWait)
         }
         defer { database.close() }
-        let output = StandardOutput()
+        let output = ResultOutput()
         try SQLDump(
             database: database,
             output: output,

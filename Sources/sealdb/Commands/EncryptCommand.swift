@@ -43,7 +43,7 @@ struct EncryptCommand: ParsableCommand {
             cipherSettings: try cipherOptions.settings
         )
         let report = try progressOptions.watchingSignals { try encryption.run(progress: $0) }
-        let output = StandardOutput()
+        let output = ResultOutput()
         try output.write("\(TerminalText.escaped(store)): encrypted \(report.pageCount) pages\n")
         try output.flush()
     }

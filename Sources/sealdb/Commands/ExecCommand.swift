@@ -50,7 +50,7 @@ struct ExecCommand: ParsableCommand {
         try script.refuseKeyStatements()
         if script.statements.isEmpty { throw Failure(.usage, "The SQL holds no statement.") }
         if source.hasValues { try BoundStatement.requireOne(script) }
-        let output = StandardOutput()
+        let output = ResultOutput()
         let settings = try cipherOptions.settings
         let database = try keyOptions.withKey(of: store) {
             try Store.open(store, key: $0, settings: settings, lockWait: lockOptions.lockWait)
@@ -114,7 +114,7 @@ struct ExecCommand: ParsableCommand {
     private func execute(
         _ source: SQLOptions.Source,
         on database: Database,
-        _ output: StandardOutput,
+        _ output: ResultOutput,
         showsWhatIsStored: Bool = false
     ) throws -> Int {
         var count = 0
@@ -143,7 +143,7 @@ struct ExecCommand: ParsableCommand {
     }
 
     /// Runs the statement to its end, and writes its rows, if there are any.
-    private func write(_ rows: ResultSet, to output: StandardOutput) throws {
+    private func write(_ rows: ResultSet, to output: ResultOutput) throws {
         var writer: (any ResultWriter)?
         while try rows.nextWithError() {
             if writer == nil {

@@ -183,7 +183,7 @@ struct ImportCommand: ParsableCommand {
             defer { progress.finish() }
             count = try importer.run(on: database)
         }
-        let output = StandardOutput()
+        let output = ResultOutput()
         try output.write("\(TerminalText.escaped(table)): \(count) row\(count == 1 ? "" : "s") imported\n")
         try output.flush()
         guard let rejected, rejected.count > 0 else { return }

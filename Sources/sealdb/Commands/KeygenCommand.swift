@@ -26,14 +26,14 @@ struct KeygenCommand: ParsableCommand {
     func run() throws {
         SignalWatch.start()
         if file == "-" {
-            guard !StandardOutput.isTerminal else {
+            guard !ResultOutput.isTerminal else {
                 throw Failure(.usage, "Standard output is a terminal, which would show the key. No key was made.")
             }
             try KeyFile.write(toDescriptor: STDOUT_FILENO)
             return
         }
         try KeyFile.create(atPath: file)
-        let output = StandardOutput()
+        let output = ResultOutput()
         try output.write("\(TerminalText.escaped(file)): new key, mode 0600\n")
         try output.flush()
     }

@@ -213,7 +213,7 @@ struct KeyringCommand: ParsableCommand {
 
         func run() throws {
             let ring = try KeyRing(contentsOfFile: file)
-            let output = StandardOutput()
+            let output = ResultOutput()
             if json {
                 try output.writeJSON(Contents(active: ring.activeID, ids: ring.ids))
             } else {
@@ -225,7 +225,7 @@ struct KeyringCommand: ParsableCommand {
 }
 
 private func say(_ text: String) throws {
-    let output = StandardOutput()
+    let output = ResultOutput()
     try output.write(text + "\n")
     try output.flush()
 }

@@ -58,7 +58,7 @@ struct QueryCommand: ParsableCommand {
         guard rows.isReadOnlyStatement else {
             throw Failure(.usage, "The statement writes, and query only reads. Nothing was changed. Use: sealdb exec")
         }
-        let output = StandardOutput()
+        let output = ResultOutput()
         let writer = resultOptions.writer(to: output)
         try writer.begin(columns: rows)
         while try rows.nextWithError() { try writer.write(row: rows) }

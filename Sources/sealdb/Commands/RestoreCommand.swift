@@ -57,7 +57,7 @@ struct RestoreCommand: ParsableCommand {
             )
             return try progressOptions.watchingSignals { try restore.run(progress: $0) }
         }
-        let output = StandardOutput()
+        let output = ResultOutput()
         try output.write("\(TerminalText.escaped(store)): restored \(report.pageCount) pages\n")
         if let replaced = report.replacedPath {
             try output.write("The store that was there is now \(TerminalText.escaped(replaced))\n")

@@ -161,7 +161,7 @@ struct RotateCommand: ParsableCommand {
     }
 
     private func print(_ result: StoreRotation.Result, _ store: StoreItem, _ settings: CipherSettings) throws {
-        let output = StandardOutput()
+        let output = ResultOutput()
         switch result {
         case .planned(let plan) where json:
             try output.writeJSON(StatusAndContent(status: "planned", content: plan))

@@ -17,7 +17,7 @@ struct TablesCommand: ParsableCommand {
 
     func run() throws {
         let objects = try options.objects().filter(\.isShown)
-        let output = StandardOutput()
+        let output = ResultOutput()
         for name in objects.map(\.name).sorted() { try output.write(SchemaOptions.shown(name) + "\n") }
         try output.flush()
     }
@@ -42,7 +42,7 @@ struct SchemaCommand: ParsableCommand {
     var names: [String] = []
 
     func run() throws {
-        let output = StandardOutput()
+        let output = ResultOutput()
         for object in try SchemaObject.those(of: names, in: options.objects()) where object.kind != .shadowTable {
             try output.write(SchemaOptions.shown(object.statement()))
         }
@@ -70,7 +70,7 @@ struct SchemaOptions: ParsableArguments {
 
     /// On a terminal, characters that would control it are escaped.
     static func shown(_ text: String) -> String {
-        StandardOutput.isTerminal ? TerminalText.escaped(text, keepingNewlines: true) : text
+        ResultOutput.isTerminal ? TerminalText.escaped(text, keepingNewlines: true) : text
     }
 
     func objects() throws -> [SchemaObject] {

@@ -25,7 +25,7 @@ struct StatusCommand: ParsableCommand {
             throw Failure(.data, "\(journal) is empty: no batch was begun.")
         }
         let report = BatchStatus(state, journal: journal, isRunning: try JournalFile.isInUse(journal))
-        let output = StandardOutput()
+        let output = ResultOutput()
         if json { try output.writeJSON(report) } else { try output.write(report.text) }
         try output.flush()
         guard state.isComplete else { throw ExitCode(ExitStatus.partial.rawValue) }

@@ -33,6 +33,30 @@ enum SignalWatch {
         }
     }
 
+    /// Descriptors that the handler of the shell writes to.
+    private static let firstWake = Atomic<Int32>(-1)
+    private static let secondWake = Atomic<Int32>(-1)
+
+    /// Notes SIGINT, as often as it comes, and writes a byte to each of the descriptors. Other signals end the process.
+    static func startNotingInterrupts(writingTo first: Int32, and second: Int32) {
+        // Initialised here, for the same reason as above.
+        received.store(0, ordering: .relaxed)
+        firstWake.store(first, ordering: .relaxed)
+        secondWake.store(second, ordering: .relaxed)
+        // This can fail only for an invalid signal number.
+        signal(SIGINT) { number in
+            let error = errno
+            SignalWatch.received.store(number, ordering: .relaxed)
+            var byte: UInt8 = 0
+            // A pipe that is full wakes its reader as well.
+            _ = write(SignalWatch.firstWake.load(ordering: .relaxed), &byte, 1)
+            _ = write(SignalWatch.secondWake.load(ordering: .relaxed), &byte, 1)
+            errno = error
+        }
+    }
+
+    static func forgetInterrupt() { received.store(0, ordering: .relaxed) }
+
     static var wasInterrupted: Bool { received.load(ordering: .relaxed) != 0 }
 
     /// The exit code for the signal that came: 129, 130 or 143; `nil` if none came.

@@ -8,7 +8,8 @@ enum CallNames {
         "sqlite3_rollback_hook", "sqlite3_set_last_insert_rowid", "sqlite3_update_hook", "sqlite3_wal_hook",
         "sqlite3_result_text64", "sqlite3_result_blob64",
         "sealeddb_hash_free", "sealeddb_note_read", "sealeddb_result_blob", "sealeddb_result_text",
-        "sealeddb_secret_free", "sealeddb_unlock_and_close", "sealeddb_wipe",
+        "sealeddb_editline_end", "sealeddb_editline_remember", "sealeddb_editline_replace", "sealeddb_secret_free",
+        "sealeddb_unlock_and_close", "sealeddb_wipe",
         "EVP_CIPHER_CTX_free", "EVP_MD_CTX_free", "EVP_MAC_CTX_free", "EVP_MAC_free", "EVP_MD_free", "EVP_CIPHER_free",
         "EVP_KDF_CTX_free", "EVP_KDF_free",
     ]

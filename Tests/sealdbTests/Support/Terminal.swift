@@ -55,6 +55,15 @@ final class Terminal {
         return tcgetattr(master, &attributes) == 0 && attributes.c_lflag & tcflag_t(ECHO) != 0
     }
 
+    /// Whether the terminal itself makes lines of what is typed, and no editor does.
+    var isCooked: Bool {
+        var attributes = termios()
+        return tcgetattr(master, &attributes) == 0 && attributes.c_lflag & tcflag_t(ICANON) != 0
+    }
+
+    /// Whether the process has not ended.
+    var isRunning: Bool { kill(child.identifier, 0) == 0 }
+
     /// Reads to the end and returns the exit code.
     func wait() -> Int32 {
         while readSome() {}

@@ -136,7 +136,8 @@ extension Database {
 
     /// Copies the state that the open transaction sees into a new file.
     /// - Parameter newKey: the key of the copy; `nil` for the key of this database.
-    func backup(
+    @discardableResult
+    package func backup(
         toNewFile path: String,
         key newKey: Key?,
         progress: ((KeyRotation.Progress) throws -> Void)?

@@ -16,7 +16,7 @@ struct DifferenceScript {
     private var second: ComparedStore { comparison.second }
 
     /// - Throws: ``Failure`` if SQL cannot make the stores hold the same.
-    init(_ comparison: StoreComparison, _ differences: [StoreDifference], output: StandardOutput) throws {
+    init(_ comparison: StoreComparison, _ differences: [StoreDifference], output: ResultOutput) throws {
         (self.comparison, self.differences) = (comparison, differences)
         writer = SQLScriptWriter(output: output, encoding: try TextEncoding(of: comparison.second.database))
         guard try TextEncoding(of: comparison.first.database) == writer.encoding else {

@@ -4,7 +4,7 @@ import SealedDB
 /// https://www.sqlite.org/cli.html#converting_an_entire_database_to_a_text_file
 struct SQLDump {
     let database: Database
-    let output: StandardOutput
+    let output: ResultOutput
     var writesSchema = true
     var writesRows = true
     /// The tables and views to write; empty for all.

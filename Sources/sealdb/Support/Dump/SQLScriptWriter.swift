@@ -2,7 +2,7 @@ import SealedDB
 
 /// Writes statements that a shell executes in one transaction.
 struct SQLScriptWriter {
-    let output: StandardOutput
+    let output: ResultOutput
     /// That of the store that is written.
     let encoding: TextEncoding
 

@@ -132,14 +132,14 @@ struct Importer {
             return names
         }
         var names: [String] = []
-        var seen: Set<String> = []
+        var seen: Set<ExactText> = []
         for index in 0..<reader.record.fieldCount {
             let name = try reader.record.text(at: index)
             if name.isEmpty {
                 throw DelimitedError(line: reader.record.line, reason: "column \(index + 1) of the header has no name")
             }
             // Like SQLite, this compares names without regard to the case of ASCII letters.
-            guard seen.insert(String(decoding: name.utf8.map(\.asciiLowercased), as: UTF8.self)).inserted else {
+            guard seen.insert(ExactText(name: name)).inserted else {
                 throw DelimitedError(
                     line: reader.record.line,
                     reason: "column \(index + 1) of the header has the name of one before it"
@@ -214,8 +214,8 @@ struct Importer {
         guard appends else { throw tableExists }
         let declared = try declaredColumns(in: database)
         return try names.map { name in
-            let lowercased = name.utf8.map(\.asciiLowercased)
-            guard let match = declared.first(where: { $0.name.utf8.map(\.asciiLowercased) == lowercased }) else {
+            let wanted = ExactText(name: name)
+            guard let match = declared.first(where: { ExactText(name: $0.name) == wanted }) else {
                 throw DelimitedError(line: 1, reason: "the table \(table) has no column \(name)")
             }
             return match
@@ -360,10 +360,4 @@ extension ColumnType {
 extension String {
     /// The string as a quoted SQL identifier.
     var quotedIdentifier: String { quoted(by: "\"") }
-}
-
-extension UInt8 {
-    fileprivate var asciiLowercased: UInt8 {
-        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(self) ? self | 0x20 : self
-    }
 }

@@ -12,6 +12,21 @@ struct SQLScript {
         /// The first word, after `EXPLAIN`, in capital letters; empty if the statement does not begin with a word.
         var verb: String { (form.verb ?? "").uppercased() }
 
+        var isExplained: Bool { form.isExplained }
+
+        /// The names of the parameters, without the signs that begin them.
+        var parameterNames: Set<String> {
+            Array(text.utf8).withUnsafeBufferPointer { bytes in
+                var names: Set<String> = []
+                var tokens = SQLTokenizer(bytes)
+                while let token = tokens.next() {
+                    guard token.kind == .variable else { continue }
+                    names.insert(String(decoding: bytes[token.range].dropFirst(), as: UTF8.self))
+                }
+                return names
+            }
+        }
+
         /// Whether SQLite counts the rows that the statement changes, if it writes at all.
         var countsChanges: Bool {
             !form.isExplained && ["INSERT", "REPLACE", "UPDATE", "DELETE", "WITH"].contains(verb)

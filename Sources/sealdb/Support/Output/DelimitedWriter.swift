@@ -2,11 +2,11 @@ import Foundation
 
 /// Writes CSV or TSV with a header row, in the form that the import reads.
 final class DelimitedWriter: ResultWriter {
-    private let output: StandardOutput
+    private let output: ResultOutput
     private let format: DelimitedFormat
     private let style: ResultStyle
 
-    init(output: StandardOutput, format: DelimitedFormat, style: ResultStyle) {
+    init(output: ResultOutput, format: DelimitedFormat, style: ResultStyle) {
         self.output = output
         self.format = format
         self.style = style

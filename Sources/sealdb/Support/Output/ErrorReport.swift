@@ -5,6 +5,7 @@ import SealedDB
 /// Turns errors into one message on standard error and an exit code.
 enum ErrorReport {
     static func exit(with error: any Error) -> Never {
+        if let told = error as? ToldError { Foundation.exit(statusAndMessage(of: told.error).status) }
         guard error is Failure || error is DatabaseError || error is LocatedError else { exitWithParserError(error) }
         let (status, message) = statusAndMessage(of: error)
         StandardError.message(message)
@@ -27,7 +28,7 @@ enum ErrorReport {
         let code = SealdbCommand.exitCode(for: error)
         var text = SealdbCommand.fullMessage(for: error)
         if code.isSuccess {
-            let output = StandardOutput()
+            let output = ResultOutput()
             do {
                 try output.write(text + "\n")
                 try output.flush()

@@ -2,13 +2,13 @@ import Foundation
 
 /// Writes objects, one per line, as the rows come: as the elements of an array, or each on its own.
 final class JSONWriter: ResultWriter {
-    private let output: StandardOutput
+    private let output: ResultOutput
     private let isLines: Bool
     /// The names of the members, as encoded JSON with their colons.
     private var names: [String] = []
     private var isFirst = true
 
-    init(output: StandardOutput, isLines: Bool) {
+    init(output: ResultOutput, isLines: Bool) {
         self.output = output
         self.isLines = isLines
     }

@@ -2,12 +2,12 @@ import SealedDB
 
 /// Writes each value on a line of its own, with the name of its column, and an empty line between rows.
 final class LineWriter: ResultWriter {
-    private let output: StandardOutput
+    private let output: ResultOutput
     private let style: ResultStyle
     private var names: [String] = []
     private var isFirst = true
 
-    init(output: StandardOutput, style: ResultStyle) {
+    init(output: ResultOutput, style: ResultStyle) {
         self.output = output
         self.style = style
     }
@@ -31,10 +31,10 @@ final class LineWriter: ResultWriter {
 
 /// Writes a table in GitHub's Markdown. https://github.github.com/gfm/#tables-extension-
 final class MarkdownWriter: ResultWriter {
-    private let output: StandardOutput
+    private let output: ResultOutput
     private let style: ResultStyle
 
-    init(output: StandardOutput, style: ResultStyle) {
+    init(output: ResultOutput, style: ResultStyle) {
         self.output = output
         self.style = style
     }
@@ -62,11 +62,11 @@ final class MarkdownWriter: ResultWriter {
 
 /// Writes statements that insert the rows into a table.
 final class InsertWriter: ResultWriter {
-    private let output: StandardOutput
+    private let output: ResultOutput
     private let table: String
     private var start = ""
 
-    init(output: StandardOutput, table: String) {
+    init(output: ResultOutput, table: String) {
         self.output = output
         self.table = table
     }

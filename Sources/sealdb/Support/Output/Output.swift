@@ -1,10 +1,13 @@
 import CSealedDBSystem
 import Foundation
 
-/// Buffered standard output that reports failures: a full disk must not look like a complete result.
-final class StandardOutput {
+/// Buffered output, to standard output or a new file, that reports failures: a full disk must not look like a complete
+/// result.
+final class ResultOutput {
+    /// Whether standard output is one.
     static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
+    private var descriptor = STDOUT_FILENO
     private var buffer: [UInt8] = []
     private let capacity = 64 * 1024
     /// Whether everything stays in memory until ``flush()``.
@@ -18,6 +21,34 @@ final class StandardOutput {
     ///   gone. If false, that is a failure.
     init(endsWithReader: Bool = true) {
         self.endsWithReader = endsWithReader
+    }
+
+    /// Writes to a file that does not exist yet, which only its owner may read.
+    init(newFile path: String) throws(Failure) {
+        endsWithReader = false
+        descriptor = sealeddb_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else {
+            throw Failure(
+                .cannotCreate,
+                "Cannot make \(path): \(String(cString: strerror(errno))). Nothing was written."
+            )
+        }
+    }
+
+    /// Writes what is left to the file, and closes it.
+    func close() throws(Failure) {
+        guard descriptor > STDOUT_FILENO else { return try flush() }
+        let file = descriptor
+        defer { descriptor = -1 }
+        do throws(Failure) {
+            try flush()
+        } catch {
+            // The first failure is the one to tell.
+            _ = Foundation.close(file)
+            throw error
+        }
+        // A file system may tell only now that it could not write.
+        guard Foundation.close(file) == 0 else { throw ResultOutput.failure(errno) }
     }
 
     func write(_ text: String) throws(Failure) {
@@ -42,7 +73,7 @@ final class StandardOutput {
         defer { buffer.removeAll(keepingCapacity: true) }
         var rest = buffer[...]
         while !rest.isEmpty {
-            let written = rest.withUnsafeBytes { Foundation.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+            let written = rest.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
             if written >= 0 {
                 rest = rest.dropFirst(written)
             } else if errno == EPIPE, endsWithReader {

@@ -21,9 +21,17 @@ struct ResultOptions: ParsableArguments {
         }
     }
 
-    func writer(to output: StandardOutput) -> any ResultWriter {
-        let style = ResultStyle(hasHeader: !noHeader, null: null)
-        return switch format {
+    func writer(to output: ResultOutput) -> any ResultWriter {
+        format.writer(to: output, ResultStyle(hasHeader: !noHeader, null: null), table: into ?? "")
+    }
+}
+
+enum ResultFormat: String, ExpressibleByArgument, CaseIterable {
+    case table, csv, tsv, json, jsonl, line, markdown, insert
+
+    /// - Parameter table: the table of the statements, for `insert`.
+    func writer(to output: ResultOutput, _ style: ResultStyle, table: String) -> any ResultWriter {
+        switch self {
         case .table: TableWriter(output: output, style: style)
         case .csv: DelimitedWriter(output: output, format: .csv, style: style)
         case .tsv: DelimitedWriter(output: output, format: .tsv, style: style)
@@ -31,13 +39,9 @@ struct ResultOptions: ParsableArguments {
         case .jsonl: JSONWriter(output: output, isLines: true)
         case .line: LineWriter(output: output, style: style)
         case .markdown: MarkdownWriter(output: output, style: style)
-        case .insert: InsertWriter(output: output, table: into ?? "")
+        case .insert: InsertWriter(output: output, table: table)
         }
     }
-}
-
-enum ResultFormat: String, ExpressibleByArgument, CaseIterable {
-    case table, csv, tsv, json, jsonl, line, markdown, insert
 }
 
 struct ResultStyle {

@@ -3,7 +3,7 @@ import Foundation
 /// Writes aligned columns. The first rows determine their widths, and the others are written as they come, so that a
 /// result of any size needs little memory.
 final class TableWriter: ResultWriter {
-    private let output: StandardOutput
+    private let output: ResultOutput
     private let style: ResultStyle
     private let sampleSize = 1000
     /// Columns get no wider than this, so that a single long value does not push everything else off the screen.
@@ -13,7 +13,7 @@ final class TableWriter: ResultWriter {
     private var widths: [Int] = []
     private var alignsRight: [Bool] = []
 
-    init(output: StandardOutput, style: ResultStyle) {
+    init(output: ResultOutput, style: ResultStyle) {
         self.output = output
         self.style = style
     }

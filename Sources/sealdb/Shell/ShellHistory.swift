@@ -1,0 +1,128 @@
+import CSealedDBSystem
+import Foundation
+import SealedDB
+
+/// The statements of former shells, in a file that holds nothing of a store's contents but names and small numbers.
+///
+/// Everything that was typed comes back within a shell. The file gets a statement only if SQLite has accepted it, and only
+/// without literals: no text, blob or comment, no number of more than four digits, no word that looks like a key.
+final class ShellHistory {
+    /// So many entries are kept.
+    static let capacity = 1000
+    private let path: String
+    private(set) var entries: [String] = []
+    private var isUsable = true
+
+    /// - Parameter path: the file; it and its directory are made when the first entry is added.
+    init(path: String) {
+        self.path = path
+        load()
+    }
+
+    /// `$SEALDB_HISTORY`, or the user's directory for such files; `nil` if the variable is empty, or there is none.
+    static func path(_ environment: [String: String]) -> String? {
+        if let path = environment["SEALDB_HISTORY"] { return path.isEmpty ? nil : path }
+        if let state = environment["XDG_STATE_HOME"], state.begins(with: "/") { return state + "/sealdb/history" }
+        guard let home = environment["HOME"], home.begins(with: "/") else { return nil }
+        return home + "/.local/state/sealdb/history"
+    }
+
+    /// The form in which a statement may stand in the file: on one line; `nil` if it may not.
+    static func entry(of sql: String) -> String? {
+        let bytes = Array(sql.utf8)
+        let words = bytes.withUnsafeBufferPointer { bytes -> [String]? in
+            var words: [String] = []
+            var end = 0
+            var tokens = SQLTokenizer(bytes)
+            while let token = tokens.next() {
+                // What stands between two tokens is blank, or a comment.
+                guard bytes[end..<token.range.lowerBound].allSatisfy({ $0 <= 0x20 }) else { return nil }
+                let text = bytes[token.range]
+                switch token.kind {
+                case .string, .blob, .illegal: return nil
+                case .number where text.count > 4: return nil
+                // SQLite takes a name in double quotes for a text where there is no such name.
+                case .quotedName where text.first == UInt8(ascii: "\"") || text.contains { $0 < 0x20 }: return nil
+                case .word, .variable, .quotedName:
+                    if looksLikeKey(text) { return nil }
+                default: break
+                }
+                let isApart = !words.isEmpty && token.range.lowerBound > end
+                words.append((isApart ? " " : "") + String(decoding: text, as: UTF8.self))
+                end = token.range.upperBound
+            }
+            guard bytes[end...].allSatisfy({ $0 <= 0x20 }) else { return nil }
+            return words
+        }
+        guard let words, !words.isEmpty else { return nil }
+        return words.joined()
+    }
+
+    /// Whether it has as many hex digits or other letters in a row as keys have.
+    private static func looksLikeKey(_ text: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+        let isHexadecimal = text.allSatisfy { byte in
+            (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (0x61...0x66).contains(byte | 0x20)
+        }
+        return text.count >= (isHexadecimal ? 16 : 40)
+    }
+
+    /// Adds an entry to the file. If that fails, it is told once, and the shell goes on without the file.
+    func add(_ entry: String) {
+        guard isUsable, entries.last.map({ !$0.isSame(as: entry) }) ?? true else { return }
+        entries.append(entry)
+        let directory = path.directoryOfPath
+        if access(directory, F_OK) != 0 {
+            // If this fails, so does the next call, and tells why.
+            try? FileManager.default.createDirectory(
+                atPath: directory,
+                withIntermediateDirectories: true,
+                attributes: [.posixPermissions: 0o700]
+            )
+        }
+        let file = sealeddb_open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { return giveUp() }
+        let bytes = Array((entry + "\n").utf8)
+        let written = bytes.withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
+        let number = errno
+        guard close(file) == 0, written == bytes.count else {
+            errno = written < 0 ? number : errno
+            return giveUp()
+        }
+    }
+
+    private func giveUp() {
+        isUsable = false
+        StandardError.message("The history is not kept in \(path): \(String(cString: strerror(errno))).")
+    }
+
+    private func load() {
+        // Without a file there is nothing to bring back; a file that cannot be read is told when an entry is added to it.
+        guard let file = try? InputFile(path: path), file.isRegular, let status = try? file.status(),
+            let bytes = try? file.contents()
+        else { return }
+        guard status.st_uid == geteuid(), status.st_mode & 0o077 == 0 else {
+            isUsable = false
+            StandardError.message("The history in \(path) is not used: others may read it, or it is theirs.")
+            return
+        }
+        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
+        entries = lines.suffix(ShellHistory.capacity).filter { TerminalText.escaped($0).isSame(as: $0) }
+        if lines.count > 2 * ShellHistory.capacity { shorten() }
+    }
+
+    /// Puts a file with the last entries in the place of one that has become long.
+    private func shorten() {
+        let new = path + "~"
+        // That of a shell which was killed here. If it cannot be removed, the next call fails.
+        unlink(new)
+        do {
+            let file = try ResultOutput(newFile: new)
+            try file.write(entries.joined(separator: "\n") + "\n")
+            try file.close()
+            guard rename(new, path) == 0 else { throw Failure(.inputOutput, "") }
+        } catch {
+            // The file only stays long.
+            unlink(new)
+        }
+    }
+}
