@@ -4,7 +4,8 @@ import Testing
 @Suite(.hangLimit)
 struct UsageTests {
     static let commands = [
-        "keygen", "keyring", "create", "encrypt", "import", "query", "exec", "tables", "schema", "dump", "diff", "info",
+        "keygen", "keyring", "create", "encrypt", "import", "query", "exec", "shell", "tables", "schema", "dump",
+        "diff", "info",
         "verify", "rotate", "doctor",
     ]
 

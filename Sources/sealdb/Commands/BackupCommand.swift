@@ -13,6 +13,10 @@ struct BackupCommand: ParsableCommand {
 
               sealdb backup app.db /backups/app-monday.db --key-file app.key
               sealdb backup *.db --into /backups/monday --key-file app.key --jobs 2
+              sealdb backup app.db - --key-file app.key | ssh other 'cat > app.db.backup'
+
+            A backup to - goes to standard output, once it is complete and verified; until then it lies in $TMPDIR, \
+            encrypted.
 
             After the key of the store is changed, its backups still open with the old one.
             """
@@ -64,12 +68,21 @@ struct BackupCommand: ParsableCommand {
         let map = try keyTable.map()
         var list = list
         var target: String?
-        if into == nil { target = try Store.literalPath(list.stores.removeLast()) }
+        var pipe: PipedFile?
+        if into == nil {
+            let name = list.stores.removeLast()
+            if PipedFile.isMeant(by: name) {
+                try PipedFile.requireNoTerminal()
+                pipe = try PipedFile()
+            }
+            target = try pipe?.path ?? Store.literalPath(name)
+        }
         if let target { try Store.requireAbsent(target) }
         let stores = try list.items(or: map?.entries.map(\.path) ?? [])
         let paths = try backupPaths(stores, target)
         let keys = try keyTable.assignment(keyOptions.choice, map, stores)
-        let whose = target.map { TerminalText.escaped($0) } ?? "the backups"
+        let isPiped = pipe != nil
+        let whose = isPiped ? "the backup" : target.map { TerminalText.escaped($0) } ?? "the backups"
         let backupKey =
             newKeyOptions.choice.isGiven
             ? try newKeyOptions.choice.key(prompt: "New passphrase of \(whose): ", confirm: true) : nil
@@ -92,11 +105,14 @@ struct BackupCommand: ParsableCommand {
                 )
                 return try copy.run(progress: progress)
             }
+            if isPiped { return StoreReport(text: .lines([])) }
             let name = TerminalText.escaped(path)
             let remark = settings.remarkOnAuthentication
             return StoreReport(text: .lines(["\(name): backup of \(report.pageCount) pages\(remark)"]))
         }
+        defer { pipe?.remove() }
         try work.run(stores)
+        try pipe?.writeOutput()
     }
 
     /// The path of the backup of each store, by the identity of the store.

@@ -11,6 +11,10 @@ struct DecryptCommand: ParsableCommand {
             mode 0600, and must not exist yet (exit 73). The store stays as it is, and may be in use.
 
               sealdb decrypt app.db plain.sqlite --key-file app.key --allow-plaintext
+              sealdb decrypt app.db - --key-file app.key --allow-plaintext | age -r "$RECIPIENT" > app.age
+
+            To - goes to standard output. Then nothing is written to the disk, and the memory has to hold the database \
+            twice.
             """
     )
 
@@ -38,6 +42,7 @@ struct DecryptCommand: ParsableCommand {
 
     func run() throws {
         let path = try Store.literalPath(store)
+        if PipedFile.isMeant(by: plain) { return try writeOutput(path) }
         let plain = try Store.literalPath(plain)
         try Store.requireAbsent(plain)
         if !allowPlaintext { try confirm() }
@@ -49,6 +54,20 @@ struct DecryptCommand: ParsableCommand {
         let output = ResultOutput()
         let name = TerminalText.escaped(self.plain)
         try output.write("\(name): \(report.pageCount) pages in plaintext\(settings.remarkOnAuthentication)\n")
+        try output.flush()
+    }
+
+    private func writeOutput(_ path: String) throws {
+        try PipedFile.requireNoTerminal()
+        if !allowPlaintext { try confirm() }
+        let settings = try cipherOptions.settings
+        let database = try keyOptions.withKey(of: store) {
+            try Store.openReadOnly(path, key: $0, settings: settings, lockWait: 2)
+        }
+        defer { database.close() }
+        let image = try database.plaintextSerialized()
+        let output = ResultOutput()
+        try output.write(image)
         try output.flush()
     }
 

@@ -11,8 +11,9 @@ struct RestoreCommand: ParsableCommand {
             under a name that is printed. A store in use is not touched (exit 75); a damaged backup is refused (exit 65).
 
               sealdb restore /backups/app-monday.db app.db --key-file app.key --replace
+              ssh other cat app.db.backup | sealdb restore - app.db --key-file app.key
 
-            The key is the backup's, and becomes the store's.
+            The backup - comes from standard input, and lies in $TMPDIR meanwhile. The key is the backup's, and becomes the store's.
             """
     )
 
@@ -39,14 +40,24 @@ struct RestoreCommand: ParsableCommand {
 
     func validate() throws {
         try keyOptions.choice.validate(isRequired: true)
+        if PipedFile.isMeant(by: backup), keyOptions.choice.descriptor == 0 {
+            throw ValidationError("Standard input cannot give both the key and the backup.")
+        }
     }
 
     func run() throws {
-        let backupPath = try Store.literalPath(backup)
         let path = try Store.literalPath(store)
         if !replace { try Store.requireAbsent(path) }
+        let pipe = PipedFile.isMeant(by: backup) ? try PipedFile() : nil
+        defer { pipe?.remove() }
+        if let pipe {
+            // From here on a signal must not leave the file.
+            SignalWatch.start()
+            try pipe.readInput()
+        }
+        let backupPath = try pipe?.path ?? Store.literalPath(backup)
         let settings = try cipherOptions.settings
-        let report = try keyOptions.withKey(of: backup) { key in
+        let report = try keyOptions.withKey(of: backupPath) { key in
             let restore = StoreRestore(
                 backupPath: backupPath,
                 key: key,

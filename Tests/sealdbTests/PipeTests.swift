@@ -1,0 +1,104 @@
+import Foundation
+import Testing
+
+/// Stores that come from standard input, and go to standard output.
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
+struct PipeTests {
+    private let sandbox: Sandbox
+    /// The place of temporary files, to see what is left there.
+    private let environment: [String: String?]
+
+    init() throws {
+        sandbox = try Sandbox()
+        try sandbox.makeStore(journalMode: "wal")
+        let temporary = sandbox.path("tmp")
+        try FileManager.default.createDirectory(atPath: temporary, withIntermediateDirectories: false)
+        environment = ["TMPDIR": temporary]
+    }
+
+    private func shell(_ script: String) throws -> Outcome {
+        let tool = "sealdb() { '\(Tool.sealdb)' \"$@\"; }; set -o pipefail; "
+        return try sandbox.run(["bash", "-c", tool + script], environment: environment)
+    }
+
+    private func leftovers() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: sandbox.path("tmp"))
+    }
+
+    @Test func aBackupGoesThroughAPipe() throws {
+        let outcome = try shell(
+            """
+            sealdb backup db - --key-file key | sealdb restore - copy --key-file key \
+            && sealdb diff db copy --key-file key && sealdb verify copy --key-file key --deep
+            """
+        )
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(outcome.output.hasPrefix("copy: restored "), "\(outcome.output)")
+        #expect(try sandbox.mode("copy") == 0o600)
+        #expect(try leftovers().isEmpty)
+    }
+
+    @Test func aBackupUnderAnotherKey() throws {
+        try sandbox.makeKey("other")
+        #expect(try shell("sealdb backup db - --key-file key --new-key-file other > copy").status == 0)
+        #expect(try sandbox.keys(opening: "copy", of: ["key", "other"]) == ["other"])
+    }
+
+    /// Whoever reads the pipe gets a whole backup, or none.
+    @Test func aBackupThatFailsWritesNothing() throws {
+        try sandbox.overwrite("db", at: 5000, with: [1, 2, 3, 4])
+        let outcome = try sandbox.run(
+            [Tool.sealdb, "backup", "db", "-", "--key-file", "key"],
+            environment: environment
+        )
+        #expect(outcome.status == 65 && outcome.outputData.isEmpty, "\(outcome.status) \(outcome.error)")
+        #expect(try leftovers().isEmpty)
+    }
+
+    @Test func aPipeThatIsCutOffIsNotRestored() throws {
+        let outcome = try shell(
+            "sealdb backup db - --key-file key | head -c 6000 | sealdb restore - copy --key-file key"
+        )
+        #expect(outcome.status != 0)
+        #expect(!sandbox.exists("copy"))
+        #expect(try leftovers().isEmpty)
+        let full = try shell("sealdb backup db - --key-file key > /dev/full")
+        #expect(full.status == 74, "\(full.error)")
+        #expect(try leftovers().isEmpty)
+    }
+
+    @Test func plaintextGoesToStandardOutputAndNowhereElse() throws {
+        let outcome = try shell("sealdb decrypt db - --key-file key --allow-plaintext > plain")
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let sql = "SELECT count(*), sum(id), sum(bio LIKE 'known plaintext %') FROM people; PRAGMA integrity_check;"
+        let stock = try sandbox.run(["sqlite3", "-csv", "plain", sql])
+        #expect(stock.output == "50,1275,50\nok\n")
+        #expect(try leftovers().isEmpty)
+        let refused = try shell("sealdb decrypt db - --key-file key")
+        #expect(refused.status == 64 && refused.outputData.isEmpty)
+    }
+
+    @Test func damagedStoresAreNotDecrypted() throws {
+        try sandbox.overwrite("db", at: 5000, with: [1, 2, 3, 4])
+        let outcome = try shell("sealdb decrypt db - --key-file key --allow-plaintext")
+        #expect(outcome.status == 65 && outcome.outputData.isEmpty, "\(outcome.status)")
+    }
+
+    @Test func usage() throws {
+        try sandbox.fail(64, "restore", "-", "copy", "--key-fd", "0")
+        // A file of that name is meant by its path.
+        #expect(try shell("sealdb backup db ./- --key-file key").status == 0)
+        #expect(sandbox.exists("-"))
+    }
+
+    @Test(arguments: [["backup", "db", "-"], ["decrypt", "db", "-", "--allow-plaintext"]])
+    func notToATerminal(_ arguments: [String]) throws {
+        let terminal = try Terminal(
+            [Tool.sealdb] + arguments + ["--key-file", "key"],
+            directory: sandbox.directory,
+            environment: environment
+        )
+        #expect(terminal.wait() == 64)
+        #expect(terminal.transcript.contains("is a terminal"))
+    }
+}
