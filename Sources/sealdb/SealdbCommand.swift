@@ -42,7 +42,8 @@ struct SealdbCommand: ParsableCommand {
             QueryCommand.self, ExecCommand.self, ShellCommand.self, TablesCommand.self, SchemaCommand.self,
             DumpCommand.self,
             DiffCommand.self, InfoCommand.self, VerifyCommand.self, RotateCommand.self, StatusCommand.self,
-            MigrateCommand.self, BackupCommand.self, RestoreCommand.self, DecryptCommand.self, DoctorCommand.self,
+            MigrateCommand.self, BackupCommand.self, RestoreCommand.self, RecoverCommand.self, DecryptCommand.self,
+            DoctorCommand.self,
         ]
     )
 

@@ -89,6 +89,24 @@ struct StoreCopy {
         }
     }
 
+    /// Fills the file with what `body` writes, compares it over a new connection with what was written, and syncs it.
+    func fill(
+        _ sealing: Sealing,
+        _ report: ProgressReport,
+        _ body: (Connection) throws(DatabaseError) -> Void
+    ) throws(DatabaseError) {
+        let connection = try openTarget(sealing)
+        defer { connection.close() }
+        // A statement that fails must leave nothing.
+        try connection.run("PRAGMA journal_mode = MEMORY")
+        try connection.run("PRAGMA cache_size = -65536")
+        try body(connection)
+        let digest = try ContentDigest.of(connection)
+        try finish(connection, setsWAL: false)
+        // The totals are those of another file.
+        _ = try settle(sealing, rows: digest, report)
+    }
+
     /// Verifies a complete copy over a new connection, and syncs it.
     /// - Parameter store: the store that the copy is compared with, page by page. Nobody else may write to its file.
     func settle(

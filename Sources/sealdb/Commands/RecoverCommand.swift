@@ -1,0 +1,99 @@
+import ArgumentParser
+import SealedDB
+
+struct RecoverCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "recover",
+        abstract: "Save what can still be read of a damaged store into a new one.",
+        discussion: """
+            Every page that is as it was written under the key is used, also behind damaged ones. Nobody may have the \
+            store open (exit 75), and it is only read. Tables come back with their row ids; indexes, views and triggers \
+            are made anew. Rows to which nothing leads any more, or that do not fit their table, go to the table \
+            lost_and_found, as in SQLite's shell: their page, number of values, row id and values. Some of them may have \
+            been deleted before.
+
+              sealdb recover broken.db saved.db --key-file app.key
+              sealdb query saved.db 'SELECT * FROM lost_and_found' --key-file app.key
+
+            The report says what was saved of each table, and what is missing; exit 0 if nothing is, else 2. If there is \
+            a backup, restore that, and compare it with what was saved: sealdb diff.
+            """
+    )
+
+    @Argument(help: "The damaged store.", completion: .file())
+    var store: String
+
+    @Argument(help: "The store to make.", completion: .file())
+    var recovered: String
+
+    @Flag(help: "Print the report as one JSON object.")
+    var json = false
+
+    @OptionGroup(title: "Key")
+    var keyOptions: KeyOptions
+
+    @OptionGroup(title: "Key of the new store; without any of these the old one's")
+    var newKeyOptions: NewKeyOptions
+
+    @OptionGroup(title: "Cipher settings of a store that has other ones than SQLCipher 4's, and so will the new one")
+    var cipherOptions: CipherOptions
+
+    @OptionGroup
+    var progressOptions: ProgressOptions
+
+    func validate() throws {
+        try keyOptions.choice.validate(isRequired: true)
+        try newKeyOptions.choice.validate(isRequired: false)
+    }
+
+    func run() throws {
+        let path = try Store.literalPath(store)
+        let newPath = try Store.literalPath(recovered)
+        try Store.requireAbsent(newPath)
+        let newKey =
+            newKeyOptions.choice.isGiven
+            ? try newKeyOptions.choice.key(
+                prompt: "New passphrase of \(TerminalText.escaped(newPath)): ",
+                confirm: true
+            )
+            : nil
+        let settings = try cipherOptions.settings
+        let report = try keyOptions.withKey(of: store) { key in
+            let recovery = StoreRecovery(path: path, key: key, cipherSettings: settings, to: newPath, newKey: newKey)
+            return try progressOptions.watchingSignals { try recovery.run(progress: $0) }
+        }
+        let output = ResultOutput()
+        if json {
+            try output.writeJSON(report)
+        } else {
+            try write(report, to: output)
+        }
+        try output.flush()
+        guard !report.isComplete else { return }
+        throw Failure(
+            .partial,
+            "\(recovered) has what could be read; see above for what is missing. \(store) is unchanged."
+        )
+    }
+
+    private func write(_ report: StoreRecovery.Report, to output: ResultOutput) throws {
+        for table in report.tables {
+            var line = "\(TerminalText.escaped(table.name)): \(RecoverCommand.count(table.rowCount, "row"))"
+            if table.brokenRowCount > 0 { line += ", \(RecoverCommand.count(table.brokenRowCount, "row")) not whole" }
+            if !table.lostPages.isEmpty {
+                let pages = table.lostPages.prefix(10).map(String.init).joined(separator: ", ")
+                let rest = table.lostPages.count > 10 ? " and \(table.lostPages.count - 10) others" : ""
+                line += ", missing below \(table.lostPages.count == 1 ? "page" : "pages") \(pages)\(rest)"
+            }
+            try output.write(line + "\n")
+        }
+        if report.lostAndFoundCount > 0 {
+            try output.write("lost_and_found: \(RecoverCommand.count(report.lostAndFoundCount, "row"))\n")
+        }
+        for problem in report.problems { try output.write(TerminalText.escaped(problem) + "\n") }
+        let damaged = report.damagedPages.count
+        try output.write("\(damaged) of \(RecoverCommand.count(Int(report.pageCount), "page")) damaged\n")
+    }
+
+    private static func count(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
+}
