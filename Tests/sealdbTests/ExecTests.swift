@@ -276,4 +276,17 @@ struct ExecTests {
         #expect(status == 75)
         #expect(error.hasPrefix("sealdb: Others kept COMMIT waiting for 0.3 s. Nothing was stored."), "\(error)")
     }
+
+    /// SQLite stores a statement that is closed after its first row.
+    @Test func rowsThatCannotBeShownAreTold() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        let sql = "PRAGMA foreign_keys = ON; INSERT INTO people(name) VALUES ('x') RETURNING id, id"
+        let outcome = try sandbox.fail(65, "exec", "db", sql, "--format", "insert", "--into", "t", "--key-file", "key")
+        #expect(
+            outcome.error.contains("The statement was executed, and what it changed is stored."),
+            "\(outcome.error)"
+        )
+        #expect(try sandbox.census(keyFile: "key").output.hasPrefix("51,"))
+    }
 }

@@ -126,7 +126,10 @@ struct ExecCommand: ParsableCommand {
                 defer { rows.close() }
                 // Rows of a transaction or of a statement that writes are not shown before they are stored.
                 if database.isInTransaction || !rows.isReadOnlyStatement { output.isHeld = true }
-                try write(rows, to: output)
+                try rows.writeAll(remark: {
+                    // A transaction that is open is rolled back.
+                    database.isInTransaction ? "" : " The statement was executed, and what it changed is stored."
+                }) { resultOptions.writer(to: output) }
                 if statement.countsChanges && !rows.isReadOnlyStatement { count += Int(database.changes) }
             } catch let error as DatabaseError where source.isFile || source.script.statements.count > 1 {
                 throw source.script.located(error, at: index)
@@ -140,18 +143,5 @@ struct ExecCommand: ParsableCommand {
             try output.flush()
         }
         return count
-    }
-
-    /// Runs the statement to its end, and writes its rows, if there are any.
-    private func write(_ rows: ResultSet, to output: ResultOutput) throws {
-        var writer: (any ResultWriter)?
-        while try rows.nextWithError() {
-            if writer == nil {
-                writer = resultOptions.writer(to: output)
-                try writer?.begin(columns: rows)
-            }
-            try writer?.write(row: rows)
-        }
-        try writer?.end()
     }
 }

@@ -81,7 +81,7 @@ struct ShellCommand: ParsableCommand {
             try shell.talk()
             return try shell.finish()
         }
-        guard let failure = try shell.run(PlainLines(InputFile(path: "-"))) else { return try shell.finish() }
+        guard let failure = shell.run(PlainLines(try InputFile(path: "-"))) else { return try shell.finish() }
         do {
             try shell.finish()
         } catch {

@@ -10,8 +10,13 @@ struct Completion {
 
     /// - Parameters:
     ///   - line: the line up to the cursor.
+    ///   - before: the lines before it that belong to the same statement.
     ///   - names: the names of the store's tables, columns and so on; asked for only where they may stand.
-    init(of line: String, names: () -> [String]) {
+    init(of line: String, after before: String = "", names: () -> [String]) {
+        if Completion.isWithinText(before + line), !line.begins(with: ".") {
+            inserted = "\t"
+            return
+        }
         let word = Completion.word(at: line)
         let isColumn = line.hasSuffix(".\(word)") && !line.begins(with: ".")
         let isCommand = line.begins(with: ".") && line.isSame(as: word)
@@ -27,13 +32,31 @@ struct Completion {
         }
         let matches = Completion.matches(candidates, word)
         guard let first = matches.first else { return }
-        let common = matches.dropFirst().reduce(first) { Completion.commonStart($0, $1) }
+        // Only a whole name can be quoted.
+        let start = matches.dropFirst().reduce(first) { Completion.commonStart($0, $1) }.unicodeScalars
+        let common = String(isCommand ? start[...] : start.prefix(while: Completion.isPartOfName))
         if matches.count == 1 {
             replace(word, by: (Completion.isPlain(first) || isCommand ? first : first.quoted(by: "\"")) + " ")
         } else if common.unicodeScalars.count > word.unicodeScalars.count {
             replace(word, by: common)
         } else {
             choices = Completion.columns(matches)
+        }
+    }
+
+    /// Whether a text ends within a literal or comment.
+    private static func isWithinText(_ text: String) -> Bool {
+        let bytes = Array(text.utf8)
+        return bytes.withUnsafeBufferPointer { bytes in
+            var tokens = SQLTokenizer(bytes)
+            var end = 0
+            while let token = tokens.next() {
+                if token.kind == .illegal, "'\"`[".utf8.contains(bytes[token.range.lowerBound]) { return true }
+                end = token.range.upperBound
+            }
+            let rest = bytes[end...]
+            return rest.contains { $0 > 0x20 }
+                && (rest.last != 0x0a || !ShellInput.endsOutsideComment(String(decoding: rest, as: UTF8.self)))
         }
     }
 

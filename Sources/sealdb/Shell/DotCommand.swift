@@ -52,7 +52,7 @@ struct DotCommand: Sendable {
             try $0.redirect(to: $1[0], isOnce: true)
         },
         DotCommand("output", "[FILE]", 0...1, "Write rows to a new file, in plaintext, or here again") {
-            try $0.redirect(to: $1.first, isOnce: false)
+            try $0.redirect(to: $1.first.flatMap { $0.isSame(as: "stdout") ? nil : $0 }, isOnce: false)
         },
         DotCommand(
             "parameter",

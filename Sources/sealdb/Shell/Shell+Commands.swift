@@ -116,7 +116,7 @@ extension Shell {
     func export(_ table: String, to path: String) throws {
         let rows = try database.executeQuery("SELECT * FROM \(identifier: table)")
         defer { rows.close() }
-        let file = try ResultOutput(newFile: path)
+        let file = try newFile(path)
         do {
             let writer = format.writer(to: file, style, table: targetTable)
             try writer.begin(columns: rows)
@@ -128,7 +128,7 @@ extension Shell {
             }
             try writer.end()
             try file.close()
-            try show("\(TerminalText.escaped(path)): \(count) row\(count == 1 ? "" : "s")\n")
+            try report("\(TerminalText.escaped(path)): \(count) row\(count == 1 ? "" : "s")\n")
         } catch {
             // It was made here, and is not whole. If it stays, its name says to whom it belongs.
             unlink(path)
@@ -137,6 +137,7 @@ extension Shell {
     }
 
     func importRows(of path: String, into table: String) throws {
+        try Shell.requireFile(path)
         try requireNoTransaction()
         let progress = ProgressReporter(mode: interrupts == nil ? .never : .auto)
         defer { progress.finish() }
@@ -150,7 +151,7 @@ extension Shell {
         )
         let count = try importer.run(on: database)
         progress.finish()
-        try show("\(TerminalText.escaped(table)): \(count) row\(count == 1 ? "" : "s") imported\n")
+        try report("\(TerminalText.escaped(table)): \(count) row\(count == 1 ? "" : "s") imported\n")
     }
 
     private func exists(_ table: String) throws -> Bool {
@@ -174,7 +175,7 @@ extension Shell {
         _ = try database.executeQuery("SELECT count(*) FROM sqlite_schema").scalar(Int.self)
         let progress = ProgressReporter(mode: interrupts == nil ? .never : .auto)
         defer { progress.finish() }
-        let report = try database.backup(toNewFile: try Store.literalPath(path), key: nil) { state in
+        let result = try database.backup(toNewFile: try Store.literalPath(path), key: nil) { state in
             progress.update(state)
             guard let interrupts = self.interrupts, interrupts.hasCome else { return }
             throw DatabaseError(
@@ -184,7 +185,7 @@ extension Shell {
             )
         }
         progress.finish()
-        try show("\(TerminalText.escaped(path)): backup of \(report.pageCount) pages\n")
+        try report("\(TerminalText.escaped(path)): backup of \(result.pageCount) pages\n")
     }
 
     private func requireNoTransaction() throws(Failure) {

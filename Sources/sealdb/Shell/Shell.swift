@@ -21,9 +21,12 @@ final class Shell {
     var stopsAtErrors: Bool
 
     private let terminal = ResultOutput()
-    private var redirection: (output: ResultOutput, isOnce: Bool)?
+    private(set) var redirection: (output: ResultOutput, isOnce: Bool)?
     private var isLeaving = false
-    private var hasWarned = false
+    /// The lines of the statement that is being typed.
+    private var pending = ""
+    /// How many inputs there were, and the last of them that was a warning about an open transaction.
+    private var (inputCount, warning) = (0, -1)
     /// How many files are being read, each by a command of the one before.
     private var depth = 0
 
@@ -38,75 +41,80 @@ final class Shell {
     func talk() throws {
         guard let interrupts else { return }
         editor = EditedLines(interrupts, historySize: ShellHistory.capacity) { [unowned self] before in
-            Completion(of: before) { self.names() }
+            Completion(of: before, after: self.pending) { self.names() }
         }
         history?.entries.forEach { editor?.remember($0) }
         let lines: any ShellLines =
             if let editor { editor } else { PlainLines(try InputFile(path: "-"), isTyped: true) }
-        _ = try run(lines)
+        // What failed was shown, and the person decides what that means.
+        _ = run(lines)
     }
 
     /// Runs all lines.
-    /// - Returns: the first error. If errors end the script, it was the last, too.
-    func run(_ lines: any ShellLines) throws -> (any Error)? {
-        var pending = ""
-        var (number, start) = (0, 1)
+    /// - Returns: the first error, which was shown. If errors end the script, it was the last, too.
+    func run(_ lines: any ShellLines) -> (any Error)? {
+        var input = ShellInput(lines)
         var failure: (any Error)?
         isLeaving = false
         while !isLeaving {
             if lines.name == nil { interrupts?.clear() }
-            let line = try lines.next(prompt: prompt(isContinued: !pending.isEmpty))
-            number += 1
-            var isLast = false
-            switch line {
-            case .interrupted:
-                StandardError.write("^C\n")
-                pending = ""
-                continue
-            case .end:
-                isLast = true
-                if lines.name == nil {
-                    StandardError.write("\n")
-                    pending = ""
-                    leave()
-                    if !isLeaving { continue }
-                }
-            case .text(let text):
-                if echoes { try show(text + "\n") }
-                editor.map { if lines.name == nil, !text.isEmpty { $0.remember(text) } }
-                if pending.isEmpty { start = number }
-                if pending.isEmpty, text.begins(with: ".") {
-                    pending = text
-                } else {
-                    // Blank lines before a statement are no part of it.
-                    if pending.isEmpty, text.utf8.allSatisfy({ $0 <= 0x20 }) { continue }
-                    pending += text + "\n"
-                    guard text.utf8.contains(UInt8(ascii: ";")), SQLKeywords.isComplete(pending) else { continue }
-                }
-            }
-            let input = pending
-            pending = ""
+            let endsOnce = redirection?.isOnce ?? false
             do {
-                try runInput(input)
+                // Ctrl-C ends what is read from files.
+                if lines.name != nil { try interrupts?.requireNone() }
+                let next = try input.next(prompt: prompt) { line throws in
+                    try echo(line, lines)
+                } pending: {
+                    pending = $0
+                }
+                inputCount += 1
+                switch next {
+                case .text(let text): try runInput(text)
+                case .interrupted: StandardError.write("^C\n")
+                case .end:
+                    if lines.name == nil {
+                        StandardError.write("\n")
+                        leave()
+                    } else {
+                        return failure
+                    }
+                }
+                if endsOnce { try redirect(to: nil, isOnce: false) }
             } catch {
-                failure = failure ?? error
-                tell(error, in: lines.name, line: start)
-                if lines.name != nil, stopsAtErrors || depth > 0 { return failure }
+                failure = failure ?? (error as? ToldError)?.error ?? error
+                tell(error, in: lines.name, line: input.start)
+                if lines.name != nil, stopsAtErrors || depth > 0 || input.hasFailed || error is LostTransaction {
+                    return failure
+                }
+                if lines.name == nil, input.hasFailed { return failure }
+                // It was meant for what has failed.
+                if endsOnce { endOnce() }
             }
-            if isLast { break }
         }
         return failure
     }
 
-    private func prompt(isContinued: Bool) -> String {
-        if isContinued { return "   ...> " }
-        return database.isInTransaction ? "sealdb*> " : "sealdb> "
+    private func echo(_ line: String, _ lines: any ShellLines) throws {
+        if echoes { try show(line + "\n") }
+        if lines.name == nil, !line.isEmpty { editor?.remember(line) }
     }
+
+    private func endOnce() {
+        do {
+            try redirect(to: nil, isOnce: false)
+        } catch {
+            tell(error, in: nil, line: 0)
+        }
+    }
+
+    static let continuedPrompt = "   ...> "
+
+    private var prompt: String { database.isInTransaction ? "sealdb*> " : "sealdb> " }
 
     private func runInput(_ input: String) throws {
         guard input.begins(with: ".") else {
             try execute(input)
-            return remember(ShellHistory.entry(of: input), input)
+            return remember(ShellHistory.entry(of: input))
         }
         guard let words = CommandWords.split(String(input.unicodeScalars.dropFirst())), let name = words.first else {
             throw Failure(.usage, "A quote is not closed, or the command has no name. .help lists the commands.")
@@ -115,23 +123,32 @@ final class Shell {
         guard command.count.contains(words.count - 1) else {
             throw Failure(.usage, "Use: .\(command.name) \(command.arguments)")
         }
-        try command.run(self, Array(words.dropFirst()))
-        try output.flush()
-        // Values are not kept in a file.
-        if !["parameter", "print"].contains(command.name) { remember(input, input) }
+        let arguments = Array(words.dropFirst())
+        try command.run(self, arguments)
+        if !output.isHeld { try output.flush() }
+        remember(ShellHistory.entry(ofCommand: command.name, input, arguments))
     }
 
-    private func remember(_ entry: String?, _ input: String) {
+    private func remember(_ entry: String?) {
         guard depth == 0, interrupts != nil, let entry else { return }
         history?.add(entry)
     }
 
     /// Shows an error, with its place if it is one of a file.
     private func tell(_ error: any Error, in name: String?, line: Int) {
-        // Rows that came before a failure are shown. What cannot be written is told with the next ones.
-        try? output.flush()
+        if error is LostTransaction { output.drop() }
+        do {
+            // Rows that came before a failure are shown, if they are not those of an open transaction.
+            if !output.isHeld { try output.flush() }
+        } catch {
+            StandardError.message(ErrorReport.statusAndMessage(of: error).message)
+        }
+        if error is ToldError { return }
         let message: String
-        if let located = error as? LocatedError {
+        if let lost = error as? LostTransaction {
+            tell(lost.error, in: name, line: line)
+            message = lost.message
+        } else if let located = error as? LocatedError {
             let place = "\(name ?? ""), line \(line + located.line - 1), column \(located.column): "
             message = (name == nil ? "" : place) + located.error.message
         } else {
@@ -141,19 +158,27 @@ final class Shell {
     }
 
     func read(_ path: String) throws {
+        try Shell.requireFile(path)
         guard depth < 25 else { throw Failure(.usage, "Files read each other, 25 deep.") }
         let lines = PlainLines(try InputFile(path: path))
         depth += 1
         defer { depth -= 1 }
-        // It was told already.
-        if try run(lines) != nil { throw Failure(.data, "\(path) was not read to its end.") }
+        let failure = run(lines)
         isLeaving = false
+        // It was told already.
+        if let failure { throw ToldError(error: failure) }
+    }
+
+    static func requireFile(_ path: String) throws(Failure) {
+        guard !InputFile.isStandardInput(path) else {
+            throw Failure(.usage, "From standard input the shell itself reads. Give a file.")
+        }
     }
 
     /// Leaves the shell after this line. With an open transaction it has to be asked for twice.
     func leave() {
-        if database.isInTransaction, interrupts != nil, !hasWarned {
-            hasWarned = true
+        if database.isInTransaction, interrupts != nil, depth == 0, warning != inputCount - 1 {
+            warning = inputCount
             return StandardError.message(
                 "A transaction is open. COMMIT stores it; leaving once more gives it up."
             )
@@ -162,13 +187,23 @@ final class Shell {
     }
 
     /// Ends what is open.
-    /// - Throws: ``Failure`` if a transaction was given up.
+    /// - Throws: ``Failure`` if a transaction was given up, or if a file could not be written.
     func finish() throws {
         editor = nil
-        try redirect(to: nil, isOnce: false)
-        guard database.isInTransaction else { return }
-        // If this fails, closing the database rolls back.
-        _ = database.rollback()
+        let isLost = database.isInTransaction
+        if isLost {
+            output.drop()
+            // If this fails, closing the database rolls back.
+            _ = database.rollback()
+        }
+        do {
+            try redirect(to: nil, isOnce: false)
+            try terminal.flush()
+        } catch {
+            guard isLost else { throw error }
+            tell(error, in: nil, line: 0)
+        }
+        guard isLost else { return }
         throw Failure(.data, "A transaction was open. It was rolled back; what stands before it is stored.")
     }
 
@@ -176,94 +211,49 @@ final class Shell {
 
     var output: ResultOutput { redirection?.output ?? terminal }
 
+    /// Writes what belongs to the result.
     func show(_ text: String) throws { try output.write(text) }
+
+    /// Writes what is said about it, which no file gets.
+    func report(_ text: String) throws {
+        try terminal.write(text)
+        try terminal.flush()
+    }
 
     /// - Parameter path: a new file; `nil` for standard output.
     func redirect(to path: String?, isOnce: Bool) throws {
+        let new = try path.map { (try newFile($0), isOnce) }
         let former = redirection?.output
-        redirection = nil
+        redirection = new
         try former?.close()
-        if let path { redirection = (try ResultOutput(newFile: path), isOnce) }
     }
 
-    // MARK: SQL
-
-    /// Runs statements, one by one.
-    /// - Throws: ``LocatedError``, ``Failure``.
-    func execute(_ sql: String) throws {
-        let script = SQLScript(sql)
-        try script.refuseKeyStatements()
-        for (index, statement) in script.statements.enumerated() {
-            do {
-                try execute(statement)
-            } catch let error as DatabaseError {
-                throw script.located(error, at: index)
+    /// Makes a file for plaintext.
+    /// - Throws: ``Failure`` if it exists, if SQLite would take it for one of its own, or if the name means something else
+    ///   in the stock shells.
+    func newFile(_ path: String) throws -> ResultOutput {
+        if path.isEmpty || ["stderr", "off", "memory"].contains(where: { path.isSame(as: $0) })
+            || path.begins(with: "|")
+            || path.begins(with: "-")
+        {
+            throw Failure(.usage, "\(path) is no name of a file here. A file of this name is ./\(path)")
+        }
+        let stores = try database.executeQuery("SELECT file FROM pragma_database_list WHERE file <> ''").all(
+            String.self
+        )
+        let name = Shell.resolved(path)
+        for store in stores {
+            for suffix in ["-journal", "-wal", "-shm"] where name.isSame(as: Shell.resolved(store) + suffix) {
+                throw Failure(.cannotCreate, "\(path) is a name that SQLite uses beside \(store). Nothing was written.")
             }
         }
+        return try ResultOutput(newFile: path)
     }
 
-    private func execute(_ statement: SQLScript.Statement) throws {
-        let times = ShellTimes()
-        if showsPlans, !statement.isExplained { try showPlan(of: statement) }
-        let rows = try start(statement.text, statement)
-        defer { rows.close() }
-        // What a statement returns is not shown before it is stored.
-        output.isHeld = !rows.isReadOnlyStatement
-        defer {
-            if output.isHeld { output.drop() }
-            output.isHeld = false
-        }
-        try write(rows, isExplained: statement.isExplained)
-        output.isHeld = false
-        if showsChanges, statement.countsChanges, !rows.isReadOnlyStatement {
-            try show("changes: \(database.changes)\n")
-        }
-        if showsTimes { try show(times.text() + "\n") }
-        try output.flush()
-        if redirection?.isOnce == true { try redirect(to: nil, isOnce: false) }
-        hasWarned = hasWarned && database.isInTransaction
-    }
-
-    private func start(_ sql: String, _ statement: SQLScript.Statement) throws -> ResultSet {
-        let names = statement.parameterNames
-        let values = parameters.filter { names.contains($0.key) }
-        guard !values.isEmpty else { return try database.executeQuery(sql, values: []) }
-        return try database.executeQuery(sql, values)
-    }
-
-    private func write(_ rows: ResultSet, isExplained: Bool) throws {
-        var writer: (any ResultWriter)?
-        while try rows.nextWithError() {
-            try interrupts?.requireNone()
-            if writer == nil {
-                writer = isExplained ? PlanWriter(rows, output) : nil
-                writer = writer ?? resultWriter(to: output)
-                try writer?.begin(columns: rows)
-            }
-            try writer?.write(row: rows)
-        }
-        try writer?.end()
-    }
-
-    func resultWriter(to output: ResultOutput) -> any ResultWriter {
-        format.writer(to: output, style, table: targetTable)
-    }
-
-    private func showPlan(of statement: SQLScript.Statement) throws {
-        let rows = try start("EXPLAIN QUERY PLAN " + statement.text, statement)
-        defer { rows.close() }
-        try write(rows, isExplained: true)
-    }
-
-    /// The names of tables, views, indexes and columns, for completion.
-    private func names() -> [String] {
-        // If the store is locked or damaged, no name is completed.
-        let names = try? database.executeQuery(
-            """
-            SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' UNION
-            SELECT c.name FROM sqlite_schema AS s, pragma_table_info(s.name) AS c WHERE s.type IN ('table', 'view')
-            """
-        ).all(String.self)
-        return names ?? []
+    /// The path without links in it, as far as its directory exists.
+    private static func resolved(_ path: String) -> String {
+        guard let directory = realpath(path.directoryOfPath, nil) else { return path }
+        defer { free(directory) }
+        return String(cString: directory) + "/" + path.nameOfPath
     }
 }

@@ -5,7 +5,8 @@ import SealedDB
 /// The statements of former shells, in a file that holds nothing of a store's contents but names and small numbers.
 ///
 /// Everything that was typed comes back within a shell. The file gets a statement only if SQLite has accepted it, and only
-/// without literals: no text, blob or comment, no number of more than four digits, no word that looks like a key.
+/// without literals: no text, blob or comment, no number of more than four digits, no word that looks like a key, no value
+/// of a pragma.
 final class ShellHistory {
     /// So many entries are kept.
     static let capacity = 1000
@@ -30,6 +31,8 @@ final class ShellHistory {
     /// The form in which a statement may stand in the file: on one line; `nil` if it may not.
     static func entry(of sql: String) -> String? {
         let bytes = Array(sql.utf8)
+        let hasValue = bytes.withUnsafeBufferPointer { SQLStatementText($0).pragmaHasValue }
+        if hasValue { return nil }
         let words = bytes.withUnsafeBufferPointer { bytes -> [String]? in
             var words: [String] = []
             var end = 0
@@ -43,6 +46,8 @@ final class ShellHistory {
                 case .number where text.count > 4: return nil
                 // SQLite takes a name in double quotes for a text where there is no such name.
                 case .quotedName where text.first == UInt8(ascii: "\"") || text.contains { $0 < 0x20 }: return nil
+                // As such a value, SQLite takes any word for a text.
+                case .word where tokens.isWord(token, "default"): return nil
                 case .word, .variable, .quotedName:
                     if looksLikeKey(text) { return nil }
                 default: break
@@ -56,6 +61,16 @@ final class ShellHistory {
         }
         guard let words, !words.isEmpty else { return nil }
         return words.joined()
+    }
+
+    /// The form in which a command may stand in the file; `nil` if it may not: these take texts.
+    static func entry(ofCommand name: String, _ line: String, _ words: [String]) -> String? {
+        let isText = ["nullvalue", "parameter", "print"].contains { $0.isSame(as: name) }
+        let isPattern = name.isSame(as: "tables") && !words.isEmpty
+        let hasKey = words.contains { word in
+            Array(word.utf8).withUnsafeBufferPointer { looksLikeKey($0[...]) }
+        }
+        return isText || isPattern || hasKey ? nil : line
     }
 
     /// Whether it has as many hex digits or other letters in a row as keys have.
@@ -79,7 +94,7 @@ final class ShellHistory {
                 attributes: [.posixPermissions: 0o700]
             )
         }
-        let file = sealeddb_open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600)
+        let file = sealeddb_open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600)
         guard file >= 0 else { return giveUp() }
         let bytes = Array((entry + "\n").utf8)
         let written = bytes.withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
@@ -97,6 +112,9 @@ final class ShellHistory {
 
     private func load() {
         // Without a file there is nothing to bring back; a file that cannot be read is told when an entry is added to it.
+        var kind = stat()
+        // To open a pipe would wait for somebody who writes to it.
+        guard stat(path, &kind) == 0, kind.st_mode & S_IFMT == S_IFREG else { return }
         guard let file = try? InputFile(path: path), file.isRegular, let status = try? file.status(),
             let bytes = try? file.contents()
         else { return }
@@ -112,8 +130,8 @@ final class ShellHistory {
 
     /// Puts a file with the last entries in the place of one that has become long.
     private func shorten() {
-        let new = path + "~"
-        // That of a shell which was killed here. If it cannot be removed, the next call fails.
+        let new = "\(path).\(getpid())~"
+        // That of a process of this number which was killed here. If it cannot be removed, the next call fails.
         unlink(new)
         do {
             let file = try ResultOutput(newFile: new)

@@ -66,6 +66,10 @@ final class PlainLines: ShellLines {
     }
 
     private func text(_ line: [UInt8]) throws(Failure) -> String {
+        // https://man7.org/linux/man-pages/man3/termios.3.html
+        guard !showsPrompt || line.count < 4095 else {
+            throw Failure(.data, "The terminal cuts lines of more than 4095 bytes. Put it into a file, and use .read.")
+        }
         guard let text = String(validating: line, as: UTF8.self) else {
             throw Failure(.data, "A line of \(file.name) is not UTF-8.")
         }

@@ -43,8 +43,8 @@ enum SignalWatch {
         received.store(0, ordering: .relaxed)
         firstWake.store(first, ordering: .relaxed)
         secondWake.store(second, ordering: .relaxed)
-        // This can fail only for an invalid signal number.
-        signal(SIGINT) { number in
+        var action = sigaction()
+        action.__sigaction_handler.sa_handler = { number in
             let error = errno
             SignalWatch.received.store(number, ordering: .relaxed)
             var byte: UInt8 = 0
@@ -53,6 +53,8 @@ enum SignalWatch {
             _ = write(SignalWatch.secondWake.load(ordering: .relaxed), &byte, 1)
             errno = error
         }
+        // Without SA_RESTART: who waits for a pipe to be opened is woken. This fails only for an invalid signal number.
+        sigaction(SIGINT, &action, nil)
     }
 
     static func forgetInterrupt() { received.store(0, ordering: .relaxed) }

@@ -25,11 +25,33 @@ struct ShellHistoryTests {
             ("SELECT `a\nb`;", nil),
             ("SELECT \u{1}1;", nil),
             ("SELECT 'open", nil),
+            ("PRAGMA kye = hunter;", nil),
+            ("PRAGMA kye(hunter);", nil),
+            ("PRAGMA table_list;", "PRAGMA table_list;"),
+            ("CREATE TABLE t (a DEFAULT hunter);", nil),
             (" ", nil),
         ] as [(String, String?)]
     )
     func onlyWhatHoldsNoValue(sql: String, entry: String?) {
         #expect(ShellHistory.entry(of: sql) == entry)
+    }
+
+    @Test func commandsWithoutTexts() {
+        #expect(ShellHistory.entry(ofCommand: "tables", ".tables", []) == ".tables")
+        #expect(ShellHistory.entry(ofCommand: "read", ".read f.sql", ["f.sql"]) == ".read f.sql")
+        #expect(ShellHistory.entry(ofCommand: "tables", ".tables x", ["x"]) == nil)
+        #expect(ShellHistory.entry(ofCommand: "read", "", [String(repeating: "a1", count: 32)]) == nil)
+        for name in ["nullvalue", "parameter", "print"] {
+            #expect(ShellHistory.entry(ofCommand: name, ".\(name) x", ["x"]) == nil)
+        }
+    }
+
+    @Test func aPipeIsNoHistory() throws {
+        let sandbox = try Sandbox()
+        #expect(mkfifo(sandbox.path("h"), 0o600) == 0)
+        let history = ShellHistory(path: sandbox.path("h"))
+        history.add("SELECT 1;")
+        #expect(history.entries == ["SELECT 1;"])
     }
 
     @Test func paths() {
@@ -101,6 +123,20 @@ struct CompletionTests {
         #expect(complete(".ti").inserted == ".timer ")
         #expect(complete(".no").choices.isEmpty && complete(".no").inserted.isEmpty)
         #expect(complete("").inserted.isEmpty && complete("select ", "a").choices.isEmpty)
+    }
+
+    /// Half of a name that needs quotes would be something else.
+    @Test func commonStartsAreOnlyThoseOfNames() {
+        let hostile = complete("select zz", "zz; DELETE FROM t; --1", "zz; DELETE FROM t; --2")
+        #expect(hostile.inserted.isEmpty && hostile.choices.contains("--1"))
+    }
+
+    @Test(arguments: ["INSERT INTO t VALUES ('zz", "SELECT \"zz", "SELECT [zz", "SELECT 1 -- zz", "SELECT 1 /* zz"])
+    func withinTextsATabIsATab(line: String) {
+        let completion = complete(line, "zzabc")
+        #expect(completion.inserted == "\t" && completion.deletedCount == 0)
+        let second = Completion(of: "zz", after: line + "\n") { ["zzabc"] }
+        #expect(second.inserted == (line.contains("--") ? "zzabc " : "\t"))
     }
 
     @Test func namesThatWouldControlTheTerminalAreLeftOut() {

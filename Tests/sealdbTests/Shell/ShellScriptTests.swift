@@ -29,7 +29,7 @@ struct ShellScriptTests {
             y'), ('z') RETURNING a; SELECT count(*)
             FROM t -- not here;
             ;
-            SELECT b FROM t WHERE a = 1
+            SELECT b FROM t WHERE a = 1;
             """,
             "--format",
             "csv"
@@ -79,6 +79,119 @@ struct ShellScriptTests {
             """
         )
         #expect(outcome.status == 65 && !outcome.output.contains("77"), "\(outcome.output)")
+    }
+
+    /// The rows of a statement that cannot be shown are no reason to say that it failed.
+    @Test func rowsThatCannotBeShownAreTold() throws {
+        let sandbox = try store()
+        let script = "CREATE TABLE t (id INTEGER PRIMARY KEY, v);\n.mode insert t\n"
+        let stored = try shell(sandbox, script + "INSERT INTO t(v) VALUES ('x'), ('y') RETURNING id, id;\n")
+        #expect(stored.status == 65 && stored.output.isEmpty)
+        #expect(stored.error.contains("The statement was executed, and what it changed is stored."), "\(stored.error)")
+        let open = try shell(sandbox, ".mode insert t\nBEGIN;\nINSERT INTO t(v) VALUES ('z') RETURNING id, id;\n")
+        #expect(open.error.contains("within the open transaction") && open.error.contains("It was rolled back"))
+        #expect(
+            try sandbox.succeed("query", "db", "SELECT count(*) AS n FROM t", "--key-file", "key").lines.last == "2"
+        )
+    }
+
+    @Test func anErrorThatEndsTheTransactionIsToldSo() throws {
+        let sandbox = try store()
+        let script = """
+            CREATE TABLE t (a PRIMARY KEY);
+            BEGIN; INSERT INTO t VALUES (1);
+            INSERT OR ROLLBACK INTO t VALUES (1);
+            INSERT INTO t VALUES (2);
+            """
+        let outcome = try shell(sandbox, script, "--keep-going")
+        #expect(outcome.status == 65 && outcome.error.contains("nothing since BEGIN is stored"), "\(outcome.error)")
+        #expect(
+            try sandbox.succeed("query", "db", "SELECT count(*) AS n FROM t", "--key-file", "key").lines.last == "0"
+        )
+    }
+
+    @Test(arguments: ["DELETE FROM t", "DELETE FROM t WHERE a = 1; /* open\nSELECT 1;\n", "SELECT 'open;\n"])
+    func aStatementThatIsCutOffIsNotRun(end: String) throws {
+        let sandbox = try store()
+        let outcome = try shell(sandbox, "CREATE TABLE t (a);\nINSERT INTO t VALUES (1);\n" + end)
+        #expect(outcome.status == 65 && outcome.error.contains("has no semicolon"), "\(outcome.error)")
+        #expect(
+            try sandbox.succeed("query", "db", "SELECT count(*) AS n FROM t", "--key-file", "key").lines.last == "1"
+        )
+    }
+
+    @Test func commentsAndOtherEndsOfLines() throws {
+        let sandbox = try store()
+        let script =
+            "\u{feff}-- first;\r\n.mode csv\r\n/* a\n b; */\n.headers off\nSELECT 1; /* c\n d */\n.print x\n-- last"
+        let outcome = try shell(sandbox, script)
+        #expect(outcome.status == 0 && outcome.output == "1\nx\n", "\(outcome.output)\(outcome.error)")
+        // Within a statement a line may begin with a dot.
+        #expect(try shell(sandbox, "SELECT '\n.quit\n' AS a;\n.mode line\n").status == 0)
+    }
+
+    @Test func aTransactionShowsItsRowsWhenItIsStored() throws {
+        let sandbox = try store()
+        let script = """
+            CREATE TABLE p (id INTEGER PRIMARY KEY);
+            CREATE TABLE c (p REFERENCES p DEFERRABLE INITIALLY DEFERRED);
+            PRAGMA foreign_keys = ON;
+            BEGIN; INSERT INTO c VALUES (77) RETURNING p; COMMIT;
+            """
+        let outcome = try shell(sandbox, script)
+        #expect(outcome.status == 65 && !outcome.output.contains("77"), "\(outcome.output)")
+        let stored = try shell(sandbox, "BEGIN; INSERT INTO p VALUES (78) RETURNING id; COMMIT; SELECT 1 AS n;\n")
+        #expect(stored.status == 0 && stored.output == "id\n--\n78\nn\n-\n1\n", "\(stored.output)")
+    }
+
+    @Test(arguments: [".read -", ".import - t", ".read /dev/stdin"])
+    func standardInputIsTheShells(line: String) throws {
+        let sandbox = try store()
+        #expect(try shell(sandbox, line + "\nSELECT 1;\n").status == 64)
+    }
+
+    @Test func aLineThatIsNoText() throws {
+        let sandbox = try store()
+        try sandbox.write("in", Data("CREATE TABLE t (a);\nBEGIN;\nINSERT INTO t VALUES (1);\n".utf8) + [0xff, 0x0a])
+        let outcome = try sandbox.run(["sh", "-c", "'\(Tool.sealdb)' shell db --key-file key < in"])
+        #expect(outcome.status == 65)
+        #expect(outcome.error.contains("line 4: ") && outcome.error.contains("It was rolled back"), "\(outcome.error)")
+    }
+
+    @Test func redirectionsEndWhereTheyShould() throws {
+        let sandbox = try store()
+        let script = """
+            .mode csv
+            .headers off
+            .once a
+            SELECT 1; SELECT 2;
+            .once b
+            SELCT;
+            SELECT 3;
+            .once c
+            .tables
+            SELECT 4;
+            .output d
+            SELECT 5;
+            .output a
+            SELECT 6;
+            .output stdout
+            SELECT 7;
+            """
+        let outcome = try shell(sandbox, script, "--keep-going")
+        #expect(outcome.output == "3\n4\n7\n", "\(outcome.output)")
+        #expect(try sandbox.contents("a") == Data("1\n2\n".utf8))
+        #expect(try sandbox.contents("b").isEmpty && sandbox.contents("c").isEmpty)
+        #expect(try sandbox.contents("d") == Data("5\n6\n".utf8))
+    }
+
+    @Test(arguments: ["db-journal", "./db-wal", "../work/db-shm", "|cat", "off", "stderr", "-x", "''"])
+    func namesThatMeanSomethingElse(name: String) throws {
+        let sandbox = try store()
+        for line in [".export \(name) sqlite_schema", ".once \(name)", ".output \(name)"] {
+            #expect([64, 73].contains(try shell(sandbox, line + "\n").status), "\(line)")
+        }
+        #expect(try sandbox.names() == ["db", "key"])
     }
 
     @Test func readOnly() throws {
@@ -276,6 +389,12 @@ struct ShellScriptTests {
             ] + ["integer,x", "integer,\"\""],
             "\(outcome.output)\(outcome.error)"
         )
+        // A temporary table of the name is not meant.
+        let temporary = try shell(
+            sandbox,
+            "CREATE TEMP TABLE u (a, b);\n.import in.csv u\nSELECT count(*) AS n FROM main.u;\n"
+        )
+        #expect(temporary.status == 0 && temporary.lines.last == "2", "\(temporary.output)\(temporary.error)")
         let open = try shell(sandbox, "BEGIN;\n.import in.csv t\n")
         #expect(open.status == 64 && open.error.contains("A transaction is open."))
     }
@@ -293,7 +412,8 @@ struct ShellScriptTests {
         #expect(try sandbox.succeed("query", "db", "SELECT max(a) AS n FROM t", "--key-file", "key").lines.last == "3")
 
         try sandbox.write("d.sql", ".read d.sql\n")
-        #expect(try shell(sandbox, ".read d.sql\n").error.contains("25 deep"))
+        let circle = try shell(sandbox, ".read d.sql\n")
+        #expect(circle.status == 64 && circle.error.hasSuffix("d.sql, line 1: Files read each other, 25 deep.\n"))
         #expect(try shell(sandbox, ".read nothing\n").status == 66)
         try sandbox.write("e.sql", Data([0x53, 0xff, 0x0a]))
         #expect(try shell(sandbox, ".read e.sql\n").error.contains("is not UTF-8"))

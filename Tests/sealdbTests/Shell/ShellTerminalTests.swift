@@ -72,10 +72,14 @@ struct ShellTerminalTests {
     @Test func tabCompletesNames() throws {
         let sandbox = try store()
         let terminal = try shell(sandbox)
-        terminal.type("SELECT count(*) AS n FROM peo\t;\n")
+        terminal.type("SELECT count(*) AS n FROM peo\t")
+        try terminal.expect("ple")
+        terminal.type(";\n")
         try terminal.expect("\r\n50\r\n")
         try awaitPrompt(terminal)
-        terminal.type(".ta\t\n")
+        terminal.type(".ta\t")
+        try terminal.expect("bles")
+        terminal.type("\n")
         try terminal.expect("\r\npeople\r\n")
         terminal.send(SIGKILL)
         _ = terminal.wait()
@@ -115,6 +119,118 @@ struct ShellTerminalTests {
         #expect(terminal.wait() == 65)
         #expect(terminal.transcript.contains("It was rolled back"))
         #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)
+    }
+
+    @Test func interruptsEndAFile() throws {
+        let sandbox = try store()
+        let line = "INSERT INTO people(name) VALUES ('x');\n"
+        try sandbox.write("many.sql", "BEGIN;\n" + String(repeating: line, count: 300_000) + "COMMIT;\n")
+        let terminal = try shell(sandbox)
+        terminal.type(".read many.sql\n")
+        while !sandbox.exists("db-journal") { try #require(terminal.isRunning) }
+        terminal.type("\u{3}")
+        try terminal.expect("nterrupted")
+        try terminal.expect("sealdb")
+        terminal.type("\nSELECT count(*) < 300000 AS isEnded FROM people;\n")
+        try terminal.expect("      1\r\n")
+        terminal.send(SIGKILL)
+        _ = terminal.wait()
+        #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)
+    }
+
+    /// SQLite stores a statement that is closed after its first row.
+    @Test func anInterruptNeverHidesWhatIsStored() throws {
+        let sandbox = try store()
+        let terminal = try shell(sandbox)
+        terminal.type(
+            "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 200000) INSERT INTO people(name) SELECT x FROM c RETURNING id;\n"
+        )
+        while !sandbox.exists("db-journal") { try #require(terminal.isRunning) }
+        terminal.type("\u{3}")
+        try awaitPrompt(terminal)
+        terminal.type(".quit\n")
+        #expect(terminal.wait() == 0)
+        let isWhole = try sandbox.census(keyFile: "key").output == Sandbox.wholeStore
+        #expect(terminal.transcript.contains("nterrupted") == isWhole, "\(terminal.transcript.suffix(300))")
+    }
+
+    @Test func quitEndsAFileWhateverIsOpen() throws {
+        let sandbox = try store()
+        try sandbox.write("q.sql", "BEGIN;\nDELETE FROM people;\n.quit\nCOMMIT;\n")
+        let terminal = try shell(sandbox)
+        terminal.type(".read q.sql\n")
+        try awaitPrompt(terminal, "sealdb*> ")
+        terminal.type("ROLLBACK;\n")
+        try awaitPrompt(terminal)
+        terminal.type(".quit\n")
+        #expect(terminal.wait() == 0)
+        #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)
+    }
+
+    @Test func theWarningIsNotForLater() throws {
+        let sandbox = try store()
+        let terminal = try shell(sandbox)
+        terminal.type("BEGIN;\n")
+        try awaitPrompt(terminal, "sealdb*> ")
+        for _ in 0..<2 {
+            terminal.type(".quit\n")
+            try terminal.expect("A transaction is open.")
+            try awaitPrompt(terminal, "sealdb*> ")
+            terminal.type("SELECT 1;\n")
+            try awaitPrompt(terminal, "sealdb*> ")
+        }
+        terminal.type("COMMIT;\n")
+        try awaitPrompt(terminal)
+        terminal.type("\u{4}")
+        #expect(terminal.wait() == 0)
+    }
+
+    /// A value could make the terminal answer, and the answer would be typed.
+    @Test(arguments: ["csv", "tsv", "json", "jsonl", "insert t", "table", "line", "markdown"])
+    func valuesDoNotControlTheTerminal(mode: String) throws {
+        let sandbox = try store()
+        let terminal = try shell(sandbox, environment: withoutEditor(sandbox))
+        terminal.type(
+            ".mode \(mode)\nSELECT 'a' || char(27) || '[6n' || char(8238) || char(155) || 'z' AS v, 'endmark' AS e;\n"
+        )
+        try terminal.expect("endmark' AS e;")
+        try terminal.expect("endmark")
+        terminal.send(SIGKILL)
+        _ = terminal.wait()
+        for scalar in ["\u{1b}", "\u{9b}", "\u{202e}"] as [Unicode.Scalar] {
+            #expect(!terminal.transcript.unicodeScalars.contains(scalar), "\(mode)")
+        }
+    }
+
+    @Test func aTabInAPastedTextIsKept() throws {
+        let sandbox = try store()
+        let terminal = try shell(sandbox)
+        terminal.type("UPDATE people SET name = 'a\tb', bio = 'peo\t' WHERE id = 1;\n")
+        try awaitPrompt(terminal)
+        terminal.type("SELECT hex(name) || hex(bio) AS h FROM people WHERE id = 1;\n")
+        try terminal.expect("61096270656F09")
+        terminal.send(SIGKILL)
+        _ = terminal.wait()
+    }
+
+    @Test(arguments: [SIGTERM, SIGHUP])
+    func signalsEndTheShellAndNothingElse(signal: Int32) throws {
+        let sandbox = try store()
+        let terminal = try shell(sandbox)
+        terminal.type("BEGIN; DELETE FROM people;\n")
+        try awaitPrompt(terminal, "sealdb*> ")
+        terminal.send(signal)
+        #expect(terminal.wait() != 0)
+        #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)
+    }
+
+    @Test func aLineThatTheTerminalCutsIsRefused() throws {
+        let sandbox = try store()
+        let terminal = try shell(sandbox, environment: withoutEditor(sandbox))
+        terminal.type("SELECT 'x';" + String(repeating: " ", count: 5000) + "\n")
+        try terminal.expect("The terminal cuts lines")
+        terminal.type(".quit\n")
+        #expect(terminal.wait() == 0)
     }
 
     @Test func withoutAnEditor() throws {

@@ -186,7 +186,7 @@ struct Importer {
 
     private func exists(in database: Database) throws -> Bool {
         let rows = try database.executeQuery(
-            "SELECT 1 FROM sqlite_master WHERE type IN ('table', 'view') AND name = ? COLLATE NOCASE",
+            "SELECT 1 FROM main.sqlite_schema WHERE type IN ('table', 'view') AND name = ? COLLATE NOCASE",
             values: [table]
         )
         defer { rows.close() }
@@ -203,7 +203,7 @@ struct Importer {
     private func createTable(_ columns: [Column], in database: Database) throws -> [Column] {
         let definitions = columns.map { "\($0.name.quotedIdentifier) \($0.type.rawValue)" }
         try database.executeUpdate(
-            "CREATE TABLE \(raw: table.quotedIdentifier) (\(raw: definitions.joined(separator: ", ")))",
+            "CREATE TABLE main.\(raw: table.quotedIdentifier) (\(raw: definitions.joined(separator: ", ")))",
             values: nil
         )
         return columns
@@ -225,7 +225,7 @@ struct Importer {
     /// The columns of the table; none if it does not exist.
     private func declaredColumns(in database: Database) throws -> [Column] {
         var declared: [Column] = []
-        let rows = try database.executeQuery("PRAGMA table_info(\(raw: table.quotedIdentifier))", values: nil)
+        let rows = try database.executeQuery("PRAGMA main.table_info(\(raw: table.quotedIdentifier))", values: nil)
         defer { rows.close() }
         while try rows.nextWithError() {
             let type = ColumnType(declared: rows.string(forColumnIndex: 2) ?? "")
@@ -268,7 +268,10 @@ struct Importer {
 
     private func hasTriggers(_ database: Database) throws -> Bool {
         let rows = try database.executeQuery(
-            "SELECT 1 FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE",
+            """
+            SELECT 1 FROM main.sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE
+            UNION ALL SELECT 1 FROM temp.sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE
+            """,
             values: [table]
         )
         defer { rows.close() }
@@ -283,7 +286,7 @@ struct Importer {
         let placeholders = Array(repeating: "?", count: columns.count).joined(separator: ", ")
         // OR ABORT overrides conflict clauses of the table, so that no row is left out or replaced without an error.
         let start = """
-            INSERT OR ABORT INTO \(table.quotedIdentifier) (\(names.joined(separator: ", "))) VALUES (\(placeholders))
+            INSERT OR ABORT INTO main.\(table.quotedIdentifier) (\(names.joined(separator: ", "))) VALUES (\(placeholders))
             """
         guard !keys.isEmpty else { return start }
         for key in keys where !columns.contains(where: { ExactText(name: $0.name) == ExactText(name: key) }) {

@@ -18,6 +18,7 @@ enum ErrorReport {
             (SignalWatch.exitStatus ?? ExitStatus.interrupted.rawValue, failure.message)
         case let failure as Failure: (failure.status.rawValue, failure.message)
         case let error as DatabaseError: (status(of: error), error.message)
+        case let lost as LostTransaction: statusAndMessage(of: lost.error)
         case let located as LocatedError: (status(of: located.error), located.message)
         default: (ExitStatus.software.rawValue, "\(error)")
         }

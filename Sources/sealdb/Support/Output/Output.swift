@@ -16,16 +16,20 @@ final class ResultOutput {
     /// Forgets what is held.
     func drop() { buffer.removeAll(keepingCapacity: true) }
     private let endsWithReader: Bool
+    /// Whether people see it: then nothing in it may control the terminal.
+    private let isShown: Bool
 
     /// - Parameter endsWithReader: whether the process ends by SIGPIPE, like other tools in a pipe, when the reader has
     ///   gone. If false, that is a failure.
     init(endsWithReader: Bool = true) {
         self.endsWithReader = endsWithReader
+        isShown = ResultOutput.isTerminal
     }
 
     /// Writes to a file that does not exist yet, which only its owner may read.
     init(newFile path: String) throws(Failure) {
         endsWithReader = false
+        isShown = false
         descriptor = sealeddb_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else {
             throw Failure(
@@ -52,7 +56,7 @@ final class ResultOutput {
     }
 
     func write(_ text: String) throws(Failure) {
-        buffer.append(contentsOf: text.utf8)
+        buffer.append(contentsOf: (isShown ? TerminalText.shown(text) : text).utf8)
         if buffer.count >= capacity, !isHeld { try flush() }
     }
 
@@ -65,6 +69,8 @@ final class ResultOutput {
     }
 
     func write(_ bytes: some Collection<UInt8>) throws(Failure) {
+        // On a terminal, bytes that are no text cannot be seen in any case.
+        if isShown { return try write(String(decoding: bytes, as: UTF8.self)) }
         buffer.append(contentsOf: bytes)
         if buffer.count >= capacity, !isHeld { try flush() }
     }
@@ -132,6 +138,15 @@ enum TerminalText {
             }
         }
         return result
+    }
+
+    /// A result as it is shown: in its form, but without what would control the terminal.
+    static func shown(_ text: String) -> String {
+        guard text.unicodeScalars.contains(where: { isUnsafe($0) && $0 != "\n" && $0 != "\t" }) else { return text }
+        let lines = text.parts(between: "\n").map { line in
+            line.parts(between: "\t").map { escaped(String($0)) }.joined(separator: "\t")
+        }
+        return lines.joined(separator: "\n")
     }
 
     /// The number of columns that a text takes on a terminal: two for most characters of East Asia and for emoji.
