@@ -24,7 +24,8 @@ struct SealdbCommand: ParsableCommand {
             EXIT STATUS
               0   done
               1   different: diff has found differences
-              2   partial: of several stores some failed, and --continue-on-error was given; or import rejected rows
+              2   partial: of several stores some failed, and --continue-on-error was given; or import rejected rows;
+                  or not everything could be recovered
               64  usage: wrong arguments or options
               65  data: damaged, malformed, not a store, bad CSV, or SQL that the database rejects
               66  no input: the store, key file or input file is missing or unreadable

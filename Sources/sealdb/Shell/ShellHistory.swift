@@ -111,13 +111,21 @@ final class ShellHistory {
     }
 
     private func load() {
-        // Without a file there is nothing to bring back; a file that cannot be read is told when an entry is added to it.
         var kind = stat()
-        // To open a pipe would wait for somebody who writes to it.
+        // Without a file there is nothing to bring back. To open a pipe would wait for somebody who writes to it.
         guard stat(path, &kind) == 0, kind.st_mode & S_IFMT == S_IFREG else { return }
-        guard let file = try? InputFile(path: path), file.isRegular, let status = try? file.status(),
-            let bytes = try? file.contents()
-        else { return }
+        let (bytes, status): ([UInt8], stat)
+        do {
+            let file = try InputFile(path: path)
+            (bytes, status) = (try file.contents(), try file.status())
+        } catch {
+            // The file is not written to either.
+            isUsable = false
+            StandardError.message(
+                "The history in \(path) is not used: \(ErrorReport.statusAndMessage(of: error).message)"
+            )
+            return
+        }
         guard status.st_uid == geteuid(), status.st_mode & 0o077 == 0 else {
             isUsable = false
             StandardError.message("The history in \(path) is not used: others may read it, or it is theirs.")

@@ -1,15 +1,6 @@
 /// The values of one row, as they are stored. <https://www.sqlite.org/fileformat.html#record_format>
 struct SalvagedRecord {
-    enum Value {
-        case null
-        case integer(Int64)
-        case real(Double)
-        /// In the encoding of the database.
-        case text([UInt8])
-        case blob([UInt8])
-    }
-
-    let values: [Value]
+    let values: [SalvagedValue]
 
     /// - Returns: `nil` if the bytes are not a record.
     init?(_ bytes: [UInt8]) {
@@ -22,7 +13,7 @@ struct SalvagedRecord {
         }
         guard header.position == headerSize else { return nil }
         var body = ByteReader(bytes[...], from: Int(headerSize))
-        var values: [Value] = []
+        var values: [SalvagedValue] = []
         for type in types {
             guard let value = SalvagedRecord.value(type, &body) else { return nil }
             values.append(value)
@@ -31,7 +22,7 @@ struct SalvagedRecord {
         self.values = values
     }
 
-    private static func value(_ type: Int64, _ body: inout ByteReader) -> Value? {
+    private static func value(_ type: Int64, _ body: inout ByteReader) -> SalvagedValue? {
         switch type {
         case 0: return .null
         case 1...6:
@@ -49,7 +40,17 @@ struct SalvagedRecord {
     }
 }
 
-extension SalvagedRecord.Value {
+/// A value as it is stored.
+enum SalvagedValue {
+    case null
+    case integer(Int64)
+    case real(Double)
+    /// In the encoding of the database.
+    case text([UInt8])
+    case blob([UInt8])
+}
+
+extension SalvagedValue {
     func bind(to statement: Statement, at index: Int32, encoding: SalvagedEncoding) throws(DatabaseError) {
         switch self {
         case .null: try statement.bindNull(at: index)

@@ -2,7 +2,7 @@
 enum ExitStatus: Int32 {
     /// Two stores differ.
     case different = 1
-    /// Some of several stores failed, or some rows were rejected.
+    /// Some of several stores failed, some rows were rejected, or not everything could be recovered.
     case partial = 2
     case usage = 64
     case data = 65
