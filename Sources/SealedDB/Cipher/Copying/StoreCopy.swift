@@ -107,6 +107,35 @@ struct StoreCopy {
         _ = try settle(sealing, rows: digest, report)
     }
 
+    /// Changes the file after it was verified, and syncs it again.
+    func amend(
+        _ sealing: Sealing,
+        _ body: (Connection) throws(DatabaseError) -> Void
+    ) throws(DatabaseError) {
+        let connection = try openTarget(sealing)
+        defer { connection.close() }
+        try connection.run("PRAGMA journal_mode = MEMORY")
+        try connection.run("BEGIN IMMEDIATE")
+        try body(connection)
+        try connection.run("COMMIT")
+        try finish(connection, setsWAL: false)
+        guard try identity.isNamed(path) else { throw unverified(StoreCopy.exchanged) }
+        try FileSystem.synchronize(path)
+    }
+
+    /// What SQLite finds in the file, over a new connection.
+    /// - Throws: ``DatabaseError`` if a page is damaged.
+    func structureProblems(_ sealing: Sealing) throws(DatabaseError) -> [String] {
+        let connection = try opening(sealing).open()
+        defer { connection.close() }
+        try connection.run("PRAGMA ignore_check_constraints = ON")
+        let report = try IntegrityReport.check(connection, path: path, sealing: sealing)
+        guard report.damagedPages.isEmpty else {
+            throw unverified(report.damagedPages.prefix(5).map { "page \($0)" }.joined(separator: "; "))
+        }
+        return report.structureProblems
+    }
+
     /// Verifies a complete copy over a new connection, and syncs it.
     /// - Parameter store: the store that the copy is compared with, page by page. Nobody else may write to its file.
     func settle(

@@ -10,6 +10,11 @@ struct LogOverlay: PageOverlay {
     private let offsets: [Int64: Int64]
     private let contents: FileReader
 
+    /// - Parameter offsets: where the bytes of each page stand in `contents`.
+    init(pageSize: Int, pageCount: Int64, offsets: [Int64: Int64], contents: FileReader) {
+        (self.pageSize, self.pageCount, self.offsets, self.contents) = (pageSize, pageCount, offsets, contents)
+    }
+
     func bytes(ofPage number: Int64, from start: Int, count: Int) throws(DatabaseError) -> [UInt8]? {
         guard let offset = offsets[number] else { return nil }
         guard let bytes = try contents.bytes(at: offset + Int64(start), count: count) else {

@@ -4,6 +4,7 @@ final class Salvage {
     private let trees: SalvagedTrees
     private let encoding: SalvagedEncoding
     private(set) var problems: [String]
+    private var virtualTables: [Object] = []
     private(set) var tables: [StoreRecovery.Report.Table] = []
     private(set) var lostCount = 0
     private var lostAndFound: LostAndFound?
@@ -58,7 +59,10 @@ final class Salvage {
         }
         try saveOrphans(target, progress)
         try createIndexes(objects, target)
-        try register(objects, target)
+        for type in ["view", "trigger"] {
+            for object in objects where object.type.isSame(as: type) { try create(object, target) }
+        }
+        virtualTables = objects.filter { $0.type.isSame(as: "table") && $0.root <= 0 }
         try setNumbers(target)
         lostAndFound?.close()
         try target.run("COMMIT")
@@ -117,21 +121,29 @@ final class Salvage {
         }
     }
 
-    /// Inserts views, triggers and virtual tables directly into the schema: their SQL would have effects.
-    private func register(_ objects: [Object], _ target: Connection) throws(DatabaseError) {
+    /// Inserts virtual tables directly into the schema: their SQL would make their tables again.
+    func registerVirtualTables(in target: Connection) throws(DatabaseError) {
+        try target.run("PRAGMA writable_schema = ON")
         let insertion = try target.prepare(
-            "INSERT INTO sqlite_schema (type, name, tbl_name, rootpage, sql) VALUES (?, ?, ?, 0, ?)"
+            """
+            INSERT INTO sqlite_schema (type, name, tbl_name, rootpage, sql) SELECT 'table', ?1, ?1, 0, ?2
+            WHERE NOT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE)
+            """
         )
         defer { insertion.close() }
-        for object in objects where object.root <= 0 && !object.type.isSame(as: "index") {
-            guard let sql = object.sql else { continue }
-            for (index, text) in [object.type, object.name, object.table, sql].enumerated() {
-                try insertion.bind(text, at: Int32(index + 1))
+        for table in virtualTables {
+            guard let sql = table.sql, sql.foldedForSQL.begins(with: "create virtual table") else {
+                problems.append("The virtual table \(table.name) could not be made: it has no statement of its own.")
+                continue
             }
+            try insertion.bind(table.name, at: 1)
+            try insertion.bind(sql, at: 2)
             _ = try insertion.step()
             insertion.reset()
         }
     }
+
+    func add(problems more: [String]) { problems += more }
 
     private func setNumbers(_ target: Connection) throws(DatabaseError) {
         guard let header = pages.header else { return }

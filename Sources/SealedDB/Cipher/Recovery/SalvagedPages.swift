@@ -22,10 +22,10 @@ final class SalvagedPages {
     private let overlay: LogOverlay?
 
     /// - Parameter connection: one to the file, opened without a key and only for reading.
-    init(_ connection: Connection, key: Key, settings: CipherSettings, overlay: LogOverlay?) throws(DatabaseError) {
+    init(_ connection: Connection, _ cipher: PageCipher, overlay: LogOverlay?) throws(DatabaseError) {
         self.connection = connection
         self.overlay = overlay
-        cipher = try PageScan(connection: connection, key: key, settings: settings).pageCipher()
+        self.cipher = cipher
         pageSize = cipher.parameters.pageSize
         usableSize = pageSize - cipher.parameters.reservedBytes
         let ofFile = try connection.mainFileSize() / Int64(pageSize)

@@ -102,8 +102,9 @@ public struct StoreRecovery: Sendable {
         let connection = try Connection(path: resolved, flags: SQLITE_OPEN_READONLY)
         defer { connection.close() }
         var problems: [String] = []
-        let overlay = overlay(of: resolved, &problems)
-        let pages = try SalvagedPages(connection, key: key, settings: settings, overlay: overlay)
+        let cipher = try PageScan(connection: connection, key: key, settings: settings).pageCipher()
+        let overlay = try overlay(of: resolved, cipher, connection, &problems)
+        let pages = try SalvagedPages(connection, cipher, overlay: overlay)
         let report = ProgressReport(totals: PageTotals(count: pages.count, size: pages.pageSize), progress: progress)
         let hasOwn = try pages.survey { completed throws(DatabaseError) in try report(.verify, completed) }
         guard hasOwn else {
@@ -117,6 +118,9 @@ public struct StoreRecovery: Sendable {
             try copy.fill(sealing, report) { target throws(DatabaseError) in
                 try salvage.run(into: target) { completed throws(DatabaseError) in try report(.copy, completed) }
             }
+            // What is wrong with a virtual table is no reason to lose the rest, so it is looked at afterwards.
+            try copy.amend(sealing) { target throws(DatabaseError) in try salvage.registerVirtualTables(in: target) }
+            salvage.add(problems: try copy.structureProblems(sealing))
             if newKey != nil { try sealing.confirm(for: copy.path) }
             guard marks == StoreView.marks(of: resolved) else { throw StoreOpening.isBusy(path) }
         } catch {
@@ -136,14 +140,26 @@ public struct StoreRecovery: Sendable {
         )
     }
 
-    /// The pages of the log or of the journal of an unfinished transaction. Without them the file alone is read.
-    private func overlay(of path: String, _ problems: inout [String]) -> LogOverlay? {
+    /// The pages of the log, or of the journal of an unfinished transaction, as SQLite would use them; of a damaged one
+    /// those that are whole.
+    private func overlay(
+        of path: String,
+        _ cipher: PageCipher,
+        _ store: Connection,
+        _ problems: inout [String]
+    ) throws(DatabaseError) -> LogOverlay? {
+        let usesHMAC = cipher.parameters.usesHMAC
         do throws(DatabaseError) {
+            try JournalDamage.requireNone(ofStore: path, cipher: usesHMAC ? cipher : nil, store: store)
             if let journal = try LogOverlay(journalOf: path) { return journal }
-            return try LogOverlay(logOf: path)
         } catch {
-            problems.append("The log or journal beside it could not be read: \(error.message)")
-            return nil
+            problems.append("The journal is damaged, and what a transaction left may be mixed: \(error.message)")
+            return try LogOverlay(salvagedJournalOf: path, cipher: cipher)
         }
+        let lost = try LogDamage.lostTransactions(ofStore: path, openIn: store)
+        guard lost > 0 else { return try LogOverlay(logOf: path) }
+        problems.append("The log is damaged before the last \(lost) transactions: a part of them may be missing.")
+        guard usesHMAC else { return try LogOverlay(logOf: path) }
+        return try LogOverlay(salvagedLogOf: path, cipher: cipher)
     }
 }
