@@ -28,6 +28,20 @@ struct VerifyTests {
         #expect(report.pageCount > 3)
     }
 
+    /// It is written before its end, and the rest must not look like all.
+    @Test func aLongListThatCannotBeWritten() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        let sql = "CREATE TABLE b (b); INSERT INTO b VALUES (zeroblob(20 << 20))"
+        try sandbox.succeed("exec", "db", sql, "--key-file", "key")
+        let size = try sandbox.contents("db").count
+        try sandbox.overwrite("db", at: 4096, with: [UInt8](repeating: 0x55, count: size - 4096))
+        let outcome = try sandbox.sealdb("verify", "db", "--key-file", "key")
+        #expect(outcome.status == 65 && outcome.outputData.count > 64 * 1024)
+        let full = try sandbox.run(["sh", "-c", "\"$0\" verify db --key-file key >/dev/full", Tool.sealdb])
+        #expect(full.status == 74, "\(full.error)")
+    }
+
     @Test func deep() throws {
         let sandbox = try Sandbox()
         try sandbox.makeStore()

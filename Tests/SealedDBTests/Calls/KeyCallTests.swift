@@ -95,6 +95,24 @@ struct KeyCallTests {
         try sweep(manner)
     }
 
+    /// A signal that comes while a key file is read changes nothing.
+    @Test func aSignalDoesNotEndTheReadingOfAKeyFile() throws {
+        let directory = try TemporaryDirectory()
+        try Self.makeKeyFile(directory, "key", 1)
+        let expected = try Key.testing(1)
+        func read() throws { #expect(try KeySource.keyFile(directory.file("key")).key() == expected) }
+        let count = CallWatch(directory.path)
+        try read()
+        let calls = count.endWithAll()
+        // The last one finds the end of the file.
+        #expect(calls.filter { $0 == "read key" }.count > 1)
+        for (index, call) in calls.enumerated() where call == "read key" {
+            let watch = CallWatch(directory.path, failing: index...index, code: EINTR)
+            defer { watch.end() }
+            try read()
+        }
+    }
+
     /// What cannot be locked is not changed: somebody else's change would be lost.
     @Test(arguments: [ENOLCK, EINTR]) func aRingThatCannotBeLocked(code: Int32) throws {
         let directory = try TemporaryDirectory()

@@ -61,6 +61,24 @@ struct FMDatabaseOpeningTests {
         #expect(db.lastErrorMessage().contains("no/such/directory/db"))
     }
 
+    /// The first use tells that it is no database, unless a setting is asked for that nobody can make then.
+    @Test func openOfAFileThatOnlyBeginsLikeADatabase() throws {
+        let bytes = Array("SQLite format 3\0".utf8) + [UInt8](repeating: 0x55, count: 4080)
+        try directory.write("db", bytes)
+        let db = FMDatabase(path: directory.file("db"))
+        #expect(db.open())
+        #expect(!db.executeStatements("create table t (a)"))
+        #expect(db.lastErrorCode() == SQLITE_NOTADB)
+        db.close()
+        var configuration = Configuration()
+        configuration.synchronous = .full
+        let set = Database(path: directory.file("db"), configuration: configuration)
+        #expect(!set.open())
+        #expect(set.lastErrorCode() == SQLITE_NOTADB)
+        #expect(try directory.bytes("db") == Data(bytes))
+        #expect(directory.names == ["db"])
+    }
+
     @Test func openWithFlags() {
         let db = FMDatabase(path: directory.file("db"))
         #expect(!db.open(withFlags: SQLITE_OPEN_READWRITE))

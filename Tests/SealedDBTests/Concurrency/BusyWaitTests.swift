@@ -97,6 +97,36 @@ struct BusyWaitTests {
         #expect(try queue.read { db in try db.integers("SELECT n FROM t") } == [1, 2, 3, 4, 5, 6])
     }
 
+    /// A writer does not wait for those who only read, as long as somebody writes.
+    @Test func readersAreNotNamedBesideAWriter() throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.file("read")
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["sqlcipher", file]
+        let (input, output) = (Pipe(), Pipe())
+        (process.standardInput, process.standardOutput) = (input, output)
+        try process.run()
+        let limit = ChildLimit(of: process.processIdentifier, named: "sqlcipher")
+        defer { limit.end() }
+        let sql = "CREATE TABLE t (n); INSERT INTO t VALUES ('read'); BEGIN; SELECT n FROM t;\n"
+        input.fileHandleForWriting.write(Data(sql.utf8))
+        #expect(output.fileHandleForReading.availableData == Data("read\n".utf8))
+        let reader = "process \(process.processIdentifier) (sqlcipher)"
+        #expect(LockHolders.of(file) == [reader])
+        let writer = Database(path: file)
+        #expect(writer.open() && writer.beginImmediateTransaction())
+        // The kernel may leave out a line of its table, but not each time.
+        func isNamed(_ names: [String], isForAlone: Bool = false) -> Bool {
+            (0..<100).contains { _ in LockHolders.of(file, isForAlone: isForAlone) == names }
+        }
+        #expect(isNamed(["another connection of this process"]))
+        #expect(isNamed([reader], isForAlone: true))
+        writer.close()
+        input.fileHandleForWriting.closeFile()
+        process.waitUntilExit()
+    }
+
     @Test func anotherProcessIsNamed() throws {
         let directory = try TemporaryDirectory()
         let file = directory.file("locked")

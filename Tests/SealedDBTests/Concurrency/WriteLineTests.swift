@@ -91,6 +91,16 @@ struct WriteLineTests {
         #expect(books.isEmpty)
     }
 
+    /// As long as one that was told may come.
+    @Test func nobodyElseIsToldMeanwhile() {
+        var books = line([a, b], from: start)
+        let now = start + Books.tolerance + 1
+        #expect(leave(&books, c.id, now: now) != nil)
+        #expect(leave(&books, c.id, now: now + Books.quantum) == nil)
+        #expect(!giveWay(&books, a.id, now: now + Books.quantum).mustWait)
+        #expect(giveWay(&books, b.id, now: now + Books.quantum).mustWait)
+    }
+
     /// One that was told and does not come is not waited for any longer.
     @Test func whoeverDoesNotComeIsForgotten() {
         var books = line([a, b], from: start)

@@ -198,6 +198,18 @@ struct MemoryImageTests {
         #expect(try store.value("PRAGMA journal_mode") == .text(mode.rawValue))
     }
 
+    /// SQLite would take them for journals of the new file.
+    @Test(arguments: [Configuration.JournalMode.persist, .truncate])
+    func noJournalOfTheOldFileIsLeft(_ mode: Configuration.JournalMode) throws {
+        let user = try Database.testing(path, journalMode: mode)
+        try user.fill(rows: 5)
+        user.close()
+        #expect(directory.names == ["store", "store-journal"])
+        try memory(rows: 8).save(toFile: path)
+        #expect(directory.names == ["store"])
+        #expect(try count(try Database.testing(path)) == [8])
+    }
+
     @Test func whatCannotBeReplacedStays() throws {
         try memory(rows: 2).save(toFile: path)
         let before = try directory.bytes("store")

@@ -14,6 +14,21 @@ struct DamagedPageTests {
         directory = try TemporaryDirectory()
     }
 
+    /// Without a key there are no codes, so nobody can list the pages.
+    @Test func aDamagedPlaintextFile() throws {
+        let database = Database(path: directory.file("plain"))
+        #expect(database.open())
+        try database.fill(rows: 300)
+        database.close()
+        var bytes = try directory.bytes("plain")
+        bytes.resetBytes(in: 4096..<bytes.count)
+        try directory.write("plain", bytes)
+        #expect(database.open())
+        let error = #expect(throws: DatabaseError.self) { try database.integers("SELECT count(*) FROM t") }
+        #expect(error?.reason == .damaged && error?.sql != nil)
+        #expect(error?.message.contains("sealdb verify") == false, "\(error as Any)")
+    }
+
     enum Damage: CaseIterable, Sendable {
         case changed, zeroed
 

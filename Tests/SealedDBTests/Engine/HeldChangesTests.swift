@@ -150,6 +150,20 @@ struct HeldChangesTests {
         #expect(try afterCrash() == database.rows(of: "t"))
     }
 
+    /// A cache whose size is in KiB, as a configuration gives it, is written no earlier than one that counts pages.
+    @Test(arguments: [20_000, -20_000]) func aLargeCacheIsNotWrittenEarly(cacheSize: Int) throws {
+        let database = try smallCachedStore(cacheSize: cacheSize)
+        defer { database.close() }
+        let before = try logSize()
+        #expect(database.executeStatements("BEGIN"))
+        for id in 1000..<1100 {
+            try database.executeUpdate("INSERT INTO t VALUES (?, randomblob(20000))", values: [id])
+        }
+        #expect(try logSize() == before)
+        #expect(database.executeStatements("COMMIT"))
+        #expect(try afterCrash() == database.rows(of: "t"))
+    }
+
     enum End: CaseIterable, Sendable { case closed, dropped, boundAnew }
 
     /// Statements that are not stepped to their own end write as much as others.

@@ -96,6 +96,20 @@ struct SQLTokenizerTests {
         }
     }
 
+    /// With all of its digits.
+    @Test(arguments: [
+        ("1e5", true), ("1e10", true), ("1E+100", true), ("1.5e-12", true), (".5e123", true), ("1e", false),
+        ("1e10x", false),
+    ])
+    func numbers(text: String, isNumber: Bool) {
+        Array((text + " key").utf8).withUnsafeBufferPointer { bytes in
+            var tokens = SQLTokenizer(bytes)
+            let token = tokens.next()
+            #expect(token?.kind == (isNumber ? .number : .illegal))
+            #expect(token?.range == 0..<text.utf8.count)
+        }
+    }
+
     @Test(arguments: 0..<4 as Range<UInt64>)
     func agreesWithSQLite(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)

@@ -5,20 +5,30 @@ struct Explained: Sendable {
     let operation: Mutant.Operator
     /// What the changed code has in it.
     let text: String
+    /// Which of those that are the same in all that is above; `nil` for all of them.
+    let repetition: Int?
     let reason: String
 
-    init(_ file: String, _ function: String, _ operation: Mutant.Operator, _ text: String, _ reason: String) {
+    init(
+        _ file: String,
+        _ function: String,
+        _ operation: Mutant.Operator,
+        _ text: String,
+        repetition: Int? = nil,
+        _ reason: String
+    ) {
         self.file = file
         self.function = function
         self.operation = operation
         self.text = text
+        self.repetition = repetition
         self.reason = reason
     }
 
     static func reason(for mutant: Mutant) -> String? {
         all.first {
             $0.file == mutant.file && $0.function == mutant.function && $0.operation == mutant.operation
-                && mutant.original.contains($0.text)
+                && mutant.original.contains($0.text) && ($0.repetition ?? mutant.repetition) == mutant.repetition
         }?.reason
     }
 
@@ -491,6 +501,63 @@ struct Explained: Sendable {
             .alwaysTrue,
             "!isFirstDone.withLock",
             "connections are then opened one after the other"
+        ),
+        .init(
+            "SealedDB/Engine/Connection/Connection+Switches.swift",
+            "set",
+            .errorSwallowed,
+            "sealeddb_switch",
+            "a switch that SQLite does not take gives no answer, which is refused next"
+        ),
+        .init(
+            "SealedDB/Cipher/Conversion/StoreDecryption.swift",
+            "run",
+            .callDropped,
+            "source.close()",
+            "a connection closes itself when nobody has it any more"
+        ),
+        .init(
+            "SealedDB/Engine/Hooks/ChangeCollector.swift",
+            "settle",
+            .partDropped,
+            "hasEnded",
+            "SQLite asks for the lock before it calls the commit hook, so that no commit begins that finds it taken"
+        ),
+        .init(
+            "SealedDB/Cipher/Copying/CopyCheck.swift",
+            "problems",
+            .callDropped,
+            "connection.close()",
+            "a connection closes itself when nobody has it any more"
+        ),
+        .init(
+            "SealedDB/System/FileUsers.swift",
+            "look",
+            .alwaysTrue,
+            "[EACCES, EPERM].contains(errno)",
+            repetition: 0,
+            "a process that has ended has no status either, by which it is left out"
+        ),
+        .init(
+            "SealedDB/Engine/Engine.swift",
+            "keyedProbe",
+            .alwaysTrue,
+            "sqlite3_open_v2(",
+            "fails without memory only, and nothing can be asked of what is not open"
+        ),
+        .init(
+            "SealedDB/System/FileSystem.swift",
+            "isOnReadOnlyMedium",
+            .alwaysTrue,
+            "statvfs(path, &status) == 0",
+            "what statvfs does not fill in has no flags"
+        ),
+        .init(
+            "SealedDB/Cipher/Copying/SerializedStore.swift",
+            "plaintextImage",
+            .alwaysTrue,
+            "ContentDigest.of(copy)",
+            "the reads of the backup and of the serialization are watched, each by itself"
         ),
     ]
 }

@@ -146,7 +146,8 @@ struct RollbackJournal {
             end[8...].elementsEqual(RollbackJournal.magic)
         else { return nil }
         let count = RollbackJournal.number(end[..<4])
-        guard count > 0, count < 4096, size - 16 >= count,
+        // SQLite reads no name that is longer than the paths that it opens.
+        guard count > 0, count <= 512, size - 16 >= count,
             let bytes = try contents.bytes(at: size - 16 - count, count: Int(count))
         else { return nil }
         let sum = bytes.reduce(0 as UInt32) { $0 &+ UInt32(bitPattern: Int32(Int8(bitPattern: $1))) }

@@ -109,6 +109,56 @@ struct CopyCheckTests {
         #expect(directory.names == ["db"])
     }
 
+    /// Whichever call it is, the last one, too, after which nothing is left to be checked.
+    @Test func stopsAtEachCall() throws {
+        try makeStore()
+        let stop = DatabaseError(extendedCode: SQLITE_INTERRUPT, reason: .interrupted, message: "Enough.")
+        var hasThrown = true
+        var index = 0
+        // How often it calls depends on how fast the other thread is.
+        while hasThrown {
+            var count = 0
+            hasThrown = false
+            var error: DatabaseError?
+            do throws(DatabaseError) {
+                _ = try problems { _ throws(DatabaseError) in
+                    count += 1
+                    guard count == index + 1 else { return }
+                    hasThrown = true
+                    throw stop
+                }
+            } catch let failure {
+                error = failure
+            }
+            #expect(error == (hasThrown ? stop : nil), "call \(index)")
+            index += 1
+        }
+        #expect(index > 2)
+    }
+
+    /// The codes are checked on another thread, which must not go on to the end of a large store.
+    @Test func theOtherThreadStopsToo() throws {
+        try makeStore("CREATE TABLE b (b); INSERT INTO b VALUES (zeroblob(48 << 20))")
+        let pages = try Int64(directory.bytes("db").count / 4096)
+        let stop = DatabaseError(extendedCode: SQLITE_INTERRUPT, reason: .interrupted, message: "Enough.")
+        func stopsEarly() -> Bool {
+            var watch: CallWatch?
+            var completed = pages
+            #expect(throws: DatabaseError.self) {
+                try problems { count throws(DatabaseError) in
+                    watch = CallWatch(directory.path)
+                    completed = count
+                    throw stop
+                }
+            }
+            let reads = watch?.endWithAll().filter { $0.contains(/^p?read db$/) }.count ?? .max
+            // It reads 64 pages at once: for all that are left there would be at least 31 reads.
+            return pages - completed >= 2048 && reads < 16
+        }
+        // It may have got far before this thread could stop it, but not each time.
+        #expect((0..<50).contains { _ in stopsEarly() })
+    }
+
     /// What only its program knows of a schema does not hide what is wrong beside it.
     @Test func anUnknownCollation() throws {
         try makeStore(
@@ -147,6 +197,23 @@ struct CopyCheckTests {
         }
         #expect(error?.reason == .unverified && error?.message.contains("another file in its place") == true)
         #expect(FileManager.default.contents(atPath: copy.path) == Data())
+    }
+
+    /// SQLite leaves the index of the copy's log behind if it cannot get a lock for a moment.
+    @Test func noIndexIsLeftBesideTheCopy() throws {
+        try makeStore(journalMode: .wal)
+        let source = try StoreOpening(path: directory.file("db"), key: .testing(1)).open()
+        defer { source.close() }
+        let copy = try StoreCopy(beside: directory.file("db"))
+        defer { copy.discard() }
+        let sealing = Sealing(key: try .testing(2))
+        var wasLeft = false
+        _ = try copy.fill(from: source, sealing: sealing, method: .pages, setsWAL: true) { progress in
+            guard progress.phase == .sync else { return }
+            wasLeft = FileManager.default.createFile(atPath: copy.path + "-shm", contents: nil)
+        }
+        #expect(wasLeft)
+        #expect(!FileSystem.exists(copy.path + "-shm"))
     }
 
     /// Rows are copied all or not at all: not as a part of somebody else's transaction.

@@ -25,6 +25,29 @@ struct StoreLockTests {
         #expect(sealeddb_lock_store(other) == 0)
     }
 
+    /// Half of what somebody writes could be seen, and what is looked at could change.
+    @Test func nobodyWritesWhatIsLookedAt() throws {
+        let directory = try TemporaryDirectory()
+        let key = isEncrypting ? try Key.testing(1) : nil
+        var configuration = Configuration(key: key)
+        configuration.busyTimeout = .zero
+        let writer = Database(path: directory.file("db"), configuration: configuration)
+        try writer.openVerified()
+        try writer.fill(rows: 60)
+        let opening = StoreOpening(path: directory.file("db"), key: key, busyTimeout: 0).forLooking
+        #expect(writer.executeStatements("BEGIN EXCLUSIVE"))
+        let error = #expect(throws: DatabaseError.self) { _ = try opening.open() }
+        #expect(error?.reason == .busy && error?.message.contains("is locked by") == true, "\(error as Any)")
+        #expect(writer.rollback())
+        let view = try opening.open()
+        #expect(writer.executeStatements("BEGIN IMMEDIATE; DELETE FROM t"))
+        #expect(!writer.commit())
+        #expect(writer.lastErrorCode() == SQLITE_BUSY)
+        #expect(try view.integer("SELECT count(*) FROM t") == 60)
+        view.close()
+        #expect(writer.commit())
+    }
+
     /// The stock shell in the middle of a transaction.
     @Test func whoElseHasItLockedIsNoFailure() throws {
         let directory = try TemporaryDirectory()

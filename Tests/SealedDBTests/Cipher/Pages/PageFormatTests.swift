@@ -104,16 +104,22 @@ struct PageFormatTests {
     @Test func theSuperJournalThatIsNamed() throws {
         let gone = Array(directory.file("db-mj1A2B3C9D4").utf8)
         #expect(try journal(end: naming(gone))?.hasLostSuperJournal() == true)
-        // What SQLite does not take for a name is none.
+        // What SQLite does not take for a name is none. It reads none of more than 512 bytes.
+        let long = [UInt8](repeating: UInt8(ascii: "/"), count: 512 - gone.count) + gone
+        #expect(try journal(end: naming(long))?.hasLostSuperJournal() == true)
         let others = [
             [], naming(gone, sum: 1), naming(gone, count: 0), naming([]), naming([0] + gone.dropFirst()),
-            naming(gone, count: 1 << 20), naming([UInt8](repeating: 0x61, count: 4096)), Array(naming(gone).dropLast()),
+            naming(gone, count: 1 << 20), naming([UInt8(ascii: "/")] + long), Array(naming(gone).dropLast()),
         ]
         for (index, end) in others.enumerated() {
             #expect(try journal(end: end)?.hasLostSuperJournal() == false, "\(index)")
         }
         // Longer than all that stands before it.
         #expect(try journal(end: naming(gone, count: 900))?.hasLostSuperJournal() == false)
+        // As long as that, which SQLite takes for a name, too.
+        _ = try journal()
+        let header = Array(try directory.bytes("db-journal"))
+        #expect(try journal(end: Array(naming(header).dropFirst(512)))?.hasLostSuperJournal() == true)
         // It is there: the transaction was not committed.
         try directory.write("db-mj1A2B3C9D4", [])
         #expect(try journal(end: naming(gone))?.hasLostSuperJournal() == false)

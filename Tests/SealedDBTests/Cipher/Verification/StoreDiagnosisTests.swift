@@ -208,6 +208,43 @@ struct StoreDiagnosisTests {
         #expect(diagnosis.possiblePageSizes == [512, 1024, 2048, 4096, 8192])
     }
 
+    /// Whatever it begins with, and whatever is beside it.
+    @Test func whatIsShorterThanAPage() throws {
+        let magic = Array("SQLite format 3\0".utf8)
+        for bytes in [magic + [UInt8](repeating: 0x55, count: 300), (0..<300).map { UInt8($0 * 167 % 256) }] {
+            for log in [[], [1]] as [[UInt8]] {
+                try write("db", bytes)
+                try write("db-wal", log)
+                #expect(try finding() == .notADatabase)
+                #expect(try finding(key: .testing(1)) == .notADatabase)
+            }
+        }
+    }
+
+    /// As SQLite's own: a file that is no database for this key, or one that is damaged.
+    @Test func theCodeOfTheError() throws {
+        let database = try Database.testing(directory.file("db"))
+        try database.fill(rows: 300)
+        database.close()
+        let whole = try directory.bytes("db")
+        func code(key: UInt8 = 1) throws -> Int32 {
+            try StoreDiagnosis.examine(path: directory.file("db"), key: .testing(key)).error.code
+        }
+        #expect(try code(key: 2) == SQLITE_NOTADB)
+        try write("db", whole.dropLast(4096))
+        #expect(try finding(key: .testing(1)) == .truncated)
+        #expect(try code() == SQLITE_CORRUPT)
+        var damaged = whole
+        damaged[5000] ^= 1
+        try write("db", damaged)
+        #expect(try finding(key: .testing(1)) == .damaged)
+        #expect(try code() == SQLITE_CORRUPT)
+        damaged[200] ^= 1
+        try write("db", damaged)
+        #expect(try finding(key: .testing(1)) == .damagedFirstPage)
+        #expect(try code() == SQLITE_NOTADB)
+    }
+
     @Test func otherKindsOfFiles() throws {
         try write("db", [])
         #expect(try finding(key: .testing(1)) == .emptyFile)
