@@ -101,4 +101,37 @@ struct PipeTests {
         #expect(terminal.wait() == 64)
         #expect(terminal.transcript.contains("is a terminal"))
     }
+
+    /// A reader that takes the first byte and no more: the backup waits for it, until a signal ends it.
+    @Test(arguments: ["TERM", "INT", "HUP"])
+    func aSignalEndsABackupThatNobodyReads(signal: String) throws {
+        let sql = "INSERT INTO people (bio) SELECT hex(randomblob(3000)) FROM people"
+        try sandbox.succeed("exec", "db", sql, "--key-file", "key")
+        let outcome = try shell(
+            """
+            mkfifo pipe started ended
+            ( exec 3<pipe; head -c 1 <&3 >first; echo >started; read -r <ended ) &
+            # A shell has its children in the background ignore SIGINT.
+            ( trap - INT; exec '\(Tool.sealdb)' backup db - --key-file key >pipe ) & backup=$!
+            read -r <started
+            kill -\(signal) $backup
+            wait $backup
+            echo "$?" >status
+            echo >ended
+            wait
+            cat status
+            """
+        )
+        let number = ["TERM": 143, "INT": 130, "HUP": 129][signal]!
+        #expect(outcome.output == "\(number)\n", "\(outcome.error)")
+        #expect(try leftovers().isEmpty)
+        #expect(try sandbox.contents("first").count == 1)
+    }
+
+    /// Nothing is made before the key is there.
+    @Test func aKeyThatDoesNotComeLeavesNothing() throws {
+        let outcome = try shell("sealdb backup db - --key-command false > out; echo $?; cat < out")
+        #expect(outcome.output != "0\n")
+        #expect(try leftovers().isEmpty)
+    }
 }

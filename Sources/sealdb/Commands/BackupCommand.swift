@@ -73,7 +73,7 @@ struct BackupCommand: ParsableCommand {
             let name = list.stores.removeLast()
             if PipedFile.isMeant(by: name) {
                 try PipedFile.requireNoTerminal()
-                pipe = try PipedFile()
+                pipe = PipedFile()
             }
             target = try pipe?.path ?? Store.literalPath(name)
         }
@@ -81,8 +81,8 @@ struct BackupCommand: ParsableCommand {
         let stores = try list.items(or: map?.entries.map(\.path) ?? [])
         let paths = try backupPaths(stores, target)
         let keys = try keyTable.assignment(keyOptions.choice, map, stores)
-        let isPiped = pipe != nil
-        let whose = isPiped ? "the backup" : target.map { TerminalText.escaped($0) } ?? "the backups"
+        let piped = pipe
+        let whose = piped != nil ? "the backup" : target.map { TerminalText.escaped($0) } ?? "the backups"
         let backupKey =
             newKeyOptions.choice.isGiven
             ? try newKeyOptions.choice.key(prompt: "New passphrase of \(whose): ", confirm: true) : nil
@@ -95,6 +95,7 @@ struct BackupCommand: ParsableCommand {
         ) { [lockWait = lockOptions.lockWait] store, progress in
             let path = paths[ExactText(store.identity)]!
             let report = try keys.withKey(of: store) { key, _ in
+                try piped?.prepare()
                 let copy = StoreBackup(
                     path: store.path,
                     key: key,
@@ -105,7 +106,7 @@ struct BackupCommand: ParsableCommand {
                 )
                 return try copy.run(progress: progress)
             }
-            if isPiped { return StoreReport(text: .lines([])) }
+            if piped != nil { return StoreReport(text: .lines([])) }
             let name = TerminalText.escaped(path)
             let remark = settings.remarkOnAuthentication
             return StoreReport(text: .lines(["\(name): backup of \(report.pageCount) pages\(remark)"]))

@@ -10,10 +10,13 @@ struct RecoverCommand: ParsableCommand {
             store open (exit 75), and it is only read. Tables come back with their row ids; indexes, views and triggers \
             are made anew. Rows to which nothing leads any more, or that do not fit their table, go to the table \
             lost_and_found, as in SQLite's shell: their page, number of values, row id and values. Some of them may have \
-            been deleted before.
+            been deleted before, or be entries of indexes.
 
               sealdb recover broken.db saved.db --key-file app.key
               sealdb query saved.db 'SELECT * FROM lost_and_found' --key-file app.key
+
+            Where the first 16 bytes of the file are damaged, and neither log nor journal has them, take those of an older \
+            copy of the file: --salt $(xxd -p -l 16 COPY).
 
             The report says what was saved of each table, and what is missing; exit 0 if nothing is, else 2. If there is \
             a backup, restore that, and compare it with what was saved: sealdb diff.
@@ -48,6 +51,9 @@ struct RecoverCommand: ParsableCommand {
 
     func run() throws {
         let path = try Store.literalPath(store)
+        guard !PipedFile.isMeant(by: recovered) else {
+            throw Failure(.usage, "The new store cannot go to standard output. Give it a name, and use backup for a pipe.")
+        }
         let newPath = try Store.literalPath(recovered)
         try Store.requireAbsent(newPath)
         let newKey =
@@ -57,16 +63,26 @@ struct RecoverCommand: ParsableCommand {
                 confirm: true
             )
             : nil
-        let settings = try cipherOptions.settings
-        let report = try keyOptions.withKey(of: store) { key in
-            let recovery = StoreRecovery(path: path, key: key, cipherSettings: settings, to: newPath, newKey: newKey)
+        var settings = try cipherOptions.settings
+        var salt: [UInt8]?
+        // Only a store with a plaintext header has its salt in the settings.
+        if settings.plaintextHeaderSize == 0 { swap(&salt, &settings.salt) }
+        let report = try keyOptions.withKey(of: store) { [settings, salt] key in
+            let recovery = StoreRecovery(
+                path: path,
+                key: key,
+                cipherSettings: settings,
+                salt: salt,
+                to: newPath,
+                newKey: newKey
+            )
             return try progressOptions.watchingSignals { try recovery.run(progress: $0) }
         }
         let output = ResultOutput()
         if json {
             try output.writeJSON(report)
         } else {
-            try write(report, to: output)
+            try write(report, settings.remarkOnAuthentication, to: output)
         }
         try output.flush()
         guard !report.isComplete else { return }
@@ -76,7 +92,7 @@ struct RecoverCommand: ParsableCommand {
         )
     }
 
-    private func write(_ report: StoreRecovery.Report, to output: ResultOutput) throws {
+    private func write(_ report: StoreRecovery.Report, _ remark: String, to output: ResultOutput) throws {
         for table in report.tables {
             var line = "\(TerminalText.escaped(table.name)): \(RecoverCommand.count(table.rowCount, "row"))"
             if table.brokenRowCount > 0 { line += ", \(RecoverCommand.count(table.brokenRowCount, "row")) not whole" }
@@ -92,7 +108,7 @@ struct RecoverCommand: ParsableCommand {
         }
         for problem in report.problems { try output.write(TerminalText.escaped(problem) + "\n") }
         let damaged = report.damagedPages.count
-        try output.write("\(damaged) of \(RecoverCommand.count(Int(report.pageCount), "page")) damaged\n")
+        try output.write("\(damaged) of \(RecoverCommand.count(Int(report.pageCount), "page")) damaged\(remark)\n")
     }
 
     private static func count(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }

@@ -48,7 +48,7 @@ struct RestoreCommand: ParsableCommand {
     func run() throws {
         let path = try Store.literalPath(store)
         if !replace { try Store.requireAbsent(path) }
-        let pipe = PipedFile.isMeant(by: backup) ? try PipedFile() : nil
+        let pipe = PipedFile.isMeant(by: backup) ? PipedFile() : nil
         defer { pipe?.remove() }
         if let pipe {
             // From here on a signal must not leave the file.

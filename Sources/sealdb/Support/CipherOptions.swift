@@ -32,7 +32,7 @@ struct CipherOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Bytes in the clear at the beginning of the file.", valueName: "bytes"))
     var plaintextHeaderSize: Int?
 
-    @Option(help: ArgumentHelp("With such a header: 32 hex digits.", valueName: "hex"))
+    @Option(help: ArgumentHelp("With such a header, and for recover: 32 hex digits.", valueName: "hex"))
     var salt: String?
 
     func validate() throws {

@@ -33,6 +33,21 @@ enum SignalWatch {
         }
     }
 
+    /// From now on a signal ends the process at once, as it does by default; also one that came before.
+    static func stop() {
+        for number in [SIGINT, SIGTERM, SIGHUP] {
+            var former = sigaction()
+            // This can fail only for an invalid signal number, and so can `signal` below.
+            sigaction(number, nil, &former)
+            if isIgnored(former) { continue }
+            // As above.
+            signal(number, SIG_DFL)
+        }
+        let number = received.load(ordering: .relaxed)
+        // The signal has its default effect now. If it is blocked, the caller goes on.
+        if number != 0 { raise(number) }
+    }
+
     /// Descriptors that the handler of the shell writes to.
     private static let firstWake = Atomic<Int32>(-1)
     private static let secondWake = Atomic<Int32>(-1)

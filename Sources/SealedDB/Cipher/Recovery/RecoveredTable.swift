@@ -8,8 +8,10 @@ final class RecoveredTable {
     private var fields: [String?] = []
     /// The place among them of the column that is the row id.
     private var rowIDField: Int?
-    /// A name of the row id that no column has; `nil` for tables WITHOUT ROWID, and if a column is the row id.
+    /// The name by which the row id is set: that of a column, or one that no column has; `nil` if there is none.
     private var rowIDName: String?
+    /// What SQLite makes of the values of each field.
+    private var affinities: [Affinity] = []
     let hasRowIDs: Bool
     private var insertions: [Int: Statement] = [:]
 
@@ -37,7 +39,12 @@ final class RecoveredTable {
         let list = try target.prepare("PRAGMA main.table_list(\(name.quotedIdentifier))")
         defer { list.close() }
         var isWithoutRowID = false
-        while try list.step() { if list.text(at: 0) == "main" { isWithoutRowID = list.int64(at: 4) != 0 } }
+        var isStrict = false
+        while try list.step() {
+            guard list.text(at: 0) == "main" else { continue }
+            isWithoutRowID = list.int64(at: 4) != 0
+            isStrict = list.int64(at: 5) != 0
+        }
         hasRowIDs = !isWithoutRowID
         if hasRowIDs {
             // A virtual generated column is in no record.
@@ -46,7 +53,7 @@ final class RecoveredTable {
             if keyIndex == nil, columns.filter({ $0.key > 0 }).count == 1 {
                 rowIDField = stored.firstIndex { $0.key == 1 && $0.type.isSame(as: "integer") }
             }
-            rowIDName = rowIDField == nil ? free : nil
+            rowIDName = rowIDField.flatMap { fields[$0] } ?? free
         } else if let keyIndex {
             // The columns of the key come first, then the others.
             let order = try target.prepare("PRAGMA main.index_xinfo(\(keyIndex.quotedIdentifier))")
@@ -56,6 +63,10 @@ final class RecoveredTable {
                 let isGenerated = columns.contains { $0.name.isSame(as: column) && $0.hidden != 0 }
                 fields.append(isGenerated ? nil : column)
             }
+        }
+        affinities = fields.map { field in
+            let column = columns.first { column in field.map { column.name.isSame(as: $0) } ?? false }
+            return Affinity(ofType: column?.type ?? "", isStrict: isStrict)
         }
     }
 
@@ -67,30 +78,30 @@ final class RecoveredTable {
     }
 
     /// Inserts a row.
-    /// - Returns: false if the row does not fit the table: it has more values, or violates a constraint.
+    /// - Returns: false if the row does not fit the table: it has more values, it violates a constraint, or SQLite would
+    ///   store other values, because the type of a column was changed behind its back.
     func insert(_ row: SalvagedTrees.Row) throws(DatabaseError) -> Bool {
         let values = row.record.values
-        guard values.count <= fields.count, !fields.isEmpty else { return false }
-        let insertion = try insertion(of: values.count)
-        var index: Int32 = 0
-        if rowIDName != nil {
-            index += 1
-            try insertion.bind(row.rowID, at: index)
+        guard values.count <= fields.count, !fields.isEmpty, (row.rowID != nil) == hasRowIDs else { return false }
+        for (position, value) in values.enumerated() where position != rowIDField && fields[position] != nil {
+            if affinities[position].changes(value, encoding) { return false }
         }
-        for (position, value) in values.enumerated() where fields[position] != nil {
-            index += 1
-            if position == rowIDField, value.isNull {
-                try insertion.bind(row.rowID, at: index)
-            } else {
+        do throws(DatabaseError) {
+            let insertion = try insertion(of: values.count)
+            defer { insertion.reset() }
+            var index: Int32 = 0
+            if rowIDName != nil, let rowID = row.rowID {
+                index += 1
+                try insertion.bind(rowID, at: index)
+            }
+            for (position, value) in values.enumerated() where position != rowIDField && fields[position] != nil {
+                index += 1
                 try value.bind(to: insertion, at: index, encoding: encoding)
             }
-        }
-        defer { insertion.reset() }
-        do throws(DatabaseError) {
             _ = try insertion.step()
             return true
         } catch {
-            // SQLITE_ERROR: a function or collation of an application is missing.
+            // SQLITE_ERROR: a function or collation of an application is missing, or the name of a column is no text.
             guard [SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_ERROR].contains(error.code) else { throw error }
             return false
         }
@@ -100,7 +111,8 @@ final class RecoveredTable {
     /// defaults, as SQLite gives them.
     private func insertion(of count: Int) throws(DatabaseError) -> Statement {
         if let insertion = insertions[count] { return insertion }
-        let names = (rowIDName.map { [$0] } ?? []) + fields.prefix(count).compactMap { $0?.quotedIdentifier }
+        let others = fields.prefix(count).enumerated().compactMap { $0.offset == rowIDField ? nil : $0.element }
+        let names = ((rowIDName.map { [$0] } ?? []) + others).map(\.quotedIdentifier)
         let marks = [String](repeating: "?", count: names.count).joined(separator: ", ")
         let values = names.isEmpty ? "DEFAULT VALUES" : "(\(names.joined(separator: ", "))) VALUES (\(marks))"
         let insertion = try target.prepare("INSERT OR ABORT INTO main.\(name.quotedIdentifier) \(values)")

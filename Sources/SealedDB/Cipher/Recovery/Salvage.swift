@@ -2,38 +2,20 @@
 final class Salvage {
     private let pages: SalvagedPages
     private let trees: SalvagedTrees
-    private let encoding: SalvagedEncoding
+    private var encoding = SalvagedEncoding.utf8
     private(set) var problems: [String]
-    private var virtualTables: [Object] = []
+    private var virtualTables: [SalvagedObject] = []
     private(set) var tables: [StoreRecovery.Report.Table] = []
     private(set) var lostCount = 0
     private var lostAndFound: LostAndFound?
     private var isSchemaDamaged = false
-
-    /// An object of the schema, as far as it can be read.
-    private struct Object {
-        let type, name, table: String
-        let root: Int64
-        let sql: String?
-
-        init?(_ record: SalvagedRecord, _ encoding: SalvagedEncoding) {
-            let values = record.values
-            guard values.count == 5, let type = values[0].text(encoding),
-                ["table", "index", "view", "trigger"].contains(where: { $0.isSame(as: type) }),
-                let name = values[1].text(encoding), let table = values[2].text(encoding),
-                values[4].isNull || values[4].text(encoding)?.foldedForSQL.begins(with: "create") == true
-            else { return nil }
-            (self.type, self.name, self.table) = (type, name, table)
-            root = values[3].integer ?? 0
-            sql = values[4].text(encoding)
-        }
-    }
+    /// Whether rows may be missing that stand in trees of indexes.
+    private var misses = false
 
     init(pages: SalvagedPages, problems: [String]) {
         self.pages = pages
         self.problems = problems
         trees = SalvagedTrees(pages)
-        encoding = (pages.header.flatMap { SalvagedEncoding(rawValue: LogOverlay.number($0[56..<60])) }) ?? .utf8
     }
 
     /// - Parameter progress: gets the number of rows that were saved, at most the number of pages.
@@ -41,22 +23,17 @@ final class Salvage {
         into target: Connection,
         _ progress: (Int64) throws(DatabaseError) -> Void
     ) throws(DatabaseError) {
+        encoding = try textEncoding()
         try prepare(target)
         try target.run("BEGIN IMMEDIATE")
         var objects = try schema()
-        if isSchemaDamaged {
-            // Leaves of the schema to which nothing leads any more. What else there is comes later.
-            _ = try trees.forEachOrphan { _, rows in
-                let found = rows.compactMap { Object($0.record, encoding) }
-                guard found.count == rows.count else { return false }
-                objects += found
-                return true
-            }
-        }
+        if isSchemaDamaged { objects += try orphanedSchema(encoding, isTaken: true) }
         try createTables(objects, target)
-        for object in objects where object.type.isSame(as: "table") && object.root > 0 {
-            try save(object, target, progress)
-        }
+        let tables = objects.filter { $0.type.isSame(as: "table") && $0.root > 0 }
+        for object in tables where !object.isSequence { try save(object, target, progress) }
+        // SQLite has filled it while rows came into the other tables.
+        for object in tables where object.isSequence { try save(object, target, progress) }
+        try passIndexes(objects)
         try saveOrphans(target, progress)
         try createIndexes(objects, target)
         for type in ["view", "trigger"] {
@@ -81,11 +58,27 @@ final class Salvage {
 
     // MARK: Schema
 
-    private func schema() throws(DatabaseError) -> [Object] {
-        var objects: [Object] = []
+    /// How texts are stored. If the header is lost, a page of the schema that nothing leads to tells it.
+    private func textEncoding() throws(DatabaseError) -> SalvagedEncoding {
+        if let header = pages.header {
+            return SalvagedEncoding(rawValue: LogOverlay.number(header[56..<60])) ?? .utf8
+        }
+        for encoding in [SalvagedEncoding.utf8, .utf16LittleEndian, .utf16BigEndian] {
+            guard try !orphanedSchema(encoding, isTaken: false).isEmpty else { continue }
+            problems.append(
+                "Page 1 is damaged. The texts are those of \(encoding.pragma), as in the rest of the schema."
+            )
+            return encoding
+        }
+        problems.append("Page 1 is damaged: the texts are taken for UTF-8.")
+        return .utf8
+    }
+
+    private func schema() throws(DatabaseError) -> [SalvagedObject] {
+        var objects: [SalvagedObject] = []
         var unclear = 0
         let losses = try trees.forEachRow(below: 1, isTable: true) { row in
-            if let object = Object(row.record, encoding) { objects.append(object) } else { unclear += 1 }
+            if let object = SalvagedObject(row.record, encoding) { objects.append(object) } else { unclear += 1 }
         }
         isSchemaDamaged = !losses.isNone || unclear > 0
         if isSchemaDamaged {
@@ -93,27 +86,53 @@ final class Salvage {
                 "The schema is damaged: the rows of tables that it names no more are in lost_and_found."
             )
         }
-        if pages.header == nil { problems.append("Page 1 is damaged: the texts are taken for UTF-8.") }
         return objects
     }
 
-    private func createTables(_ objects: [Object], _ target: Connection) throws(DatabaseError) {
+    /// What stands on leaves of the schema to which nothing leads any more.
+    private func orphanedSchema(
+        _ encoding: SalvagedEncoding,
+        isTaken: Bool
+    ) throws(DatabaseError) -> [SalvagedObject] {
+        var objects: [SalvagedObject] = []
+        // Rows of other pages come later.
+        _ = try trees.forEachOrphan(takesIndexes: false) { _, rows in
+            let found = rows.compactMap { SalvagedObject($0.record, encoding) }
+            guard found.count == rows.count else { return false }
+            objects += found
+            return isTaken
+        }
+        return objects
+    }
+
+    private func createTables(_ objects: [SalvagedObject], _ target: Connection) throws(DatabaseError) {
         let stored = objects.filter { $0.type.isSame(as: "table") && $0.root > 0 }
-        for table in stored where !table.name.isSame(as: "sqlite_sequence") { try create(table, target) }
-        if let sequence = stored.first(where: { $0.name.isSame(as: "sqlite_sequence") }),
+        for table in stored where !table.isSequence { try create(table, target) }
+        if let sequence = stored.first(where: \.isSequence),
             try target.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'sqlite_sequence'") == 0
         {
             try create(sequence, target)
         }
     }
 
-    private func createIndexes(_ objects: [Object], _ target: Connection) throws(DatabaseError) {
+    private func createIndexes(_ objects: [SalvagedObject], _ target: Connection) throws(DatabaseError) {
         for index in objects where index.type.isSame(as: "index") && index.sql != nil { try create(index, target) }
     }
 
-    private func create(_ object: Object, _ target: Connection) throws(DatabaseError) {
+    private func create(_ object: SalvagedObject, _ target: Connection) throws(DatabaseError) {
+        guard let statement = object.statement else { return }
+        guard object.isPlain else {
+            problems.append(
+                "The \(object.type) \(object.name) could not be made: its statement is not that of a schema."
+            )
+            return
+        }
         do throws(DatabaseError) {
-            if let sql = object.sql { try target.run(sql) }
+            try statement.withUnsafeBufferPointer { bytes throws(DatabaseError) in
+                let (creation, _) = try target.prepare(bytes, from: 0)
+                defer { creation.close() }
+                _ = try creation.step()
+            }
         } catch {
             // What SQLite says of the statement itself; anything else, such as a full disk, ends the recovery.
             guard [SQLITE_ERROR, SQLITE_CONSTRAINT, SQLITE_CORRUPT].contains(error.code) else { throw error }
@@ -132,7 +151,7 @@ final class Salvage {
         )
         defer { insertion.close() }
         for table in virtualTables {
-            guard let sql = table.sql, sql.foldedForSQL.begins(with: "create virtual table") else {
+            guard let sql = table.sql, table.isPlain else {
                 problems.append("The virtual table \(table.name) could not be made: it has no statement of its own.")
                 continue
             }
@@ -156,19 +175,17 @@ final class Salvage {
     // MARK: Rows
 
     private func save(
-        _ object: Object,
+        _ object: SalvagedObject,
         _ target: Connection,
         _ progress: (Int64) throws(DatabaseError) -> Void
     ) throws(DatabaseError) {
-        let isSequence = object.name.isSame(as: "sqlite_sequence")
         let table =
             try hasTable(object.name, target)
             ? try RecoveredTable(object.name, in: target, encoding: encoding) : nil
         defer { table?.close() }
-        // SQLite has filled it while rows came into the tables before this one.
-        if isSequence, table != nil { try target.run("DELETE FROM sqlite_sequence") }
+        if object.isSequence, table != nil { try target.run("DELETE FROM sqlite_sequence") }
         var (count, misfits) = (0, 0)
-        let losses = try trees.forEachRow(below: object.root, isTable: table?.hasRowIDs ?? true) {
+        let losses = try trees.forEachRow(below: object.root, isTable: table?.hasRowIDs) {
             row throws(DatabaseError) in
             if try table?.insert(row) ?? false {
                 count += 1
@@ -178,12 +195,45 @@ final class Salvage {
             }
             if (count + misfits).isMultiple(of: 1000) { try progress(row.page) }
         }
+        if !losses.isNone, table?.hasRowIDs != true { misses = true }
         if misfits > 0 {
-            problems.append("\(misfits) rows of \(object.name) do not fit the table, and are in lost_and_found.")
+            let rows = misfits == 1 ? "1 row" : "\(misfits) rows"
+            let reason =
+                table == nil ? "" : misfits == 1 ? " does not fit the table, and" : " do not fit the table, and"
+            problems.append("\(rows) of \(object.name)\(reason) \(misfits == 1 ? "is" : "are") in lost_and_found.")
         }
-        guard table != nil, !isSequence || !losses.isNone else { return }
+        guard table != nil else {
+            if !losses.isNone { problems.append(Salvage.text(of: losses, object.name)) }
+            return
+        }
+        guard !object.isSequence || !losses.isNone else { return }
         tables.append(
             .init(name: object.name, rowCount: count, lostPages: losses.pages.sorted(), brokenRowCount: losses.rows)
+        )
+    }
+
+    private static func text(of losses: SalvagedTrees.Losses, _ name: String) -> String {
+        let pages = losses.pages.sorted().prefix(10).map(String.init).joined(separator: ", ")
+        let rest = losses.pages.count > 10 ? " and others" : ""
+        return """
+            Of \(name), which could not be made, \(losses.rows == 1 ? "1 row is" : "\(losses.rows) rows are") not whole\
+            \(losses.pages.isEmpty ? "." : ", and what stands below these pages is missing: \(pages)\(rest).")
+            """
+    }
+
+    /// Walks the indexes, so that their pages are not taken for pages to which nothing leads.
+    private func passIndexes(_ objects: [SalvagedObject]) throws(DatabaseError) {
+        for index in objects where index.type.isSame(as: "index") && index.root > 0 {
+            // Indexes are made anew, so nothing is lost with a page of one.
+            _ = try trees.forEachRow(below: index.root, isTable: false) { _ in }
+        }
+        guard trees.outdatedCount > 0 else { return }
+        let pages = trees.outdatedCount == 1 ? "1 page" : "\(trees.outdatedCount) pages"
+        problems.append(
+            """
+            Page 1 is that of another state: it counts \(pages) of tables as free, or not at all. What the schema does not \
+            name is in lost_and_found.
+            """
         )
     }
 
@@ -198,7 +248,9 @@ final class Salvage {
         _ target: Connection,
         _ progress: (Int64) throws(DatabaseError) -> Void
     ) throws(DatabaseError) {
-        let losses = try trees.forEachOrphan { page, rows throws(DatabaseError) in
+        let losses = try trees.forEachOrphan(takesIndexes: isSchemaDamaged || misses || trees.outdatedCount > 0) {
+            page,
+            rows throws(DatabaseError) in
             for row in rows { try keep(row, root: nil, target) }
             try progress(page)
             return true
@@ -208,62 +260,11 @@ final class Salvage {
 
     private func keep(_ row: SalvagedTrees.Row, root: Int64?, _ target: Connection) throws(DatabaseError) {
         if lostAndFound == nil { lostAndFound = try LostAndFound(in: target, encoding: encoding) }
-        try lostAndFound?.insert(row, root: root)
         lostCount += 1
-    }
-}
-
-/// The table of rows whose place is not known.
-final class LostAndFound {
-    private let target: Connection
-    private let encoding: SalvagedEncoding
-    private let name: String
-    private var columnCount = 0
-    private var insertions: [Int: Statement] = [:]
-
-    init(in target: Connection, encoding: SalvagedEncoding) throws(DatabaseError) {
-        (self.target, self.encoding) = (target, encoding)
-        var name = "lost_and_found"
-        var number = 0
-        // The store may have a table of this name, as one that was recovered before has.
-        while try target.integer("SELECT count(*) FROM sqlite_schema WHERE name = '\(name)' COLLATE NOCASE") != 0 {
-            name = "lost_and_found_\(number)"
-            number += 1
-        }
-        self.name = name
-        try target.run("CREATE TABLE \(name) (rootpgno INTEGER, pgno INTEGER, nfield INTEGER, id INTEGER)")
-    }
-
-    func close() {
-        for insertion in insertions.values { insertion.close() }
-        insertions = [:]
-    }
-
-    func insert(_ row: SalvagedTrees.Row, root: Int64?) throws(DatabaseError) {
-        // A table has at most 2000 columns. No row of a store has more. https://www.sqlite.org/limits.html#max_column
-        let values = row.record.values.prefix(1990)
-        while columnCount < values.count {
-            try target.run("ALTER TABLE \(name) ADD COLUMN c\(columnCount)")
-            columnCount += 1
-        }
-        let insertion = try insertion(of: values.count)
-        if let root { try insertion.bind(root, at: 1) } else { try insertion.bindNull(at: 1) }
-        try insertion.bind(row.page, at: 2)
-        try insertion.bind(Int64(values.count), at: 3)
-        try insertion.bind(row.rowID, at: 4)
-        for (index, value) in values.enumerated() {
-            try value.bind(to: insertion, at: Int32(index + 5), encoding: encoding)
-        }
-        _ = try insertion.step()
-        insertion.reset()
-    }
-
-    private func insertion(of count: Int) throws(DatabaseError) -> Statement {
-        if let insertion = insertions[count] { return insertion }
-        let names = ["rootpgno", "pgno", "nfield", "id"] + (0..<count).map { "c\($0)" }
-        let marks = [String](repeating: "?", count: names.count).joined(separator: ", ")
-        let insertion = try target.prepare("INSERT INTO \(name) (\(names.joined(separator: ", "))) VALUES (\(marks))")
-        insertions[count] = insertion
-        return insertion
+        guard try lostAndFound?.insert(row, root: root) ?? false else { return }
+        lostCount += 1
+        problems.append(
+            "A row of page \(row.page) has \(row.record.values.count) values. The last ones are in a second row of lost_and_found."
+        )
     }
 }

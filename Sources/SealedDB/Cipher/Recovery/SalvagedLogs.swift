@@ -55,4 +55,24 @@ extension LogOverlay {
             contents: journal.contents
         )
     }
+
+    /// The salts of the first page in the log and in the journal beside a store, which nothing proves yet.
+    static func salts(beside path: String, pageSize: Int) throws(DatabaseError) -> [[UInt8]] {
+        var result: [[UInt8]] = []
+        func add(_ bytes: ArraySlice<UInt8>) {
+            guard LogOverlay.number(bytes.prefix(4)) == 1 else { return }
+            let salt = Array(bytes.suffix(Key.saltByteCount))
+            // A damaged log could give any number of them, and each may cost a derivation.
+            if result.count < 4, !result.contains(salt) { result.append(salt) }
+        }
+        for (suffix, start, gap, end) in [("-wal", 32, 24, 0), ("-journal", 512, 4, 4)] {
+            guard let contents = try FileReader(path + suffix) else { continue }
+            var offset = Int64(start)
+            while let record = try contents.bytes(at: offset, count: gap + Key.saltByteCount) {
+                add(record[...])
+                offset += Int64(gap + pageSize + end)
+            }
+        }
+        return result
+    }
 }

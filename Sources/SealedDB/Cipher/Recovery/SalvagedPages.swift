@@ -6,38 +6,84 @@ import Foundation
 /// unfinished transaction, or from the file.
 final class SalvagedPages {
     let pageSize: Int
-    /// Number of pages that there are, without what the file may still have behind the end of the database.
+    /// The number of pages that the file and the log have.
     private(set) var count: Int64
+    /// The number of pages of the database, as the header or the log states it. It may be that of an earlier state.
+    private(set) var declaredCount: Int64
     /// The bytes of a page that SQLite uses.
     private(set) var usableSize: Int
     /// The pages that are not as they were written.
     private(set) var damaged: [Int64] = []
-    /// Pages that were never written. Nothing refers to them.
-    private(set) var empty: Set<Int64> = []
     /// The header of the database: the first 100 bytes of page 1; `nil` if that page is damaged.
     private(set) var header: [UInt8]?
+    /// What is wrong with the files as a whole, in words.
+    private(set) var problems: [String] = []
 
     private let connection: Connection
     private let cipher: PageCipher
     private let overlay: LogOverlay?
+    /// The pages of the log or journal that are used instead of those of the file.
+    private let overlaid: Set<Int64>
 
     /// - Parameter connection: one to the file, opened without a key and only for reading.
     init(_ connection: Connection, _ cipher: PageCipher, overlay: LogOverlay?) throws(DatabaseError) {
         self.connection = connection
-        self.overlay = overlay
         self.cipher = cipher
         pageSize = cipher.parameters.pageSize
         usableSize = pageSize - cipher.parameters.reservedBytes
-        let ofFile = try connection.mainFileSize() / Int64(pageSize)
-        count = max(ofFile, overlay?.pageNumbers.max() ?? 0)
-        if let overlay, overlay.pageSize == pageSize { count = min(count, overlay.pageCount) }
-        guard let first = contents(ofPage: 1) else { return }
+        let fileCount = try connection.mainFileSize() / Int64(pageSize)
+        let part = SalvagedPages.usablePart(of: overlay, fileCount: fileCount, cipher)
+        (self.overlay, overlaid) = (part.pages.isEmpty ? nil : overlay, part.pages)
+        if let problem = part.problem { problems.append(problem) }
+        count = max(fileCount, overlaid.max() ?? 0)
+        declaredCount = self.overlay?.pageCount ?? count
+        guard let first = contents(ofPage: 1) else {
+            declaredCount = min(declaredCount, count)
+            return
+        }
         header = Array(first[..<100])
         // SQLCipher may have reserved more bytes at first than it used later.
         if pageSize - Int(first[20]) >= 480 { usableSize = min(usableSize, pageSize - Int(first[20])) }
         // Old versions of SQLite do not update this count: it is valid only if the two change counters are equal.
         let declared = LogOverlay.number(first[28..<32])
-        if first[24..<28] == first[92..<96], declared > 0 { count = min(count, declared) }
+        if first[24..<28] == first[92..<96], declared > 0 { declaredCount = declared }
+        if declaredCount > count { problems.append("The file is cut off: it has \(count) of \(declaredCount) pages.") }
+        declaredCount = min(declaredCount, count)
+    }
+
+    /// The pages of a log or journal that belong to this store. Anybody could lay a log of other pages beside it.
+    private static func usablePart(
+        of overlay: LogOverlay?,
+        fileCount: Int64,
+        _ cipher: PageCipher
+    ) -> (pages: Set<Int64>, problem: String?) {
+        guard let overlay else { return ([], nil) }
+        guard overlay.pageSize == cipher.parameters.pageSize else {
+            return (
+                [],
+                "The log or journal has pages of \(overlay.pageSize) bytes, and is not that of this store. It was left out."
+            )
+        }
+        guard cipher.parameters.usesHMAC else {
+            // A page behind the end of the file is in the log, and so is every page between.
+            let end = fileCount + Int64(overlay.ownPageCount) + 1
+            return (Set(overlay.pageNumbers.filter { $0 <= end }), nil)
+        }
+        var pages: Set<Int64> = []
+        for number in overlay.pageNumbers {
+            // A page of the log that cannot be read is missing, as one that was changed is.
+            guard let page = try? overlay.bytes(ofPage: number, from: 0, count: overlay.pageSize),
+                cipher.authenticates(page, number: number)
+            else { continue }
+            pages.insert(number)
+        }
+        let missing = overlay.ownPageCount - pages.count
+        guard missing > 0 else { return (pages, nil) }
+        let what =
+            pages.isEmpty
+            ? "The log or journal has no page that was written under this key. It was left out."
+            : "\(missing) of \(overlay.ownPageCount) pages of the log or journal are damaged. Those of the file were used."
+        return (pages, what)
     }
 
     /// Reads every page once.
@@ -45,15 +91,25 @@ final class SalvagedPages {
     func survey(_ progress: (Int64) throws(DatabaseError) -> Void) throws(DatabaseError) -> Bool {
         var hasOwn = false
         for number in stride(from: 1 as Int64, through: count, by: 1) {
-            if contents(ofPage: number) != nil {
-                hasOwn = true
-            } else if number != PageScan.lockPage(pageSize: pageSize) {
-                let bytes = bytes(ofPage: number)
-                if let bytes, bytes.allSatisfy({ $0 == 0 }) { empty.insert(number) } else { damaged.append(number) }
+            if let contents = contents(ofPage: number) {
+                hasOwn = hasOwn || isOwn(contents, number)
+            } else if number <= declaredCount, number != PageScan.lockPage(pageSize: pageSize) {
+                // A page that was never written has only zeros, and nothing refers to it.
+                if bytes(ofPage: number)?.allSatisfy({ $0 == 0 }) != true { damaged.append(number) }
             }
             if number.isMultiple(of: 256) { try progress(number) }
         }
         return hasOwn
+    }
+
+    /// Whether a page was written with this key. Without authentication codes every page can be decrypted, but only one
+    /// of a tree makes sense.
+    private func isOwn(_ contents: [UInt8], _ number: Int64) -> Bool {
+        guard !cipher.parameters.usesHMAC else { return true }
+        guard let page = TreePage(contents, number: number, usableSize: usableSize), page.isWhole else { return false }
+        if number == 1, contents[21..<24] == [64, 32, 32] { return true }
+        let records = page.cells.compactMap(\.payload).filter { $0.overflow == nil }
+        return !records.isEmpty && records.allSatisfy { SalvagedRecord($0.local) != nil }
     }
 
     /// The page as SQLite sees it; `nil` if it does not exist, cannot be read, or is not as it was written.
@@ -72,7 +128,9 @@ final class SalvagedPages {
     /// The page as it is stored. What the disk cannot read counts as damaged.
     private func bytes(ofPage number: Int64) -> [UInt8]? {
         // An error of the log or of the file means the same: this page is not there.
-        if let page = try? overlay?.bytes(ofPage: number, from: 0, count: pageSize) { return page }
+        if overlaid.contains(number), let page = try? overlay?.bytes(ofPage: number, from: 0, count: pageSize) {
+            return page
+        }
         let page = try? connection.fileBytes(at: (number - 1) * Int64(pageSize), count: pageSize)  // As above.
         return page?.count == pageSize ? page : nil
     }

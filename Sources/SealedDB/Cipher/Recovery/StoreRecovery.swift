@@ -5,8 +5,9 @@ import Foundation
 /// Every page is read for itself, without SQLCipher, and used only if it is as it was written under the key. Rows of
 /// tables come back with their row ids; indexes, views and triggers are made anew. Rows to which nothing leads any more,
 /// and rows that violate a constraint of their table, go to a table `lost_and_found`, as `.recover` of SQLite's shell has
-/// it (<https://www.sqlite.org/recovery.html>): with the page `pgno`, the number of values `nfield`, the row id `id`, and
-/// the values `c0`, `c1` and so on. Among them may be rows that were deleted, or older versions of others.
+/// it (<https://www.sqlite.org/recovery.html>): with the page `pgno`, the number of values `nfield`, the row id `id`
+/// (NULL for a table WITHOUT ROWID), and the values `c0`, `c1` and so on. Among them may be rows that were deleted, older
+/// versions of others, or entries of indexes.
 ///
 /// Restore a backup instead if there is one. Use this if there is none, or for what was written after it.
 ///
@@ -21,6 +22,7 @@ public struct StoreRecovery: Sendable {
     private let key: Key
     private let newKey: Key?
     private let settings: CipherSettings
+    private let salt: [UInt8]?
 
     /// What was saved, and what was not.
     public struct Report: Sendable, Codable, Hashable {
@@ -57,12 +59,15 @@ public struct StoreRecovery: Sendable {
     }
 
     /// - Parameters:
-    ///   - newKey: the key of the new store; `nil` for that of the old one.
     ///   - cipherSettings: those of both stores.
+    ///   - salt: the first 16 bytes of the store, if they are damaged and known from an older copy of the file. By
+    ///     default they are taken from the file, or else from its log or journal.
+    ///   - newKey: the key of the new store; `nil` for that of the old one.
     public init(
         path: String,
         key: Key,
         cipherSettings: CipherSettings = .init(),
+        salt: [UInt8]? = nil,
         to recoveredPath: String,
         newKey: Key? = nil
     ) {
@@ -71,6 +76,7 @@ public struct StoreRecovery: Sendable {
         self.key = key
         self.newKey = newKey
         settings = cipherSettings
+        self.salt = salt
     }
 
     /// Makes the new store.
@@ -97,23 +103,22 @@ public struct StoreRecovery: Sendable {
         if let key = sealing.key { try settings.validate(for: key) }
         let new = NewStore(path: recoveredPath, sealing: sealing, confirmsKey: newKey != nil)
         try new.requireAbsent()
-        guard !LockHolders.hasLocks(on: resolved + "-shm") else { throw StoreOpening.isBusy(path) }
-        let marks = StoreView.marks(of: resolved)
+        guard !LockHolders.hasLocks(on: resolved + "-shm"), !LockHolders.hasLocks(on: resolved) else {
+            throw StoreOpening.isBusy(path)
+        }
+        let marks = marks(of: resolved)
         let connection = try Connection(path: resolved, flags: SQLITE_OPEN_READONLY)
         defer { connection.close() }
         var problems: [String] = []
-        let cipher = try PageScan(connection: connection, key: key, settings: settings).pageCipher()
+        let cipher = try cipher(of: resolved, connection)
         let overlay = try overlay(of: resolved, cipher, connection, &problems)
         let pages = try SalvagedPages(connection, cipher, overlay: overlay)
         let report = ProgressReport(totals: PageTotals(count: pages.count, size: pages.pageSize), progress: progress)
         let hasOwn = try pages.survey { completed throws(DatabaseError) in try report(.verify, completed) }
-        guard hasOwn else {
-            let diagnosis = try StoreDiagnosis.examine(path: resolved, key: key, cipherSettings: settings)
-            throw diagnosis.error
-        }
+        guard hasOwn else { throw try notOurs(resolved) }
         StoreCopy.removeLeftovers(of: recoveredPath)
         let copy = try StoreCopy(beside: recoveredPath, takesAttributes: false)
-        let salvage = Salvage(pages: pages, problems: problems)
+        let salvage = Salvage(pages: pages, problems: problems + pages.problems)
         do throws(DatabaseError) {
             try copy.fill(sealing, report) { target throws(DatabaseError) in
                 try salvage.run(into: target) { completed throws(DatabaseError) in try report(.copy, completed) }
@@ -122,7 +127,7 @@ public struct StoreRecovery: Sendable {
             try copy.amend(sealing) { target throws(DatabaseError) in try salvage.registerVirtualTables(in: target) }
             salvage.add(problems: try copy.structureProblems(sealing))
             if newKey != nil { try sealing.confirm(for: copy.path) }
-            guard marks == StoreView.marks(of: resolved) else { throw StoreOpening.isBusy(path) }
+            guard marks == self.marks(of: resolved) else { throw StoreOpening.isBusy(path) }
         } catch {
             copy.discard()
             throw error.adding(context: "Nothing was recovered, and \(path) is unchanged")
@@ -138,6 +143,59 @@ public struct StoreRecovery: Sendable {
             lostAndFoundCount: salvage.lostCount,
             problems: salvage.problems
         )
+    }
+
+    private func marks(of path: String) -> [StoreView.Mark] {
+        StoreView.marks(of: path) + [StoreView.Mark(path + "-journal")]
+    }
+
+    private func notOurs(_ path: String) throws(DatabaseError) -> DatabaseError {
+        let diagnosis = try StoreDiagnosis.examine(path: path, key: key, cipherSettings: settings)
+        guard diagnosis.finding == .opens else { return diagnosis.error }
+        return DatabaseError(
+            extendedCode: SQLITE_NOTADB,
+            reason: .wrongKey,
+            message: "No page of \(path) was written with this key and these settings. Nothing was recovered."
+        )
+    }
+
+    /// Reads pages under the key and the salt of the store. If the beginning of the file is damaged, the salt stands in
+    /// the log or journal too, where that has page 1.
+    private func cipher(of path: String, _ connection: Connection) throws(DatabaseError) -> PageCipher {
+        let parameters = settings.parameters
+        var salts: [[UInt8]] = []
+        let embedded = try key.embeddedSalt()
+        if let known = salt ?? embedded ?? settings.salt {
+            salts = [known]
+        } else {
+            salts = [try connection.mainFileHeader()]
+            for salt in try LogOverlay.salts(beside: path, pageSize: parameters.pageSize) where !salts.contains(salt) {
+                salts.append(salt)
+            }
+        }
+        guard salts.allSatisfy({ $0.count == Key.saltByteCount }) else {
+            throw .unusableSettings("A salt has \(Key.saltByteCount) bytes.")
+        }
+        var first: PageCipher?
+        for salt in salts {
+            let secret = try key.encryptionKey(salt: salt, by: parameters.keyDerivation)
+            let cipher = try PageCipher(key: secret, salt: salt, parameters: parameters)
+            if first == nil { first = cipher }
+            guard salts.count > 1, parameters.usesHMAC else { break }
+            if try hasPage(of: cipher, connection) { return cipher }
+        }
+        return first!
+    }
+
+    /// Whether any page of the file behind the first was written under this key and salt.
+    private func hasPage(of cipher: PageCipher, _ connection: Connection) throws(DatabaseError) -> Bool {
+        let size = cipher.parameters.pageSize
+        for number in stride(from: 2, through: try connection.mainFileSize() / Int64(size), by: 1) {
+            // A page that cannot be read says nothing about the salt.
+            guard let page = try? connection.fileBytes(at: (number - 1) * Int64(size), count: size) else { continue }
+            if cipher.authenticates(page, number: number) { return true }
+        }
+        return false
     }
 
     /// The pages of the log, or of the journal of an unfinished transaction, as SQLite would use them; of a damaged one
