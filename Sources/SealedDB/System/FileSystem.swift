@@ -96,6 +96,13 @@ enum FileSystem {
         exists(path) || (errno != ENOENT && errno != ENOTDIR)
     }
 
+    /// The same for a name of bytes, which need not be UTF-8.
+    static func mayExist(bytes name: [UInt8]) -> Bool {
+        var status = stat()
+        let result = (name + [0]).withUnsafeBytes { lstat($0.bindMemory(to: CChar.self).baseAddress!, &status) }
+        return result == 0 || (errno != ENOENT && errno != ENOTDIR)
+    }
+
     /// Whether nobody can write to the file: the file system itself is mounted read-only, not just this mount of it,
     /// and it is not one that another machine can share.
     static func isOnReadOnlyMedium(_ path: String) -> Bool {

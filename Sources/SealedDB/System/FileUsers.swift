@@ -61,6 +61,9 @@ enum FileUsers {
         /// The initial PID name space, whose number is a constant of the kernel.
         private static let firstNameSpace = "pid:[4026531836]"
 
+        /// The errors that say that a process has ended.
+        private static let endings = [ENOENT, ESRCH]
+
         init(_ path: String) throws(DatabaseError) {
             file = try FileSystem.status(path)
             guard let names = FileSystem.names(in: "/proc"), names.contains("self") else {
@@ -79,8 +82,8 @@ enum FileUsers {
 
         private mutating func look(into process: Int32) {
             guard let descriptors = FileSystem.names(in: "/proc/\(process)/fd") else {
-                // The process has ended, or this user may not examine it.
-                if [EACCES, EPERM].contains(errno), !Search.isOfKernel(process) {
+                // The process has ended, or it cannot be examined: not by this user, or for want of memory or descriptors.
+                if !Search.endings.contains(errno), !Search.isOfKernel(process) {
                     unseen.append(LockHolders.describe(process))
                 }
                 return
@@ -88,8 +91,8 @@ enum FileUsers {
             for descriptor in descriptors {
                 var found = stat()
                 if stat("/proc/\(process)/fd/\(descriptor)", &found) != 0 {
-                    // For any other error, the descriptor was closed in the meantime.
-                    guard [EACCES, EPERM].contains(errno) else { continue }
+                    // For any other error, the descriptor was closed in the meantime, or is that of a server that is gone.
+                    guard [EACCES, EPERM, ENOMEM].contains(errno) else { continue }
                     unseen.append(LockHolders.describe(process))
                     return
                 }
@@ -101,8 +104,7 @@ enum FileUsers {
 
         /// Whether it is a kernel thread or a process that has ended: neither has memory of its own.
         private static func isOfKernel(_ process: Int32) -> Bool {
-            // If the status cannot be read, the process has ended.
-            guard let status = FileSystem.kernelText("/proc/\(process)/status") else { return true }
+            guard let status = FileSystem.kernelText("/proc/\(process)/status") else { return endings.contains(errno) }
             return !status.contains("\nVmSize:")
         }
     }

@@ -31,7 +31,8 @@ enum LockHolders {
             // 1: POSIX  ADVISORY  WRITE 4711 fe:00:1234 120 120; lines with "->" are waiting requests.
             let fields = line.split(separator: " ")
             guard fields.count >= 8, fields[1] == "POSIX" || fields[1] == "OFDLCK", let process = Int32(fields[4]),
-                let file = LockedFile(fields[5]), files.contains(file)
+                // A lock of an open file description belongs to no process.
+                process > 0, let file = LockedFile(fields[5]), files.contains(file)
             else { continue }
             // Every connection in WAL mode locks byte 128, which blocks nobody.
             // https://www.sqlite.org/walformat.html#locks

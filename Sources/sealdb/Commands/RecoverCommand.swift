@@ -52,7 +52,7 @@ struct RecoverCommand: ParsableCommand {
     func run() throws {
         let path = try Store.literalPath(store)
         guard !PipedFile.isMeant(by: recovered) else {
-            throw Failure(.usage, "The new store cannot go to standard output. Give it a name, and use backup for a pipe.")
+            throw Failure(.usage, "A recovered store cannot go to standard output. Name a file.")
         }
         let newPath = try Store.literalPath(recovered)
         try Store.requireAbsent(newPath)

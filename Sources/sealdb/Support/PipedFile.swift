@@ -34,7 +34,7 @@ final class PipedFile: Sendable {
     /// What cannot be removed stays in the directory for temporary files, encrypted.
     func remove() {
         guard isMade.exchange(false, ordering: .relaxed) else { return }
-        try? FileManager.default.removeItem(atPath: directory)
+        try? FileManager.default.removeItem(atPath: directory)  // See above.
     }
 
     /// Fills the file with all of standard input.

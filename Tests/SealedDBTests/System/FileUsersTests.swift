@@ -63,6 +63,28 @@ struct FileUsersTests {
         try requireNobodyElse()
     }
 
+    /// A process that cannot be examined now is not one that has ended.
+    @Test(arguments: [EMFILE, ENFILE, ENOMEM, EACCES])
+    func aProcessThatCannotBeExaminedIsTold(code: Int32) throws {
+        let input = Pipe()
+        let output = Pipe()
+        let holder = Process()
+        holder.executableURL = URL(fileURLWithPath: "/bin/sh")
+        holder.arguments = ["-c", "exec 9<>'\(store)'; echo ready; read line"]
+        holder.standardInput = input
+        holder.standardOutput = output
+        try holder.run()
+        #expect(output.fileHandleForReading.availableData == Data("ready\n".utf8))
+        let watch = CallWatch("/proc/\(holder.processIdentifier)", failing: 0...1000, code: code)
+        let error = #expect(throws: DatabaseError.self) { try requireNobodyElse() }
+        let calls = watch.endWithAll()
+        #expect(!calls.isEmpty)
+        #expect(error?.message.contains("cannot be told") == true, "\(error as Any)")
+        #expect(error?.message.contains("process \(holder.processIdentifier)") == true, "\(error as Any)")
+        try input.fileHandleForWriting.close()
+        holder.waitUntilExit()
+    }
+
     /// Without a descriptor of its own it asks all processes instead of the kernel. That some are hidden, and the store not to
     /// be replaced for that, is said only where it is so.
     @Test(.enabled(if: FileManager.default.fileExists(atPath: "/proc/1"), "needs a /proc that shows the first process"))

@@ -120,15 +120,15 @@ struct RollbackJournal {
     /// Whether the journal belongs to a transaction over several files that was committed: it names a super-journal,
     /// and that file is gone. https://www.sqlite.org/atomiccommit.html#_multi_file_commit
     func hasLostSuperJournal() throws(DatabaseError) -> Bool {
-        try superJournal().map { !FileSystem.mayExist($0) } ?? false
+        try superJournal().map { !FileSystem.mayExist(bytes: $0) } ?? false
     }
 
     /// Makes sure that the file that the journal names as its super-journal can be one, because SQLite would delete
     /// that file.
     func requireSafeSuperJournal() throws(DatabaseError) {
-        guard let name = try superJournal(), !JournalName.isOfSuperJournal(name), FileSystem.mayExist(name) else {
-            return
-        }
+        guard let bytes = try superJournal() else { return }
+        let name = String(decoding: bytes, as: UTF8.self)
+        guard !JournalName.isOfSuperJournal(name), FileSystem.mayExist(bytes: bytes) else { return }
         throw DatabaseError(
             extendedCode: SQLITE_CANTOPEN,
             reason: .unsafeJournal,
@@ -139,8 +139,8 @@ struct RollbackJournal {
         )
     }
 
-    /// The path of the super-journal, if the journal names one.
-    private func superJournal() throws(DatabaseError) -> String? {
+    /// The path of the super-journal, if the journal names one. It need not be UTF-8.
+    private func superJournal() throws(DatabaseError) -> [UInt8]? {
         let size = try contents.size()
         guard size >= 16, let end = try contents.bytes(at: size - 16, count: 16),
             end[8...].elementsEqual(RollbackJournal.magic)
@@ -152,6 +152,6 @@ struct RollbackJournal {
         else { return nil }
         let sum = bytes.reduce(0 as UInt32) { $0 &+ UInt32(bitPattern: Int32(Int8(bitPattern: $1))) }
         guard Int64(sum) == RollbackJournal.number(end[4..<8]), bytes[0] != 0 else { return nil }
-        return String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        return Array(bytes.prefix { $0 != 0 })
     }
 }

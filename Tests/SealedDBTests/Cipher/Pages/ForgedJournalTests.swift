@@ -19,13 +19,14 @@ struct ForgedJournalTests {
     }
 
     /// A hot journal without a page, that names the journal of a transaction over several files.
-    private func journal(naming path: String) throws -> [UInt8] {
+    private func journal(naming path: String) throws -> [UInt8] { try journal(naming: Array(path.utf8)) }
+
+    private func journal(naming name: [UInt8]) throws -> [UInt8] {
         func word(_ value: UInt32) -> [UInt8] { withUnsafeBytes(of: value.bigEndian) { Array($0) } }
         let magic: [UInt8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]
         let pages = UInt32(try directory.bytes("db").count / 4096)
         var bytes = magic + [0, 0x1234, pages, 512, 4096].flatMap(word)
         bytes += [UInt8](repeating: 0, count: 512 - bytes.count)
-        let name = Array(path.utf8)
         let sum = name.reduce(0 as UInt32) { $0 &+ UInt32(bitPattern: Int32(Int8(bitPattern: $1))) }
         bytes += word(0x4000_0000 / 4096 + 1) + name + word(UInt32(name.count)) + word(sum) + magic
         return bytes
@@ -104,6 +105,23 @@ struct ForgedJournalTests {
         defer { database.close() }
         #expect(try database.integers("SELECT count(*) FROM t") == [30])
         #expect(directory.namesOfFiles == ["db"])
+    }
+
+    /// Its name need not be text. If it were not found, the transaction would count as committed.
+    @Test func aSuperJournalWhoseNameIsNotUTF8() throws {
+        try makeStore(.delete)
+        let name = Array(directory.file("db-mj").utf8) + [0xe9, 0xff]
+        let path = name.map { CChar(bitPattern: $0) } + [0]
+        let descriptor = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0o600)
+        #expect(descriptor >= 0)
+        close(descriptor)
+        try directory.write("db-journal", journal(naming: name))
+        let journal = try #require(try RollbackJournal(ofStore: directory.file("db")))
+        #expect(try !journal.hasLostSuperJournal())
+        let error = #expect(throws: DatabaseError.self) { try journal.requireSafeSuperJournal() }
+        #expect(error?.reason == .unsafeJournal)
+        unlink(path)
+        #expect(try journal.hasLostSuperJournal())
     }
 
     /// Between its verification and the swap: SQLite would cut it off at one page.
