@@ -27,7 +27,7 @@ struct DiffTests {
 
     @Test func storesThatHoldTheSame() throws {
         let sandbox = try makeStores(DumpTests.script)
-        for option in ["--json", "--schema-only"] {
+        for option in ["--quiet", "--schema-only"] {
             #expect(try diff(sandbox, option, status: 0).output.isEmpty)
         }
         // Other pages, but the same contents.
@@ -77,7 +77,7 @@ struct DiffTests {
         )
         let first = try #require(try diff(sandbox, "--json").lines.first)
         let object = try #require(try JSONSerialization.jsonObject(with: Data(first.utf8)) as? [String: Any])
-        #expect(object["kind"] as? String == "table" && object["name"] as? String == "t")
+        #expect(object["object"] as? String == "table" && object["name"] as? String == "t")
         #expect(object["rowsThatDiffer"] as? Int == 1 && object["rowsOnlyInSecond"] as? Int == 1)
     }
 

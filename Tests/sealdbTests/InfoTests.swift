@@ -12,7 +12,7 @@ struct InfoTests {
         try sandbox.makeStore()
         let before = try sandbox.contents("db")
         let info = try json(try sandbox.succeed("info", "db", "--json"))
-        #expect(info["kind"] as? String == "encrypted")
+        #expect(info["fileKind"] as? String == "encrypted")
         #expect(info["fileSize"] as? Int == before.count)
         #expect(info["salt"] as? String == before.prefix(16).map { String(format: "%02x", $0) }.joined())
         #expect(info["details"] == nil)
@@ -45,7 +45,7 @@ struct InfoTests {
         try sandbox.write("garbage", "not a database")
         try sandbox.write("empty", "")
         func kind(_ name: String) throws -> String? {
-            try json(try sandbox.succeed("info", name, "--json"))["kind"] as? String
+            try json(try sandbox.succeed("info", name, "--json"))["fileKind"] as? String
         }
         #expect(try kind("plain") == "plaintext")
         #expect(try kind("garbage") == "notADatabase")

@@ -11,7 +11,7 @@ struct RotationBatch: Sendable {
     let rateLimit: RateLimit?
     let journalPath: String
     let isResumeOnly: Bool
-    let printsJSON: Bool
+    let reportOptions: ReportOptions
     let progressMode: ProgressMode
 
     static let defaultJournal = "sealdb-rotate.journal"
@@ -31,7 +31,7 @@ struct RotationBatch: Sendable {
         SignalWatch.start()
         try journal.begin(operation: operation, stores, isResumeOnly: isResumeOnly)
         let progress = BatchProgress(mode: progressMode, stores: stores)
-        let output = BatchOutput(printsJSON: printsJSON, progress: progress)
+        let output = BatchOutput(reportOptions, progress: progress)
         let speed = Speed()
         let outcomes = runner.run(stores, mayBegin: { runner.control.hasTime(for: speed.seconds(for: $0.size)) }) {
             (store, job) in
@@ -52,7 +52,8 @@ struct RotationBatch: Sendable {
         output.write(
             summary,
             "\(summary.stores) stores: \(summary.done) changed, \(summary.unchanged) had the new key already, "
-                + "\(summary.failed) failed, \(summary.left) left\n"
+                + "\(summary.failed) failed, \(summary.left) left\n",
+            isGood: status == 0
         )
         if status != 0 {
             StandardError.message(
@@ -93,8 +94,9 @@ struct RotationBatch: Sendable {
             }
             record.outcome = outcome.name
             output.write(
-                StoreRecord(store, outcome, content: result.content),
-                result.line(store, rotation.settings) + "\n"
+                ResultRecord(store, outcome, content: result.content),
+                result.line(store, rotation.settings) + "\n",
+                isGood: true
             )
             do {
                 try journal.append(record)
@@ -124,7 +126,7 @@ struct RotationBatch: Sendable {
         // If this fails too, the journal still names the store in its `start` record.
         try? journal.append(record)
         output.message(store, outcome)
-        output.write(StoreRecord(store, outcome, content: [String: String]()), "")
+        output.write(ResultRecord(store, outcome, content: [String: String]()), "", isGood: false)
         return outcome
     }
 
@@ -134,7 +136,7 @@ struct RotationBatch: Sendable {
     /// - Returns: the exit code that the run would have.
     func plan() throws -> Int32 {
         let progress = BatchProgress(mode: .never, stores: stores)
-        let output = BatchOutput(printsJSON: printsJSON, progress: progress)
+        let output = BatchOutput(reportOptions, progress: progress)
         var outcomes: [StoreOutcome] = []
         var bytes: Int64 = 0
         var seconds = 0.0
@@ -152,14 +154,15 @@ struct RotationBatch: Sendable {
                 }
                 let status = outcomes.last == .done ? "planned" : nil
                 output.write(
-                    StoreRecord(store, outcomes.last!, status: status, content: result.content),
-                    result.line(store, rotation.settings) + "\n"
+                    ResultRecord(store, outcomes.last!, status: status, content: result.content),
+                    result.line(store, rotation.settings) + "\n",
+                    isGood: true
                 )
             } catch {
                 let outcome = StoreOutcome(error, isStopped: false)
                 outcomes.append(outcome)
                 output.message(store, outcome)
-                output.write(StoreRecord(store, outcome, content: [String: String]()), "")
+                output.write(ResultRecord(store, outcome, content: [String: String]()), "", isGood: false)
             }
         }
         seconds /= Double(min(runner.jobs, ProcessInfo.processInfo.activeProcessorCount, max(1, pending.count)))
@@ -183,7 +186,8 @@ struct RotationBatch: Sendable {
             summary,
             "\(summary.stores) stores: \(pending.count) to change, \(summary.unchanged) have the new key, "
                 + "\(summary.failed) cannot be changed; \(ByteText.size(bytes)), about \(DurationText.clock(seconds)); "
-                + "nothing was written\n"
+                + "nothing was written\n",
+            isGood: status == 0
         )
         return status
     }

@@ -16,8 +16,18 @@ struct StoreReport: Sendable {
     var content: any Encodable & Sendable = [String: String]()
     /// Whether there was nothing to do.
     var isUnchanged = false
+    /// Whether only a plan was made.
+    var isPlan = false
     /// What is wrong with the store. The report is printed in any case.
     var failure: Failure?
+
+    fileprivate var outcome: StoreOutcome {
+        if let failure { return .failed(status: failure.status.rawValue, message: failure.message) }
+        return isUnchanged ? .unchanged : .done
+    }
+
+    /// What JSON says in place of the outcome.
+    fileprivate var status: String? { isPlan && failure == nil && !isUnchanged ? "planned" : nil }
 }
 
 /// Runs a command on one or several stores, each by itself, without a journal.
@@ -28,7 +38,7 @@ struct StoreWork {
     let list: StoreListOptions
     let batchOptions: BatchOptions
     let progressOptions: ProgressOptions
-    var printsJSON = false
+    var reportOptions = ReportOptions()
     /// What a finished store is in the summary, such as "sound".
     let doneText: String
     let work: Work
@@ -39,12 +49,17 @@ struct StoreWork {
             guard status == 0 else { throw ExitCode(status) }
             return
         }
-        let report = try progressOptions.watchingSignals { try work(stores[0], $0) }
+        let store = stores[0]
+        reportOptions.begin(store.path)
+        let report = try progressOptions.watchingSignals { try work(store, $0) }
         let output = ResultOutput()
-        if printsJSON {
-            try output.writeJSON(StoreRecord(content: report.content))
-        } else {
-            try output.write(report.ownText(of: stores[0]))
+        if reportOptions.json {
+            try JSONReport.complete(
+                ResultRecord(store, report.outcome, status: report.status, content: report.content),
+                output
+            )
+        } else if !reportOptions.quiet || report.failure != nil {
+            try output.write(report.ownText(of: store))
         }
         try output.flush()
         if let failure = report.failure { throw failure }
@@ -55,7 +70,7 @@ struct StoreWork {
         SignalWatch.start()
         let control = BatchControl()
         let progress = BatchProgress(mode: progressOptions.progress, stores: stores)
-        let output = BatchOutput(printsJSON: printsJSON, progress: progress)
+        let output = BatchOutput(reportOptions, progress: progress)
         let runner = batchOptions.runner(control)
         let outcomes = runner.run(stores) { [work] store, job in
             progress.begin(store, job: job)
@@ -65,18 +80,17 @@ struct StoreWork {
                     progress.update(state, job: job)
                     try control.check()
                 }
-                outcome =
-                    if let failure = report.failure {
-                        .failed(status: failure.status.rawValue, message: failure.message)
-                    } else {
-                        report.isUnchanged ? .unchanged : .done
-                    }
-                output.write(StoreRecord(store, outcome, content: report.content), report.text(of: store))
+                outcome = report.outcome
+                output.write(
+                    ResultRecord(store, outcome, status: report.status, content: report.content),
+                    report.text(of: store),
+                    isGood: report.failure == nil
+                )
                 output.message(store, outcome)
             } catch {
                 outcome = StoreOutcome(error, isStopped: control.stopStatus != nil)
                 output.message(store, outcome)
-                output.write(StoreRecord(store, outcome, content: [String: String]()), "")
+                output.write(ResultRecord(store, outcome, content: [String: String]()), "", isGood: false)
             }
             progress.end(outcome, job: job)
             return outcome
@@ -89,7 +103,8 @@ struct StoreWork {
         output.write(
             summary,
             "\(summary.stores) stores: \(summary.done) \(doneText), \(summary.unchanged) unchanged, "
-                + "\(summary.failed) failed, \(summary.left) left\n"
+                + "\(summary.failed) failed, \(summary.left) left\n",
+            isGood: status == 0
         )
         return status
     }
@@ -125,39 +140,6 @@ extension StoreOutcome {
             let (status, message) = ErrorReport.statusAndMessage(of: error)
             self = .failed(status: status, message: message)
         }
-    }
-}
-
-/// A line of JSON for one store: the members of the report and, if there are several stores, the outcome. Fields may be
-/// added; existing fields keep their meaning.
-struct StoreRecord: Encodable {
-    private let content: any Encodable & Sendable
-    private var store: (path: String, status: String, outcome: StoreOutcome)?
-
-    init(content: any Encodable & Sendable) {
-        self.content = content
-    }
-
-    /// - Parameter status: the status to write; `nil` for the name of the outcome.
-    init(_ store: StoreItem, _ outcome: StoreOutcome, status: String? = nil, content: any Encodable & Sendable) {
-        self.content = content
-        self.store = (store.identity, status ?? outcome.name, outcome)
-    }
-
-    private enum Names: String, CodingKey { case kind, path, status, exitCode, message }
-
-    func encode(to encoder: any Encoder) throws {
-        try content.encode(to: encoder)
-        guard let store else { return }
-        var container = encoder.container(keyedBy: Names.self)
-        try container.encode("result", forKey: .kind)
-        try container.encode(store.path, forKey: .path)
-        try container.encode(store.status, forKey: .status)
-        guard case .failed(let exitCode, let message) = store.outcome else {
-            return try container.encode(0, forKey: .exitCode)
-        }
-        try container.encode(exitCode, forKey: .exitCode)
-        try container.encode(message, forKey: .message)
     }
 }
 

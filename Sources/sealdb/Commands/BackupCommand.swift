@@ -55,6 +55,9 @@ struct BackupCommand: ParsableCommand {
     @OptionGroup
     var progressOptions: ProgressOptions
 
+    @OptionGroup(title: "Output")
+    var reportOptions: ReportOptions
+
     func validate() throws {
         try keyTable.validate(with: keyOptions.choice)
         try newKeyOptions.choice.validate(isRequired: false)
@@ -62,9 +65,11 @@ struct BackupCommand: ParsableCommand {
         guard list.stores.count == 2, list.fromFile == nil, list.fromFileWithNULs == nil else {
             throw ValidationError("Give a store and its backup, or stores and --into.")
         }
+        if PipedFile.isMeant(by: list.stores[1]) { try reportOptions.requireNoJSON() }
     }
 
     func run() throws {
+        reportOptions.begin()
         let map = try keyTable.map()
         var list = list
         var target: String?
@@ -77,8 +82,9 @@ struct BackupCommand: ParsableCommand {
             }
             target = try pipe?.path ?? Store.literalPath(name)
         }
-        if let target { try Store.requireAbsent(target) }
         let stores = try list.items(or: map?.entries.map(\.path) ?? [])
+        if list.isSingle { reportOptions.begin(stores[0].path) }
+        if let target { try Store.requireAbsent(target) }
         let paths = try backupPaths(stores, target)
         let keys = try keyTable.assignment(keyOptions.choice, map, stores)
         let piped = pipe
@@ -91,6 +97,7 @@ struct BackupCommand: ParsableCommand {
             list: list,
             batchOptions: batchOptions,
             progressOptions: progressOptions,
+            reportOptions: reportOptions,
             doneText: "backed up"
         ) { [lockWait = lockOptions.lockWait] store, progress in
             let path = paths[ExactText(store.identity)]!
@@ -109,11 +116,20 @@ struct BackupCommand: ParsableCommand {
             if piped != nil { return StoreReport(text: .lines([])) }
             let name = TerminalText.escaped(path)
             let remark = settings.remarkOnAuthentication
-            return StoreReport(text: .lines(["\(name): backup of \(report.pageCount) pages\(remark)"]))
+            return StoreReport(
+                text: .lines(["\(name): backup of \(report.pageCount) pages\(remark)"]),
+                content: Backup(backupPath: StoreItem.identity(of: path), pageCount: report.pageCount)
+            )
         }
         defer { pipe?.remove() }
         try work.run(stores)
         try pipe?.writeOutput()
+    }
+
+    /// The members of the JSON object.
+    private struct Backup: Encodable, Sendable {
+        let backupPath: String
+        let pageCount: Int64
     }
 
     /// The path of the backup of each store, by the identity of the store.

@@ -23,17 +23,19 @@ struct CreateCommand: ParsableCommand {
     @OptionGroup(title: "Cipher settings; whatever is given here must be given at every use of the store")
     var cipherOptions: CipherOptions
 
+    @OptionGroup(title: "Output")
+    var reportOptions: ReportOptions
+
     func validate() throws {
         try keyOptions.choice.validate(isRequired: true)
     }
 
     func run() throws {
         let path = try Store.literalPath(store)
+        reportOptions.begin(path)
         try Store.requireAbsent(path)
         let key = try keyOptions.keyForNewStore(store)
         try Store.create(path, key: key, settings: try cipherOptions.settings)
-        let output = ResultOutput()
-        try output.write("\(TerminalText.escaped(store)): new store\n")
-        try output.flush()
+        try reportOptions.report("\(TerminalText.escaped(store)): new store\n")
     }
 }

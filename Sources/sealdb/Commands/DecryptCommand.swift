@@ -36,13 +36,18 @@ struct DecryptCommand: ParsableCommand {
     @OptionGroup
     var progressOptions: ProgressOptions
 
+    @OptionGroup(title: "Output")
+    var reportOptions: ReportOptions
+
     func validate() throws {
+        if PipedFile.isMeant(by: plain) { try reportOptions.requireNoJSON() }
         try keyOptions.choice.validate(isRequired: true)
     }
 
     func run() throws {
         let path = try Store.literalPath(store)
         if PipedFile.isMeant(by: plain) { return try writeOutput(path) }
+        reportOptions.begin(path)
         let plain = try Store.literalPath(plain)
         try Store.requireAbsent(plain)
         if !allowPlaintext { try confirm() }
@@ -51,10 +56,11 @@ struct DecryptCommand: ParsableCommand {
             let decryption = StoreDecryption(path: path, key: key, cipherSettings: settings, plaintextPath: plain)
             return try progressOptions.watchingSignals { try decryption.run(progress: $0) }
         }
-        let output = ResultOutput()
         let name = TerminalText.escaped(self.plain)
-        try output.write("\(name): \(report.pageCount) pages in plaintext\(settings.remarkOnAuthentication)\n")
-        try output.flush()
+        try reportOptions.report(
+            "\(name): \(report.pageCount) pages in plaintext\(settings.remarkOnAuthentication)\n",
+            Copy(plaintextPath: StoreItem.identity(of: plain), pageCount: report.pageCount)
+        )
     }
 
     private func writeOutput(_ path: String) throws {
@@ -69,6 +75,12 @@ struct DecryptCommand: ParsableCommand {
         let output = ResultOutput()
         try output.write(image)
         try output.flush()
+    }
+
+    /// The members of the JSON object.
+    private struct Copy: Encodable, Sendable {
+        let plaintextPath: String
+        let pageCount: Int64
     }
 
     private func confirm() throws {

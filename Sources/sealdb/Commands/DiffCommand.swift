@@ -41,8 +41,8 @@ struct DiffCommand: ParsableCommand {
     @Flag(help: "Write SQL that makes the first store hold what the second one holds.")
     var sql = false
 
-    @Flag(help: "One JSON object for each difference.")
-    var json = false
+    @OptionGroup(title: "Output")
+    var reportOptions: ReportOptions
 
     @OptionGroup(title: "Key of both stores, or of the first")
     var keyOptions: KeyOptions
@@ -65,10 +65,13 @@ struct DiffCommand: ParsableCommand {
         guard !sql || !schemaOnly else {
             throw ValidationError("--sql and --schema-only exclude each other: rows of tables made anew would be lost.")
         }
-        guard !sql || !json else { throw ValidationError("--sql and --json exclude each other.") }
+        guard !sql || !reportOptions.json && !reportOptions.quiet else {
+            throw ValidationError("--sql excludes --json and --quiet.")
+        }
     }
 
     func run() throws {
+        reportOptions.begin(try Store.literalPath(first))
         var known: Key?
         let database = try keyOptions.withKey(of: first) { key in
             known = key
@@ -89,16 +92,54 @@ struct DiffCommand: ParsableCommand {
             let script = try DifferenceScript(comparison, differences, output: output)
             try script.write()
         } else {
-            for difference in differences {
-                if json {
-                    try output.writeJSON(difference)
-                } else {
-                    try output.write(TerminalText.escaped(difference.text(first, second)) + "\n")
-                }
-            }
+            try write(differences, to: output)
         }
         try output.flush()
         guard differences.isEmpty else { throw ExitCode(ExitStatus.different.rawValue) }
+    }
+
+    private func write(_ differences: [StoreDifference], to output: ResultOutput) throws {
+        guard !reportOptions.quiet else { return }
+        guard reportOptions.json else {
+            for difference in differences {
+                try output.write(TerminalText.escaped(difference.text(first, second)) + "\n")
+            }
+            return
+        }
+        let paths = try Paths(path: JSONReport.path, otherPath: StoreItem.identity(of: Store.literalPath(second)))
+        for difference in differences { try output.writeJSON(Record(paths: paths, difference: difference)) }
+        let record = ResultRecord(
+            path: paths.path,
+            status: differences.isEmpty ? "same" : "different",
+            exitCode: differences.isEmpty ? 0 : ExitStatus.different.rawValue,
+            content: Total(otherPath: paths.otherPath, differenceCount: differences.count)
+        )
+        try JSONReport.complete(record, output)
+    }
+
+    private struct Paths: Encodable {
+        let path: String?
+        let otherPath: String
+    }
+
+    private struct Total: Encodable, Sendable {
+        let otherPath: String
+        let differenceCount: Int
+    }
+
+    /// A line of JSON for one difference.
+    private struct Record: Encodable {
+        let paths: Paths
+        let difference: StoreDifference
+
+        private enum Names: String, CodingKey { case kind }
+
+        func encode(to encoder: any Encoder) throws {
+            try difference.encode(to: encoder)
+            try paths.encode(to: encoder)
+            var container = encoder.container(keyedBy: Names.self)
+            try container.encode("difference", forKey: .kind)
+        }
     }
 
     private func open(_ path: String, _ key: Key) throws -> Database {

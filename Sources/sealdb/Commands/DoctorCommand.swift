@@ -20,7 +20,10 @@ struct DoctorCommand: ParsableCommand {
         let engine = EngineInfo.current()
         let output = ResultOutput()
         if json {
-            try output.writeJSON(engine)
+            let failed = engine.checks.filter { !$0.passed }
+            let status = failed.isEmpty ? "done" : "failed"
+            let exitCode = failed.isEmpty ? 0 : ExitStatus.configuration.rawValue
+            try output.writeJSON(ResultRecord(path: nil, status: status, exitCode: exitCode, content: engine))
         } else {
             try output.write(FieldList(rows(engine)).text)
         }

@@ -28,6 +28,9 @@ struct EncryptCommand: ParsableCommand {
     @OptionGroup
     var progressOptions: ProgressOptions
 
+    @OptionGroup(title: "Output")
+    var reportOptions: ReportOptions
+
     func validate() throws {
         try keyOptions.choice.validate(isRequired: true)
     }
@@ -35,6 +38,7 @@ struct EncryptCommand: ParsableCommand {
     func run() throws {
         let plain = try Store.literalPath(plain)
         let path = try Store.literalPath(store)
+        reportOptions.begin(path)
         try Store.requireAbsent(path)
         let encryption = StoreEncryption(
             plaintextPath: plain,
@@ -43,8 +47,9 @@ struct EncryptCommand: ParsableCommand {
             cipherSettings: try cipherOptions.settings
         )
         let report = try progressOptions.watchingSignals { try encryption.run(progress: $0) }
-        let output = ResultOutput()
-        try output.write("\(TerminalText.escaped(store)): encrypted \(report.pageCount) pages\n")
-        try output.flush()
+        try reportOptions.report(
+            "\(TerminalText.escaped(store)): encrypted \(report.pageCount) pages\n",
+            ["pageCount": report.pageCount]
+        )
     }
 }

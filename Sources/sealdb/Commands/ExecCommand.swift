@@ -37,8 +37,14 @@ struct ExecCommand: ParsableCommand {
     @OptionGroup
     var lockOptions: LockOptions
 
+    @OptionGroup(title: "Output")
+    var reportOptions: ReportOptions
+
     func validate() throws {
         try keyOptions.choice.validate(isRequired: true)
+        guard !reportOptions.json || resultOptions.format == .table else {
+            throw ValidationError("--json and --format exclude each other.")
+        }
         if sqlOptions.readsStandardInput && keyOptions.choice.descriptor == 0 {
             throw ValidationError("Standard input cannot give both the key and the SQL or a value.")
         }
@@ -52,6 +58,7 @@ struct ExecCommand: ParsableCommand {
         if source.hasValues { try BoundStatement.requireOne(script) }
         let output = ResultOutput()
         let settings = try cipherOptions.settings
+        reportOptions.begin(try Store.literalPath(store))
         let database = try keyOptions.withKey(of: store) {
             try Store.open(store, key: $0, settings: settings, lockWait: lockOptions.lockWait)
         }
@@ -75,8 +82,12 @@ struct ExecCommand: ParsableCommand {
             try commit(database)
             output.isHeld = false
         }
-        try output.write("\(count)\n")
-        try output.flush()
+        try reportOptions.report("\(count)\n", ["changeCount": count], to: output)
+    }
+
+    private func writer(to output: ResultOutput, statement: Int) -> any ResultWriter {
+        guard reportOptions.json, let path = JSONReport.path else { return resultOptions.writer(to: output) }
+        return JSONRowWriter(output: output, path: path, statement: statement)
     }
 
     /// Commits. Until now a signal ended the process, with nothing stored. From now on signals are only noted: if
@@ -129,7 +140,7 @@ struct ExecCommand: ParsableCommand {
                 try rows.writeAll(remark: {
                     // A transaction that is open is rolled back.
                     database.isInTransaction ? "" : " The statement was executed, and what it changed is stored."
-                }) { resultOptions.writer(to: output) }
+                }) { writer(to: output, statement: index + 1) }
                 if statement.countsChanges && !rows.isReadOnlyStatement { count += Int(database.changes) }
             } catch let error as DatabaseError where source.isFile || source.script.statements.count > 1 {
                 throw source.script.located(error, at: index)

@@ -95,6 +95,9 @@ struct ImportCommand: ParsableCommand {
     @OptionGroup
     var progressOptions: ProgressOptions
 
+    @OptionGroup(title: "Output")
+    var reportOptions: ReportOptions
+
     func validate() throws {
         try keyOptions.choice.validate(isRequired: true)
         if table.isEmpty { throw ValidationError("The name of the table is empty.") }
@@ -149,6 +152,7 @@ struct ImportCommand: ParsableCommand {
     }
 
     func run() throws {
+        reportOptions.begin(try Store.literalPath(store))
         // Opened before the key is asked for, so that after a mistyped file name no passphrase has to be typed.
         let input = try InputFile(path: file)
         let style = DelimitedStyle(
@@ -183,11 +187,32 @@ struct ImportCommand: ParsableCommand {
             defer { progress.finish() }
             count = try importer.run(on: database)
         }
-        let output = ResultOutput()
-        try output.write("\(TerminalText.escaped(table)): \(count) row\(count == 1 ? "" : "s") imported\n")
-        try output.flush()
-        guard let rejected, rejected.count > 0 else { return }
+        let text = "\(TerminalText.escaped(table)): \(count) row\(count == 1 ? "" : "s") imported\n"
+        let content = Imported(table: table, rowCount: count, rejectedCount: rejected?.count)
+        guard let rejected, rejected.count > 0 else { return try reportOptions.report(text, content) }
         let rows = "\(rejected.count) row\(rejected.count == 1 ? " was" : "s were")"
-        throw Failure(.partial, "\(rows) not imported, and went into \(rejected.path).")
+        let failure = Failure(.partial, "\(rows) not imported, and went into \(rejected.path).")
+        let output = ResultOutput()
+        if reportOptions.json {
+            let record = ResultRecord(
+                path: JSONReport.path,
+                status: "partial",
+                exitCode: failure.status.rawValue,
+                message: failure.message,
+                content: content
+            )
+            try JSONReport.complete(record, output)
+        } else {
+            try output.write(text)
+        }
+        try output.flush()
+        throw failure
+    }
+
+    /// The members of the JSON object.
+    private struct Imported: Encodable, Sendable {
+        let table: String
+        let rowCount: Int
+        let rejectedCount: Int?
     }
 }

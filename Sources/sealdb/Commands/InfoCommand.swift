@@ -33,8 +33,8 @@ struct InfoCommand: ParsableCommand {
     @OptionGroup
     var unauthenticatedOptions: UnauthenticatedOptions
 
-    @Flag(help: "Print JSON: one object, or for several stores one on each line.")
-    var json = false
+    @OptionGroup(title: "Output")
+    var reportOptions: ReportOptions
 
     @OptionGroup
     var batchOptions: BatchOptions
@@ -47,8 +47,10 @@ struct InfoCommand: ParsableCommand {
     }
 
     func run() throws {
+        reportOptions.begin()
         let map = try keyTable.map()
         let stores = try list.items(or: map?.entries.map(\.path) ?? [])
+        if list.isSingle { reportOptions.begin(stores[0].path) }
         let isGiven = keyOptions.choice.isGiven || keyTable.isGiven
         let keys = isGiven ? try keyTable.assignment(keyOptions.choice, map, stores) : nil
         let settings = try cipherOptions.settings
@@ -57,7 +59,7 @@ struct InfoCommand: ParsableCommand {
             list: list,
             batchOptions: batchOptions,
             progressOptions: progressOptions,
-            printsJSON: json,
+            reportOptions: reportOptions,
             doneText: "examined"
         ) { store, _ in
             let result = try InfoCommand.result(store, keys, search)
@@ -73,11 +75,13 @@ struct InfoCommand: ParsableCommand {
         var keyID: String?
         var needsRotation: Bool?
 
-        private enum Names: String, CodingKey { case diagnosis, keyID, needsRotation }
+        private enum Names: String, CodingKey { case fileKind, diagnosis, keyID, needsRotation }
 
         func encode(to encoder: any Encoder) throws {
             try info.encode(to: encoder)
             var container = encoder.container(keyedBy: Names.self)
+            // The kind of the object is another one.
+            try container.encode(info.kind, forKey: .fileKind)
             try container.encode(diagnosis, forKey: .diagnosis)
             try container.encodeIfPresent(keyID, forKey: .keyID)
             try container.encodeIfPresent(needsRotation, forKey: .needsRotation)

@@ -19,7 +19,11 @@ struct KeygenCommand: ParsableCommand {
     @Argument(help: "The key file to make, or - for standard output.", completion: .file())
     var file: String
 
+    @OptionGroup(title: "Output")
+    var reportOptions: ReportOptions
+
     func validate() throws {
+        if file == "-" { try reportOptions.requireNoJSON() }
         if file.isEmpty { throw ValidationError("The name of the key file is empty.") }
     }
 
@@ -32,9 +36,8 @@ struct KeygenCommand: ParsableCommand {
             try KeyFile.write(toDescriptor: STDOUT_FILENO)
             return
         }
+        reportOptions.begin(file)
         try KeyFile.create(atPath: file)
-        let output = ResultOutput()
-        try output.write("\(TerminalText.escaped(file)): new key, mode 0600\n")
-        try output.flush()
+        try reportOptions.report("\(TerminalText.escaped(file)): new key, mode 0600\n")
     }
 }

@@ -99,7 +99,11 @@ struct KeyringCommand: ParsableCommand {
         @OptionGroup(title: "Key")
         var entryOptions: EntryOptions
 
+        @OptionGroup(title: "Output")
+        var reportOptions: ReportOptions
+
         func run() throws {
+            reportOptions.begin(file)
             let ring =
                 switch try entryOptions.content() {
                 case .key(let key): try KeyRing(activeID: id, key: key)
@@ -107,7 +111,7 @@ struct KeyringCommand: ParsableCommand {
                 }
             SignalWatch.start()
             try ring.write(toNewFile: file)
-            try say("\(TerminalText.escaped(file)): new key ring, mode 0600")
+            try reportOptions.report("\(TerminalText.escaped(file)): new key ring, mode 0600\n", ["keyID": id])
         }
     }
 
@@ -133,7 +137,11 @@ struct KeyringCommand: ParsableCommand {
         @Flag(help: "Make it the active key.")
         var activate = false
 
+        @OptionGroup(title: "Output")
+        var reportOptions: ReportOptions
+
         func run() throws {
+            reportOptions.begin(file)
             let content = try entryOptions.content()
             try KeyRing.update(file: file) { ring throws(DatabaseError) in
                 SignalWatch.start()
@@ -143,7 +151,8 @@ struct KeyringCommand: ParsableCommand {
                 }
                 if activate { try ring.activate(id) }
             }
-            try say("\(TerminalText.escaped(file)): \(id) added\(activate ? " and active" : "")")
+            let text = "\(TerminalText.escaped(file)): \(id) added\(activate ? " and active" : "")\n"
+            try reportOptions.report(text, ["keyID": id])
         }
     }
 
@@ -159,12 +168,16 @@ struct KeyringCommand: ParsableCommand {
         @Argument(help: "The key's id.")
         var id: String
 
+        @OptionGroup(title: "Output")
+        var reportOptions: ReportOptions
+
         func run() throws {
+            reportOptions.begin(file)
             try KeyRing.update(file: file) { ring throws(DatabaseError) in
                 SignalWatch.start()
                 try ring.activate(id)
             }
-            try say("\(TerminalText.escaped(file)): \(id) active")
+            try reportOptions.report("\(TerminalText.escaped(file)): \(id) active\n", ["keyID": id])
         }
     }
 
@@ -185,12 +198,16 @@ struct KeyringCommand: ParsableCommand {
         @Argument(help: "The key's id.")
         var id: String
 
+        @OptionGroup(title: "Output")
+        var reportOptions: ReportOptions
+
         func run() throws {
+            reportOptions.begin(file)
             try KeyRing.update(file: file) { ring throws(DatabaseError) in
                 SignalWatch.start()
                 try ring.remove(id)
             }
-            try say("\(TerminalText.escaped(file)): \(id) removed")
+            try reportOptions.report("\(TerminalText.escaped(file)): \(id) removed\n", ["keyID": id])
         }
     }
 
@@ -206,26 +223,22 @@ struct KeyringCommand: ParsableCommand {
         @Flag(help: "Print one JSON object.")
         var json = false
 
-        private struct Contents: Encodable {
+        private struct Contents: Encodable, Sendable {
             let active: String
             let ids: [String]
         }
 
         func run() throws {
+            if json { JSONReport.begin(path: StoreItem.identity(of: file)) }
             let ring = try KeyRing(contentsOfFile: file)
             let output = ResultOutput()
             if json {
-                try output.writeJSON(Contents(active: ring.activeID, ids: ring.ids))
+                let contents = Contents(active: ring.activeID, ids: ring.ids)
+                try JSONReport.complete(ResultRecord(path: JSONReport.path, status: "done", content: contents), output)
             } else {
                 for id in ring.ids { try output.write(id == ring.activeID ? "\(id) (active)\n" : "\(id)\n") }
             }
             try output.flush()
         }
     }
-}
-
-private func say(_ text: String) throws {
-    let output = ResultOutput()
-    try output.write(text + "\n")
-    try output.flush()
 }

@@ -57,13 +57,18 @@ struct MigrateCommand: ParsableCommand {
     @OptionGroup
     var progressOptions: ProgressOptions
 
+    @OptionGroup(title: "Output")
+    var reportOptions: ReportOptions
+
     func validate() throws {
         try keyTable.validate(with: keyOptions.choice)
     }
 
     func run() throws {
+        reportOptions.begin()
         let map = try keyTable.map()
         let stores = try list.items(or: map?.entries.map(\.path) ?? [])
+        if list.isSingle { reportOptions.begin(stores[0].path) }
         let keys = try keyTable.assignment(keyOptions.choice, map, stores)
         let migration = Migration(
             old: try cipherOptions.givenSettings,
@@ -77,11 +82,19 @@ struct MigrateCommand: ParsableCommand {
             list: list,
             batchOptions: batchOptions,
             progressOptions: progressOptions,
+            reportOptions: reportOptions,
             doneText: dryRun ? "can be migrated" : "migrated"
         ) { store, progress in
             try keys.withKey(of: store) { key, _ in try migration.run(store, key, progress) }
         }
         try work.run(stores)
+    }
+
+    /// The members of the JSON object.
+    private struct Settings: Encodable, Sendable {
+        let from: CipherSettings
+        let to: CipherSettings
+        var pageCount: Int64?
     }
 
     private struct Migration: Sendable {
@@ -116,13 +129,18 @@ struct MigrateCommand: ParsableCommand {
             )
             if isDryRun {
                 let size = ByteText.size(try migration.plan().fileSize)
-                return StoreReport(text: .lines(["\(name): from \(old) to \(new), \(size); nothing was written"]))
+                return StoreReport(
+                    text: .lines(["\(name): from \(old) to \(new), \(size); nothing was written"]),
+                    content: Settings(from: old, to: new),
+                    isPlan: true
+                )
             }
             let report = try migration.run(progress: progress)
             return StoreReport(
                 text: .lines([
                     "\(name): migrated from \(old) to \(new), \(report.pageCount) pages\(old.remarkOnAuthentication)"
-                ])
+                ]),
+                content: Settings(from: old, to: new, pageCount: report.pageCount)
             )
         }
 

@@ -29,8 +29,8 @@ struct RecoverCommand: ParsableCommand {
     @Argument(help: "The store to make.", completion: .file())
     var recovered: String
 
-    @Flag(help: "Print the report as one JSON object.")
-    var json = false
+    @OptionGroup(title: "Output")
+    var reportOptions: ReportOptions
 
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
@@ -55,6 +55,7 @@ struct RecoverCommand: ParsableCommand {
             throw Failure(.usage, "A recovered store cannot go to standard output. Name a file.")
         }
         let newPath = try Store.literalPath(recovered)
+        reportOptions.begin(path)
         try Store.requireAbsent(newPath)
         let newKey =
             newKeyOptions.choice.isGiven
@@ -78,18 +79,28 @@ struct RecoverCommand: ParsableCommand {
             )
             return try progressOptions.watchingSignals { try recovery.run(progress: $0) }
         }
+        let failure =
+            report.isComplete
+            ? nil
+            : Failure(
+                .partial,
+                "\(recovered) has what could be read; see above for what is missing. \(store) is unchanged."
+            )
         let output = ResultOutput()
-        if json {
-            try output.writeJSON(report)
-        } else {
+        if reportOptions.json {
+            let record = ResultRecord(
+                path: JSONReport.path,
+                status: failure == nil ? "done" : "partial",
+                exitCode: failure?.status.rawValue ?? 0,
+                message: failure?.message,
+                content: report
+            )
+            try JSONReport.complete(record, output)
+        } else if !reportOptions.quiet || failure != nil {
             try write(report, settings.remarkOnAuthentication, to: output)
         }
         try output.flush()
-        guard !report.isComplete else { return }
-        throw Failure(
-            .partial,
-            "\(recovered) has what could be read; see above for what is missing. \(store) is unchanged."
-        )
+        if let failure { throw failure }
     }
 
     private func write(_ report: StoreRecovery.Report, _ remark: String, to output: ResultOutput) throws {

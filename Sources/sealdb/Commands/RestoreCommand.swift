@@ -38,6 +38,9 @@ struct RestoreCommand: ParsableCommand {
     @OptionGroup
     var progressOptions: ProgressOptions
 
+    @OptionGroup(title: "Output")
+    var reportOptions: ReportOptions
+
     func validate() throws {
         try keyOptions.choice.validate(isRequired: true)
         if PipedFile.isMeant(by: backup), keyOptions.choice.descriptor == 0 {
@@ -47,6 +50,7 @@ struct RestoreCommand: ParsableCommand {
 
     func run() throws {
         let path = try Store.literalPath(store)
+        reportOptions.begin(path)
         if !replace { try Store.requireAbsent(path) }
         let pipe = PipedFile.isMeant(by: backup) ? PipedFile() : nil
         defer { pipe?.remove() }
@@ -68,11 +72,17 @@ struct RestoreCommand: ParsableCommand {
             )
             return try progressOptions.watchingSignals { try restore.run(progress: $0) }
         }
-        let output = ResultOutput()
-        try output.write("\(TerminalText.escaped(store)): restored \(report.pageCount) pages\n")
+        var text = "\(TerminalText.escaped(store)): restored \(report.pageCount) pages\n"
         if let replaced = report.replacedPath {
-            try output.write("The store that was there is now \(TerminalText.escaped(replaced))\n")
+            text += "The store that was there is now \(TerminalText.escaped(replaced))\n"
         }
-        try output.flush()
+        try reportOptions.report(text, Restored(pageCount: report.pageCount, replacedPath: report.replacedPath))
+    }
+
+    /// The members of the JSON object.
+    private struct Restored: Encodable, Sendable {
+        let pageCount: Int64
+        /// Where the store is that was there before.
+        let replacedPath: String?
     }
 }

@@ -55,8 +55,8 @@ struct RotateCommand: ParsableCommand {
     )
     var dryRun = false
 
-    @Flag(help: "Print JSON: one object, or for several stores one on each line.")
-    var json = false
+    @OptionGroup(title: "Output")
+    var reportOptions: ReportOptions
 
     @OptionGroup
     var batchOptions: BatchOptions
@@ -96,8 +96,10 @@ struct RotateCommand: ParsableCommand {
     }
 
     func run() throws {
+        reportOptions.begin()
         let map = try keyTable.map()
         let stores = try list.items(or: map?.entries.map(\.path) ?? [])
+        if list.isSingle { reportOptions.begin(stores[0].path) }
         try Engine.requireEncryption()
         let isSingle = list.isSingle && rotationOptions.journal == nil && !rotationOptions.resumeOnly
         let whose = isSingle ? "of \(TerminalText.escaped(list.stores[0]))" : "of the stores"
@@ -117,7 +119,7 @@ struct RotateCommand: ParsableCommand {
             rateLimit: rotationOptions.rateLimit,
             journalPath: rotationOptions.journal ?? RotationBatch.defaultJournal,
             isResumeOnly: rotationOptions.resumeOnly,
-            printsJSON: json,
+            reportOptions: reportOptions,
             progressMode: progressOptions.progress
         )
         let status = try dryRun ? batch.plan() : batch.run()
@@ -142,6 +144,7 @@ struct RotateCommand: ParsableCommand {
     // MARK: One store
 
     private func rotateOne(_ store: StoreItem, _ rotation: StoreRotation) throws {
+        reportOptions.begin(store.path)
         guard !dryRun else { return try print(try rotation.plan(store), store, rotation.settings) }
         let control = rotationOptions.control
         let rateLimit = rotationOptions.rateLimit
@@ -161,42 +164,21 @@ struct RotateCommand: ParsableCommand {
     }
 
     private func print(_ result: StoreRotation.Result, _ store: StoreItem, _ settings: CipherSettings) throws {
-        let output = ResultOutput()
         switch result {
-        case .planned(let plan) where json:
-            try output.writeJSON(StatusAndContent(status: "planned", content: plan))
         case .planned(let plan):
-            try output.write(
-                FieldList([
-                    ("store", plan.path),
-                    ("size", "\(ByteText.size(plan.fileSize)), \(plan.pageCount) pages of \(plan.pageSize) bytes"),
-                    ("journal mode", plan.journalMode),
-                    ("free space", "\(ByteText.size(plan.freeSpace)), needed \(ByteText.size(plan.neededSpace))"),
-                    ("time", "about \(DurationText.clock(plan.estimatedSeconds ?? 0))"),
-                    ("result", "the key can be changed; nothing was written"),
-                ]).text
-            )
-        case .changed(let report) where json:
-            try output.writeJSON(StatusAndContent(status: "done", content: report))
-        case .unchanged where json:
-            try output.writeJSON(StatusAndContent(status: "current", content: ["path": store.path]))
-        case .changed, .unchanged:
-            try output.write(result.line(store, settings) + "\n")
-        }
-        try output.flush()
-    }
-
-    /// One JSON object: the status, and the members of the content.
-    private struct StatusAndContent<Content: Encodable>: Encodable {
-        let status: String
-        let content: Content
-
-        private enum Names: String, CodingKey { case status }
-
-        func encode(to encoder: any Encoder) throws {
-            try content.encode(to: encoder)
-            var container = encoder.container(keyedBy: Names.self)
-            try container.encode(status, forKey: .status)
+            let text = FieldList([
+                ("store", plan.path),
+                ("size", "\(ByteText.size(plan.fileSize)), \(plan.pageCount) pages of \(plan.pageSize) bytes"),
+                ("journal mode", plan.journalMode),
+                ("free space", "\(ByteText.size(plan.freeSpace)), needed \(ByteText.size(plan.neededSpace))"),
+                ("time", "about \(DurationText.clock(plan.estimatedSeconds ?? 0))"),
+                ("result", "the key can be changed; nothing was written"),
+            ]).text
+            try reportOptions.report(text, plan, status: "planned")
+        case .changed(let report):
+            try reportOptions.report(result.line(store, settings) + "\n", report)
+        case .unchanged:
+            try reportOptions.report(result.line(store, settings) + "\n", status: "unchanged")
         }
     }
 }

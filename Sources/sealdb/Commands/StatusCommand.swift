@@ -21,26 +21,35 @@ struct StatusCommand: ParsableCommand {
     var json = false
 
     func run() throws {
+        if json { JSONReport.begin(path: StoreItem.identity(of: journal)) }
         guard let state = try JournalFile.state(journal) else {
             throw Failure(.data, "\(journal) is empty: no batch was begun.")
         }
         let report = BatchStatus(state, journal: journal, isRunning: try JournalFile.isInUse(journal))
         let output = ResultOutput()
-        if json { try output.writeJSON(report) } else { try output.write(report.text) }
+        if json {
+            let exitCode = state.isComplete ? 0 : ExitStatus.partial.rawValue
+            let path = StoreItem.identity(of: journal)
+            let status = state.isComplete ? "done" : "partial"
+            try output.writeJSON(ResultRecord(path: path, status: status, exitCode: exitCode, content: report))
+        } else {
+            try output.write(report.text)
+        }
+        JSONReport.end()
         try output.flush()
         guard state.isComplete else { throw ExitCode(ExitStatus.partial.rawValue) }
     }
 }
 
 /// What `sealdb status` prints.
-private struct BatchStatus: Encodable {
+private struct BatchStatus: Encodable, Sendable {
     let journal: String
     let operation: String
     let begun: String
     let runs: Int
     let isRunning: Bool
     /// The exit code of the last run; absent while it runs, and if it was killed.
-    let exitCode: Int32?
+    let lastExitCode: Int32?
     let stores: Int
     let done: Int
     let notBegun: Int
@@ -48,7 +57,7 @@ private struct BatchStatus: Encodable {
     let failed: [Failed]
     let directory: String
 
-    struct Failed: Encodable {
+    struct Failed: Encodable, Sendable {
         let path: String
         let exitCode: Int32
         let message: String
@@ -60,7 +69,7 @@ private struct BatchStatus: Encodable {
         operation = state.operation
         begun = state.begun.formatted(.iso8601)
         runs = state.runCount
-        exitCode = state.end?.exitCode
+        lastExitCode = state.end?.exitCode
         stores = state.stores.count
         done = state.stores { $0 == .done }.count
         notBegun = state.stores { $0 == .notBegun }.count
@@ -74,8 +83,8 @@ private struct BatchStatus: Encodable {
 
     private var lastRun: String {
         if isRunning { return "is going on" }
-        guard let exitCode else { return "was killed" }
-        return exitCode == 0 ? "ended well" : "ended with exit code \(exitCode)"
+        guard let lastExitCode else { return "was killed" }
+        return lastExitCode == 0 ? "ended well" : "ended with exit code \(lastExitCode)"
     }
 
     var text: String {

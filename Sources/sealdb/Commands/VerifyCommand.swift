@@ -33,8 +33,8 @@ struct VerifyCommand: ParsableCommand {
     @Flag(help: "Compare indexes with their tables too.")
     var deep = false
 
-    @Flag(help: "Print JSON: one object, or for several stores one on each line.")
-    var json = false
+    @OptionGroup(title: "Output")
+    var reportOptions: ReportOptions
 
     @OptionGroup
     var batchOptions: BatchOptions
@@ -47,15 +47,17 @@ struct VerifyCommand: ParsableCommand {
     }
 
     func run() throws {
+        reportOptions.begin()
         let map = try keyTable.map()
         let stores = try list.items(or: map?.entries.map(\.path) ?? [])
+        if list.isSingle { reportOptions.begin(stores[0].path) }
         let keys = try keyTable.assignment(keyOptions.choice, map, stores)
         let settings = try cipherOptions.settings
         let work = StoreWork(
             list: list,
             batchOptions: batchOptions,
             progressOptions: progressOptions,
-            printsJSON: json,
+            reportOptions: reportOptions,
             doneText: "sound"
         ) { [deep] store, progress in
             let report = try keys.withKey(of: store) { key, _ in

@@ -75,7 +75,7 @@ struct BatchInterruptionTests {
         #expect(try stores.map { try sandbox.keys(opening: $0) } == [["new"], ["key"], ["key"], ["key"]])
         let state = try self.status()
         #expect(state["interrupted"] as? [String] == [sandbox.path("s02")])
-        #expect(state["exitCode"] as? Int == Int(status) && state["notBegun"] as? Int == 2)
+        #expect(state["lastExitCode"] as? Int == Int(status) && state["notBegun"] as? Int == 2)
         try finish(stores, ["--resume-only"])
     }
 
@@ -100,7 +100,7 @@ struct BatchInterruptionTests {
         #expect(outcome.status == 143)
         #expect(try sandbox.names().contains { $0.hasPrefix(".s01.sealdb-") })
         #expect(try sandbox.keys(opening: "s01") == ["key"])
-        #expect(try status()["exitCode"] == nil)
+        #expect(try status()["lastExitCode"] == nil)
         try finish(stores)
     }
 

@@ -21,6 +21,13 @@ struct StoreDifference: Encodable {
     var valueInFirst: String?
     var valueInSecond: String?
 
+    /// The line of JSON has a kind of its own.
+    private enum CodingKeys: String, CodingKey {
+        case kind = "object"
+        case name, place, hasOtherStatement, rowsOnlyInFirst, rowsOnlyInSecond, rowsThatDiffer, valueInFirst,
+            valueInSecond
+    }
+
     init(_ kind: Kind, _ name: String, _ place: Place = .both) {
         (self.kind, self.name, self.place) = (kind, name, place)
     }

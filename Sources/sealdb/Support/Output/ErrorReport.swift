@@ -5,10 +5,15 @@ import SealedDB
 /// Turns errors into one message on standard error and an exit code.
 enum ErrorReport {
     static func exit(with error: any Error) -> Never {
-        if let told = error as? ToldError { Foundation.exit(statusAndMessage(of: told.error).status) }
+        if let told = error as? ToldError {
+            let (status, message) = statusAndMessage(of: told.error)
+            JSONReport.fail(status: status, message: message)
+            Foundation.exit(status)
+        }
         guard error is Failure || error is DatabaseError || error is LocatedError else { exitWithParserError(error) }
         let (status, message) = statusAndMessage(of: error)
         StandardError.message(message)
+        JSONReport.fail(status: status, message: message)
         Foundation.exit(status)
     }
 
@@ -39,6 +44,7 @@ enum ErrorReport {
         } else if !text.isEmpty {
             if text.hasPrefix("Error: ") { text.removeFirst("Error: ".count) }
             StandardError.message(text)
+            JSONReport.fail(status: code.rawValue, message: text)
         }
         Foundation.exit(code.rawValue)
     }

@@ -19,14 +19,21 @@ final class JSONWriter: ResultWriter {
     }
 
     func write(_ row: [Cell]) throws {
-        try output.write(isLines ? "{" : isFirst ? "\n{" : ",\n{")
+        if !isLines { try output.write(isFirst ? "\n" : ",\n") }
         isFirst = false
+        try writeObject(row)
+        if isLines { try output.write("\n") }
+    }
+
+    /// Writes the object alone.
+    func writeObject(_ row: [Cell]) throws {
+        try output.write("{")
         for (column, cell) in row.enumerated() {
             if column > 0 { try output.write(",") }
             try output.write(names[column])
             try output.write(JSONWriter.value(cell))
         }
-        try output.write(isLines ? "}\n" : "}")
+        try output.write("}")
     }
 
     func end() throws {
@@ -62,7 +69,7 @@ final class JSONWriter: ResultWriter {
         }
     }
 
-    private static func string(_ text: String) -> String {
+    static func string(_ text: String) -> String {
         var result = "\""
         for scalar in text.unicodeScalars {
             switch scalar {

@@ -1,5 +1,6 @@
 import CSealedDBSystem
 import Foundation
+import Synchronization
 
 /// Buffered output, to standard output or a new file, that reports failures: a full disk must not look like a complete
 /// result.
@@ -107,7 +108,23 @@ final class ResultOutput {
 enum StandardError {
     static var isTerminal: Bool { isatty(STDERR_FILENO) == 1 }
 
+    private static let writesJSON = Atomic(false)
+
+    /// From now on each message is an object on a line of its own.
+    static func startJSON() { writesJSON.store(true, ordering: .relaxed) }
+
+    private struct Message: Encodable {
+        let kind = "message"
+        let message: String
+    }
+
     static func message(_ text: String) {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // A text can always be encoded.
+        if writesJSON.load(ordering: .relaxed), let line = try? encoder.encode(Message(message: text)) {
+            return write(TerminalText.escapedInJSON(String(decoding: line, as: UTF8.self)) + "\n")
+        }
         write("sealdb: \(TerminalText.escaped(text, keepingNewlines: true))\n")
     }
 

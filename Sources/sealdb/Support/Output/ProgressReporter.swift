@@ -10,6 +10,10 @@ struct ProgressOptions: ParsableArguments {
     @Option(help: "Progress on standard error: auto (on a terminal), always, never, or json.")
     var progress = ProgressMode.auto
 
+    func validate() throws {
+        if progress == .json { StandardError.startJSON() }
+    }
+
     func reporter() -> ProgressReporter {
         ProgressReporter(mode: progress)
     }
