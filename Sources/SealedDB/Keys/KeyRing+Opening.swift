@@ -93,10 +93,14 @@ extension KeyRing {
             reason: .wrongKey,
             message: """
                 No key of the ring opens \(name); tried were \(tried.joined(separator: ", ")) (the active key is \
-                \(activeID)). The file was not changed. Add the right key to the ring.\
+                \(activeID)). The file was not changed. Add the right key to the ring.\(retiredHint)\
                 \(others)\(complaints.joined(separator: " "))
                 """
         )
+    }
+
+    private var retiredHint: String {
+        retiredKeys.isEmpty ? "" : " Not tried were its retired keys: \(retiredKeys.map(\.id).joined(separator: ", "))."
     }
 
     // MARK: Reading again
@@ -115,7 +119,7 @@ extension KeyRing {
             else { return entry }
             return Entry(id: entry.id, key: known.key)
         }
-        return KeyRing(activeID: activeID, entries: kept, path: path)
+        return KeyRing(activeID: activeID, entries: kept, retired: retiredEntries, path: path)
     }
 }
 

@@ -14,7 +14,8 @@ public struct KeyRing: Sendable {
 
     /// The id of the active key.
     public private(set) var activeID: String
-    private(set) var entries: [Entry]
+    var entries: [Entry]
+    var retiredEntries: [RetiredEntry] = []
     /// The file from which the ring was read; `nil` if it was made in code.
     let path: String?
 
@@ -38,9 +39,10 @@ public struct KeyRing: Sendable {
         path = nil
     }
 
-    init(activeID: String, entries: [Entry], path: String?) {
+    init(activeID: String, entries: [Entry], retired: [RetiredEntry] = [], path: String?) {
         self.activeID = activeID
         self.entries = entries
+        retiredEntries = retired
         self.path = path
     }
 
@@ -62,6 +64,7 @@ public struct KeyRing: Sendable {
     private mutating func add(_ key: SourcedKey, id: String) throws(DatabaseError) {
         try KeyRing.validate(newID: id)
         guard entry(id) == nil else { throw .malformedKeyRing("\(name) has a key \(id) already.") }
+        guard !isRetired(id) else { throw .malformedKeyRing("\(name) has a retired key \(id); reinstate that.") }
         entries.append(Entry(id: id, key: key))
     }
 
@@ -72,9 +75,11 @@ public struct KeyRing: Sendable {
         activeID = id
     }
 
-    /// Removes a key. A store that is still under this key no longer opens with the ring.
+    /// Removes a key for good, also a retired one. A store or backup that is still under this key is lost, unless there
+    /// is another copy of the key. ``retire(_:until:)`` only puts it aside.
     /// - Throws: ``DatabaseError/Reason/malformedKeyRing`` if the id is unknown or that of the active key.
     public mutating func remove(_ id: String) throws(DatabaseError) {
+        if isRetired(id) { return retiredEntries.removeAll { $0.entry.id == id } }
         _ = try known(id)
         guard id != activeID else {
             throw .malformedKeyRing("\(id) is the active key of \(name); activate another first.")

@@ -5,12 +5,15 @@ import Foundation
 /// A ring file is a text file. Its lines are `sealdb-keyring 1`, `active ID`, and `ID KIND VALUE` for each key. KIND is
 /// `key` (VALUE is a raw key in 64 hex digits, or 96 with the store's salt), `key-file` or `passphrase-file` (VALUE is
 /// an absolute path), or `key-credential` or `passphrase-credential` (VALUE is a name). Keys in files and credentials
-/// are read when they are first needed. Words are separated by one space, and every line ends with a newline.
+/// are read when they are first needed. Words are separated by one space, and every line ends with a newline. A ring with
+/// retired keys begins with `sealdb-keyring 2`, and has a line `retired: ID DAY KIND VALUE` for each of them.
 extension KeyRing {
     /// The most bytes that a ring file may have.
     static let sizeLimit = 1 << 16
 
     private static let header = "sealdb-keyring 1"
+    private static let headerWithRetired = "sealdb-keyring 2"
+    private static let retiredMark = "retired: "
 
     /// Reads a ring file. It has to be closed to group and others, like a key file.
     ///
@@ -68,20 +71,24 @@ extension KeyRing {
         }
         var activeID: String?
         var entries: [Entry] = []
+        var retired: [RetiredEntry] = []
+        var mayHaveRetired = false
         for (index, line) in text.dropLast().split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
             .enumerated()
         {
             do throws(DatabaseError) {
                 let bytes = UnsafeRawBufferPointer(rebasing: line)
                 switch index {
-                case 0: try KeyRing.checkHeader(bytes)
+                case 0: mayHaveRetired = try KeyRing.checkHeader(bytes)
                 case 1: activeID = try KeyRing.activeID(bytes)
                 default:
-                    let entry = try Entry(parsing: bytes)
-                    guard !entries.contains(where: { $0.id == entry.id }) else {
+                    let isRetired = mayHaveRetired && bytes.starts(with: KeyRing.retiredMark.utf8)
+                    let parsed = isRetired ? try RetiredEntry(parsing: bytes) : nil
+                    let entry = if let parsed { parsed.entry } else { try Entry(parsing: bytes) }
+                    guard !(entries + retired.map(\.entry)).contains(where: { $0.id == entry.id }) else {
                         throw .malformedKeyRing("the id \(entry.id) occurs again.")
                     }
-                    entries.append(entry)
+                    if let parsed { retired.append(parsed) } else { entries.append(entry) }
                 }
             } catch {
                 throw error.adding(context: "\(name), line \(index + 1)")
@@ -91,15 +98,17 @@ extension KeyRing {
         guard entries.contains(where: { $0.id == activeID }) else {
             throw .malformedKeyRing("\(name), line 2: the active key \(activeID) has no line of its own.")
         }
-        self.init(activeID: activeID, entries: entries, path: path)
+        self.init(activeID: activeID, entries: entries, retired: retired, path: path)
     }
 
-    private static func checkHeader(_ line: UnsafeRawBufferPointer) throws(DatabaseError) {
-        guard !line.elementsEqual(header.utf8) else { return }
+    /// - Returns: whether the ring may have retired keys.
+    private static func checkHeader(_ line: UnsafeRawBufferPointer) throws(DatabaseError) -> Bool {
+        if line.elementsEqual(header.utf8) { return false }
+        if line.elementsEqual(headerWithRetired.utf8) { return true }
         let isLater = line.starts(with: "sealdb-keyring ".utf8)
         throw .malformedKeyRing(
             isLater
-                ? "the ring has another version than 1, which is all that this release of SealedDB reads."
+                ? "the ring has another version than 1 and 2, which are all that this release of SealedDB reads."
                 : "this is not a key ring, which begins with \"\(header)\"."
         )
     }
@@ -121,7 +130,8 @@ extension KeyRing {
     // MARK: Writing
 
     private func withText(_ body: (UnsafeRawBufferPointer) throws(DatabaseError) -> Void) throws(DatabaseError) {
-        let start = "\(KeyRing.header)\nactive \(activeID)\n"
+        let header = retiredEntries.isEmpty ? KeyRing.header : KeyRing.headerWithRetired
+        let start = "\(header)\nactive \(activeID)\n"
         try SecretBytes.withScratch(count: KeyRing.sizeLimit) { target throws(DatabaseError) in
             var count = 0
             func append(_ text: String) throws(DatabaseError) {
@@ -131,21 +141,26 @@ extension KeyRing {
                     count += 1
                 }
             }
-            try append(start)
-            for entry in entries {
+            func append(_ entry: Entry, mark: String, day: String) throws(DatabaseError) {
+                try append("\(mark)\(entry.id) \(day)")
                 if let source = entry.key.source {
                     let (kind, value) = try KeyRing.storable(source, id: entry.id)
-                    try append("\(entry.id) \(kind) \(value)\n")
+                    try append("\(kind) \(value)\n")
                 } else {
                     let key = try entry.key.key()
                     guard key.form != .passphrase else {
                         throw .malformedKeyRing("The key \(entry.id) is a passphrase, which a ring file does not hold.")
                     }
-                    try append("\(entry.id) key ")
+                    try append("key ")
                     guard count + key.byteCount * 2 < target.count else { throw tooLarge }
                     count += try key.encode(to: UnsafeMutableRawBufferPointer(rebasing: target[count...]))
                     try append("\n")
                 }
+            }
+            try append(start)
+            for entry in entries { try append(entry, mark: "", day: "") }
+            for retired in retiredEntries {
+                try append(retired.entry, mark: KeyRing.retiredMark, day: retired.day + " ")
             }
             try body(UnsafeRawBufferPointer(rebasing: target[..<count]))
         }
@@ -194,25 +209,45 @@ extension KeyRing {
     }
 }
 
+extension KeyRing.RetiredEntry {
+    /// Parses a line that begins as one of a retired key.
+    fileprivate init(parsing line: UnsafeRawBufferPointer) throws(DatabaseError) {
+        let words = line.split(separator: UInt8(ascii: " "), maxSplits: 3, omittingEmptySubsequences: false)
+        guard words.count == 4 else { throw .malformedKeyRing("an id, a day, a kind and a value are expected.") }
+        let day = String(decoding: words[2].prefix(11), as: UTF8.self)
+        guard KeyRing.isDay(day) else {
+            throw .malformedKeyRing("the day of a retired key is none, such as 2026-12-31.")
+        }
+        self.init(entry: try KeyRing.Entry(id: words[1], rest: UnsafeRawBufferPointer(rebasing: words[3])), day: day)
+    }
+}
+
 extension KeyRing.Entry {
     /// Parses a line. The error messages must not show any part of an inline key.
     fileprivate init(parsing line: UnsafeRawBufferPointer) throws(DatabaseError) {
-        let words = line.split(separator: UInt8(ascii: " "), maxSplits: 2, omittingEmptySubsequences: false)
-        guard words.count == 3 else { throw .malformedKeyRing("an id, a kind and a value are expected.") }
-        id = try KeyRing.id(words[0])
-        guard let kind = KeyRing.Kind.allCases.first(where: { words[1].elementsEqual($0.rawValue.utf8) }) else {
+        let words = line.split(separator: UInt8(ascii: " "), maxSplits: 1, omittingEmptySubsequences: false)
+        guard words.count == 2 else { throw .malformedKeyRing("an id, a kind and a value are expected.") }
+        try self.init(id: words[0], rest: UnsafeRawBufferPointer(rebasing: words[1]))
+    }
+
+    /// - Parameter rest: the kind and the value.
+    fileprivate init(id word: Slice<UnsafeRawBufferPointer>, rest: UnsafeRawBufferPointer) throws(DatabaseError) {
+        let words = rest.split(separator: UInt8(ascii: " "), maxSplits: 1, omittingEmptySubsequences: false)
+        guard words.count == 2 else { throw .malformedKeyRing("an id, a kind and a value are expected.") }
+        id = try KeyRing.id(word)
+        guard let kind = KeyRing.Kind.allCases.first(where: { words[0].elementsEqual($0.rawValue.utf8) }) else {
             let kinds = KeyRing.Kind.allCases.map(\.rawValue).joined(separator: ", ")
             throw .malformedKeyRing("the kind of the key is none of \(kinds).")
         }
         if kind == .key {
             // Its error is replaced by one that is about the key ring.
-            guard let raw = try? Key.raw(hexadecimal: UnsafeRawBufferPointer(rebasing: words[2])) else {
+            guard let raw = try? Key.raw(hexadecimal: UnsafeRawBufferPointer(rebasing: words[1])) else {
                 throw .malformedKeyRing("the key is not 64 hex digits, or 96 with the store's salt.")
             }
             key = SourcedKey(raw)
             return
         }
-        guard let value = String(validating: words[2], as: UTF8.self), KeyRing.Kind.isUsable(value, for: kind) else {
+        guard let value = String(validating: words[1], as: UTF8.self), KeyRing.Kind.isUsable(value, for: kind) else {
             throw .malformedKeyRing(
                 "the value is not \(kind.rawValue.hasSuffix("file") ? "an absolute path" : "a name")."
             )

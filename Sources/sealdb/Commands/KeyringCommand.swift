@@ -15,9 +15,13 @@ struct KeyringCommand: ParsableCommand {
               sealdb create app.db --key-ring app.ring
               sealdb keyring add app.ring 2027 --activate
               sealdb rotate app.db --key-ring app.ring
-              sealdb keyring remove app.ring 2026
+              sealdb keyring audit app.ring *.db /backups/*.db
+              sealdb keyring remove app.ring 2026 *.db /backups/*.db
             """,
-        subcommands: [Create.self, Add.self, Activate.self, Remove.self, List.self]
+        subcommands: [
+            Create.self, Add.self, Activate.self, KeyringAuditCommand.self, KeyringRemoveCommand.self, Reinstate.self,
+            List.self,
+        ]
     )
 
     /// The options for what an entry of the ring holds.
@@ -181,15 +185,10 @@ struct KeyringCommand: ParsableCommand {
         }
     }
 
-    struct Remove: ParsableCommand {
+    struct Reinstate: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Remove a key that is not active.",
-            discussion: """
-                A store that still has the key is lost unless there is another copy of it: rotate all stores first, and \
-                mind backups.
-
-                  sealdb keyring remove app.ring 2026
-                """
+            abstract: "Make a retired key an ordinary one again.",
+            discussion: "  sealdb keyring reinstate app.ring 2026"
         )
 
         @Argument(help: "The ring.", completion: .file())
@@ -205,9 +204,9 @@ struct KeyringCommand: ParsableCommand {
             reportOptions.begin(file)
             try KeyRing.update(file: file) { ring throws(DatabaseError) in
                 SignalWatch.start()
-                try ring.remove(id)
+                try ring.reinstate(id)
             }
-            try reportOptions.report("\(TerminalText.escaped(file)): \(id) removed\n", ["keyID": id])
+            try reportOptions.report("\(TerminalText.escaped(file)): \(id) is no longer retired\n", ["keyID": id])
         }
     }
 
@@ -226,6 +225,7 @@ struct KeyringCommand: ParsableCommand {
         private struct Contents: Encodable, Sendable {
             let active: String
             let ids: [String]
+            let retired: [KeyRing.RetiredKey]
         }
 
         func run() throws {
@@ -233,10 +233,11 @@ struct KeyringCommand: ParsableCommand {
             let ring = try KeyRing(contentsOfFile: file)
             let output = ResultOutput()
             if json {
-                let contents = Contents(active: ring.activeID, ids: ring.ids)
+                let contents = Contents(active: ring.activeID, ids: ring.ids, retired: ring.retiredKeys)
                 try JSONReport.complete(ResultRecord(path: JSONReport.path, status: "done", content: contents), output)
             } else {
                 for id in ring.ids { try output.write(id == ring.activeID ? "\(id) (active)\n" : "\(id)\n") }
+                for key in ring.retiredKeys { try output.write("\(key.id) (retired, kept until \(key.keptUntil))\n") }
             }
             try output.flush()
         }
