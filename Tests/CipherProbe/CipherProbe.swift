@@ -64,12 +64,16 @@ case "backup":
         tell(error.reason, error.message)
     }
 case "memory":
-    tell(EngineInfo.hasMemorySecurity)
+    // This connection keeps contexts until memory security is on.
+    let before = try open(directory + "/before", key: 2)
+    try before.executeUpdate("CREATE TABLE t (a)", values: nil)
+    tell(EngineInfo.hasMemorySecurity, EngineInfo.current().keepsPageContexts)
     try EngineInfo.enableMemorySecurity()
-    tell(EngineInfo.hasMemorySecurity)
+    tell(EngineInfo.hasMemorySecurity, EngineInfo.current().pageContextsDetail ?? "nil")
+    try before.executeUpdate("INSERT INTO t VALUES (zeroblob(9000))", values: nil)
     let database = try open(path, key: 1)
     try database.executeUpdate("CREATE TABLE t (a)", values: nil)
-    tell(database.close())
+    tell(before.close(), database.close())
 case "defaults":
     // Like another library in the process, which has its own idea of SQLCipher's defaults.
     var permission = Configuration()

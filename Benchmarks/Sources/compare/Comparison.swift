@@ -26,12 +26,13 @@ struct Comparison {
         filters = try options.filters.map { try Regex($0) }
     }
 
-    private func worker(_ engine: EngineKind, _ name: String) throws -> WorkerProcess {
+    private func worker(_ engine: EngineKind, _ name: String, keepsContexts: Bool = true) throws -> WorkerProcess {
         try WorkerProcess(
             engine == .plain ? options.plainWorker : options.encryptedWorker,
             directory: "\(options.directory)/\(name)",
             isQuick: options.isQuick,
-            packageFile: packageFile
+            packageFile: packageFile,
+            keepsContexts: keepsContexts
         )
     }
 
@@ -40,6 +41,10 @@ struct Comparison {
             // New processes each round: where things lie in memory moves times, too.
             var workers: [EngineKind: WorkerProcess] = [:]
             for engine in options.engines { workers[engine] = try worker(engine, engine.rawValue) }
+            // C has a process of its own, because SealedDB makes SQLCipher faster for all of its process.
+            let stock = try workers[.encrypted].map { _ in
+                try self.worker(.encrypted, "stock", keepsContexts: false)
+            }
             var lockingWorker: WorkerProcess?
             if round == 0 {
                 // The encrypted build has all cases, and the plain one most of them.
@@ -53,12 +58,15 @@ struct Comparison {
             for (number, set) in sets.enumerated() {
                 progress("round \(round + 1) of \(options.roundCount), \(number + 1) of \(sets.count): \(set[0].id)")
                 var workers = workers
+                var stock = stock
                 if set[0].needsMemorySecurity, workers[.encrypted] != nil {
                     let worker = try lockingWorker ?? self.worker(.encrypted, "locking")
                     lockingWorker = worker
                     workers[.encrypted] = worker
+                    // With memory security, SealedDB leaves SQLCipher as it is.
+                    stock = nil
                 }
-                try measure(set, round: round, workers: workers)
+                try measure(set, round: round, workers: workers, stock: stock)
             }
         }
     }
@@ -83,7 +91,12 @@ struct Comparison {
     }
 
     /// A sample of each subject with each engine in turn, and again, in the opposite order.
-    private mutating func measure(_ set: [CaseInfo], round: Int, workers: [EngineKind: WorkerProcess]) throws {
+    private mutating func measure(
+        _ set: [CaseInfo],
+        round: Int,
+        workers: [EngineKind: WorkerProcess],
+        stock: WorkerProcess?
+    ) throws {
         var series: [Series] = []
         // Which engine comes first changes with the round.
         let engines = round.isMultiple(of: 2) ? EngineKind.allCases : EngineKind.allCases.reversed()
@@ -93,8 +106,11 @@ struct Comparison {
                 // The plain build has no part in some cases about keys.
                 guard let worker = workers[engine], known[engine]?.contains(info.id) == true else { continue }
                 do {
-                    own += try worker.begin(info.id, sampleNanoseconds: options.sampleNanoseconds)
-                        .map { Series(id: info.id, engine: engine, subject: $0) }
+                    let subjects = try worker.begin(info.id, sampleNanoseconds: options.sampleNanoseconds)
+                    own += subjects.map { Series(id: info.id, engine: engine, subject: $0) }
+                    guard engine == .encrypted, let stock, subjects.contains(.c) else { continue }
+                    // It has the same cases, so the result is known.
+                    _ = try stock.begin(info.id, sampleNanoseconds: options.sampleNanoseconds)
                 } catch {
                     throw WorkerError("\(info.id), \(engine.rawValue): \(error)")
                 }
@@ -106,7 +122,8 @@ struct Comparison {
         for turn in 0..<options.samples {
             let start = DispatchTime.now().uptimeNanoseconds
             for each in turn.isMultiple(of: 2) ? series : series.reversed() {
-                guard let worker = workers[each.engine] else { continue }
+                let isStock = each.engine == .encrypted && each.subject == .c
+                guard let worker = isStock ? stock ?? workers[each.engine] : workers[each.engine] else { continue }
                 taken[each, default: []].append(try worker.sample(each.id, each.subject))
             }
             // Long work is its own average.
@@ -114,6 +131,7 @@ struct Comparison {
         }
         for (each, list) in taken { samples[each, default: []].append(list) }
         for worker in workers.values { try worker.end() }
+        try stock?.end()
     }
 
     // MARK: Results

@@ -47,6 +47,8 @@ struct Goal {
         wrapper("Tuples, mixed, which C copies too", "read.mixed.tuple", 1.3),
         wrapper("Closure of the columns, mixed, which C copies too", "read.mixed.closure", 1.3),
         wrapper("Codable, mixed, which C copies too", "read.mixed.codable", 2.5),
+        wrapper("Cold scan", "scan.cold", 0.75),
+        wrapper("Cold point query", "point.small.transaction.typed", 0.8),
         peer("Insert 1,000 rows and commit (WAL, NORMAL)", "transaction.wal.normal.1000"),
         peer("Scan, mixed", "read.mixed.index"),
         peer("Point query, all pages cached", "point.warm.transaction.typed"),

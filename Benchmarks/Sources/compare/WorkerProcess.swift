@@ -9,13 +9,18 @@ final class WorkerProcess {
     private var buffer = Data()
     private let directory: String
 
-    /// - Parameter directory: made here, and removed with the process.
-    init(_ executable: String, directory: String, isQuick: Bool, packageFile: String?) throws {
+    /// - Parameters:
+    ///   - directory: made here, and removed with the process.
+    ///   - keepsContexts: whether SealedDB may put its functions in the place of SQLCipher's, for the whole process.
+    init(_ executable: String, directory: String, isQuick: Bool, packageFile: String?, keepsContexts: Bool) throws {
         self.directory = directory
         try? FileManager.default.removeItem(atPath: directory)
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         process.executableURL = URL(fileURLWithPath: executable)
         process.arguments = [directory, isQuick ? "quick" : "full"] + (packageFile.map { [$0] } ?? [])
+        var environment = ProcessInfo.processInfo.environment
+        environment["SEALEDDB_PROVIDER"] = keepsContexts ? nil : "stock"
+        process.environment = environment
         process.standardInput = input
         process.standardOutput = output
         try process.run()

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "page_contexts.h"
 #include "provider.h"
 
 // Copies the path of the shared object that contains the address to `path`. Returns the object's base address, or NULL.

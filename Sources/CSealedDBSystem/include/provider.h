@@ -43,7 +43,21 @@ typedef int (*sealeddb_zeros_are_stored)(void *connection, unsigned int page, in
 // Puts the functions of this library in front of those of SQLCipher's provider, for every key from now on. `object` is
 // the path of the SQLCipher library. Call this once, while a connection with a key is open. From then on, one such
 // connection must stay open: 4.6 forgets the provider with the last one. Returns NULL, or the reason for the failure.
-const char *sealeddb_install_provider(const char *object, sealeddb_zeros_are_stored zeros_are_stored);
+//
+// The functions keep OpenSSL's contexts for each codec, unless there is a reason against it. It must be a constant.
+const char *sealeddb_install_provider(
+    const char *object, sealeddb_zeros_are_stored zeros_are_stored, const char *reason_against_contexts);
+
+// Why OpenSSL's contexts are not kept from page to page; NULL if they are.
+const char *sealeddb_contexts_problem(void);
+
+// From now on, no codec keeps contexts. Each wipes those that it has with its next page, or when it ends. `reason` must
+// be a constant. Any thread may call this.
+void sealeddb_stop_keeping_contexts(const char *reason);
+
+// Compares kept contexts with SQLCipher's functions, over other random pages with each call. Returns 1 if contexts are
+// kept and agree, otherwise 0.
+int sealeddb_check_contexts(void);
 
 // From now on, the functions only call SQLCipher's own.
 void sealeddb_neutralize_provider(void);

@@ -46,7 +46,13 @@ enum Engine {
         guard checks.allSatisfy(\.passed), let version, let library = objectPath(sealeddb_address_of_key()) else {
             return (checks, "the engine is not one that can be used")
         }
-        return (checks, PageWatch.begin(library: library, cipherVersion: version))
+        let isMemoryOrdinary = text("PRAGMA cipher_memory_security", probe) == "0"
+        let problem = PageWatch.begin(
+            library: library,
+            cipherVersion: version,
+            reasonAgainstContexts: PageContexts.reasonAgainst(hasMemorySecurity: !isMemoryOrdinary)
+        )
+        return (checks, problem)
     }()
 
     private static var facts: EngineFacts {
@@ -114,10 +120,14 @@ enum Engine {
         let placeholder = [UInt8]("probe".utf8)
         guard sealeddb_key(handle, placeholder, Int32(placeholder.count)) == SQLITE_OK else { return nil }
         guard sqlite3_exec(handle, "PRAGMA cipher_log = off", nil, nil, nil) == SQLITE_OK else { return nil }
+        return text("PRAGMA cipher_version", handle)
+    }
+
+    private static func text(_ sql: String, _ handle: OpaquePointer?) -> String? {
         var statement: OpaquePointer?
         // The result repeats the error of the step.
         defer { sqlite3_finalize(statement) }
-        guard sqlite3_prepare_v3(handle, "PRAGMA cipher_version", -1, 0, &statement, nil) == SQLITE_OK,
+        guard sqlite3_prepare_v3(handle, sql, -1, 0, &statement, nil) == SQLITE_OK,
             sqlite3_step(statement) == SQLITE_ROW
         else { return nil }
         return sqlite3_column_text(statement, 0).map { String(cString: $0) }

@@ -54,7 +54,10 @@ struct DoctorCommand: ParsableCommand {
         for check in engine.checks {
             rows.append(("check", "\(check.passed ? "ok" : "FAILED"), \(check.name): \(check.detail)"))
         }
-        if engine.isEncrypting { rows.append(("damaged pages", damagedPages(engine))) }
+        if engine.isEncrypting {
+            rows.append(("damaged pages", damagedPages(engine)))
+            rows.append(("page contexts", pageContexts(engine)))
+        }
         rows.append(("memory lock", memoryLock(engine.memoryLockLimit)))
         return rows
     }
@@ -65,6 +68,11 @@ struct DoctorCommand: ParsableCommand {
             the last one that a statement reads can pass for zeros, because \(engine.damagedPagesDetail ?? "it is unknown"); \
             copies and `sealdb verify` look for themselves
             """
+    }
+
+    private func pageContexts(_ engine: EngineInfo) -> String {
+        guard !engine.keepsPageContexts else { return "kept by each connection" }
+        return "made anew for each page, because \(engine.pageContextsDetail ?? "nothing is known of them")"
     }
 
     private func memoryLock(_ limit: Int64?) -> String {

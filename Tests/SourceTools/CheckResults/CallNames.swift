@@ -9,7 +9,8 @@ enum CallNames {
         "sqlite3_result_text64", "sqlite3_result_blob64",
         "sealeddb_hash_free", "sealeddb_note_read", "sealeddb_result_blob", "sealeddb_result_text",
         "sealeddb_editline_end", "sealeddb_editline_remember", "sealeddb_editline_replace", "sealeddb_secret_free",
-        "sealeddb_unlock_and_close", "sealeddb_wipe",
+        "sealeddb_unlock_and_close", "sealeddb_wipe", "sealeddb_free_page_contexts", "sealeddb_stop_keeping_contexts",
+        "sealeddb_neutralize_provider",
         "EVP_CIPHER_CTX_free", "EVP_MD_CTX_free", "EVP_MAC_CTX_free", "EVP_MAC_free", "EVP_MD_free", "EVP_CIPHER_free",
         "EVP_KDF_CTX_free", "EVP_KDF_free",
     ]
@@ -17,7 +18,7 @@ enum CallNames {
 
     /// In C every call that stands alone counts, but for these.
     private static let withoutResultInC: Set<String> = [
-        "explicit_bzero", "free", "memcpy", "memset", "memmove", "strncpy", "exit", "_exit", "abort",
+        "explicit_bzero", "free", "free_context", "memcpy", "memset", "memmove", "strncpy", "exit", "_exit", "abort",
     ]
 
     private static let system: Set<String> = [

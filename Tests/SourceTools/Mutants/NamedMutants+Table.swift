@@ -190,6 +190,20 @@ extension NamedMutant {
             "sealeddb_end_page_watch(watch) != 0 ? code : code"
         ),
         .init(
+            "key schedules stay in memory that is not locked, although memory security was asked for",
+            "SealedDB/Cipher/Settings/MemorySecurity.swift",
+            .statement,
+            "PageContexts.stopForMemorySecurity()",
+            ""
+        ),
+        .init(
+            "SQLCipher's own functions cannot be asked for",
+            "SealedDB/Engine/Pages/PageContexts.swift",
+            .expression,
+            "value.pointee != 0",
+            "false"
+        ),
+        .init(
             "the deadline of a statement stays when it has ended",
             "SealedDB/Engine/Supervision/Supervision.swift",
             .statement,

@@ -28,6 +28,11 @@ public struct EngineInfo: Sendable, Codable, Hashable {
     public let noticesDamagedPages: Bool
     /// Why ``noticesDamagedPages`` is false; `nil` if it is true.
     public let damagedPagesDetail: String?
+    /// Whether each connection keeps OpenSSL's contexts, with the keys set up in them, from page to page. It makes reading
+    /// and writing pages faster; nothing else depends on it. If false, SQLCipher sets them up anew for each page.
+    public let keepsPageContexts: Bool
+    /// Why ``keepsPageContexts`` is false; `nil` if it is true.
+    public let pageContextsDetail: String?
     /// Bytes that the process may lock in memory (`RLIMIT_MEMLOCK`); `nil` if there is no limit. Each key takes two
     /// pages of memory, and two more while it is used.
     public let memoryLockLimit: Int64?
@@ -39,6 +44,7 @@ public struct EngineInfo: Sendable, Codable, Hashable {
         // What cannot be read is reported as `nil`.
         let connection = isTrusted ? try? StoreOpening(path: nil, key: .random()).open() : nil
         defer { connection?.close() }
+        let contextsProblem = Engine.pageWatchProblem ?? PageContexts.problem
         let limit = sealeddb_memory_lock_limit()
         return EngineInfo(
             isEncrypting: Engine.isEncrypting,
@@ -52,6 +58,8 @@ public struct EngineInfo: Sendable, Codable, Hashable {
             checks: checks,
             noticesDamagedPages: isTrusted && Engine.pageWatchProblem == nil,
             damagedPagesDetail: Engine.pageWatchProblem,
+            keepsPageContexts: isTrusted && contextsProblem == nil,
+            pageContextsDetail: contextsProblem,
             memoryLockLimit: limit < 0 ? nil : limit
         )
     }

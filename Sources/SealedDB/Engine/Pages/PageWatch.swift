@@ -12,17 +12,23 @@ enum PageWatch {
     /// - Parameters:
     ///   - library: the path of the SQLCipher library.
     ///   - cipherVersion: the result of `PRAGMA cipher_version` on a connection with a key, which must stay open.
+    ///   - reasonAgainstContexts: see ``PageContexts/reasonAgainst(hasMemorySecurity:)``.
     /// - Returns: why watching is not possible; `nil` if it has begun.
-    static func begin(library: String, cipherVersion: String) -> String? {
+    static func begin(
+        library: String,
+        cipherVersion: String,
+        reasonAgainstContexts: UnsafePointer<CChar>?
+    ) -> String? {
         guard isKnown(cipherVersion) else { return "SQLCipher \(cipherVersion) is not known to have the provider" }
         guard sealeddb_knows_database_names() != 0 else { return "SQLite is older than 3.39" }
-        let failure = sealeddb_install_provider(library) { connection, page, pageSize in
+        let areZerosStored: sealeddb_zeros_are_stored = { connection, page, pageSize in
             switch sealeddb_stored_as_zeros(connection.map { OpaquePointer($0) }, page, pageSize) {
             case sealeddb_no: 0
             case sealeddb_yes: 1
             default: -1
             }
         }
+        let failure = sealeddb_install_provider(library, areZerosStored, reasonAgainstContexts)
         if let failure { return String(cString: failure) }
         guard SelfTest.passes() else {
             sealeddb_neutralize_provider()
