@@ -5,7 +5,6 @@
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
 
 // Keeps OpenSSL from tearing itself down at exit(3); 0 for a failure. It must be OpenSSL's first call in the process, or
 // it has no effect. Tearing down frees the state of threads that still run, and OpenSSL 3.0 frees it a second time if
@@ -28,28 +27,110 @@ static inline int sealeddb_pbkdf2(
     return PKCS5_PBKDF2_HMAC(passphrase, passphrase_count, salt, salt_count, iterations, hash, key_count, key);
 }
 
-// HMAC with the hash of this many bits. 1, or 0 for a failure.
-static inline int sealeddb_hmac(
-    int bits, const void *key, int key_count, const void *bytes, size_t count, unsigned char *code
-) {
-    const EVP_MD *hash = bits == 160 ? EVP_sha1() : bits == 256 ? EVP_sha256() : EVP_sha512();
-    unsigned int length = 0;
-    return HMAC(hash, key, key_count, (const unsigned char *)bytes, count, code, &length) != 0;
+// The contexts that authenticate and decrypt pages under the keys of one store: AES-256-CBC, and HMAC of RFC 2104. They
+// are set up once, so that no page pays for looking up algorithms and expanding keys. The HMAC is made of hashes, because
+// EVP_MAC of OpenSSL before 3.0.3 does not begin anew unless it gets the key again. Only one thread at a time may use
+// such an object.
+struct sealeddb_page_keys {
+    // After the first block of the inner and of the outer hash.
+    EVP_MD_CTX *inner, *outer;
+    EVP_MD_CTX *hash;
+    EVP_CIPHER_CTX *cipher;
+    int code_size;
+};
+
+// Frees the contexts. OpenSSL wipes what it has of the keys.
+static inline void sealeddb_page_keys_free(void *object) {
+    struct sealeddb_page_keys *keys = (struct sealeddb_page_keys *)object;
+    if (keys == 0) return;
+    EVP_MD_CTX_free(keys->inner);
+    EVP_MD_CTX_free(keys->outer);
+    EVP_MD_CTX_free(keys->hash);
+    EVP_CIPHER_CTX_free(keys->cipher);
+    OPENSSL_free(keys);
 }
 
-// AES-256-CBC over whole blocks, without padding. 1, or 0 for a failure.
-static inline int sealeddb_decrypt(
-    const void *key, const void *iv, const void *ciphertext, int count, unsigned char *plaintext
+// Contexts without keys. NULL without memory.
+static inline struct sealeddb_page_keys *sealeddb_page_keys_empty(void) {
+    struct sealeddb_page_keys *keys = (struct sealeddb_page_keys *)OPENSSL_zalloc(sizeof *keys);
+    if (keys == 0) return 0;
+    keys->inner = EVP_MD_CTX_new();
+    keys->outer = EVP_MD_CTX_new();
+    keys->hash = EVP_MD_CTX_new();
+    keys->cipher = EVP_CIPHER_CTX_new();
+    if (keys->inner != 0 && keys->outer != 0 && keys->hash != 0 && keys->cipher != 0) return keys;
+    sealeddb_page_keys_free(keys);
+    return 0;
+}
+
+// Begins a hash with a block of the key, each byte of it XORed with `pad`.
+static inline int sealeddb_begin_hmac(
+    EVP_MD_CTX *context, const EVP_MD *hash, const unsigned char *key, size_t key_count, unsigned char pad
 ) {
-    EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
-    int length = 0;
-    int done = context != 0
-        && EVP_DecryptInit_ex(context, EVP_aes_256_cbc(), 0, (const unsigned char *)key, (const unsigned char *)iv) == 1
-        && EVP_CIPHER_CTX_set_padding(context, 0) == 1
-        && EVP_DecryptUpdate(context, plaintext, &length, (const unsigned char *)ciphertext, count) == 1
-        && length == count;
-    EVP_CIPHER_CTX_free(context);
+    unsigned char block[EVP_MAX_MD_SIZE * 2];
+    size_t size = (size_t)EVP_MD_get_block_size(hash);
+    if (size > sizeof block || key_count > size) return 0;
+    for (size_t i = 0; i < size; i++) block[i] = (i < key_count ? key[i] : 0) ^ pad;
+    int done = EVP_DigestInit_ex(context, hash, 0) == 1 && EVP_DigestUpdate(context, block, size) == 1;
+    OPENSSL_cleanse(block, sizeof block);
     return done;
+}
+
+// Contexts for a key of 32 bytes, and for HMAC with the hash of this many bits. NULL if OpenSSL refuses.
+static inline void *sealeddb_page_keys_new(int bits, const void *key, const void *hmac_key, size_t hmac_key_count) {
+    const EVP_MD *hash = bits == 160 ? EVP_sha1() : bits == 256 ? EVP_sha256() : EVP_sha512();
+    const unsigned char *bytes = (const unsigned char *)hmac_key;
+    struct sealeddb_page_keys *keys = sealeddb_page_keys_empty();
+    if (keys == 0) return 0;
+    keys->code_size = EVP_MD_get_size(hash);
+    if (keys->code_size * 8 == bits && sealeddb_begin_hmac(keys->inner, hash, bytes, hmac_key_count, 0x36)
+        && sealeddb_begin_hmac(keys->outer, hash, bytes, hmac_key_count, 0x5c)
+        && EVP_DecryptInit_ex(keys->cipher, EVP_aes_256_cbc(), 0, (const unsigned char *)key, 0) == 1
+        && EVP_CIPHER_CTX_set_padding(keys->cipher, 0) == 1) return keys;
+    sealeddb_page_keys_free(keys);
+    return 0;
+}
+
+// Contexts for the same keys, which another thread may use. NULL if OpenSSL refuses.
+static inline void *sealeddb_page_keys_copy(const void *object) {
+    const struct sealeddb_page_keys *keys = (const struct sealeddb_page_keys *)object;
+    struct sealeddb_page_keys *copy = sealeddb_page_keys_empty();
+    if (copy == 0) return 0;
+    copy->code_size = keys->code_size;
+    if (EVP_MD_CTX_copy_ex(copy->inner, keys->inner) == 1 && EVP_MD_CTX_copy_ex(copy->outer, keys->outer) == 1
+        && EVP_CIPHER_CTX_copy(copy->cipher, keys->cipher) == 1) return copy;
+    sealeddb_page_keys_free(copy);
+    return 0;
+}
+
+// Whether `code` is the HMAC of the bytes and of the number of the page, which has four bytes, the lowest first. 1 or
+// 0; -1 if OpenSSL fails.
+static inline int sealeddb_page_is_authentic(
+    void *object, const void *bytes, size_t count, unsigned int number, const void *code
+) {
+    struct sealeddb_page_keys *keys = (struct sealeddb_page_keys *)object;
+    unsigned char value[EVP_MAX_MD_SIZE];
+    unsigned char digits[4];
+    for (int i = 0; i < 4; i++) digits[i] = (unsigned char)(number >> (8 * i));
+    size_t size = (size_t)keys->code_size;
+    if (EVP_MD_CTX_copy_ex(keys->hash, keys->inner) != 1 || EVP_DigestUpdate(keys->hash, bytes, count) != 1
+        || EVP_DigestUpdate(keys->hash, digits, sizeof digits) != 1 || EVP_DigestFinal_ex(keys->hash, value, 0) != 1
+        || EVP_MD_CTX_copy_ex(keys->hash, keys->outer) != 1 || EVP_DigestUpdate(keys->hash, value, size) != 1
+        || EVP_DigestFinal_ex(keys->hash, value, 0) != 1) return -1;
+    return CRYPTO_memcmp(value, code, size) == 0;
+}
+
+// Decrypts whole blocks. 1, or 0 for a failure.
+static inline int sealeddb_page_decrypt(
+    void *object, const void *iv, const void *ciphertext, int count, void *plaintext
+) {
+    EVP_CIPHER_CTX *context = ((struct sealeddb_page_keys *)object)->cipher;
+    int length = 0;
+    return EVP_DecryptInit_ex(context, 0, 0, 0, (const unsigned char *)iv) == 1
+        && EVP_DecryptUpdate(
+            context, (unsigned char *)plaintext, &length, (const unsigned char *)ciphertext, count
+        ) == 1
+        && length == count;
 }
 
 // SHA-256 of what comes in parts. NULL without memory.

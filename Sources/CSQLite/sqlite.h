@@ -40,17 +40,27 @@ static inline int sealeddb_pbkdf2(
     return 0;
 }
 
-static inline int sealeddb_hmac(
-    int bits, const void *key, int key_count, const void *bytes, size_t count, unsigned char *code
-) {
-    (void)bits; (void)key; (void)key_count; (void)bytes; (void)count; (void)code;
+static inline void *sealeddb_page_keys_new(int bits, const void *key, const void *hmac_key, size_t hmac_key_count) {
+    (void)bits; (void)key; (void)hmac_key; (void)hmac_key_count;
     return 0;
 }
+static inline void *sealeddb_page_keys_copy(const void *object) {
+    (void)object;
+    return 0;
+}
+static inline void sealeddb_page_keys_free(void *object) { (void)object; }
 
-static inline int sealeddb_decrypt(
-    const void *key, const void *iv, const void *ciphertext, int count, unsigned char *plaintext
+static inline int sealeddb_page_is_authentic(
+    void *object, const void *bytes, size_t count, unsigned int number, const void *code
 ) {
-    (void)key; (void)iv; (void)ciphertext; (void)count; (void)plaintext;
+    (void)object; (void)bytes; (void)count; (void)number; (void)code;
+    return -1;
+}
+
+static inline int sealeddb_page_decrypt(
+    void *object, const void *iv, const void *ciphertext, int count, void *plaintext
+) {
+    (void)object; (void)iv; (void)ciphertext; (void)count; (void)plaintext;
     return 0;
 }
 

@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -286,6 +288,28 @@ int sealeddb_is_mounted(const char *path) {
 #else
     return (status.stx_attributes & 0x2000) != 0;
 #endif
+}
+
+int sealeddb_start_thread(pthread_t *thread, void *(*body)(void *), void *context) {
+    // If they were blocked, the kernel would end the process without the report of a crash.
+    static const int own[] = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP};
+    sigset_t blocked, former;
+    // These fail only for a number that is no signal.
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) sigdelset(&blocked, own[i]);
+    int error = pthread_sigmask(SIG_SETMASK, &blocked, &former);
+    if (error != 0) return error;
+    error = pthread_create(thread, NULL, body, context);
+    // Fails only for an unknown way to change the mask.
+    pthread_sigmask(SIG_SETMASK, &former, NULL);
+    return error;
+}
+
+int sealeddb_processor_count(void) {
+    cpu_set_t set;
+    // The set is too small for a system of more than 1024 processors.
+    long count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
+    return count > 0 ? (int)count : 1;
 }
 
 int sealeddb_scalar_columns(unsigned scalar) { return wcwidth((wchar_t)scalar); }

@@ -47,6 +47,17 @@ struct JSONOutputTests {
         _ arguments: String...,
         location: SourceLocation = #_sourceLocation
     ) throws -> [String: Any] {
+        try run(status, result, path, arguments, location: location)
+    }
+
+    @discardableResult
+    private func run(
+        _ status: Int32,
+        _ result: String,
+        _ path: String?,
+        _ arguments: [String],
+        location: SourceLocation = #_sourceLocation
+    ) throws -> [String: Any] {
         let outcome = try sandbox.run([Tool.sealdb] + arguments + ["--json"])
         #expect(outcome.status == status, "\(arguments): \(outcome.error)", sourceLocation: location)
         let objects = try objects(outcome.output, location)
@@ -132,9 +143,10 @@ struct JSONOutputTests {
         expect(try run(0, "done", "db", "recover", "db", "saved", key[0], key[1]), "tables", "problems")
         expect(try run(0, "done", nil, "doctor"), "sqliteVersion", "checks")
         for arguments in [
-            ["create", "ring", "a"], ["add", "ring", "b"], ["activate", "ring", "b"], ["remove", "ring", "a"],
+            ["create", "ring", "a"], ["add", "ring", "b"], ["activate", "ring", "b"],
+            ["remove", "ring", "a", "--yes"], ["reinstate", "ring", "a"],
         ] {
-            let result = try run(0, "done", "ring", "keyring", arguments[0], arguments[1], arguments[2])
+            let result = try run(0, "done", "ring", ["keyring"] + arguments)
             #expect(result["keyID"] as? String == arguments[2])
         }
         #expect(try run(0, "done", "ring", "keyring", "list", "ring")["active"] as? String == "b")

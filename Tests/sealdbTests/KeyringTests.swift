@@ -19,7 +19,7 @@ struct KeyringTests {
         try sandbox.succeed("keyring", "activate", "ring", "2027")
         #expect(try list(sandbox) == ["2026", "2027 (active)"])
         try sandbox.succeed("keyring", "add", "ring", "2028", "--activate")
-        try sandbox.succeed("keyring", "remove", "ring", "2026")
+        try sandbox.succeed("keyring", "remove", "ring", "2026", "--yes", "--keep", "0")
         #expect(try sandbox.succeed("keyring", "list", "ring", "--json").output.contains(#""active":"2028""#))
         #expect(try list(sandbox) == ["2027", "2028 (active)"])
         #expect(try sandbox.names() == ["ring"])
@@ -68,6 +68,7 @@ struct KeyringTests {
         try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: sandbox.path("ring"))
         for arguments in [
             ["list", "ring"], ["add", "ring", "b"], ["activate", "ring", "a"], ["remove", "ring", "a"],
+            ["reinstate", "ring", "a"], ["audit", "ring", "db"],
         ] {
             #expect(try sandbox.run([Tool.sealdb, "keyring"] + arguments).status == 78)
         }
@@ -147,8 +148,53 @@ struct KeyRingStoreTests {
         #expect(try sandbox.succeed("rotate", "db", "--key-ring", "ring").output.contains("key changed"))
         let json = try sandbox.succeed("rotate", "db", "--key-ring", "ring", "--json").output
         #expect(json.contains(#""status":"unchanged""#), "\(json)")
-        try sandbox.succeed("keyring", "remove", "ring", "a")
+        try sandbox.succeed("keyring", "remove", "ring", "a", "db")
         try sandbox.succeed("verify", "db", "--key-ring", "ring")
+    }
+
+    /// A key goes only when no store that is named needs it, and first to the retired ones.
+    @Test func keysThatAreStillNeeded() throws {
+        let sandbox = try Sandbox()
+        try sandbox.succeed("keyring", "create", "ring", "a")
+        try sandbox.succeed("create", "db", "--key-ring", "ring")
+        try sandbox.write("backup", try sandbox.contents("db"))
+        try sandbox.succeed("keyring", "add", "ring", "b", "--activate")
+        let before = try sandbox.run([Tool.sealdb, "keyring", "audit", "ring", "db", "backup"])
+        #expect(before.status == 1 && before.lines.first == "db: a, not the active one: sealdb rotate", "\(before)")
+        try sandbox.succeed("rotate", "db", "--key-ring", "ring")
+        #expect(try sandbox.succeed("keyring", "audit", "ring", "db").output == "db: b, active\n")
+        let ring = try sandbox.contents("ring")
+        #expect(try sandbox.fail(75, "keyring", "remove", "ring", "a", "db", "backup").error.contains("backup has it"))
+        #expect(try sandbox.fail(75, "keyring", "remove", "ring", "a", "db", "absent").error.contains("absent: "))
+        #expect(try sandbox.fail(64, "keyring", "remove", "ring", "a").error.contains("--yes"))
+        try sandbox.fail(64, "keyring", "remove", "ring", "a", "--keep", "-1")
+        #expect(try sandbox.contents("ring") == ring)
+        // Retired: it opens nothing, is told, and can come back.
+        #expect(
+            try sandbox.succeed("keyring", "remove", "ring", "a", "db").output.contains("a retired, and kept until")
+        )
+        let listed = try sandbox.succeed("keyring", "list", "ring").lines
+        #expect(listed.count == 2 && listed[1].hasPrefix("a (retired, kept until "), "\(listed)")
+        #expect(
+            try sandbox.fail(77, "query", "backup", "SELECT 1", "--key-ring", "ring").error.contains("retired keys: a")
+        )
+        let retired = try sandbox.run([Tool.sealdb, "keyring", "audit", "ring", "backup", "--json"])
+        #expect(retired.status == 1 && retired.output.contains(#""isRetired":true"#), "\(retired)")
+        #expect(try sandbox.fail(65, "keyring", "add", "ring", "a").error.contains("reinstate"))
+        #expect(try sandbox.fail(75, "keyring", "remove", "ring", "a", "--yes").error.contains("--keep 0"))
+        #expect(
+            try sandbox.fail(75, "keyring", "remove", "ring", "a", "backup", "--keep", "0").error.contains("has it")
+        )
+        try sandbox.succeed("keyring", "reinstate", "ring", "a")
+        try sandbox.succeed("query", "backup", "SELECT 1", "--key-ring", "ring")
+        try sandbox.fail(65, "keyring", "reinstate", "ring", "a")
+        // Past its day the same command removes it for good.
+        try sandbox.succeed("keyring", "remove", "ring", "a", "--yes")
+        let text = String(decoding: try sandbox.contents("ring"), as: UTF8.self)
+        try sandbox.write("ring", text.replacing(/retired: a \d+-\d+-\d+/, with: "retired: a 2020-02-29"))
+        #expect(try sandbox.succeed("keyring", "remove", "ring", "a", "db").output == "ring: a removed for good\n")
+        #expect(try sandbox.contents("ring").starts(with: "sealdb-keyring 1\n".utf8))
+        try sandbox.fail(77, "keyring", "audit", "ring", "backup")
     }
 
     @Test func rotationIntoAndOutOfARing() throws {

@@ -3,6 +3,7 @@
 #ifndef SEALEDDB_SYSTEM_H
 #define SEALEDDB_SYSTEM_H
 
+#include <pthread.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -92,6 +93,12 @@ int sealeddb_is_mounted(const char *path);
 // descriptor, or -1 with errno set.
 int sealeddb_catch_signals(void);
 void sealeddb_release_signals(void);
+
+// Starts a thread that gets no signals but those that its own instructions raise. Returns 0, or the error number.
+int sealeddb_start_thread(pthread_t *thread, void *(*body)(void *), void *context);
+
+// Returns how many processors the calling thread may run on; at least 1.
+int sealeddb_processor_count(void);
 
 // Returns how many columns a terminal gives to a Unicode scalar: 0 for what joins another one, 2 for what is wide, -1 for
 // a control character or one that is not known. The locale must be one of UTF-8.

@@ -94,26 +94,21 @@ final class SecretBytes: @unchecked Sendable {
     }
 }
 
-/// Secret bytes without their mask, for a loop that needs them repeatedly. They are wiped when the object is released,
-/// so do not keep it longer than needed.
-final class UnmaskedBytes {
-    private let pages: UnsafeMutableRawPointer
+/// Memory for secrets that come and go in a loop, like that of ``SecretBytes/withScratch(count:_:)``. It is wiped when
+/// the object is released, so do not keep it longer than needed.
+final class SecretScratch {
+    /// Valid as long as this object is. Only one thread at a time may have it.
+    let start: UnsafeMutableRawPointer
     private let count: Int
 
-    init(_ secret: SecretBytes) throws(DatabaseError) {
-        let pages = try SecretBytes.allocate(secret.count)
-        self.pages = pages
-        count = secret.count
-        try secret.withBytes { bytes in
-            UnsafeMutableRawBufferPointer(start: pages, count: bytes.count).copyMemory(from: bytes)
-        }
+    var bytes: UnsafeMutableRawBufferPointer { .init(start: start, count: count) }
+
+    init(count: Int) throws(DatabaseError) {
+        start = try SecretBytes.allocate(count)
+        self.count = count
     }
 
     deinit {
-        sealeddb_secret_free(pages, count)
-    }
-
-    func withBytes<T>(_ body: (UnsafeRawBufferPointer) -> T) -> T {
-        body(UnsafeRawBufferPointer(start: pages, count: count))
+        sealeddb_secret_free(start, count)
     }
 }

@@ -1,25 +1,72 @@
 internal import SQLiteEngine
 
-/// The cryptography that SQLCipher applies to pages, done by the same OpenSSL. It is missing in the plain build, which
-/// does not need it.
-enum Cryptography {
-    /// - Parameter bits: the size of the hash: 160, 256 or 512.
-    static func hmac(bits: Int, key: UnsafeRawBufferPointer, _ bytes: ArraySlice<UInt8>) -> [UInt8] {
-        var code = [UInt8](repeating: 0, count: bits / 8)
-        let isDone = bytes.withUnsafeBytes {
-            sealeddb_hmac(Int32(bits), key.baseAddress, Int32(key.count), $0.baseAddress, $0.count, &code)
-        }
-        precondition(isDone == 1, "OpenSSL has no HMAC.")
-        return code
+/// The cryptography that SQLCipher applies to pages, done by the same OpenSSL, under the keys of one store. It is
+/// missing in the plain build, which does not need it.
+///
+/// Setting it up costs more than a page does, so use one object for all pages. Only one thread at a time may use it. It
+/// holds the keys, and OpenSSL wipes them when the object is released, so do not keep it longer than needed.
+final class PageKeys {
+    // Owned by this object: nobody else has the address.
+    private let contexts: UnsafeMutableRawPointer
+
+    /// - Parameters:
+    ///   - key: the 32 bytes of the key for AES-256-CBC.
+    ///   - bits: the size of the hash of the HMAC: 160, 256 or 512.
+    init(
+        key: UnsafeRawBufferPointer,
+        hmacKey: UnsafeRawBufferPointer,
+        bits: Int
+    ) throws(DatabaseError) {
+        precondition(key.count == 32, "AES-256 has keys of 32 bytes.")
+        let made = sealeddb_page_keys_new(Int32(bits), key.baseAddress, hmacKey.baseAddress, hmacKey.count)
+        guard let made else { throw .cryptographyFailed }
+        contexts = made
     }
 
-    /// Decrypts whole blocks with AES-256-CBC. Returns `nil` if OpenSSL refused.
-    static func decrypt(_ ciphertext: ArraySlice<UInt8>, key: UnsafeRawBufferPointer, iv: [UInt8]) -> [UInt8]? {
-        var plaintext = [UInt8](repeating: 0, count: ciphertext.count)
-        let isDone = ciphertext.withUnsafeBytes {
-            sealeddb_decrypt(key.baseAddress, iv, $0.baseAddress, Int32($0.count), &plaintext)
-        }
-        return isDone == 1 ? plaintext : nil
+    private init(copying other: PageKeys) throws(DatabaseError) {
+        guard let made = sealeddb_page_keys_copy(other.contexts) else { throw .cryptographyFailed }
+        contexts = made
+    }
+
+    deinit {
+        sealeddb_page_keys_free(contexts)
+    }
+
+    /// The same keys for another thread.
+    func copy() throws(DatabaseError) -> PageKeys { try PageKeys(copying: self) }
+
+    /// Whether the authentication code belongs to these bytes of this page.
+    /// - Parameter code: where the code stands. It has as many bytes as the hash.
+    func isAuthentic(
+        _ bytes: UnsafeRawBufferPointer,
+        number: Int64,
+        code: UnsafeRawPointer
+    ) throws(DatabaseError) -> Bool {
+        let number = UInt32(truncatingIfNeeded: number)
+        let answer = sealeddb_page_is_authentic(contexts, bytes.baseAddress, bytes.count, number, code)
+        guard answer >= 0 else { throw .cryptographyFailed }
+        return answer == 1
+    }
+
+    /// Decrypts whole blocks. Returns false if OpenSSL refused.
+    /// - Parameters:
+    ///   - iv: where the 16 bytes of the initialization vector stand.
+    ///   - plaintext: has room for as many bytes as the ciphertext.
+    func decrypt(
+        _ ciphertext: UnsafeRawBufferPointer,
+        iv: UnsafeRawPointer,
+        into plaintext: UnsafeMutableRawPointer?
+    ) -> Bool {
+        sealeddb_page_decrypt(contexts, iv, ciphertext.baseAddress, Int32(ciphertext.count), plaintext) == 1
+    }
+}
+
+extension DatabaseError {
+    fileprivate static var cryptographyFailed: DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_NOMEM,
+            message: "OpenSSL did not do its work, as when memory has run out. Nothing was changed. Try again."
+        )
     }
 }
 

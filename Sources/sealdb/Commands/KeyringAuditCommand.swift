@@ -120,6 +120,9 @@ struct KeyringRemoveCommand: ParsableCommand {
     func run() throws {
         reportOptions.begin(file)
         let ring = try KeyRing(contentsOfFile: file)
+        var changed = ring
+        // Refuses an id that is unknown or active, before anything is asked.
+        try changed.remove(id)
         let retired = ring.retiredKeys.first { $0.id.isSame(as: id) }
         if let retired, keep != 0, retired.keptUntil > KeyRing.day(.now) {
             throw Failure(

@@ -32,6 +32,49 @@ struct KeyRingTests {
         #expect(ring.ids == ["a", "c"])
     }
 
+    @Test func retiredKeys() throws {
+        var ring = try KeyRing(activeID: "b", key: .testing(2))
+        try ring.add(.testing(1), id: "a")
+        let day = try #require(ISO8601DateFormatter().date(from: "2031-12-31T23:59:59Z"))
+        try ring.retire("a", until: day)
+        #expect(ring.ids == ["b"] && ring.retiredKeys == [.init(id: "a", keptUntil: "2031-12-31")])
+        #expect(try failure { _ = try ring.key("a") }.reason == .malformedKeyRing)
+        for attempt in [
+            { try ring.retire("a", until: day) }, { try ring.retire("b", until: day) }, { try ring.activate("a") },
+            { try ring.retire("z", until: day) }, { try ring.reinstate("b") }, { try ring.add(.testing(3), id: "a") },
+        ] as [() throws -> Void] {
+            #expect(try failure(attempt).reason == .malformedKeyRing)
+        }
+        let path = directory.file("ring")
+        try ring.write(toNewFile: path)
+        var read = try KeyRing(contentsOfFile: path)
+        #expect(read.retiredKeys == ring.retiredKeys && read.ids == ["b"])
+        #expect(try read.retiredKey("a") == .testing(1))
+        try read.reinstate("a")
+        #expect(try read.key("a") == .testing(1) && read.retiredKeys.isEmpty && read.activeID == "b")
+        try ring.remove("a")
+        #expect(ring.retiredKeys.isEmpty)
+    }
+
+    @Test(arguments: [
+        "retired: a 2031-12-31 key DIGITS", "retired: a 2031-12-31 key DIGITS\na key DIGITS",
+        "retired: a 2031-02-30 key DIGITS",
+        "retired: a 31-12-31 key DIGITS", "retired: a key DIGITS", "retired: a 2031-12-31 key 0a",
+        "retired:  2031-12-31 key DIGITS",
+    ])
+    func malformedLinesOfRetiredKeys(lines: String) throws {
+        let text = "active b\nb key DIGITS\n\(lines)\n".replacing("DIGITS", with: KeyRingTests.digits)
+        // Only the second version has retired keys, and the first of these lines is right there.
+        #expect(try failure { _ = try KeyRing(parsing: "sealdb-keyring 1\n" + text) }.reason == .malformedKeyRing)
+        guard !lines.hasSuffix("31 key DIGITS") || lines.contains("2031-02") || !lines.hasPrefix("retired: a 2031")
+        else {
+            #expect(try KeyRing(parsing: "sealdb-keyring 2\n" + text).retiredKeys.count == 1)
+            return
+        }
+        let error = try failure { _ = try KeyRing(parsing: "sealdb-keyring 2\n" + text) }
+        #expect(error.reason == .malformedKeyRing && !error.message.contains("0a0a"), "\(error)")
+    }
+
     @Test func unknownDuplicateAndActive() throws {
         var ring = try KeyRing(activeID: "a", key: .testing(1))
         for (attempt, text) in [

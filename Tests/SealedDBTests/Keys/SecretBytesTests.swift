@@ -21,8 +21,9 @@ struct SecretBytesTests {
                 pages.copyBytes(from: secret)
                 note(UnsafeRawBufferPointer(pages))
             }
-            let unmasked = try UnmaskedBytes(kept)
-            unmasked.withBytes(note)
+            let scratch = try SecretScratch(count: secret.count)
+            scratch.bytes.copyBytes(from: secret)
+            note(UnsafeRawBufferPointer(scratch.bytes))
         }
         #expect(places.count == 3)
         let memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC)

@@ -1,13 +1,14 @@
 /// Which calls have a result that counts.
 enum CallNames {
-    private static let prefixes = ["sqlite3_", "sealeddb_", "EVP_", "HMAC", "PKCS5_", "RAND_", "OSSL_"]
+    private static let prefixes = ["sqlite3_", "sealeddb_", "EVP_", "HMAC", "PKCS5_", "RAND_", "OSSL_", "CRYPTO_"]
 
     /// They return nothing, or nothing that tells of a failure: what was set before, for most.
     private static let withoutResult: Set<String> = [
         "sqlite3_commit_hook", "sqlite3_free", "sqlite3_interrupt", "sqlite3_progress_handler", "sqlite3_randomness",
         "sqlite3_rollback_hook", "sqlite3_set_last_insert_rowid", "sqlite3_update_hook", "sqlite3_wal_hook",
         "sqlite3_result_text64", "sqlite3_result_blob64",
-        "sealeddb_hash_free", "sealeddb_note_read", "sealeddb_result_blob", "sealeddb_result_text",
+        "sealeddb_hash_free", "sealeddb_note_read", "sealeddb_page_keys_free",
+        "sealeddb_result_blob", "sealeddb_result_text",
         "sealeddb_editline_end", "sealeddb_editline_remember", "sealeddb_editline_replace", "sealeddb_secret_free",
         "sealeddb_unlock_and_close", "sealeddb_wipe", "sealeddb_free_page_contexts", "sealeddb_stop_keeping_contexts",
         "sealeddb_neutralize_provider",
@@ -19,6 +20,7 @@ enum CallNames {
     /// In C every call that stands alone counts, but for these.
     private static let withoutResultInC: Set<String> = [
         "explicit_bzero", "free", "free_context", "memcpy", "memset", "memmove", "strncpy", "exit", "_exit", "abort",
+        "OPENSSL_cleanse", "OPENSSL_free",
     ]
 
     private static let system: Set<String> = [

@@ -54,10 +54,10 @@ extension NamedMutant {
         ),
         .init(
             "a read that fails is a difference",
-            "SealedDB/Cipher/Pages/PageComparison.swift",
+            "SealedDB/Cipher/Pages/ComparisonWorker.swift",
             .expression,
-            "try copy.read(numbers, size: size)",
-            "try copy.bytes(of: numbers, size: size) ?? []"
+            "try scan.read(numbers, into: pages, of: name) == pages.count",
+            "try scan.fill(pages, with: numbers)"
         ),
         .init(
             "the values of a literal are not bound",

@@ -1,7 +1,7 @@
 extension NamedMutant {
     static let all: [NamedMutant] =
         copies + keys + statements + locks + guards + siblings + batches + rest + looks + entrances + answers + ends
-        + openings
+        + openings + pages
 
     /// What is put in a store's place is what the store holds.
     private static let copies: [NamedMutant] = [
@@ -21,17 +21,17 @@ extension NamedMutant {
         ),
         .init(
             "the pages of a copy are not compared",
-            "SealedDB/Cipher/Pages/PageComparison.swift",
+            "SealedDB/Cipher/Pages/ComparisonWorker.swift",
             .expression,
-            "source == copy",
+            "memcmp(source.scratch.start, copy.scratch.start, counts[0]) == 0",
             "true"
         ),
         .init(
             "the pages of a comparison are not authenticated",
-            "SealedDB/Cipher/Pages/PageComparison.swift",
+            "SealedDB/Cipher/Pages/ComparisonWorker.swift",
             .expression,
-            "!cipher.authenticates(page, number: number)",
-            "false"
+            "try side.cipher.isAuthentic(page, number: number)",
+            "true"
         ),
         .init(
             "a copy is verified and not compared",

@@ -2,21 +2,34 @@
 ///
 /// A page consists of ciphertext, an IV of 16 bytes, and an HMAC over ciphertext, IV and page number; the first page
 /// begins with the salt. This is used where one error code of SQLCipher can mean too many things. It never writes.
+///
+/// Only one thread at a time may use a cipher and what was assigned from it. ``copy()`` makes one for another thread.
 /// <https://www.zetetic.net/sqlcipher/design/>
 struct PageCipher {
     let parameters: CipherParameters
-    private let key: UnmaskedBytes
-    private let hmacKey: UnmaskedBytes
+    private let keys: PageKeys
 
     /// - Parameter key: the 32 bytes of the encryption key.
     init(key: SecretBytes, salt: [UInt8], parameters: CipherParameters) throws(DatabaseError) {
-        self.parameters = parameters
-        self.key = try UnmaskedBytes(key)
         // SQLCipher derives the HMAC key with two iterations, from the salt with each byte XORed with 0x3a. Both are
         // fixed.
         let derivation = KeyDerivation(algorithm: parameters.kdfAlgorithm.ofDerivation, iterations: 2)
-        hmacKey = try UnmaskedBytes(derivation.key(from: key, salt: salt.map { $0 ^ 0x3a }))
+        let hmacKey = try derivation.key(from: key, salt: salt.map { $0 ^ 0x3a })
+        let bits = parameters.hmacAlgorithm.bits
+        let keys = try key.withBytes { key throws(DatabaseError) in
+            try hmacKey.withBytes { hmacKey throws(DatabaseError) in
+                try PageKeys(key: key, hmacKey: hmacKey, bits: bits)
+            }
+        }
+        self.init(parameters: parameters, keys: keys)
     }
+
+    private init(parameters: CipherParameters, keys: PageKeys) {
+        (self.parameters, self.keys) = (parameters, keys)
+    }
+
+    /// The same cipher for another thread.
+    func copy() throws(DatabaseError) -> PageCipher { try PageCipher(parameters: parameters, keys: keys.copy()) }
 
     /// How many bytes at the beginning of a page are not encrypted.
     func clearBytes(ofPage number: Int64) -> Int {
@@ -25,32 +38,67 @@ struct PageCipher {
     }
 
     /// Whether the page's authentication code is valid under this key. False for pages without a code.
+    /// - Parameter page: only read during the call.
+    /// - Throws: if OpenSSL fails. This says nothing about the page.
+    func isAuthentic(_ page: UnsafeRawBufferPointer, number: Int64) throws(DatabaseError) -> Bool {
+        guard parameters.usesHMAC, page.count == parameters.pageSize, let start = page.baseAddress else { return false }
+        let end = parameters.pageSize - parameters.reservedBytes + 16
+        let covered = UnsafeRawBufferPointer(rebasing: page[clearBytes(ofPage: number)..<end])
+        // The code follows the IV, within the reserved bytes.
+        return try keys.isAuthentic(covered, number: number, code: start + end)
+    }
+
     func authenticates(_ page: [UInt8], number: Int64) -> Bool { authenticates(page[...], number: number) }
 
+    /// Like ``isAuthentic(_:number:)``. If OpenSSL fails, the process ends.
     func authenticates(_ page: ArraySlice<UInt8>, number: Int64) -> Bool {
-        guard parameters.usesHMAC, page.count == parameters.pageSize else { return false }
-        let start = page.startIndex + clearBytes(ofPage: number)
-        let covered = page[start..<page.endIndex - parameters.reservedBytes + 16]
-        let stored = page[covered.endIndex..<covered.endIndex + parameters.hmacAlgorithm.bits / 8]
-        let pageNumber = (0..<4).map { UInt8(truncatingIfNeeded: number >> ($0 * 8)) }
-        let code = hmacKey.withBytes { key in
-            Cryptography.hmac(bits: parameters.hmacAlgorithm.bits, key: key, covered + pageNumber)
+        page.withUnsafeBytes { page in
+            do throws(DatabaseError) {
+                return try isAuthentic(page, number: number)
+            } catch {
+                preconditionFailure("OpenSSL has no HMAC.")
+            }
         }
-        return code[...] == stored
+    }
+
+    /// Writes the page to `target` as SQLite sees it: the bytes that are not encrypted as they are, the others
+    /// decrypted, without the reserved bytes at the end.
+    /// - Parameters:
+    ///   - page: only read during the call.
+    ///   - target: room for a page. It then holds plaintext, so wipe it.
+    /// - Returns: false if the page has the wrong size or OpenSSL fails.
+    func decrypt(_ page: UnsafeRawBufferPointer, number: Int64, into target: UnsafeMutableRawBufferPointer) -> Bool {
+        guard page.count == parameters.pageSize, target.count >= page.count, let start = page.baseAddress else {
+            return false
+        }
+        let (clear, end) = (clearBytes(ofPage: number), parameters.pageSize - parameters.reservedBytes)
+        target.copyMemory(from: UnsafeRawBufferPointer(rebasing: page[..<clear]))
+        return keys.decrypt(
+            UnsafeRawBufferPointer(rebasing: page[clear..<end]),
+            iv: start + end,
+            into: target.baseAddress.map { $0 + clear }
+        )
     }
 
     /// The decrypted contents of a page, as SQLite sees them, without the plaintext bytes of the first page and without
     /// the reserved bytes at the end. `nil` if the page has the wrong size or OpenSSL fails.
     func contents(_ page: ArraySlice<UInt8>, number: Int64) -> [UInt8]? {
-        let end = page.startIndex + parameters.pageSize - parameters.reservedBytes
         guard page.count == parameters.pageSize else { return nil }
-        return key.withBytes { key in
-            Cryptography.decrypt(
-                page[(page.startIndex + clearBytes(ofPage: number))..<end],
-                key: key,
-                iv: Array(page[end..<end + 16])
-            )
+        let end = parameters.pageSize - parameters.reservedBytes
+        return decrypt(page, clearBytes(ofPage: number)..<end)
+    }
+
+    /// Decrypts the blocks in this range of a page.
+    private func decrypt(_ page: ArraySlice<UInt8>, _ range: Range<Int>) -> [UInt8]? {
+        var plaintext = [UInt8](repeating: 0, count: range.count)
+        let isDone = page.withUnsafeBytes { page in
+            plaintext.withUnsafeMutableBytes { plaintext in
+                // The page is not empty, so it has an address.
+                let iv = page.baseAddress! + (parameters.pageSize - parameters.reservedBytes)
+                return keys.decrypt(UnsafeRawBufferPointer(rebasing: page[range]), iv: iv, into: plaintext.baseAddress)
+            }
         }
+        return isDone ? plaintext : nil
     }
 
     /// Whether the decrypted first page begins like that of a database. For pages without an authentication code.
@@ -81,10 +129,7 @@ struct PageCipher {
 
     /// Bytes 16 to 96 of the first page, decrypted; `nil` for a store with a plaintext header.
     private func decryptedHeader(_ page: [UInt8]) -> [UInt8]? {
-        let end = parameters.pageSize - parameters.reservedBytes
         guard parameters.plaintextHeaderSize == 0, page.count == parameters.pageSize else { return nil }
-        return key.withBytes { key in
-            Cryptography.decrypt(page[16..<96], key: key, iv: Array(page[end..<end + 16]))
-        }
+        return decrypt(page[...], 16..<96)
     }
 }

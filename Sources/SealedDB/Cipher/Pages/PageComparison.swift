@@ -1,5 +1,3 @@
-import Foundation
-
 /// Compares a store with a copy of it, page by page, without SQLCipher: authenticates and decrypts each page of both,
 /// and compares the contents that SQLite sees.
 ///
@@ -15,52 +13,23 @@ struct PageComparison: Sendable {
     /// - Returns: what differs or is damaged, in words for people; empty if nothing is.
     func problems(progress: (_ completedPages: Int64) throws -> Void) throws -> [String] {
         let (sourceCipher, copyCipher) = (try source.pageCipher(), try copy.pageCipher())
-        let size = copyCipher.parameters.pageSize
-        let lockPage = PageScan.lockPage(pageSize: size)
+        let pipeline = PagePipeline(pageSize: copyCipher.parameters.pageSize, pageCount: pageCount)
         var problems: [String] = []
-        for first in stride(from: 1 as Int64, through: pageCount, by: 64) {
-            let numbers = first...min(first + 63, pageCount)
-            // A read that fails says nothing about the pages, so it is thrown as it is.
-            let (theirs, ours) = (try source.read(numbers, size: size), try copy.read(numbers, size: size))
-            guard theirs.count == numbers.count * size, ours.count == theirs.count else {
-                problems.append("pages \(first) to \(numbers.upperBound) are not whole")
-                continue
-            }
-            for number in numbers where number != lockPage {
-                let start = Int(number - first) * size
-                let (theirs, ours) = (theirs[start..<start + size], ours[start..<start + size])
-                if let problem = PageComparison.problem(number, theirs, sourceCipher, ours, copyCipher) {
-                    problems.append(problem)
-                }
-            }
-            try progress(numbers.upperBound)
+        var stop: (any Error)?
+        try pipeline.forEachRun { () throws(DatabaseError) in
+            let pageCount = pipeline.pagesInRun
+            return try ComparisonWorker(
+                source: .init(scan: source, cipher: sourceCipher.copy(), name: "the store", pageCount: pageCount),
+                copy: .init(scan: copy, cipher: copyCipher.copy(), name: "the copy", pageCount: pageCount)
+            )
+        } deliver: { numbers, outcome in
+            problems += outcome.problems
+            guard outcome.isWhole else { return true }
+            do { try progress(numbers.upperBound) } catch { stop = error }
+            return stop == nil
         }
+        if let stop { throw stop }
         return problems
-    }
-
-    private static func problem(
-        _ number: Int64,
-        _ theirs: ArraySlice<UInt8>,
-        _ sourceCipher: PageCipher,
-        _ ours: ArraySlice<UInt8>,
-        _ copyCipher: PageCipher
-    ) -> String? {
-        for (page, cipher, name) in [(theirs, sourceCipher, "the store"), (ours, copyCipher, "the copy")]
-        where cipher.parameters.usesHMAC && !cipher.authenticates(page, number: number) {
-            return "page \(number) of \(name) is damaged"
-        }
-        guard var source = sourceCipher.contents(theirs, number: number),
-            var copy = copyCipher.contents(ours, number: number)
-        else { return "page \(number) cannot be decrypted" }
-        if number == 1 {
-            // The bytes that are not encrypted are no secret. They are compared as they stand in the file.
-            source = theirs.prefix(sourceCipher.clearBytes(ofPage: 1)) + source
-            copy = ours.prefix(copyCipher.clearBytes(ofPage: 1)) + copy
-            for range in differingBytes {
-                for index in range { (source[index], copy[index]) = (0, 0) }
-            }
-        }
-        return source == copy ? nil : "page \(number) differs from that of the store"
     }
 
     /// The bytes of the first page that may differ in a copy: the salt or SQLite's magic; the two bytes for the journal

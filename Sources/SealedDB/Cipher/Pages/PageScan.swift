@@ -21,56 +21,61 @@ struct PageScan {
         let cipher = try pageCipher()
         let size = cipher.parameters.pageSize
         let count = min(count, try connection.mainFileSize() / Int64(size))
+        let pipeline = PagePipeline(pageSize: size, pageCount: count)
         var result: [Int64] = []
-        for first in stride(from: 1 as Int64, through: count, by: 64) {
-            let numbers = first...min(first + 63, count)
-            result += try damagedPages(among: numbers, cipher)
-            do {
-                try progress?(.init(phase: .verify, completedPages: numbers.last!, totalPages: count, pageSize: size))
-            } catch {
-                throw DatabaseError(
-                    extendedCode: SQLITE_INTERRUPT,
-                    reason: .interrupted,
-                    message: "The caller stopped the check. Nothing was changed."
-                )
-            }
+        var isStopped = false
+        try pipeline.forEachRun { () throws(DatabaseError) in
+            try CodeWorker(scan: self, cipher: cipher.copy(), pageCount: pipeline.pagesInRun)
+        } deliver: { numbers, damaged in
+            result += damaged
+            let state = KeyRotation.Progress(
+                phase: .verify,
+                completedPages: numbers.upperBound,
+                totalPages: count,
+                pageSize: size
+            )
+            do { try progress?(state) } catch { isStopped = true }
+            return !isStopped
+        }
+        guard !isStopped else {
+            throw DatabaseError(
+                extendedCode: SQLITE_INTERRUPT,
+                reason: .interrupted,
+                message: "The caller stopped the check. Nothing was changed."
+            )
         }
         return result
     }
 
-    private func damagedPages(
-        among numbers: ClosedRange<Int64>,
-        _ cipher: PageCipher
-    ) throws(DatabaseError) -> [Int64] {
-        let size = cipher.parameters.pageSize
-        let lockPage = PageScan.lockPage(pageSize: size)
-        guard let bytes = try bytes(of: numbers, size: size) else {
-            guard numbers.count > 1 else { return numbers.first == lockPage ? [] : [numbers.lowerBound] }
-            // Read the pages one by one, to find out which of them cannot be read.
-            var result: [Int64] = []
-            for number in numbers { result += try damagedPages(among: number...number, cipher) }
-            return result
-        }
-        return numbers.filter { number in
-            let start = Int(number - numbers.lowerBound) * size
-            return number != lockPage && !cipher.authenticates(bytes[start..<start + size], number: number)
-        }
-    }
-
-    /// - Returns: `nil` if the disk cannot read these pages, or not all of them.
-    func bytes(of numbers: ClosedRange<Int64>, size: Int) throws(DatabaseError) -> [UInt8]? {
+    /// Fills the buffer with these pages.
+    /// - Returns: false if the disk cannot read these pages, or not all of them.
+    func fill(
+        _ buffer: UnsafeMutableRawBufferPointer,
+        with numbers: ClosedRange<Int64>
+    ) throws(DatabaseError) -> Bool {
         do throws(DatabaseError) {
-            let bytes = try read(numbers, size: size)
-            return bytes.count == numbers.count * size ? bytes : nil
+            return try read(numbers, into: buffer) == buffer.count
         } catch {
             guard error.code == SQLITE_IOERR, error.extendedCode != SQLITE_IOERR_FSTAT else { throw error }
-            return nil
+            return false
         }
     }
 
-    /// - Returns: the bytes of these pages; fewer if the file ends before.
-    func read(_ numbers: ClosedRange<Int64>, size: Int) throws(DatabaseError) -> [UInt8] {
-        try connection.fileBytes(at: (numbers.lowerBound - 1) * Int64(size), count: numbers.count * size)
+    /// Fills the buffer, which is only used during the call, with these pages.
+    /// - Parameter name: what an error calls the file.
+    /// - Returns: how many bytes were read; fewer if the file ends before.
+    func read(
+        _ numbers: ClosedRange<Int64>,
+        into buffer: UnsafeMutableRawBufferPointer,
+        of name: String = "the store"
+    ) throws(DatabaseError) -> Int {
+        let (first, last) = (numbers.lowerBound, numbers.upperBound)
+        do throws(DatabaseError) {
+            return try connection.readFile(at: (first - 1) * Int64(buffer.count / numbers.count), into: buffer)
+        } catch {
+            let pages = first == last ? "Page \(first)" : "Pages \(first) to \(last)"
+            throw error.adding(context: "\(pages) of \(name) cannot be read")
+        }
     }
 
     /// The page that holds SQLite's lock bytes. SQLite never writes it.

@@ -16,15 +16,41 @@ extension Connection {
 
     /// Reads bytes of the file of a database as they are on disk. Returns fewer bytes at the end of the file.
     func fileBytes(at offset: Int64 = 0, count: Int, schema: String = "main") throws(DatabaseError) -> [UInt8] {
-        guard let handle else { throw .notOpen }
         let available = try Int(min(Int64(count), fileSize(schema: schema) - offset))
         guard available > 0 else { return [] }
         var bytes = [UInt8](repeating: 0, count: available)
-        let code = bytes.withUnsafeMutableBytes {
-            sealeddb_read_file(handle, schema, $0.baseAddress, Int32(available), offset)
+        // If the file has become shorter meanwhile, the rest stays zeros.
+        _ = try bytes.withUnsafeMutableBytes { buffer in
+            Result { () throws(DatabaseError) in try fill(buffer, at: offset, schema) }
         }
-        if code != SQLITE_IOERR_SHORT_READ { try check(code) }
+        .get()
         return bytes
+    }
+
+    /// Fills the buffer, which is only used during the call, with bytes of the file of "main" as they are on disk.
+    ///
+    /// The read goes through SQLite's own descriptor, by the methods of the VFS, which need not allow several threads at
+    /// once.
+    /// - Returns: how many bytes were read: fewer than the buffer has at the end of the file, and 0 if the file becomes
+    ///   shorter during the call.
+    func readFile(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws(DatabaseError) -> Int {
+        let available = try Int(min(Int64(buffer.count), fileSize() - offset))
+        guard available > 0 else { return 0 }
+        // If the file has become shorter meanwhile, some of the buffer may be of an earlier read.
+        return try fill(.init(rebasing: buffer[..<available]), at: offset, "main") ? available : 0
+    }
+
+    /// - Returns: whether the file has all these bytes.
+    private func fill(
+        _ buffer: UnsafeMutableRawBufferPointer,
+        at offset: Int64,
+        _ schema: String
+    ) throws(DatabaseError) -> Bool {
+        guard let handle else { throw .notOpen }
+        let code = sealeddb_read_file(handle, schema, buffer.baseAddress, Int32(buffer.count), offset)
+        if code == SQLITE_IOERR_SHORT_READ { return false }
+        try check(code)
+        return true
     }
 
     /// Calls `body` while nobody can write to the file of "main". Use it only on a connection that does not run SQL

@@ -50,6 +50,9 @@ struct PageComparisonTests {
         return (old, new)
     }
 
+    private static let manyRows =
+        "WITH n AS (SELECT 1 FROM t, t AS u LIMIT 8000) INSERT INTO t (body) SELECT hex(randomblob(70)) FROM n"
+
     private static let randomSettings: [CipherSettings] = {
         var generator = SystemRandomNumberGenerator()
         return (0..<12).map { _ in
@@ -125,6 +128,56 @@ struct PageComparisonTests {
         #expect(try problems(old, new) == ["page 6 of the copy is damaged"])
     }
 
+    /// In a store that several threads compare.
+    @Test(arguments: [true, false]) func changesInRandomPlaces(usesHMAC: Bool) throws {
+        let settings = CipherSettings(usesHMAC: usesHMAC)
+        let (old, new) = try rotate(settings, Self.manyRows)
+        var bytes = try directory.bytes("db")
+        let pages = bytes.count / 4096
+        try #require(pages > 300)
+        var expected: Set<Int> = []
+        for _ in 0..<20 {
+            let page = Int.random(in: 2...pages)
+            // Not in the reserved bytes, which without a code may be anything but for the IV.
+            bytes[(page - 1) * 4096 + Int.random(in: 0..<4000)] ^= 1
+            expected.insert(page)
+        }
+        try directory.write("db", bytes)
+        let end = usesHMAC ? "of the copy is damaged" : "differs from that of the store"
+        #expect(try problems(old, new) == expected.sorted().map { "page \($0) \(end)" })
+    }
+
+    @Test func progressIsInOrderAndStops() throws {
+        let (old, new) = try rotate(.init(), Self.manyRows)
+        let (source, copy) = (try open("db.old", old), try open("db", new))
+        defer { for connection in [source, copy] { connection.close() } }
+        let comparison = PageComparison(
+            source: PageScan(connection: source, key: old.key!, settings: old.settings),
+            copy: PageScan(connection: copy, key: new.key!, settings: new.settings),
+            pageCount: try copy.integer("PRAGMA page_count")!
+        )
+        var numbers: [Int64] = []
+        #expect(try comparison.problems { numbers.append($0) } == [])
+        #expect(numbers == Array(stride(from: 64, to: comparison.pageCount, by: 64)) + [comparison.pageCount])
+        for step in 1...numbers.count {
+            var calls = 0
+            #expect(throws: CancellationError.self) {
+                _ = try comparison.problems { _ in
+                    calls += 1
+                    if calls == step { throw CancellationError() }
+                }
+            }
+            #expect(calls == step)
+        }
+        // The end of the copy is missing: no page of its last run counts as compared.
+        try #require(truncate(directory.file("db"), off_t(comparison.pageCount - 1) * 4096) == 0)
+        numbers = []
+        let problems = try comparison.problems { numbers.append($0) }
+        let first = (comparison.pageCount - 1) / 64 * 64 + 1
+        #expect(problems == ["pages \(first) to \(comparison.pageCount) are not whole"])
+        #expect(numbers.last == first - 1)
+    }
+
     /// A file that the system does not read is no file that differs.
     @Test(arguments: ["db.old", "db"])
     func aReadThatFailsIsNoDifference(name: String) throws {
@@ -154,6 +207,8 @@ struct PageComparisonTests {
         let comparison = PageComparison(source: scans[0], copy: scans[1], pageCount: pages)
         let error = #expect(throws: DatabaseError.self) { try comparison.problems { _ in } }
         #expect(error?.code == SQLITE_IOERR && error?.reason != .unverified)
+        let file = name == "db" ? "the copy" : "the store"
+        #expect(error?.message.hasPrefix("Pages 1 to ") == true && error?.message.contains(file) == true)
         #expect(dup2(kept, its) == its)
         #expect(close(kept) == 0)
         #expect(closedir(other) == 0)

@@ -1,0 +1,36 @@
+/// Authenticates the pages of a ``PageScan``.
+final class CodeWorker: PageWorker {
+    private let scan: PageScan
+    private let cipher: PageCipher
+    private let buffer: PageBuffer
+    /// The pages of the run that cannot be read.
+    private var unreadable: Set<Int64> = []
+
+    init(scan: PageScan, cipher: PageCipher, pageCount: Int) throws(DatabaseError) {
+        (self.scan, self.cipher) = (scan, cipher)
+        buffer = PageBuffer(pageSize: cipher.parameters.pageSize, pageCount: pageCount)
+    }
+
+    func read(_ numbers: ClosedRange<Int64>) throws(DatabaseError) {
+        unreadable = []
+        guard try !scan.fill(buffer.pages(numbers.count), with: numbers) else { return }
+        // Read the pages one by one, to find out which of them cannot be read.
+        for (index, number) in numbers.enumerated() where try !scan.fill(buffer.page(index), with: number...number) {
+            unreadable.insert(number)
+        }
+    }
+
+    /// - Returns: the damaged pages.
+    func outcome(of numbers: ClosedRange<Int64>) throws(DatabaseError) -> [Int64] {
+        let lockPage = PageScan.lockPage(pageSize: cipher.parameters.pageSize)
+        var damaged: [Int64] = []
+        for (index, number) in numbers.enumerated() where number != lockPage {
+            let page = UnsafeRawBufferPointer(buffer.page(index))
+            guard !unreadable.contains(number), try cipher.isAuthentic(page, number: number) else {
+                damaged.append(number)
+                continue
+            }
+        }
+        return damaged
+    }
+}

@@ -1,0 +1,99 @@
+/// Works on runs of pages for a ``PagePipeline``. Only one thread uses a worker.
+protocol PageWorker: AnyObject {
+    associatedtype Outcome: Sendable
+
+    /// Reads these pages into the worker's own memory. Only one worker of a pipeline reads at a time, and they read in
+    /// the order of the pages.
+    func read(_ numbers: ClosedRange<Int64>) throws(DatabaseError)
+
+    /// Works on the pages that were read last, while other workers do the same.
+    func outcome(of numbers: ClosedRange<Int64>) throws(DatabaseError) -> Outcome
+}
+
+/// Reads all pages of a file and works on them, on as many processors as there are, in a bounded amount of memory.
+///
+/// The caller's thread works too, and starts helpers for the other processors. If the system has no threads to give,
+/// there are fewer helpers, or none. Each worker takes the next run of pages and reads it, under a lock, because the
+/// VFS of a connection need not allow reads on several threads, and because disks like to be read in order. Then it
+/// works on the run without the lock. All helpers have ended when the call returns.
+struct PagePipeline {
+    let pageSize: Int
+    let pageCount: Int64
+    /// How many workers there are if the system gives as many threads.
+    var workerCount: Int
+    /// Starts a helper.
+    var startThread: (@escaping @Sendable () -> Void) -> WorkerThread? = { WorkerThread($0) }
+
+    /// More would only wait for each other to read: a run is copied from the system's cache about ten times as fast as
+    /// its codes are computed.
+    private static let mostWorkers = 8
+    /// Below this many bytes, threads cost more than they gain.
+    private static let leastSharedBytes: Int64 = 1 << 20
+    private static let mostPagesInRun = 64
+    private static let mostBytesInRun = 1 << 18
+    /// How many runs per worker may be taken before the first of them is delivered.
+    private static let runsAhead: Int64 = 4
+
+    init(pageSize: Int, pageCount: Int64) {
+        (self.pageSize, self.pageCount) = (pageSize, pageCount)
+        let isSmall = pageCount < PagePipeline.leastSharedBytes / Int64(pageSize)
+        workerCount = isSmall ? 1 : min(WorkerThread.processorCount, PagePipeline.mostWorkers)
+    }
+
+    /// How many pages a worker needs room for.
+    var pagesInRun: Int { max(1, min(PagePipeline.mostPagesInRun, PagePipeline.mostBytesInRun / pageSize)) }
+
+    /// Has all pages worked on.
+    /// - Parameters:
+    ///   - makeWorker: called on this thread, for each worker.
+    ///   - deliver: called on this thread with the outcome of each run, in the order of the pages. Workers may be at the
+    ///     pages after these meanwhile. If it returns false, the call stops and returns.
+    /// - Throws: what a worker has thrown, after the outcomes of all pages before are delivered.
+    func forEachRun<Worker: PageWorker>(
+        makeWorker: () throws(DatabaseError) -> Worker,
+        deliver: (_ numbers: ClosedRange<Int64>, _ outcome: Worker.Outcome) -> Bool
+    ) throws(DatabaseError) {
+        let worker = try makeWorker()
+        let helperCount = min(Int64(workerCount), (pageCount + Int64(pagesInRun) - 1) / Int64(pagesInRun)) - 1
+        let line = RunLine<Worker.Outcome>(
+            pageCount: pageCount,
+            pagesInRun: Int64(pagesInRun),
+            mostAhead: PagePipeline.runsAhead * max(1, helperCount + 1)
+        )
+        var threads: [WorkerThread] = []
+        defer {
+            line.stop()
+            for thread in threads { thread.join() }
+        }
+        while threads.count < helperCount {
+            // What one worker lacks the memory for, or the system has no thread for, the others do.
+            guard let helper = try? makeWorker(),
+                let thread = startThread(PagePipeline.helping(line, load: helper.read, work: helper.outcome))
+            else { break }
+            threads.append(thread)
+        }
+        while true {
+            switch line.step(worker.read) {
+            case .work(let numbers):
+                line.put(Result { () throws(DatabaseError) in try worker.outcome(of: numbers) }, of: numbers)
+            case .deliver(let numbers, let outcome): guard try deliver(numbers, outcome.get()) else { return }
+            case .end: return
+            }
+        }
+    }
+
+    /// What a helper's thread does. The two closures are those of its worker.
+    private static func helping<Outcome: Sendable>(
+        _ line: RunLine<Outcome>,
+        load: @escaping RunLine<Outcome>.Load,
+        work: @escaping (ClosedRange<Int64>) throws(DatabaseError) -> Outcome
+    ) -> @Sendable () -> Void {
+        // Only the thread that calls this uses the worker from now on.
+        nonisolated(unsafe) let (load, work) = (load, work)
+        return {
+            while let numbers = line.take(load) {
+                line.put(Result { () throws(DatabaseError) in try work(numbers) }, of: numbers)
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+internal import CSealedDBSystem
+import Foundation
+
+/// A thread of its own for work that keeps a processor busy. Tasks do not share it, and signals go to other threads.
+final class WorkerThread: Sendable {
+    private let thread: pthread_t
+
+    private final class Beginning: Sendable {
+        let run: @Sendable () -> Void
+
+        init(_ run: @escaping @Sendable () -> Void) { self.run = run }
+    }
+
+    /// Starts a thread that calls `body`. ``join()`` must follow.
+    /// - Returns: `nil` if the system has no thread to give.
+    init?(_ body: @escaping @Sendable () -> Void) {
+        let context = Unmanaged.passRetained(Beginning(body))
+        var thread = pthread_t()
+        let code = sealeddb_start_thread(
+            &thread,
+            { context in
+                // The thread owns what it was given.
+                Unmanaged<Beginning>.fromOpaque(context!).takeRetainedValue().run()
+                return nil
+            },
+            context.toOpaque()
+        )
+        guard code == 0 else {
+            context.release()
+            return nil
+        }
+        self.thread = thread
+    }
+
+    /// Waits until the body has returned and what it held is released. Call it once.
+    func join() {
+        // Fails only for a thread that was waited for already, or that waits for itself.
+        pthread_join(thread, nil)
+    }
+
+    /// How many processors the calling thread may run on.
+    static var processorCount: Int { Int(sealeddb_processor_count()) }
+}
