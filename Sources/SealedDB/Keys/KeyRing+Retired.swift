@@ -60,6 +60,7 @@ extension KeyRing {
 
     /// Whether this is a day such as 2026-12-31.
     static func isDay(_ text: String) -> Bool {
+        // What cannot be read is no day.
         guard let date = try? Date(text, strategy: .iso8601.year().month().day()) else { return false }
         return day(date).isSame(as: text)
     }
