@@ -7,13 +7,15 @@ enum Scope {
         "SealedDB/Errors", "SealedDB/System", "SealedDB/Engine", "SealedDB/Values", "SealedDB/Keys", "SealedDB/Pages",
         "SealedDB/Stores",
         "SealedDB/Cipher", "SealedDB/Database", "SealedDB/FullText", "SealedDB/Rows", "SealedDB/Concurrency",
-        "SealedDB/Migration", "SealedDB/Replication", "sealdb/Batch", "sealdb/Commands", "sealdb/Support",
+        "SealedDB/Migration", "SealedDB/Replication", "sealdb/Batch", "sealdb/Commands", "sealdb/Keyring",
+        "sealdb/Support",
     ]
 
     /// Those that carry the promises: what a sample is drawn from.
     static let promising = [
         "SealedDB/System/", "SealedDB/Engine/", "SealedDB/Keys/", "SealedDB/Pages/", "SealedDB/Stores/",
         "SealedDB/Cipher/", "SealedDB/Database/", "SealedDB/Concurrency/", "sealdb/Batch/", "sealdb/Commands/",
+        "sealdb/Keyring/",
     ]
 }
 
