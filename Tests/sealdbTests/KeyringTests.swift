@@ -167,6 +167,17 @@ struct KeyRingStoreTests {
         #expect(try sandbox.fail(75, "keyring", "remove", "ring", "a", "db", "backup").error.contains("backup has it"))
         #expect(try sandbox.fail(75, "keyring", "remove", "ring", "a", "db", "absent").error.contains("absent: "))
         #expect(try sandbox.fail(64, "keyring", "remove", "ring", "a").error.contains("--yes"))
+        // What opens with every key proves nothing of one.
+        try sandbox.write("empty", "")
+        try FileManager.default.createDirectory(atPath: sandbox.path("directory"), withIntermediateDirectories: false)
+        #expect(try sandbox.run(["sqlite3", "plain", "CREATE TABLE t (a)"]).status == 0)
+        for name in ["empty", "directory", "plain", "/dev/null"] {
+            #expect(try sandbox.sealdb("keyring", "audit", "ring", name).status != 0, "\(name)")
+            try sandbox.fail(75, "keyring", "remove", "ring", "a", "db", name, "--keep", "0")
+        }
+        let audit = try sandbox.run([Tool.sealdb, "keyring", "audit", "ring", "db", "backup", "--json"])
+        #expect(audit.status == 1 && audit.lines.count == 3, "\(audit)")
+        #expect(audit.lines[1].contains(#""exitCode":1"#) && audit.lines[2].contains(#""exitCode":1"#), "\(audit)")
         try sandbox.fail(64, "keyring", "remove", "ring", "a", "--keep", "-1")
         #expect(try sandbox.contents("ring") == ring)
         // Retired: it opens nothing, is told, and can come back.
@@ -195,6 +206,27 @@ struct KeyRingStoreTests {
         #expect(try sandbox.succeed("keyring", "remove", "ring", "a", "db").output == "ring: a removed for good\n")
         #expect(try sandbox.contents("ring").starts(with: "sealdb-keyring 1\n".utf8))
         try sandbox.fail(77, "keyring", "audit", "ring", "backup")
+    }
+
+    /// Who changes the ring waits until the stores were looked at.
+    @Test func aRingThatOthersChangeMeanwhile() throws {
+        let sandbox = try Sandbox()
+        try sandbox.succeed("keyring", "create", "ring", "a")
+        try sandbox.succeed("keyring", "add", "ring", "b", "--activate")
+        try sandbox.succeed("create", "db", "--key-ring", "ring")
+        let outcome = try sandbox.run([
+            "bash", "-c",
+            """
+            mkfifo list
+            '\(Tool.sealdb)' keyring remove ring a --keep 0 --from-file list & removal=$!
+            exec 3>list
+            '\(Tool.sealdb)' keyring activate ring a && '\(Tool.sealdb)' create late --key-ring ring
+            echo db >&3; exec 3>&-
+            wait $removal; echo $?
+            '\(Tool.sealdb)' query late 'SELECT 7' --key-ring ring --no-header
+            """,
+        ])
+        #expect(outcome.lines.suffix(2) == ["65", "7"], "\(outcome.output)\(outcome.error)")
     }
 
     @Test func rotationIntoAndOutOfARing() throws {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import SealedDB
+import Synchronization
 
 /// What a command reports about one store.
 struct StoreReport: Sendable {
@@ -18,12 +19,22 @@ struct StoreReport: Sendable {
     var isUnchanged = false
     /// Whether only a plan was made.
     var isPlan = false
+    /// The exit code of a store that is as it may be, but not as was asked for.
+    var exitCode: Int32 = 0
     /// What is wrong with the store. The report is printed in any case.
     var failure: Failure?
 
     fileprivate var outcome: StoreOutcome {
         if let failure { return .failed(status: failure.status.rawValue, message: failure.message) }
         return isUnchanged ? .unchanged : .done
+    }
+
+    fileprivate var isGood: Bool { failure == nil && exitCode == 0 }
+
+    fileprivate func record(of store: StoreItem) -> ResultRecord {
+        var record = ResultRecord(store, outcome, status: status, content: content)
+        if failure == nil { record.exitCode = exitCode }
+        return record
     }
 
     /// What JSON says in place of the outcome.
@@ -54,15 +65,13 @@ struct StoreWork {
         let report = try progressOptions.watchingSignals { try work(store, $0) }
         let output = ResultOutput()
         if reportOptions.json {
-            try JSONReport.complete(
-                ResultRecord(store, report.outcome, status: report.status, content: report.content),
-                output
-            )
-        } else if !reportOptions.quiet || report.failure != nil {
+            try JSONReport.complete(report.record(of: store), output)
+        } else if !reportOptions.quiet || !report.isGood {
             try output.write(report.ownText(of: store))
         }
         try output.flush()
         if let failure = report.failure { throw failure }
+        guard report.exitCode == 0 else { throw ExitCode(report.exitCode) }
     }
 
     private func runAll(_ stores: [StoreItem]) throws -> Int32 {
@@ -72,6 +81,7 @@ struct StoreWork {
         let progress = BatchProgress(mode: progressOptions.progress, stores: stores)
         let output = BatchOutput(reportOptions, progress: progress)
         let runner = batchOptions.runner(control)
+        let codes = ExitCodes()
         let outcomes = runner.run(stores) { [work] store, job in
             progress.begin(store, job: job)
             let outcome: StoreOutcome
@@ -81,11 +91,8 @@ struct StoreWork {
                     try control.check()
                 }
                 outcome = report.outcome
-                output.write(
-                    ResultRecord(store, outcome, status: report.status, content: report.content),
-                    report.text(of: store),
-                    isGood: report.failure == nil
-                )
+                codes.add(report.exitCode)
+                output.write(report.record(of: store), report.text(of: store), isGood: report.isGood)
                 output.message(store, outcome)
             } catch {
                 outcome = StoreOutcome(error, isStopped: control.stopStatus != nil)
@@ -96,7 +103,8 @@ struct StoreWork {
             return outcome
         }
         progress.finish()
-        let status = output.failure?.rawValue ?? runner.status(of: outcomes)
+        var status = output.failure?.rawValue ?? runner.status(of: outcomes)
+        if status == 0 { status = codes.highest }
         var summary = BatchSummary(outcomes)
         summary.exitCode = status
         summary.seconds = (ContinuousClock.now - start) / .seconds(1)
@@ -141,6 +149,15 @@ extension StoreOutcome {
             self = .failed(status: status, message: message)
         }
     }
+}
+
+/// The exit codes of stores on which several jobs work.
+private final class ExitCodes: Sendable {
+    private let state = Mutex<Int32>(0)
+
+    var highest: Int32 { state.withLock { $0 } }
+
+    func add(_ code: Int32) { state.withLock { $0 = max($0, code) } }
 }
 
 /// The last line of `--json` for several stores.

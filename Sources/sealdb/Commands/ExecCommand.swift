@@ -51,6 +51,7 @@ struct ExecCommand: ParsableCommand {
     }
 
     func run() throws {
+        reportOptions.begin(try Store.literalPath(store))
         let source = try sqlOptions.source()
         let script = source.script
         try script.refuseKeyStatements()
@@ -58,7 +59,6 @@ struct ExecCommand: ParsableCommand {
         if source.hasValues { try BoundStatement.requireOne(script) }
         let output = ResultOutput()
         let settings = try cipherOptions.settings
-        reportOptions.begin(try Store.literalPath(store))
         let database = try keyOptions.withKey(of: store) {
             try Store.open(store, key: $0, settings: settings, lockWait: lockOptions.lockWait)
         }
@@ -130,6 +130,7 @@ struct ExecCommand: ParsableCommand {
     ) throws -> Int {
         var count = 0
         var countBefore = 0
+        var savepoints = Savepoints()
         for (index, statement) in source.script.statements.enumerated() {
             if !database.isInTransaction { countBefore = count }
             do {
@@ -145,6 +146,7 @@ struct ExecCommand: ParsableCommand {
             } catch let error as DatabaseError where source.isFile || source.script.statements.count > 1 {
                 throw source.script.located(error, at: index)
             }
+            savepoints.note(statement, output)
             guard !database.isInTransaction, showsWhatIsStored else { continue }
             if statement.verb == "ROLLBACK" {
                 count = countBefore
@@ -154,5 +156,39 @@ struct ExecCommand: ParsableCommand {
             try output.flush()
         }
         return count
+    }
+}
+
+/// The savepoints that are open in a script, and how much output there was when each began. Rows of what is undone are
+/// not shown. <https://www.sqlite.org/lang_savepoint.html>
+private struct Savepoints {
+    private var open: [(name: String, mark: Int)] = []
+
+    /// Call it when the statement has been executed.
+    mutating func note(_ statement: SQLScript.Statement, _ output: ResultOutput) {
+        let words = Array(statement.text.utf8).withUnsafeBufferPointer { bytes in
+            var tokenizer = SQLTokenizer(bytes)
+            return (0..<6).compactMap { _ in tokenizer.next().map { tokenizer.name($0).foldedForSQL } }
+                .filter { $0 != ";" }
+        }
+        guard !statement.isExplained, let verb = words.first else { return }
+        switch verb {
+        case "savepoint":
+            if let name = words.dropFirst().first { open.append((name, output.heldCount)) }
+        case "release":
+            if let index = index(of: words.dropFirst()) { open.removeSubrange(index...) }
+        case "rollback" where words.contains("to"):
+            guard let index = index(of: words.drop { $0 != "to" }.dropFirst()) else { return }
+            output.drop(after: open[index].mark)
+            open.removeSubrange((index + 1)...)
+        case "begin", "commit", "end", "rollback": open = []
+        default: break
+        }
+    }
+
+    /// SQLite takes the last one of the name, before which the word SAVEPOINT may stand.
+    private func index(of words: ArraySlice<String>) -> Int? {
+        let name = words.count > 1 && words.first == "savepoint" ? words.dropFirst().first : words.first
+        return open.lastIndex { $0.name == name }
     }
 }

@@ -202,7 +202,7 @@ struct ImportCommand: ParsableCommand {
                 content: content
             )
             try JSONReport.complete(record, output)
-        } else {
+        } else if !reportOptions.quiet {
             try output.write(text)
         }
         try output.flush()

@@ -1,7 +1,6 @@
 import ArgumentParser
 import Foundation
 import SealedDB
-import Synchronization
 
 struct KeyringAuditCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -39,7 +38,6 @@ struct KeyringAuditCommand: ParsableCommand {
         reportOptions.begin()
         let audit = KeyringAudit(ring: try KeyRing(contentsOfFile: file), settings: try cipherOptions.settings)
         let stores = try list.items()
-        let others = Count()
         let work = StoreWork(
             list: list,
             batchOptions: batchOptions,
@@ -48,24 +46,14 @@ struct KeyringAuditCommand: ParsableCommand {
             doneText: "opened"
         ) { store, _ in
             let finding = try audit.finding(store)
-            if !finding.isActive { others.add() }
             return StoreReport(
                 text: .lines(["\(TerminalText.escaped(store.name)): \(finding.text)"]),
-                content: finding
+                content: finding,
+                exitCode: finding.isActive ? 0 : ExitStatus.different.rawValue
             )
         }
         try work.run(stores)
-        guard others.value == 0 else { throw ExitCode(ExitStatus.different.rawValue) }
     }
-}
-
-/// A number that several jobs count up.
-private final class Count: Sendable {
-    private let state = Mutex(0)
-
-    var value: Int { state.withLock { $0 } }
-
-    func add() { state.withLock { $0 += 1 } }
 }
 
 struct KeyringRemoveCommand: ParsableCommand {
@@ -119,20 +107,11 @@ struct KeyringRemoveCommand: ParsableCommand {
 
     func run() throws {
         reportOptions.begin(file)
-        let ring = try KeyRing(contentsOfFile: file)
-        var changed = ring
-        // Refuses an id that is unknown or active, before anything is asked.
-        try changed.remove(id)
-        let retired = ring.retiredKeys.first { $0.id.isSame(as: id) }
-        if let retired, keep != 0, retired.keptUntil > KeyRing.day(.now) {
-            throw Failure(
-                .busy,
-                "\(id) is retired, and to be kept until \(retired.keptUntil). To remove it for good now: --keep 0."
-            )
-        }
-        if namesStores {
-            try KeyringAudit(ring: ring, settings: try cipherOptions.settings).requireUnused(id, try list.items())
-        } else if !yes {
+        let settings = try cipherOptions.settings
+        let stores = namesStores ? try list.items() : nil
+        // What can be refused at once is, before anything is asked.
+        _ = try decision(KeyRing(contentsOfFile: file))
+        if stores == nil, !yes {
             let question = "A store or backup that still has the key \(id) is lost with it. Remove it? [yes/no] "
             guard try Confirmation.ask(question) else {
                 throw Failure(
@@ -142,15 +121,61 @@ struct KeyringRemoveCommand: ParsableCommand {
                 )
             }
         }
-        let days = keep ?? KeyringRemoveCommand.defaultDays
-        let day = Date.now.addingTimeInterval(Double(days) * 86400)
-        let isForGood = retired != nil || days == 0
-        try KeyRing.update(file: file) { ring throws(DatabaseError) in
-            SignalWatch.start()
-            if isForGood { try ring.remove(id) } else { try ring.retire(id, until: day) }
+        var refusal: (any Error)?
+        var text = ""
+        do {
+            // The stores are looked at while nobody else can change the ring.
+            try KeyRing.update(file: file) { ring throws(DatabaseError) in
+                do {
+                    let decision = try decision(ring)
+                    if let stores { try KeyringAudit(ring: ring, settings: settings).requireUnused(id, stores) }
+                    SignalWatch.start()
+                    text = try decision.carryOut(id, &ring)
+                } catch {
+                    refusal = error
+                    throw DatabaseError(extendedCode: SQLITE_ABORT, reason: .misuse, message: "Nothing was changed.")
+                }
+            }
+        } catch {
+            throw refusal ?? error
         }
-        let what = isForGood ? "removed for good" : "retired, and kept until \(KeyRing.day(day))"
-        try reportOptions.report("\(TerminalText.escaped(file)): \(id) \(what)\n", ["keyID": id])
+        try reportOptions.report("\(TerminalText.escaped(file)): \(id) \(text)\n", ["keyID": id])
+    }
+
+    /// What is to become of the key.
+    private enum Decision {
+        case removeForGood
+        case retire(until: Date)
+
+        /// - Returns: what was done, in words.
+        func carryOut(_ id: String, _ ring: inout KeyRing) throws -> String {
+            switch self {
+            case .removeForGood:
+                try ring.remove(id)
+                return "removed for good"
+            case .retire(let date):
+                try ring.retire(id, until: date)
+                return "retired, and kept until \(KeyRing.day(date))"
+            }
+        }
+    }
+
+    /// - Throws: if the id is unknown, that of the active key, or that of a retired key whose time is not over.
+    private func decision(_ ring: KeyRing) throws -> Decision {
+        var changed = ring
+        try changed.remove(id)
+        let days = keep ?? KeyringRemoveCommand.defaultDays
+        guard days > 0 else { return .removeForGood }
+        guard let retired = ring.retiredKeys.first(where: { $0.id.isSame(as: id) }) else {
+            return .retire(until: Date.now.addingTimeInterval(Double(days) * 86400))
+        }
+        guard retired.keptUntil <= KeyRing.day(.now) else {
+            throw Failure(
+                .busy,
+                "\(id) is retired, and to be kept until \(retired.keptUntil). To remove it for good now: --keep 0."
+            )
+        }
+        return .removeForGood
     }
 }
 
@@ -188,7 +213,11 @@ struct KeyringAudit: Sendable {
     }
 
     private func inspect(_ store: StoreItem, _ key: Key) throws(DatabaseError) {
-        _ = try StoreInfo.inspect(path: store.path, key: key, cipherSettings: settings)
+        let info = try StoreInfo.inspect(path: store.path, key: key, cipherSettings: settings)
+        // A directory, an empty file or plaintext opens with every key, and proves nothing.
+        guard info.kind == .encrypted, info.details != nil else {
+            throw try StoreDiagnosis.examine(path: store.path, key: key, cipherSettings: settings).error
+        }
     }
 
     private func hasRetired(_ id: String, _ store: StoreItem) throws(DatabaseError) -> Bool {

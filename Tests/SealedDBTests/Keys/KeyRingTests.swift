@@ -176,7 +176,7 @@ struct KeyRingTests {
     }
 
     static let malformed: [(String, line: Int?)] = [
-        ("", nil), ("sealdb-keyring 1", nil), ("\n", 1), ("sealdb-keyring 2\nactive a\n", 1),
+        ("", nil), ("sealdb-keyring 1", nil), ("\n", 1), ("sealdb-keyring 3\nactive a\n", 1),
         ("SEALDB-KEYRING 1\nactive a\n", 1), (" sealdb-keyring 1\nactive a\n", 1),
         ("sealdb-keyring 1\r\nactive a\n", 1),
         ("sealdb-keyring 1\n", 2), ("sealdb-keyring 1\na key \(digits)\n", 2), ("sealdb-keyring 1\nactive\n", 2),

@@ -16,6 +16,13 @@ final class ResultOutput {
 
     /// Forgets what is held.
     func drop() { buffer.removeAll(keepingCapacity: true) }
+
+    /// How many bytes are held.
+    var heldCount: Int { buffer.count }
+
+    /// Forgets what is held behind so many bytes.
+    func drop(after count: Int) { buffer.removeLast(max(0, buffer.count - count)) }
+
     private let endsWithReader: Bool
     /// Whether people see it: then nothing in it may control the terminal.
     private let isShown: Bool

@@ -112,7 +112,12 @@ enum JSONReport {
             return state.isPending ? state : nil
         }
         guard let pending else { return }
-        let record = ResultRecord(path: pending.path, status: "failed", exitCode: status, message: message)
+        let record = ResultRecord(
+            path: pending.path,
+            status: SignalWatch.exitStatus == status ? "stopped" : "failed",
+            exitCode: status,
+            message: message
+        )
         let output = ResultOutput(endsWithReader: false)
         // The failure is told on standard error in any case, and the exit code is that of the first one.
         try? output.writeJSON(record)
