@@ -81,6 +81,23 @@ struct DiffTests {
         #expect(object["rowsThatDiffer"] as? Int == 1 && object["rowsOnlyInSecond"] as? Int == 1)
     }
 
+    /// The key tells rows apart that its columns by themselves do not.
+    @Test(arguments: ["", "WITHOUT ROWID"])
+    func aKeyWithACollationOfItsOwn(kind: String) throws {
+        let sandbox = try makeStores(
+            """
+            CREATE TABLE t (a TEXT COLLATE NOCASE, b, c, PRIMARY KEY (a COLLATE BINARY, b)) \(kind);
+            INSERT INTO t VALUES ('A', 2, 1), ('a', 2, 2), ('B', 1, 1);
+            """,
+            "UPDATE t SET c = 9 WHERE a = 'a' COLLATE BINARY"
+        )
+        #expect(try diff(sandbox).lines == ["table t: 1 row differs"])
+        let sql = try diff(sandbox, "--sql").output
+        let made = try sandbox.run([Tool.sealdb, "exec", "a", "-", "--key-file", "key"], input: sql)
+        #expect(made.status == 0, "\(made.error)")
+        #expect(try diff(sandbox, status: 0).output.isEmpty)
+    }
+
     /// Values that are equal to SQLite may have another type, or another case.
     @Test func valuesAreComparedToTheByte() throws {
         let sandbox = try makeStores(
@@ -93,7 +110,7 @@ struct DiffTests {
             """
         )
         #expect(try diff(sandbox).lines == ["table t: 3 rows differ"])
-        #expect(try diff(sandbox, "--sql").output.contains("DELETE FROM \"t\" WHERE \"k\" = 'a';\n"))
+        #expect(try diff(sandbox, "--sql").output.contains("DELETE FROM \"t\" WHERE \"k\" COLLATE \"nocase\" = 'a';\n"))
     }
 
     /// Tables with every kind of key, and values that have to be unique.

@@ -180,6 +180,55 @@ struct RecoverDamageTests {
         try sandbox.fail(64, "recover", "db", "other", "--key-file", "key", "--salt", "12")
     }
 
+    /// A store of one page whose other pages are still in the log, and an empty file beside a log.
+    @Test(arguments: [16, nil])
+    func everythingIsInTheLog(zeros: Int?) throws {
+        let connection = try sandbox.connection()
+        let isMade = connection.executeStatements(
+            """
+            PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);
+            """
+        )
+        #expect(isMade)
+        let log = try sandbox.contents("db-wal")
+        var file = try sandbox.contents("db").prefix(4096)
+        connection.close()
+        try sandbox.removeAll(but: ["key"])
+        if let zeros {
+            file.replaceSubrange(..<zeros, with: [UInt8](repeating: 0, count: zeros))
+        } else {
+            file = Data()
+        }
+        try sandbox.write("db", Data(file))
+        try sandbox.write("db-wal", log)
+        #expect(try recover(0).tables.map(\.rowCount) == [2])
+    }
+
+    /// Page 1 is older than the log, whose last copy of it is damaged: pages behind the end that it states are looked at.
+    @Test func aFirstPageThatIsOlderThanTheLog() throws {
+        let connection = try sandbox.connection()
+        let isMade = connection.executeStatements(
+            """
+            PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (a); PRAGMA wal_checkpoint(TRUNCATE);
+            CREATE TABLE late (a); INSERT INTO late VALUES ('kept');
+            """
+        )
+        #expect(isMade)
+        let (file, log) = (try sandbox.contents("db"), try sandbox.contents("db-wal"))
+        connection.close()
+        try sandbox.removeAll(but: ["key"])
+        var bytes = log
+        for start in stride(from: 32, to: log.count, by: 4120) where log[start..<start + 4].elementsEqual([0, 0, 0, 1])
+        {
+            bytes[start + 24 + 300] ^= 0xff
+        }
+        #expect(bytes != log)
+        try sandbox.write("db", file)
+        try sandbox.write("db-wal", bytes)
+        #expect(try recover(2).lostAndFoundCount == 1)
+        #expect(try rows("SELECT c0 FROM lost_and_found") == ["kept"])
+    }
+
     // MARK: Without authentication
 
     @Test func withoutAuthenticationAWrongKeyIsNoticed() throws {

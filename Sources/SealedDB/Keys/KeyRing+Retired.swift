@@ -62,6 +62,7 @@ extension KeyRing {
     static func isDay(_ text: String) -> Bool {
         // What cannot be read is no day.
         guard let date = try? Date(text, strategy: .iso8601.year().month().day()) else { return false }
-        return day(date).isSame(as: text)
+        // Days are compared as texts.
+        return text.utf8.count == 10 && day(date).isSame(as: text)
     }
 }

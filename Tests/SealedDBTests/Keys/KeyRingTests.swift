@@ -59,7 +59,8 @@ struct KeyRingTests {
     @Test(arguments: [
         "retired: a 2031-12-31 key DIGITS", "retired: a 2031-12-31 key DIGITS\na key DIGITS",
         "retired: a 2031-02-30 key DIGITS",
-        "retired: a 31-12-31 key DIGITS", "retired: a key DIGITS", "retired: a 2031-12-31 key 0a",
+        "retired: a 31-12-31 key DIGITS", "retired: a 10000-12-31 key DIGITS", "retired: a key DIGITS",
+        "retired: a 2031-12-31 key 0a",
         "retired:  2031-12-31 key DIGITS",
     ])
     func malformedLinesOfRetiredKeys(lines: String) throws {

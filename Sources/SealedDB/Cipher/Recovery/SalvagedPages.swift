@@ -46,7 +46,8 @@ final class SalvagedPages {
         if pageSize - Int(first[20]) >= 480 { usableSize = min(usableSize, pageSize - Int(first[20])) }
         // Old versions of SQLite do not update this count: it is valid only if the two change counters are equal.
         let declared = LogOverlay.number(first[28..<32])
-        if first[24..<28] == first[92..<96], declared > 0 { declaredCount = declared }
+        // What a log or journal says is newer, or what is to be put back.
+        if self.overlay == nil, first[24..<28] == first[92..<96], declared > 0 { declaredCount = declared }
         if declaredCount > count { problems.append("The file is cut off: it has \(count) of \(declaredCount) pages.") }
         declaredCount = min(declaredCount, count)
     }

@@ -168,11 +168,14 @@ public struct StoreRecovery: Sendable {
         if let known = salt ?? embedded ?? settings.salt {
             salts = [known]
         } else {
-            salts = [try connection.mainFileHeader()]
+            let ofFile = try connection.mainFileHeader()
+            // A file may be empty beside a log that has everything.
+            if ofFile.count == Key.saltByteCount { salts = [ofFile] }
             for salt in try LogOverlay.salts(beside: path, pageSize: parameters.pageSize) where !salts.contains(salt) {
                 salts.append(salt)
             }
         }
+        guard !salts.isEmpty else { throw try notOurs(path) }
         guard salts.allSatisfy({ $0.count == Key.saltByteCount }) else {
             throw .unusableSettings("A salt has \(Key.saltByteCount) bytes.")
         }
@@ -183,14 +186,15 @@ public struct StoreRecovery: Sendable {
             if first == nil { first = cipher }
             guard salts.count > 1, parameters.usesHMAC else { break }
             if try hasPage(of: cipher, connection) { return cipher }
+            if let log = try LogOverlay(salvagedLogOf: path, cipher: cipher), log.ownPageCount > 0 { return cipher }
         }
         return first!
     }
 
-    /// Whether any page of the file behind the first was written under this key and salt.
+    /// Whether any page of the file was written under this key and salt. The code of page 1 does not cover the salt.
     private func hasPage(of cipher: PageCipher, _ connection: Connection) throws(DatabaseError) -> Bool {
         let size = cipher.parameters.pageSize
-        for number in stride(from: 2, through: try connection.mainFileSize() / Int64(size), by: 1) {
+        for number in stride(from: 1, through: try connection.mainFileSize() / Int64(size), by: 1) {
             // A page that cannot be read says nothing about the salt.
             guard let page = try? connection.fileBytes(at: (number - 1) * Int64(size), count: size) else { continue }
             if cipher.authenticates(page, number: number) { return true }

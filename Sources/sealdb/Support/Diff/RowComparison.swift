@@ -6,6 +6,8 @@ struct RowComparison {
     private let second: (contents: TableContents, database: Database)
     /// The columns of the key.
     let key: [String]
+    /// How the columns of the key are compared, if that is not as each column is by itself.
+    private let collations: [ExactText: String]
 
     /// What is written of the second table.
     var contents: TableContents { second.contents }
@@ -24,16 +26,53 @@ struct RowComparison {
             self.first = (first.withoutRowID, firstDatabase)
             self.second = (second.withoutRowID, secondDatabase)
             key = first.primaryKey
+            collations = try RowComparison.collations(of: first, in: firstDatabase)
+            guard try collations == RowComparison.collations(of: second, in: secondDatabase) else { return nil }
         } else if let rowID = first.rowID {
             self.first = (first, firstDatabase)
             self.second = (second, secondDatabase)
             key = [rowID]
+            collations = [:]
         } else {
             throw Failure(
                 .data,
                 "The rows of \"\(first.table)\" have no key by which they could be found: its columns hide the row id."
             )
         }
+    }
+
+    /// A key may compare texts otherwise than its columns do: `a TEXT COLLATE NOCASE, PRIMARY KEY (a COLLATE BINARY)`.
+    private static func collations(of contents: TableContents, in database: Database) throws -> [ExactText: String] {
+        var result: [ExactText: String] = [:]
+        // Without that word in its statement, a table has no collation but SQLite's own.
+        let mention = try database.prepare("SELECT 1 FROM sqlite_schema WHERE name = ? AND sql LIKE '%collate%'")
+        defer { mention.close() }
+        guard mention.bind(with: [contents.table]) else { throw database.lastError() }
+        guard try mention.nextWithError() else { return result }
+        let table = SQLLiteral.name(contents.table)
+        let indexes = try database.executeQuery(SQL(raw: "PRAGMA index_list(\(table))"))
+        defer { indexes.close() }
+        // https://www.sqlite.org/pragma.html#pragma_index_list
+        while try indexes.nextWithError() {
+            guard indexes.string(forColumnIndex: 3) == "pk", let index = indexes.string(forColumnIndex: 1) else {
+                continue
+            }
+            let columns = try database.executeQuery(SQL(raw: "PRAGMA index_xinfo(\(SQLLiteral.name(index)))"))
+            defer { columns.close() }
+            while try columns.nextWithError() {
+                guard columns.longLongInt(forColumnIndex: 5) == 1, let name = columns.string(forColumnIndex: 2),
+                    let collation = columns.string(forColumnIndex: 4)
+                else { continue }
+                result[ExactText(name: name)] = collation.foldedForSQL
+            }
+        }
+        return result
+    }
+
+    /// The comparison of a column of the key with a value.
+    private func comparison(_ name: String, _ value: String) -> String {
+        let collation = collations[ExactText(name: name)].map { " COLLATE \(SQLLiteral.name($0))" } ?? ""
+        return "\(SQLLiteral.name(name))\(collation) = \(value)"
     }
 
     private static func hasNullInKey(_ contents: TableContents, in database: Database) throws -> Bool {
@@ -68,7 +107,7 @@ struct RowComparison {
     /// Calls `body` with each row that the other store does not have, or has otherwise, and with whether it has its key.
     func forEachDifference(ofFirst: Bool, _ body: (_ row: [Cell], _ exists: Bool) throws -> Void) throws {
         let (own, other) = ofFirst ? (first, second) : (second, first)
-        let conditions = key.enumerated().map { "\(SQLLiteral.name($1)) = ?\($0 + 1)" }
+        let conditions = key.enumerated().map { comparison($1, "?\($0 + 1)") }
         let search = try other.database.prepare(
             SQL(raw: other.contents.query(where: conditions.joined(separator: " AND ")))
         )
@@ -95,7 +134,7 @@ struct RowComparison {
     func condition(of row: [Cell]) -> String {
         key.map { name in
             let place = contents.columns.firstIndex { $0.isSame(as: name) }!
-            return "\(SQLLiteral.name(name)) = \(SQLLiteral.text(of: row[place]))"
+            return comparison(name, SQLLiteral.text(of: row[place]))
         }.joined(separator: " AND ")
     }
 }

@@ -77,7 +77,11 @@ extension ResultRecord {
     /// - Parameter status: the status to write; `nil` for the name of the outcome.
     init(_ store: StoreItem, _ outcome: StoreOutcome, status: String? = nil, content: any Encodable & Sendable) {
         self.init(path: store.identity, status: status ?? outcome.name, content: content)
-        if case .failed(let exitCode, let message) = outcome { (self.exitCode, self.message) = (exitCode, message) }
+        switch outcome {
+        case .failed(let exitCode, let message): (self.exitCode, self.message) = (exitCode, message)
+        case .stopped: exitCode = SignalWatch.exitStatus ?? ExitStatus.busy.rawValue
+        case .done, .unchanged, .notBegun: break
+        }
     }
 }
 
