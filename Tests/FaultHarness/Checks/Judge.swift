@@ -159,15 +159,26 @@ struct Judge {
         }
     }
 
+    /// What stands before the id of a retired key.
+    private static let retiredMark = "retired:"
+
     private func holdsRing(_ path: String, _ active: String, _ ids: [String]) -> Bool {
         let text = String(decoding: (try? Files.read(path)) ?? [], as: UTF8.self)
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
-        guard lines.prefix(2) == ["sealdb-keyring 1", "active \(active)"], lines.last == "" else { return false }
-        let entries = lines.dropFirst(2).dropLast().map { $0.split(separator: " ") }
-        return entries.map { String($0[0]) } == ids
+        let version = ids.contains { $0.hasPrefix(Judge.retiredMark) } ? 2 : 1
+        guard lines.prefix(2) == ["sealdb-keyring \(version)", "active \(active)"], lines.last == "" else {
+            return false
+        }
+        let entries = lines.dropFirst(2).dropLast().map { line in
+            let words = line.split(separator: " ").map(String.init)
+            // Its id, and the day until which it is kept.
+            guard words.first == Judge.retiredMark, words.count > 3 else { return words }
+            return [Judge.retiredMark + words[1]] + words[3...]
+        }
+        return entries.map { $0[0] } == ids
             && entries.allSatisfy { entry in
                 guard entry.count == 3, entry[1] == "key", entry[2].count == 64 else { return false }
-                let known = TestKey.allCases.first { "\($0)" == entry[0] }
+                let known = TestKey.allCases.first { entry[0] == "\($0)" || entry[0] == Judge.retiredMark + "\($0)" }
                 return known.map { $0.hexadecimal == entry[2] } ?? true
             }
     }

@@ -4,7 +4,8 @@ enum KeyRingOperations {
         [
             change("add", ["added", "--activate"], to: .ring(active: "added", ids: ["old", "new", "added"])),
             change("activate", ["new"], to: .ring(active: "new", ids: ["old", "new"])),
-            change("remove", ["new"], to: .ring(active: "old", ids: ["old"])),
+            change("remove", ["new", "--yes", "--keep", "0"], to: .ring(active: "old", ids: ["old"])),
+            change("remove", ["new", "--yes"], as: "retire", to: .ring(active: "old", ids: ["old", "retired:new"])),
             creation(),
             try rotation(in: directory),
         ]
@@ -18,10 +19,15 @@ enum KeyRingOperations {
         return Array("sealdb-keyring 1\nactive \(active)\n\(keys.joined())".utf8)
     }
 
-    private static func change(_ verb: String, _ arguments: [String], to after: Operation.State) -> Operation {
+    private static func change(
+        _ verb: String,
+        _ arguments: [String],
+        as variant: String? = nil,
+        to after: Operation.State
+    ) -> Operation {
         Operation(
             name: "keyring",
-            variant: verb,
+            variant: variant ?? verb,
             arguments: [Program.sealdb, "keyring", verb, name] + arguments,
             files: [name: contents(active: .old)],
             targets: [.init(file: name, before: .ring(active: "old", ids: ["old", "new"]), after: after)],
