@@ -58,6 +58,8 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),
+        // The manual pages, from the help of the command.
+        .executableTarget(name: "ManualPages"),
         .executableTarget(name: "BookStore", dependencies: ["SealedDB"], path: "Examples/BookStore"),
         .executableTarget(name: "ObjectFetcher", dependencies: ["SealedDB"], path: "Examples/ObjectFetcher"),
         .executableTarget(name: "CipherProbe", dependencies: ["SealedDB"], path: "Tests/CipherProbe"),
