@@ -11,7 +11,8 @@ struct SealdbCommand: ParsableCommand {
         discussion: """
             A store is a SQLCipher 4 file; the stock sqlcipher shell opens it with the same key. A key comes from a \
             file, a systemd credential, a program, a file descriptor, a key ring or a prompt, never from the command \
-            line. The environment may name a file: SEALDB_KEY_FILE, SEALDB_KEY_RING or SEALDB_PASSPHRASE_FILE.
+            line. The environment may name a file, and a configuration file a source for each store: see "sealdb help \
+            config". Of those that are given, an option outranks the environment, and that the configuration.
 
               sealdb keygen app.key
               sealdb create app.db --key-file app.key
@@ -21,9 +22,29 @@ struct SealdbCommand: ParsableCommand {
 
             Results go to standard output, messages and progress to standard error.
 
+            ENVIRONMENT
+              SEALDB_CONFIG           the configuration file; /dev/null for none
+              SEALDB_KEY_FILE         the file with the key, as --key-file
+              SEALDB_KEY_RING         the key ring, as --key-ring
+              SEALDB_PASSPHRASE_FILE  the file with the passphrase, as --passphrase-file
+              SEALDB_HISTORY          the file for the history of the shell; empty for none
+              CREDENTIALS_DIRECTORY   where systemd puts the credentials of a service
+              JOURNAL_STREAM          set by systemd: if standard error is its journal, each line begins with its
+                                      priority, <3> for errors and <4> for warnings
+              TMPDIR                  where a backup from or to a pipe lies meanwhile, encrypted
+
+            FILES
+              /etc/sealdb/sealdb.conf       the configuration file, if no other is named
+              ~/.local/state/sealdb/history  the history of the shell
+              sealdb-rotate.journal         the journal of a batch of rotations
+              STORE-wal, STORE-journal      what a store in use has not yet in its own file; belongs to the store
+              STORE-sealdb-lock             tells other processes that a store is in use; may stay
+              .STORE.sealdb-…               left by a command that was killed; the next one removes it
+
             EXIT STATUS
               0   done
-              1   different: diff has found differences
+              1   different: diff has found differences, keyring audit a key that is not the active one, or status
+                  something that is due
               2   partial: of several stores some failed, and --continue-on-error was given; or import rejected rows;
                   or not everything could be recovered
               64  usage: wrong arguments or options
@@ -35,7 +56,7 @@ struct SealdbCommand: ParsableCommand {
               74  input or output failed, or no space is left
               75  busy: another process has the store locked; try again later
               77  wrong key, or the store needs a key
-              78  configuration: unsafe key file, wrong library, unsupported in this build
+              78  configuration: unsafe key file or configuration file, wrong library, unsupported in this build
               129, 130, 143  stopped by SIGHUP, SIGINT or SIGTERM
             """,
         subcommands: [
@@ -44,7 +65,7 @@ struct SealdbCommand: ParsableCommand {
             DumpCommand.self,
             DiffCommand.self, InfoCommand.self, VerifyCommand.self, RotateCommand.self, StatusCommand.self,
             MigrateCommand.self, BackupCommand.self, RestoreCommand.self, RecoverCommand.self, DecryptCommand.self,
-            DoctorCommand.self,
+            DoctorCommand.self, ConfigCommand.self,
         ]
     )
 
@@ -100,6 +121,8 @@ struct SealdbCommand: ParsableCommand {
             let arguments = Array(CommandLine.arguments.dropFirst())
             try requireCommand(arguments)
             var command = try parseAsRoot(RotationOptions.normalized(arguments))
+            // A configuration that cannot be used is not passed over, also if nothing of it would be needed.
+            try ConfigurationInUse.require()
             try command.run()
         } catch {
             ErrorReport.exit(with: error)

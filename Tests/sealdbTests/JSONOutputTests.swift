@@ -151,7 +151,36 @@ struct JSONOutputTests {
         }
         #expect(try run(0, "done", "ring", "keyring", "list", "ring")["active"] as? String == "b")
         try sandbox.succeed("rotate", "db", "again", "--key-file", "key", "--new-key-file", "other")
-        expect(try run(0, "done", "sealdb-rotate.journal", "status", "sealdb-rotate.journal"), "runs", "lastExitCode")
+        let status = try run(0, "done", "sealdb-rotate.journal", "status", "sealdb-rotate.journal")
+        expect(status, "runs", "lastExitCode", "replacing")
+        try sandbox.makeKey("next")
+        let replacement = ["--key-file", "other", "--new-key-file", "next", "--replace-key-files"]
+        expect(try run(0, "done", "db", ["rotate", "db"] + replacement), "keyFile", "formerKeyFile", "pageCount")
+        let dated = ["backup", "db", "--into", ".", "--keep-last", "1", "--key-file", "other"]
+        expect(try run(0, "done", "db", dated), "backupPath", "pageCount", "kept", "removed", "untouched")
+        expect(try run(0, "planned", "db", dated + ["-n"]), "backupPath", "kept", "removed", "untouched")
+    }
+
+    @Test func configurationAndStatus() throws {
+        let directory = sandbox.directory
+        try sandbox.write(
+            "c.conf",
+            "[defaults]\nstate-directory = \(directory)/state\n[store \"\(directory)/db\"]\nkey-file = {dir}/key\n"
+        )
+        let checked = try run(0, "done", "c.conf", "config", "check", "c.conf")
+        #expect(Set(checked.keys) == ["sections", "problems"])
+        let shown = try run(0, "done", "db", "config", "show", "db", "--config", "c.conf")
+        #expect(Set(shown.keys) == ["configuration", "pattern", "settings"])
+        try sandbox.write("bad.conf", "colour = red")
+        try run(78, "failed", "bad.conf", "config", "check", "bad.conf")
+        try run(78, "failed", nil, "verify", "db", "--config", "bad.conf")
+        try sandbox.succeed("verify", "db", "--config", "c.conf")
+        try sandbox.succeed("backup", "db", "copy", "--config", "c.conf")
+        let outcome = try sandbox.succeed("status", "--all", "--json", "--config", "c.conf")
+        let result = try #require(try objects(outcome.output).first)
+        let known = try #require(commands["status"]?.union(kinds["result"] ?? []))
+        #expect(Set(result.keys).subtracting(known) == ["kind"], "\(result)")
+        #expect(Set(["keyChangedAt", "verifiedAt", "backedUpAt", "due"]).isSubset(of: result.keys), "\(result)")
     }
 
     @Test func eachCommandThatFails() throws {

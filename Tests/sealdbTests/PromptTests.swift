@@ -4,6 +4,10 @@ import Testing
 @Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
 struct PromptTests {
     private func terminal(_ sandbox: Sandbox, _ arguments: String...) throws -> Terminal {
+        try terminal(sandbox, arguments)
+    }
+
+    private func terminal(_ sandbox: Sandbox, _ arguments: [String]) throws -> Terminal {
         // Swift's own handler of SIGQUIT prints where the program is, and lets it go on.
         let environment = ["TERM": "xterm", "SWIFT_BACKTRACE": "enable=no"]
         return try Terminal([Tool.sealdb] + arguments, directory: sandbox.directory, environment: environment)
@@ -31,11 +35,25 @@ struct PromptTests {
     @Test func wrongPassphrase() throws {
         let sandbox = try Sandbox()
         try sandbox.succeed("create", "db", "--passphrase-fd", "0", input: "correct horse\n")
-        let querying = try terminal(sandbox, "query", "db", "SELECT 40 + 2", "--prompt")
-        try querying.expect(": ")
-        querying.type("battery staple\n")
-        #expect(querying.wait() == 77)
-        #expect(!querying.transcript.contains("42"))
+        for command in [["query", "db", "SELECT 40 + 2"], ["verify", "db"]] {
+            let failing = try terminal(sandbox, command + ["--prompt"])
+            for attempt in 1...3 {
+                if attempt > 1 { try failing.expect("Try again") }
+                try failing.expect("Passphrase of db: ")
+                failing.type("battery staple\n")
+            }
+            #expect(failing.wait() == 77)
+            #expect(!failing.transcript.contains("42") && !failing.transcript.contains("sound"))
+            // It is asked for again.
+            let succeeding = try terminal(sandbox, command + ["--prompt"])
+            try succeeding.expect(": ")
+            succeeding.type("battery staple\n")
+            try succeeding.expect("Try again")
+            try succeeding.expect("Passphrase of db: ")
+            succeeding.type("correct horse\n")
+            #expect(succeeding.wait() == 0)
+            #expect(succeeding.transcript.contains("42") || succeeding.transcript.contains("sound"))
+        }
     }
 
     @Test func newPassphrasesThatDiffer() throws {

@@ -19,6 +19,7 @@ struct SystemdExampleTests {
         try String(contentsOfFile: "\(units)/\(name)", encoding: .utf8)
             .replacing("/usr/local/bin/sealdb", with: Tool.sealdb)
             .replacing("/usr/local/bin/bookstore", with: Tool.path("BookStore"))
+            .replacing("/backups/bookstore", with: sandbox.path("backups"))
             .replacing("/etc/bookstore/", with: sandbox.path(""))
             .replacing("/var/lib/bookstore/", with: sandbox.path(""))
     }
@@ -32,11 +33,34 @@ struct SystemdExampleTests {
     @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/systemd-analyze"), "needs systemd"))
     func systemdAcceptsThem() throws {
         let names = try FileManager.default.contentsOfDirectory(atPath: units).sorted()
-        #expect(names == ["bookstore-rotate.service", "bookstore-rotate.timer", "bookstore.service"])
+        #expect(
+            names == [
+                "bookstore-backup.service", "bookstore-backup.timer", "bookstore-rotate.service",
+                "bookstore-rotate.timer",
+                "bookstore.service",
+            ]
+        )
         for name in names { try sandbox.write(name, try unit(name), mode: 0o644) }
         let outcome = try sandbox.run(["systemd-analyze", "verify", "--man=no"] + names.map { sandbox.path($0) })
         // Of other units of the machine it may complain too.
         #expect(!outcome.error.contains("bookstore"), "\(outcome.error)")
+    }
+
+    /// Each night one more, of which some stay.
+    @Test(.enabled(if: isEncrypting, "the plain build takes no key"))
+    func backupsOfEachNight() throws {
+        try sandbox.succeed("keyring", "create", "store.ring", "first")
+        try sandbox.succeed("create", "books.db", "--key-ring", "store.ring")
+        try FileManager.default.createDirectory(atPath: sandbox.path("backups"), withIntermediateDirectories: false)
+        let step = try #require(try commands("bookstore-backup.service", "ExecStart").first)
+        for _ in 0..<3 {
+            let outcome = try sandbox.run(["bash", "-c", step])
+            #expect(outcome.status == 0, "\(outcome.error)")
+        }
+        let names = try FileManager.default.contentsOfDirectory(atPath: sandbox.path("backups")).sorted()
+        // The oldest and the newest of this day.
+        #expect(names.count == 3 && names[0] == ".books.db.sealdb-backups", "\(names)")
+        try sandbox.succeed("restore", "backups/\(names[1])", "new.db", "--key-ring", "store.ring")
     }
 
     /// Whatever step the rotation is stopped after, the ring opens the store, and the next run completes it.

@@ -13,20 +13,32 @@ final class BatchProgress: Sendable {
         let item: StoreItem
         let size: Int64
         var phase = "open"
+        let start: ContinuousClock.Instant
         var phaseStart: ContinuousClock.Instant
+        /// Bytes of the phase.
         var completed: Int64 = 0
+        /// The share of all phases that is done.
+        var fraction = 0.0
         var isComplete = false
         var lastShown: ContinuousClock.Instant?
 
-        /// Bytes of the store's size that count as done. Copying counts as one half of the work, and checking as the
-        /// other.
-        var completedOfAllPhases: Int64 {
-            switch KeyRotation.Progress.Phase(rawValue: phase) {
-            case .copy: completed / 2
-            case .verify: (size + completed) / 2
-            case .sync, .swap: size
-            default: 0
-            }
+        init(_ item: StoreItem) {
+            self.item = item
+            size = item.size
+            start = .now
+            phaseStart = start
+        }
+
+        /// Bytes of the store's size that count as done.
+        var completedOfAllPhases: Int64 { Int64(Double(size) * fraction) }
+
+        func throughput(_ total: Int64, _ now: ContinuousClock.Instant) -> Throughput {
+            Throughput(
+                completed: completed,
+                total: total,
+                elapsed: now - phaseStart,
+                whole: (fraction, now - start)
+            )
         }
     }
 
@@ -62,7 +74,7 @@ final class BatchProgress: Sendable {
     // MARK: Events
 
     func begin(_ item: StoreItem, job: Int) {
-        state.withLock { $0.running[job] = Running(item: item, size: item.size, phaseStart: .now) }
+        state.withLock { $0.running[job] = Running(item) }
     }
 
     func update(_ progress: KeyRotation.Progress, job: Int) {
@@ -76,11 +88,8 @@ final class BatchProgress: Sendable {
                 store.isComplete = false
             }
             store.completed = progress.completedPages * Int64(progress.pageSize)
-            let throughput = Throughput(
-                completed: store.completed,
-                total: progress.totalPages * Int64(progress.pageSize),
-                elapsed: now - store.phaseStart
-            )
+            store.fraction = progress.fractionCompleted
+            let throughput = store.throughput(progress.totalPages * Int64(progress.pageSize), now)
             // The beginning and the end of every phase are always shown.
             let completes = progress.completedPages >= progress.totalPages && !store.isComplete
             if completes { store.isComplete = true }
@@ -146,19 +155,14 @@ final class BatchProgress: Sendable {
         let width = 24
         let shown = name.count > width ? "…" + name.suffix(width - 1) : Substring(name)
         return shown.padding(toLength: width, withPad: " ", startingAt: 0) + "  "
-            + phase.padding(toLength: 8, withPad: " ", startingAt: 0) + throughput.text
+            + phase.padding(toLength: 10, withPad: " ", startingAt: 0) + throughput.text
     }
 
     private func redraw(_ state: inout State, _ now: ContinuousClock.Instant) {
         if let last = state.lastShown, now - last < .milliseconds(100) { return }
         state.lastShown = now
         var lines = state.running.sorted { $0.key < $1.key }.map { _, store in
-            let throughput = Throughput(
-                completed: store.completed,
-                total: store.size,
-                elapsed: now - store.phaseStart
-            )
-            return line(store.item.name, store.phase, throughput)
+            line(store.item.name, store.phase, store.throughput(store.size, now))
         }
         lines.append(line("\(state.completedStores) of \(totalStores) stores", "total", total(state, now)))
         // A line that wraps could not be erased. Some terminals do not report their width; then 79 columns are used.

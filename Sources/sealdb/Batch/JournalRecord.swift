@@ -8,6 +8,8 @@ struct JournalRecord: Codable {
         case begin
         /// The work on a store begins.
         case start
+        /// The store has the new key, whose file is about to take the place of the old one.
+        case replacing
         /// A store is done: the run changed it, or it was done before.
         case done
         case failed
@@ -36,6 +38,10 @@ struct JournalRecord: Codable {
     var message: String?
     var seconds: Double?
     var bytes: Int64?
+
+    // Fields of `replacing`, and `keyFile` of a `done` that follows it:
+    var keyFile: String?
+    var newKeyFile: String?
 
     init(_ event: Event) {
         self.event = event

@@ -12,6 +12,8 @@ struct JournalState {
         case notBegun
         /// The work was begun, and nothing more was recorded: the run was killed, or is still going on.
         case begun
+        /// The store has the new key. The work on its key file was begun, and nothing more was recorded.
+        case replacing(keyFile: String, newKeyFile: String)
         case done
         case failed(exitCode: Int32, message: String)
         case stopped
@@ -27,6 +29,8 @@ struct JournalState {
     private(set) var stores: [String] = []
     private var known: Set<ExactText> = []
     private(set) var states: [ExactText: Store] = [:]
+    /// The key files whose replacement was begun in any run of the batch, and the files with their new keys.
+    private var replaced: Set<[ExactText]> = []
     private(set) var runCount = 0
     /// When and with which exit code the last run ended by itself; `nil` if it is still going on or was killed.
     private(set) var end: (time: Date, exitCode: Int32)?
@@ -62,6 +66,12 @@ struct JournalState {
             runCount += 1
             end = nil
         case .start: try set(record, .begun)
+        case .replacing:
+            guard let file = record.keyFile, let newFile = record.newKeyFile, file.begins(with: "/"),
+                newFile.begins(with: "/")
+            else { throw Malformed(what: "the names of key files are missing") }
+            replaced.insert([ExactText(file), ExactText(newFile)])
+            try set(record, .replacing(keyFile: file, newKeyFile: newFile))
         case .done: try set(record, .done)
         case .failed: try set(record, .failed(exitCode: status(of: record), message: record.message ?? ""))
         case .stopped: try set(record, .stopped)
@@ -84,6 +94,11 @@ struct JournalState {
     }
 
     func state(of path: String) -> Store { states[ExactText(path)] ?? .notBegun }
+
+    /// Whether a run has begun to replace the key file.
+    func hasBegunReplacing(_ file: String, by newFile: String) -> Bool {
+        replaced.contains([ExactText(file), ExactText(newFile)])
+    }
 
     func stores(in isWanted: (Store) -> Bool) -> [String] { stores.filter { isWanted(state(of: $0)) } }
 

@@ -4,6 +4,8 @@ import SealedDB
 /// Which key opens which store: one key or ring for all stores, or a source for each store.
 enum KeyAssignment: Sendable {
     case key(Key)
+    /// A passphrase that was typed. If it does not open the store, it is asked for again.
+    case typed(Key, prompt: String)
     case ring(KeyRing)
     case each(@Sendable (StoreItem) throws -> KeyChoice.Origin)
 
@@ -16,6 +18,8 @@ enum KeyAssignment: Sendable {
         switch self {
         case .key(let key):
             return try body(key, nil)
+        case .typed(let key, let prompt):
+            return try KeyAssignment.withPassphrase(key, prompt, of: store) { key in try body(key, nil) }
         case .ring(let ring):
             return try ring.withKey(toOpen: store.name) { key, id in try body(key, (ring, id)) }
         case .each(let origin):
@@ -27,10 +31,31 @@ enum KeyAssignment: Sendable {
         }
     }
 
+    /// How often a passphrase may be wrong, as with other programs.
+    private static let attempts = 3
+
+    private static func withPassphrase<T>(
+        _ first: Key,
+        _ prompt: String,
+        of store: StoreItem,
+        _ body: (Key) throws -> T
+    ) throws -> T {
+        var key = first
+        for _ in 1..<attempts {
+            do {
+                return try body(key)
+            } catch let error as DatabaseError where error.reason == .wrongKey {
+                StandardError.message("This is not the passphrase of \(TerminalText.escaped(store.name)). Try again.")
+            }
+            key = try KeyChoice.Origin.prompt.key(prompt: prompt, confirm: false)
+        }
+        return try body(key)
+    }
+
     /// The key that the store is to get. For a ring this is the active key.
     func newKey(of store: StoreItem) throws -> Key {
         switch self {
-        case .key(let key): key
+        case .key(let key), .typed(let key, _): key
         case .ring(let ring): try ring.activeKey()
         case .each(let origin): try origin(store).key(prompt: "", confirm: false)
         }
@@ -38,10 +63,22 @@ enum KeyAssignment: Sendable {
 }
 
 extension KeyChoice {
-    /// Reads the key or the ring now, for all stores.
-    func assignment(prompt: String, confirm: Bool) throws -> KeyAssignment {
+    /// Reads the key or the ring now, for all stores, or has the configuration give each its own.
+    /// - Parameter asksAgain: whether a passphrase that is typed may be typed again if it does not open the store.
+    func assignment(prompt: String, confirm: Bool, asksAgain: Bool = false) throws -> KeyAssignment {
+        if let file = try configuration() { return .each { store in try file.keyOrigin(for: store) } }
         if let ring = try ring() { return .ring(ring) }
-        return .key(try key(prompt: prompt, confirm: confirm))
+        let key = try key(prompt: prompt, confirm: confirm)
+        if asksAgain, case .prompt = given.first?.origin { return .typed(key, prompt: prompt) }
+        return .key(key)
+    }
+
+    /// Where the key of the store comes from.
+    func origin(for store: StoreItem) throws -> Origin {
+        if let file = try configuration() { return try file.keyOrigin(for: store) }
+        // `validate(isRequired:)` has made sure of this before.
+        guard let origin = given.first?.origin else { throw Failure(.usage, "No key source was given.") }
+        return origin
     }
 
     /// Whether the source comes from an option, and not from the environment.
@@ -112,7 +149,8 @@ struct KeyTableOptions: ParsableArguments {
         if let map { return .each { store in try map.current(store) } }
         if let keyTemplate { return try KeyTableOptions.assignment(template: keyTemplate) }
         let whose = stores.count == 1 ? TerminalText.escaped(stores[0].name) : "the stores"
-        return try choice.assignment(prompt: "Passphrase of \(whose): ", confirm: false)
+        let prompt = "Passphrase of \(whose): "
+        return try choice.assignment(prompt: prompt, confirm: false, asksAgain: stores.count == 1)
     }
 
     static func assignment(template: String) throws(Failure) -> KeyAssignment {

@@ -79,7 +79,7 @@ struct KeyMap: Sendable {
 
 extension InputFile {
     /// Refuses a file that other users may change, because it decides which commands run as this user.
-    fileprivate func requireOwnersAlone() throws(Failure) {
+    func requireOwnersAlone() throws(Failure) {
         let status = try self.status()
         let isOpenToOthers = status.st_mode & 0o022 != 0 || ![0, geteuid()].contains(status.st_uid)
         let isRegular = status.st_mode & S_IFMT == S_IFREG

@@ -49,6 +49,16 @@ struct KeySourceText: Sendable {
         }
     }
 
+    /// The source as it may be shown: of a command only the program, because its arguments can hold a secret.
+    func shown(for store: StoreItem) throws(Failure) -> String {
+        switch try origin(for: store) {
+        case .source(.keyCommand(let arguments, _)), .source(.passphraseCommand(let arguments, _)):
+            return "\(kind):\(arguments[0])"
+        default:
+            return "\(kind):\(try replacePlaceholders(in: value, store))"
+        }
+    }
+
     private static let placeholders: [(name: String, value: @Sendable (StoreItem) -> String)] = [
         ("path", { $0.identity }), ("dir", { $0.identity.directoryOfPath }),
         ("name", { $0.fileName }), ("stem", { $0.stem }),

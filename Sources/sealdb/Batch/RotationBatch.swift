@@ -26,6 +26,7 @@ struct RotationBatch: Sendable {
         try BatchJournal.check(path: journalPath, operation: operation, stores, isResumeOnly: isResumeOnly)
         let journal = try BatchJournal(path: journalPath)
         let known = journal.unfinishedBatch(operation: operation, stores)
+        try rotation.keyFiles?.check(known, isLooking: false)
         let pending = stores.filter { known?.state(of: $0.identity) != .done }
         try SpaceCheck.check(pending, jobs: runner.jobs, keepsOld: rotation.oldFileSuffix != nil)
         SignalWatch.start()
@@ -42,6 +43,7 @@ struct RotationBatch: Sendable {
             return outcome
         }
         progress.finish()
+        for remark in rotation.keyFiles?.remarks ?? [] { StandardError.message(remark) }
         let status = output.failure?.rawValue ?? runner.status(of: outcomes)
         var summary = BatchSummary(outcomes)
         summary.exitCode = status
@@ -82,7 +84,13 @@ struct RotationBatch: Sendable {
                 rateLimit?.pay(state, copied: &copied, runner.control)
                 try runner.control.check()
             }
+            let files = try rotation.replaceKeyFile(of: store) { files in
+                var record = JournalRecord(.replacing, path: store.identity)
+                (record.keyFile, record.newKeyFile) = (files.file, files.newFile)
+                try append(record, to: journal)
+            }
             var record = JournalRecord(.done, path: store.identity)
+            record.keyFile = files?.file
             let outcome: StoreOutcome
             if case .changed(let report) = result {
                 outcome = .done
@@ -94,19 +102,25 @@ struct RotationBatch: Sendable {
             }
             record.outcome = outcome.name
             output.write(
-                ResultRecord(store, outcome, content: result.content),
-                result.line(store, rotation.settings) + "\n",
+                ResultRecord(store, outcome, content: RotatedStore(result: result, files: files)),
+                result.line(store, rotation.ciphers.settings(of: store)) + (files.map { "; " + $0.doneText } ?? "")
+                    + "\n",
                 isGood: true
             )
-            do {
-                try journal.append(record)
-            } catch {
-                let message = ErrorReport.statusAndMessage(of: error).message
-                throw Failure(.inputOutput, "It has the new key, but the run cannot go on. \(message)")
-            }
+            try append(record, to: journal)
             return outcome
         } catch {
             return fail(store, error, journal, output)
+        }
+    }
+
+    /// Records something of a store that has the new key.
+    private func append(_ record: JournalRecord, to journal: BatchJournal) throws(Failure) {
+        do {
+            try journal.append(record)
+        } catch {
+            let message = ErrorReport.statusAndMessage(of: error).message
+            throw Failure(.inputOutput, "It has the new key, but the run cannot go on. \(message)")
         }
     }
 
@@ -135,6 +149,9 @@ struct RotationBatch: Sendable {
     /// Does everything that the run would do before it writes.
     /// - Returns: the exit code that the run would have.
     func plan() throws -> Int32 {
+        // If the journal cannot be read, that is told below.
+        let known = (try? JournalFile.state(journalPath))?.asUnfinishedBatch(operation: operation, stores)
+        try rotation.keyFiles?.check(known, isLooking: true)
         let progress = BatchProgress(mode: .never, stores: stores)
         let output = BatchOutput(reportOptions, progress: progress)
         var outcomes: [StoreOutcome] = []
@@ -153,9 +170,16 @@ struct RotationBatch: Sendable {
                     outcomes.append(.unchanged)
                 }
                 let status = outcomes.last == .done ? "planned" : nil
+                let files = rotation.keyFiles?.replacement(of: store)
                 output.write(
-                    ResultRecord(store, outcomes.last!, status: status, content: result.content),
-                    result.line(store, rotation.settings) + "\n",
+                    ResultRecord(
+                        store,
+                        outcomes.last!,
+                        status: status,
+                        content: RotatedStore(result: result, files: files)
+                    ),
+                    result.line(store, rotation.ciphers.settings(of: store)) + (files.map { "; " + $0.planText } ?? "")
+                        + "\n",
                     isGood: true
                 )
             } catch {
@@ -176,7 +200,10 @@ struct RotationBatch: Sendable {
             status = error.status.rawValue
         }
         if status == 0, !runner.control.hasTime(for: seconds) {
-            StandardError.message("This takes longer than the deadline allows. What is left then can be done later.")
+            StandardError.message(
+                "This takes longer than the deadline allows. What is left then can be done later.",
+                .warning
+            )
             status = ExitStatus.busy.rawValue
         }
         var summary = BatchSummary(outcomes)
@@ -190,6 +217,17 @@ struct RotationBatch: Sendable {
             isGood: status == 0
         )
         return status
+    }
+}
+
+/// The members of the JSON object for a store: the result, and the key file that was replaced or would be.
+struct RotatedStore: Encodable, Sendable {
+    let result: StoreRotation.Result
+    let files: KeyFileReplacement?
+
+    func encode(to encoder: any Encoder) throws {
+        try result.content.encode(to: encoder)
+        try files?.report.encode(to: encoder)
     }
 }
 

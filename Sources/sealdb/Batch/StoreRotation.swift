@@ -5,11 +5,13 @@ struct StoreRotation: Sendable {
     let old: KeyAssignment
     /// `nil` to use the active key of the store's ring.
     let new: KeyAssignment?
-    let settings: CipherSettings
+    let ciphers: CipherAssignment
     let lockWait: Double
     /// If not `nil`, the old file is kept, under the store's name followed by this suffix.
     let oldFileSuffix: String?
     let ignoresUnseenUsers: Bool
+    /// The key files to replace; `nil` to leave them as they are.
+    var keyFiles: KeyFilePlan?
 
     enum Result: Sendable {
         case planned(KeyRotation.Plan)
@@ -58,7 +60,9 @@ struct StoreRotation: Sendable {
     ) throws -> Result {
         try attempt(store, isLooking: false) { rotation in
             if isThoughtDone, try rotation.isDone() { return .unchanged(id: nil) }
-            return .changed(try rotation.run(progress: progress))
+            let report = try rotation.run(progress: progress)
+            StoreRecords.note(.key, of: store.path)
+            return .changed(report)
         }
     }
 
@@ -67,8 +71,13 @@ struct StoreRotation: Sendable {
         isLooking: Bool,
         _ body: (KeyRotation) throws -> Result
     ) throws -> Result {
+        if let key = try keyFiles?.keyInPlace(of: store) {
+            try requireDone(store, key, isLooking: isLooking)
+            keyFiles?.hold(key, of: store)
+            return .unchanged(id: nil)
+        }
         var newKey: Key?
-        return try old.withKey(of: store) { key, fromRing in
+        let result: Result = try old.withKey(of: store) { key, fromRing in
             let target = try newKey ?? self.newKey(of: store, fromRing?.ring)
             newKey = target
             guard key != target else {
@@ -82,7 +91,7 @@ struct StoreRotation: Sendable {
                 path: store.path,
                 from: key,
                 to: target,
-                cipherSettings: settings,
+                cipherSettings: ciphers.settings(of: store),
                 busyTimeout: .seconds(lockWait),
                 oldFileSuffix: oldFileSuffix,
                 ignoresUnseenUsers: ignoresUnseenUsers
@@ -98,14 +107,52 @@ struct StoreRotation: Sendable {
                 } else {
                     guard try rotation.isDone() else { throw error }
                 }
-                return .unchanged(id: nil)
+                return Result.unchanged(id: nil)
             }
         }
+        if let newKey { keyFiles?.hold(newKey, of: store) }
+        return result
+    }
+
+    /// Makes sure that a store has the key that an earlier run put into its key file.
+    private func requireDone(_ store: StoreItem, _ key: Key, isLooking: Bool) throws {
+        guard !isLooking else { return try require(key, of: store) }
+        let rotation = KeyRotation(
+            path: store.path,
+            from: key,
+            to: key,
+            cipherSettings: ciphers.settings(of: store),
+            busyTimeout: .seconds(lockWait)
+        )
+        guard try rotation.isDone() else { return try require(key, of: store) }
+    }
+
+    /// Puts the new key file in the place of the old one, if no store of this run needs the old one any more.
+    /// - Parameter recording: called before the first step.
+    /// - Returns: what was done; `nil` if nothing is to be done now.
+    func replaceKeyFile(
+        of store: StoreItem,
+        recording: (KeyFileReplacement) throws -> Void = { _ in }
+    ) throws -> KeyFileReplacement? {
+        guard let (files, key) = try keyFiles?.completed(by: store) else { return nil }
+        try recording(files)
+        do {
+            try files.run(key)
+        } catch {
+            let (status, message) = ErrorReport.statusAndMessage(of: error)
+            throw Failure(
+                ExitStatus(rawValue: status) ?? .inputOutput,
+                "It has the new key, but \(files.newFile) has not taken the place of \(files.file), or not for good. "
+                    + "\(message) Keep \(files.file), \(files.newFile) and \(files.formerFile), as far as they are there. "
+                    + "To go on, run the same command."
+            )
+        }
+        return files
     }
 
     /// Makes sure that the key opens the store. Writes nothing.
     private func require(_ key: Key, of store: StoreItem) throws {
-        _ = try StoreInfo.inspect(path: store.path, key: key, cipherSettings: settings)
+        _ = try StoreInfo.inspect(path: store.path, key: key, cipherSettings: ciphers.settings(of: store))
     }
 
     private func newKey(of store: StoreItem, _ ring: KeyRing?) throws -> Key {

@@ -46,7 +46,8 @@ struct StoreWork {
     typealias Work =
         @Sendable (StoreItem, @escaping (KeyRotation.Progress) throws -> Void) throws -> StoreReport
 
-    let list: StoreListOptions
+    /// Whether a single store is named, which gets a report of its own form.
+    let isSingle: Bool
     let batchOptions: BatchOptions
     let progressOptions: ProgressOptions
     var reportOptions = ReportOptions()
@@ -55,7 +56,7 @@ struct StoreWork {
     let work: Work
 
     func run(_ stores: [StoreItem]) throws {
-        guard list.isSingle else {
+        guard isSingle else {
             let status = try runAll(stores)
             guard status == 0 else { throw ExitCode(status) }
             return

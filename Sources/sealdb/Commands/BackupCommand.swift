@@ -8,12 +8,26 @@ struct BackupCommand: ParsableCommand {
         abstract: "Make encrypted copies of stores while they are in use.",
         discussion: """
             The copy is that of one moment, verified page by page, and an ordinary store: under the same key, or under \
-            one of its own. A file that exists is never overwritten (exit 73). In WAL mode nobody notices; in the other \
-            journal modes writers wait until it is done.
+            one of its own. A file that exists is never overwritten (exit 73). In WAL mode (SQLite's write-ahead \
+            log) nobody notices; in the other journal modes writers wait until it is done.
 
               sealdb backup app.db /backups/app-monday.db --key-file app.key
               sealdb backup *.db --into /backups/monday --key-file app.key --jobs 2
               sealdb backup app.db - --key-file app.key | ssh other 'cat > app.db.backup'
+
+            With --keep-… the backups in the directory have date and time (UTC) in their names, and those that no rule keeps \
+            are removed, after the new one is verified. The rules are those of restic: --keep-daily 7 keeps the last backup \
+            of each of the last 7 days that have one (and, while there are fewer, the oldest), and a backup stays as long as one rule keeps it. What was not made \
+            so stays: files with other names, links, files that are no encrypted store, backups later than the clock.
+
+              sealdb backup app.db --into /backups --key-file app.key --keep-daily 7
+              sealdb backup *.db --into /backups --key-file app.key \\
+                  --keep-last 3 --keep-weekly 4 --keep-yearly 10 --dry-run
+              sealdb restore /backups/app.db.2026-11-24T03.55.04Z app.db \\
+                  --key-file app.key --replace
+
+            A name in a directory belongs to one store, as its file .app.db.sealdb-backups there says. Another store of that \
+            name is refused (exit 73), and so is a second run at the same time (exit 75).
 
             A backup to - goes to standard output, once it is complete and verified; until then it lies in $TMPDIR, \
             encrypted.
@@ -33,6 +47,9 @@ struct BackupCommand: ParsableCommand {
         completion: .directory
     )
     var into: String?
+
+    @OptionGroup(title: "Dated backups")
+    var retentionOptions: RetentionOptions
 
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
@@ -61,6 +78,7 @@ struct BackupCommand: ParsableCommand {
     func validate() throws {
         try keyTable.validate(with: keyOptions.choice)
         try newKeyOptions.choice.validate(isRequired: false)
+        try retentionOptions.validate(into: into)
         guard into == nil else { return }
         guard list.stores.count == 2, list.fromFile == nil, list.fromFileWithNULs == nil else {
             throw ValidationError("Give a store and its backup, or stores and --into.")
@@ -92,15 +110,31 @@ struct BackupCommand: ParsableCommand {
         let backupKey =
             newKeyOptions.choice.isGiven
             ? try newKeyOptions.choice.key(prompt: "New passphrase of \(whose): ", confirm: true) : nil
-        let settings = try cipherOptions.settings
+        let ciphers = try cipherOptions.assignment()
+        let directory = into
         let work = StoreWork(
-            list: list,
+            isSingle: list.isSingle,
             batchOptions: batchOptions,
             progressOptions: progressOptions,
             reportOptions: reportOptions,
             doneText: "backed up"
-        ) { [lockWait = lockOptions.lockWait] store, progress in
+        ) {
+            [lockWait = lockOptions.lockWait, policy = retentionOptions.policy, isPlan = retentionOptions.dryRun]
+            store,
+            progress in
+            if let policy, let directory {
+                return try DatedBackup(
+                    store: store,
+                    directory: directory,
+                    policy: policy,
+                    keys: keys,
+                    backupKey: backupKey,
+                    settings: ciphers.settings(of: store),
+                    lockWait: lockWait
+                ).report(isPlan: isPlan, progress)
+            }
             let path = paths[ExactText(store.identity)]!
+            let settings = ciphers.settings(of: store)
             let report = try keys.withKey(of: store) { key, _ in
                 try piped?.prepare()
                 let copy = StoreBackup(
@@ -113,23 +147,23 @@ struct BackupCommand: ParsableCommand {
                 )
                 return try copy.run(progress: progress)
             }
+            // Whether it arrived at the other end of a pipe, nobody knows here.
             if piped != nil { return StoreReport(text: .lines([])) }
+            StoreRecords.note(
+                .backup,
+                of: store.path,
+                StoreRecords.Record(backupPath: StoreItem.identity(of: path))
+            )
             let name = TerminalText.escaped(path)
             let remark = settings.remarkOnAuthentication
             return StoreReport(
                 text: .lines(["\(name): backup of \(report.pageCount) pages\(remark)"]),
-                content: Backup(backupPath: StoreItem.identity(of: path), pageCount: report.pageCount)
+                content: BackupContent(backupPath: StoreItem.identity(of: path), pageCount: report.pageCount)
             )
         }
         defer { pipe?.remove() }
         try work.run(stores)
         try pipe?.writeOutput()
-    }
-
-    /// The members of the JSON object.
-    private struct Backup: Encodable, Sendable {
-        let backupPath: String
-        let pageCount: Int64
     }
 
     /// The path of the backup of each store, by the identity of the store.

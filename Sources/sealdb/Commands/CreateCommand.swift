@@ -35,7 +35,8 @@ struct CreateCommand: ParsableCommand {
         reportOptions.begin(path)
         try Store.requireAbsent(path)
         let key = try keyOptions.keyForNewStore(store)
-        try Store.create(path, key: key, settings: try cipherOptions.settings)
+        try Store.create(path, key: key, settings: try cipherOptions.settings(of: path))
+        StoreRecords.note(.key, of: path)
         try reportOptions.report("\(TerminalText.escaped(store)): new store\n")
     }
 }

@@ -51,7 +51,7 @@ struct DecryptCommand: ParsableCommand {
         let plain = try Store.literalPath(plain)
         try Store.requireAbsent(plain)
         if !allowPlaintext { try confirm() }
-        let settings = try cipherOptions.settings
+        let settings = try cipherOptions.settings(of: path)
         let report = try keyOptions.withKey(of: store) { key in
             let decryption = StoreDecryption(path: path, key: key, cipherSettings: settings, plaintextPath: plain)
             return try progressOptions.watchingSignals { try decryption.run(progress: $0) }
@@ -66,7 +66,7 @@ struct DecryptCommand: ParsableCommand {
     private func writeOutput(_ path: String) throws {
         try PipedFile.requireNoTerminal()
         if !allowPlaintext { try confirm() }
-        let settings = try cipherOptions.settings
+        let settings = try cipherOptions.settings(of: path)
         let database = try keyOptions.withKey(of: store) {
             try Store.openReadOnly(path, key: $0, settings: settings, lockWait: 2)
         }

@@ -143,14 +143,15 @@ struct DiffCommand: ParsableCommand {
     }
 
     private func open(_ path: String, _ key: Key) throws -> Database {
-        try Store.openReadOnly(path, key: key, settings: cipherOptions.settings, lockWait: lockOptions.lockWait)
+        let settings = try cipherOptions.settings(of: path, or: first)
+        return try Store.openReadOnly(path, key: key, settings: settings, lockWait: lockOptions.lockWait)
     }
 
     /// The key of the first store is not read again: a descriptor gives it once.
     private func openSecond(_ known: Key?) throws -> Database {
         if otherKeyOptions.choice.isGiven { return try otherKeyOptions.withKey(of: second) { try open(second, $0) } }
-        guard let known, !keyOptions.choice.isRing else {
-            return try keyOptions.withKey(of: second) { try open(second, $0) }
+        guard let known, !keyOptions.choice.isRing, try keyOptions.choice.configuration() == nil else {
+            return try keyOptions.withKey(of: second, or: first) { try open(second, $0) }
         }
         return try open(second, known)
     }

@@ -49,7 +49,7 @@ struct DumpCommand: ParsableCommand {
     }
 
     func run() throws {
-        let settings = try cipherOptions.settings
+        let settings = try cipherOptions.settings(of: store)
         let database = try keyOptions.withKey(of: store) {
             try Store.openReadOnly(store, key: $0, settings: settings, lockWait: lockOptions.lockWait)
         }

@@ -44,9 +44,10 @@ struct EncryptCommand: ParsableCommand {
             plaintextPath: plain,
             path: path,
             key: try keyOptions.keyForNewStore(store),
-            cipherSettings: try cipherOptions.settings
+            cipherSettings: try cipherOptions.settings(of: path)
         )
         let report = try progressOptions.watchingSignals { try encryption.run(progress: $0) }
+        StoreRecords.note(.key, of: path)
         try reportOptions.report(
             "\(TerminalText.escaped(store)): encrypted \(report.pageCount) pages\n",
             ["pageCount": report.pageCount]

@@ -58,7 +58,7 @@ struct ExecCommand: ParsableCommand {
         if script.statements.isEmpty { throw Failure(.usage, "The SQL holds no statement.") }
         if source.hasValues { try BoundStatement.requireOne(script) }
         let output = ResultOutput()
-        let settings = try cipherOptions.settings
+        let settings = try cipherOptions.settings(of: store)
         let database = try keyOptions.withKey(of: store) {
             try Store.open(store, key: $0, settings: settings, lockWait: lockOptions.lockWait)
         }

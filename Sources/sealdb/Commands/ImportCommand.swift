@@ -161,7 +161,7 @@ struct ImportCommand: ParsableCommand {
         )
         let format = format ?? DelimitedFormat(path: file)
         let rejected = try rejects.map { try RejectedRows(path: $0, format: format, style: style) }
-        let settings = try cipherOptions.settings
+        let settings = try cipherOptions.settings(of: store)
         let database = try keyOptions.withKey(of: store) {
             try Store.open(store, key: $0, settings: settings, lockWait: lockOptions.lockWait)
         }
@@ -192,21 +192,8 @@ struct ImportCommand: ParsableCommand {
         guard let rejected, rejected.count > 0 else { return try reportOptions.report(text, content) }
         let rows = "\(rejected.count) row\(rejected.count == 1 ? " was" : "s were")"
         let failure = Failure(.partial, "\(rows) not imported, and went into \(rejected.path).")
-        let output = ResultOutput()
-        if reportOptions.json {
-            let record = ResultRecord(
-                path: JSONReport.path,
-                status: "partial",
-                exitCode: failure.status.rawValue,
-                message: failure.message,
-                content: content
-            )
-            try JSONReport.complete(record, output)
-        } else if !reportOptions.quiet {
-            try output.write(text)
-        }
-        try output.flush()
-        throw failure
+        // How many went well is not what is asked for quietly.
+        try reportOptions.report(reportOptions.quiet ? "" : text, content, failure: failure)
     }
 
     /// The members of the JSON object.

@@ -6,7 +6,8 @@ struct InfoCommand: ParsableCommand {
         commandName: "info",
         abstract: "Tell what files are, with and without a key.",
         discussion: """
-            Without a key, only what anybody can see from outside. The salt is not a secret. With the right key, what \
+            Without a key, only what anybody can see from outside. The salt, random bytes from which with a passphrase \
+            the key is made, is not a secret. With the right key, what \
             is inside too, also of a store of SQLCipher 1, 2 or 3 or with other cipher settings, which are found out: \
             with a passphrase that takes up to a second. A wrong key (exit 77) is told apart from a file that is \
             damaged, cut off, in plaintext or no database (exit 65). With a key ring, also which of its keys the store \
@@ -52,17 +53,22 @@ struct InfoCommand: ParsableCommand {
         let stores = try list.items(or: map?.entries.map(\.path) ?? [])
         if list.isSingle { reportOptions.begin(stores[0].path) }
         let isGiven = keyOptions.choice.isGiven || keyTable.isGiven
-        let keys = isGiven ? try keyTable.assignment(keyOptions.choice, map, stores) : nil
-        let settings = try cipherOptions.settings
-        let search = Search(settings: settings, allowsUnauthenticated: unauthenticatedOptions.allowUnauthenticated)
+        let configuration = isGiven ? nil : try keyOptions.choice.configuration()
+        let hasKeys = isGiven || configuration != nil
+        let keys = hasKeys ? try keyTable.assignment(keyOptions.choice, map, stores) : nil
+        let search = Search(
+            ciphers: try cipherOptions.assignment(),
+            allowsUnauthenticated: unauthenticatedOptions.allowUnauthenticated
+        )
         let work = StoreWork(
-            list: list,
+            isSingle: list.isSingle,
             batchOptions: batchOptions,
             progressOptions: progressOptions,
             reportOptions: reportOptions,
             doneText: "examined"
         ) { store, _ in
-            let result = try InfoCommand.result(store, keys, search)
+            let hasKey = configuration?.hasKey(for: store) ?? true
+            let result = try InfoCommand.result(store, hasKey ? keys : nil, search)
             return StoreReport(text: .block(FieldList(InfoCommand.rows(result)).text), content: result)
         }
         try work.run(stores)
@@ -90,14 +96,14 @@ struct InfoCommand: ParsableCommand {
 
     /// The settings with which a store is examined.
     private struct Search: Sendable {
-        let settings: CipherSettings
+        let ciphers: CipherAssignment
         let allowsUnauthenticated: Bool
     }
 
     private static func result(_ store: StoreItem, _ keys: KeyAssignment?, _ search: Search) throws -> Result {
-        guard let keys else { return try result(store.path, key: nil, search) }
+        guard let keys else { return try result(store, key: nil, search) }
         return try keys.withKey(of: store) { key, fromRing in
-            var result = try result(store.path, key: key, search)
+            var result = try result(store, key: key, search)
             if let (ring, id) = fromRing, result.info.details != nil {
                 result.keyID = id
                 result.needsRotation = id != ring.activeID
@@ -106,11 +112,13 @@ struct InfoCommand: ParsableCommand {
         }
     }
 
-    private static func result(_ path: String, key: Key?, _ search: Search) throws -> Result {
+    private static func result(_ store: StoreItem, key: Key?, _ search: Search) throws -> Result {
+        let path = store.path
+        let known = search.ciphers.settings(of: store)
         let diagnosis = try StoreDiagnosis.examine(
             path: path,
             key: key,
-            cipherSettings: search.settings,
+            cipherSettings: known,
             allowsUnauthenticated: search.allowsUnauthenticated
         )
         switch diagnosis.finding {
@@ -120,7 +128,7 @@ struct InfoCommand: ParsableCommand {
         case _ where key == nil: break
         default: throw diagnosis.error
         }
-        let settings = diagnosis.cipherSettings ?? search.settings
+        let settings = diagnosis.cipherSettings ?? known
         // The contents of a truncated plaintext database cannot be relied on.
         let isReadable = diagnosis.finding != .truncated
         let info =

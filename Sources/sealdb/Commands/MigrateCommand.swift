@@ -71,7 +71,7 @@ struct MigrateCommand: ParsableCommand {
         if list.isSingle { reportOptions.begin(stores[0].path) }
         let keys = try keyTable.assignment(keyOptions.choice, map, stores)
         let migration = Migration(
-            old: try cipherOptions.givenSettings,
+            ciphers: try cipherOptions.assignment(),
             allowsUnauthenticated: unauthenticatedOptions.allowUnauthenticated,
             new: newCipherOptions.settings,
             isDryRun: dryRun,
@@ -79,7 +79,7 @@ struct MigrateCommand: ParsableCommand {
             ignoresUnseenUsers: forceOptions.force
         )
         let work = StoreWork(
-            list: list,
+            isSingle: list.isSingle,
             batchOptions: batchOptions,
             progressOptions: progressOptions,
             reportOptions: reportOptions,
@@ -98,8 +98,8 @@ struct MigrateCommand: ParsableCommand {
     }
 
     private struct Migration: Sendable {
-        /// The settings of the store; `nil` to find them out.
-        let old: CipherSettings?
+        /// What is known of the settings that the stores have.
+        let ciphers: CipherAssignment
         let allowsUnauthenticated: Bool
         let new: CipherSettings
         let isDryRun: Bool
@@ -111,7 +111,7 @@ struct MigrateCommand: ParsableCommand {
             _ key: Key,
             _ progress: @escaping (KeyRotation.Progress) throws -> Void
         ) throws -> StoreReport {
-            let old = try self.old ?? found(store.path, key: key)
+            let old = try ciphers.knownSettings(of: store) ?? found(store.path, key: key)
             let name = TerminalText.escaped(store.name)
             if old.isSame(as: new) {
                 // The settings alone do not prove it, so the store is opened with them.

@@ -48,7 +48,7 @@ struct QueryCommand: ParsableCommand {
     func run() throws {
         let source = try sqlOptions.source()
         try BoundStatement.requireOne(source.script)
-        let settings = try cipherOptions.settings
+        let settings = try cipherOptions.settings(of: store)
         let database = try keyOptions.withKey(of: store) {
             try Store.openReadOnly(store, key: $0, settings: settings, lockWait: lockOptions.lockWait)
         }

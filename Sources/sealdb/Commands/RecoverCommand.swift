@@ -64,7 +64,7 @@ struct RecoverCommand: ParsableCommand {
                 confirm: true
             )
             : nil
-        var settings = try cipherOptions.settings
+        var settings = try cipherOptions.settings(of: path)
         var salt: [UInt8]?
         // Only a store with a plaintext header has its salt in the settings.
         if settings.plaintextHeaderSize == 0 { swap(&salt, &settings.salt) }
@@ -86,40 +86,25 @@ struct RecoverCommand: ParsableCommand {
                 .partial,
                 "\(recovered) has what could be read; see above for what is missing. \(store) is unchanged."
             )
-        let output = ResultOutput()
-        if reportOptions.json {
-            let record = ResultRecord(
-                path: JSONReport.path,
-                status: failure == nil ? "done" : "partial",
-                exitCode: failure?.status.rawValue ?? 0,
-                message: failure?.message,
-                content: report
-            )
-            try JSONReport.complete(record, output)
-        } else if !reportOptions.quiet || failure != nil {
-            try write(report, settings.remarkOnAuthentication, to: output)
-        }
-        try output.flush()
-        if let failure { throw failure }
+        try reportOptions.report(RecoverCommand.text(report, settings.remarkOnAuthentication), report, failure: failure)
     }
 
-    private func write(_ report: StoreRecovery.Report, _ remark: String, to output: ResultOutput) throws {
+    private static func text(_ report: StoreRecovery.Report, _ remark: String) -> String {
+        var text = ""
         for table in report.tables {
-            var line = "\(TerminalText.escaped(table.name)): \(RecoverCommand.count(table.rowCount, "row"))"
-            if table.brokenRowCount > 0 { line += ", \(RecoverCommand.count(table.brokenRowCount, "row")) not whole" }
+            text += "\(TerminalText.escaped(table.name)): \(count(table.rowCount, "row"))"
+            if table.brokenRowCount > 0 { text += ", \(count(table.brokenRowCount, "row")) not whole" }
             if !table.lostPages.isEmpty {
                 let pages = table.lostPages.prefix(10).map(String.init).joined(separator: ", ")
                 let rest = table.lostPages.count > 10 ? " and \(table.lostPages.count - 10) others" : ""
-                line += ", missing below \(table.lostPages.count == 1 ? "page" : "pages") \(pages)\(rest)"
+                text += ", missing below \(table.lostPages.count == 1 ? "page" : "pages") \(pages)\(rest)"
             }
-            try output.write(line + "\n")
+            text += "\n"
         }
-        if report.lostAndFoundCount > 0 {
-            try output.write("lost_and_found: \(RecoverCommand.count(report.lostAndFoundCount, "row"))\n")
-        }
-        for problem in report.problems { try output.write(TerminalText.escaped(problem) + "\n") }
-        let damaged = report.damagedPages.count
-        try output.write("\(damaged) of \(RecoverCommand.count(Int(report.pageCount), "page")) damaged\(remark)\n")
+        if report.lostAndFoundCount > 0 { text += "lost_and_found: \(count(report.lostAndFoundCount, "row"))\n" }
+        for problem in report.problems { text += TerminalText.escaped(problem) + "\n" }
+        let pages = count(Int(report.pageCount), "page")
+        return text + "\(report.damagedPages.count) of \(pages) damaged\(remark)\n"
     }
 
     private static func count(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }

@@ -60,8 +60,8 @@ struct RestoreCommand: ParsableCommand {
             try pipe.readInput()
         }
         let backupPath = try pipe?.path ?? Store.literalPath(backup)
-        let settings = try cipherOptions.settings
-        let report = try keyOptions.withKey(of: backupPath) { key in
+        let settings = try cipherOptions.settings(of: backupPath, or: path)
+        let report = try keyOptions.withKey(of: backupPath, or: path) { key in
             let restore = StoreRestore(
                 backupPath: backupPath,
                 key: key,
@@ -72,6 +72,8 @@ struct RestoreCommand: ParsableCommand {
             )
             return try progressOptions.watchingSignals { try restore.run(progress: $0) }
         }
+        // The key is the backup's, and as old as that.
+        StoreRecords.forgetKey(of: path)
         var text = "\(TerminalText.escaped(store)): restored \(report.pageCount) pages\n"
         if let replaced = report.replacedPath {
             text += "The store that was there is now \(TerminalText.escaped(replaced))\n"

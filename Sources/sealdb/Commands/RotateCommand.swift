@@ -27,6 +27,18 @@ struct RotateCommand: ParsableCommand {
               sealdb rotate --key-map keys.tsv --dry-run
               sealdb status sealdb-rotate.journal
 
+            With --replace-key-files each new key file then takes the place of the old one, so that nothing else has to \
+            be changed: app.key.new becomes app.key, and the old key stays as app.key.old, because backups still need \
+            it. A file that several stores use is replaced when all of them have the new key, so name them all. Nothing \
+            is overwritten: if app.key.old holds another key, nothing is rotated (exit 73).
+
+              sealdb keygen app.key.new
+              sealdb rotate app.db --key-file app.key --new-key-file app.key.new --replace-key-files
+              sealdb rotate *.db --key-template key-file:{stem}.key --new-key-template key-file:{stem}.new \\
+                  --replace-key-files=.$(date +%F)
+
+            After an interruption the same command goes on with that, too. Until then keep all three files.
+
             Copies made earlier, such as backups, still open with the old key.
             """
     )
@@ -88,7 +100,7 @@ struct RotateCommand: ParsableCommand {
             }
             try KeyTableOptions.check(newKeyTemplate)
         }
-        let hasNewKeys = keyTable.isGiven || newKeyTemplate != nil || old.isRing
+        let hasNewKeys = keyTable.isGiven || newKeyTemplate != nil || old.isRing || old.isConfigured
         try new.validate(isRequired: !hasNewKeys)
         if let descriptor = old.descriptor, descriptor == new.descriptor {
             throw ValidationError("\(old.given[0].name) and \(new.given[0].name) name the same descriptor.")
@@ -103,13 +115,17 @@ struct RotateCommand: ParsableCommand {
         try Engine.requireEncryption()
         let isSingle = list.isSingle && rotationOptions.journal == nil && !rotationOptions.resumeOnly
         let whose = isSingle ? "of \(TerminalText.escaped(list.stores[0]))" : "of the stores"
+        let keyFiles = try rotationOptions.formerKeyEnding.map { ending in
+            try KeyFilePlan(stores, ending: ending) { store in (try oldOrigin(store, map), try newOrigin(store, map)) }
+        }
         let rotation = StoreRotation(
-            old: try oldKeys(map, whose),
-            new: try newKeys(map, whose),
-            settings: try cipherOptions.settings,
+            old: try keyFiles.map { _ in .each { store in try oldOrigin(store, map) } } ?? oldKeys(map, whose),
+            new: try keyFiles.map { _ in .each { store in try newOrigin(store, map) } } ?? newKeys(map, whose),
+            ciphers: try cipherOptions.assignment(),
             lockWait: lockOptions.lockWait,
             oldFileSuffix: rotationOptions.oldFileSuffix,
-            ignoresUnseenUsers: forceOptions.force
+            ignoresUnseenUsers: forceOptions.force,
+            keyFiles: keyFiles
         )
         guard !isSingle else { return try rotateOne(stores[0], rotation) }
         let batch = RotationBatch(
@@ -131,7 +147,8 @@ struct RotateCommand: ParsableCommand {
     private func oldKeys(_ map: KeyMap?, _ whose: String) throws -> KeyAssignment {
         if let map { return .each { store in try map.oldAndNew(store).old } }
         if let template = keyTable.keyTemplate { return try KeyTableOptions.assignment(template: template) }
-        return try keyOptions.choice.assignment(prompt: "Passphrase \(whose): ", confirm: false)
+        let prompt = "Passphrase \(whose): "
+        return try keyOptions.choice.assignment(prompt: prompt, confirm: false, asksAgain: list.isSingle)
     }
 
     private func newKeys(_ map: KeyMap?, _ whose: String) throws -> KeyAssignment? {
@@ -141,44 +158,80 @@ struct RotateCommand: ParsableCommand {
         return try newKeyOptions.choice.assignment(prompt: "New passphrase \(whose): ", confirm: true)
     }
 
+    /// The source of a store's key, when the file that it is in is to be replaced.
+    private func oldOrigin(_ store: StoreItem, _ map: KeyMap?) throws -> KeyChoice.Origin {
+        if let map { return try map.oldAndNew(store).old }
+        if let template = keyTable.keyTemplate { return try KeySourceText(template).origin(for: store) }
+        return try keyOptions.choice.origin(for: store)
+    }
+
+    private func newOrigin(_ store: StoreItem, _ map: KeyMap?) throws -> KeyChoice.Origin {
+        if let map { return try map.oldAndNew(store).new }
+        if let newKeyTemplate { return try KeySourceText(newKeyTemplate).origin(for: store) }
+        // The new key would be the active one of the ring.
+        if newKeyOptions.choice.given.isEmpty, case .ring(let path) = try oldOrigin(store, map) { return .ring(path) }
+        guard let origin = newKeyOptions.choice.given.first?.origin else {
+            throw Failure(
+                .usage,
+                "--replace-key-files needs a new key in a file: give --new-key-file. Nothing was done."
+            )
+        }
+        return origin
+    }
+
     // MARK: One store
 
     private func rotateOne(_ store: StoreItem, _ rotation: StoreRotation) throws {
         reportOptions.begin(store.path)
-        guard !dryRun else { return try print(try rotation.plan(store), store, rotation.settings) }
+        try rotation.keyFiles?.check(nil, isLooking: dryRun)
+        guard !dryRun else {
+            let files = rotation.keyFiles?.replacement(of: store)
+            return try print(try rotation.plan(store), files, store, rotation.ciphers.settings(of: store))
+        }
         let control = rotationOptions.control
         let rateLimit = rotationOptions.rateLimit
         var copied: Int64 = 0
         do {
+            var files: KeyFileReplacement?
             let result = try progressOptions.watchingSignals { progress in
-                try rotation.run(store) { state in
+                let result = try rotation.run(store) { state in
                     try progress(state)
                     rateLimit?.pay(state, copied: &copied, control)
                     try control.check()
                 }
+                files = try rotation.replaceKeyFile(of: store)
+                return result
             }
-            try print(result, store, rotation.settings)
+            try print(result, files, store, rotation.ciphers.settings(of: store))
         } catch let error as DatabaseError where error.reason == .interrupted && SignalWatch.exitStatus == nil {
             throw Failure(.busy, "The deadline came. \(error.message)")
         }
     }
 
-    private func print(_ result: StoreRotation.Result, _ store: StoreItem, _ settings: CipherSettings) throws {
+    private func print(
+        _ result: StoreRotation.Result,
+        _ files: KeyFileReplacement?,
+        _ store: StoreItem,
+        _ settings: CipherSettings
+    ) throws {
+        let content = RotatedStore(result: result, files: files)
+        let remark = files.map { "; " + (dryRun ? $0.planText : $0.doneText) } ?? ""
         switch result {
         case .planned(let plan):
-            let text = FieldList([
+            var fields = [
                 ("store", plan.path),
                 ("size", "\(ByteText.size(plan.fileSize)), \(plan.pageCount) pages of \(plan.pageSize) bytes"),
                 ("journal mode", plan.journalMode),
                 ("free space", "\(ByteText.size(plan.freeSpace)), needed \(ByteText.size(plan.neededSpace))"),
                 ("time", "about \(DurationText.clock(plan.estimatedSeconds ?? 0))"),
-                ("result", "the key can be changed; nothing was written"),
-            ]).text
-            try reportOptions.report(text, plan, status: "planned")
-        case .changed(let report):
-            try reportOptions.report(result.line(store, settings) + "\n", report)
+            ]
+            if let files { fields.append(("key file", files.planText)) }
+            fields.append(("result", "the key can be changed; nothing was written"))
+            try reportOptions.report(FieldList(fields).text, content, status: "planned")
+        case .changed:
+            try reportOptions.report(result.line(store, settings) + remark + "\n", content)
         case .unchanged:
-            try reportOptions.report(result.line(store, settings) + "\n", status: "unchanged")
+            try reportOptions.report(result.line(store, settings) + remark + "\n", content, status: "unchanged")
         }
     }
 }

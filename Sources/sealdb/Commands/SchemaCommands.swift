@@ -74,7 +74,7 @@ struct SchemaOptions: ParsableArguments {
     }
 
     func objects() throws -> [SchemaObject] {
-        let settings = try cipherOptions.settings
+        let settings = try cipherOptions.settings(of: store)
         let database = try keyOptions.withKey(of: store) {
             try Store.openReadOnly(store, key: $0, settings: settings, lockWait: lockOptions.lockWait)
         }

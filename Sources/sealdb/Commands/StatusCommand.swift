@@ -1,116 +1,158 @@
 import ArgumentParser
 import Foundation
+import SealedDB
+import Synchronization
 
 struct StatusCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
-        abstract: "Tell from a journal how far a batch is.",
+        abstract: "Tell how far a batch is, or what is due for stores: rotation, verification, backup.",
         discussion: """
-            Exit 0 when every store is done, and 2 when something is left. No key is needed and no store is opened: a \
-            run asks the stores themselves, and may find one done that the journal calls interrupted. A journal that \
-            another user could have written is refused (exit 78).
+            Of a journal: exit 0 when every store is done, and 2 when something is left. No key is needed and no store \
+            is opened: a run asks the stores themselves, and may find one done that the journal calls interrupted. A \
+            journal that another user could have written is refused (exit 78).
 
               sealdb status sealdb-rotate.journal
+
+            Of stores: those that are named, or with --all those on disk that sections of the configuration are for (see: \
+            sealdb config). Each is opened with its key, and only read. Exit 0 if nothing is due, 1 if something is, 2 if \
+            a store cannot be opened.
+
+              sealdb status --all
+              sealdb status --stores app.db other.db --key-ring app.ring --json
+              sealdb status --all --prometheus /var/lib/prometheus/node-exporter/sealdb.prom
+
+            A rotation is due if the active key of the ring is another one, or the key is older than rotate-after says; \
+            the others if verify-after or backup-after says so. Times come from the state-directory of the configuration, \
+            where create, encrypt, rotate, verify and backup note what they have done; what has no note is due. Where none \
+            tells since when a store has its key, the time of the key file tells how old it is at least.
             """
     )
 
     @Argument(help: "The journal of a batch.", completion: .file())
-    var journal: String
+    var journal: String?
 
-    @Flag(help: "Print one JSON object.")
-    var json = false
+    @Flag(help: "All stores on disk that the configuration is for.")
+    var all = false
+
+    @Option(parsing: .upToNextOption, help: ArgumentHelp("These stores.", valueName: "store"), completion: .file())
+    var stores: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Write the state of the stores for Prometheus into this file, in one step, with mode 0644.",
+            discussion: "It is a text file for the textfile collector of the node exporter, and holds no key.",
+            valueName: "file"
+        ),
+        completion: .file()
+    )
+    var prometheus: String?
+
+    @OptionGroup(title: "Key")
+    var keyOptions: KeyOptions
+
+    @OptionGroup(title: "Cipher settings of stores that have other ones than SQLCipher 4's")
+    var cipherOptions: CipherOptions
+
+    @OptionGroup(title: "Output")
+    var reportOptions: ReportOptions
+
+    @OptionGroup
+    var batchOptions: BatchOptions
+
+    @OptionGroup
+    var progressOptions: ProgressOptions
+
+    func validate() throws {
+        guard [journal != nil, all, !stores.isEmpty].count(where: { $0 }) == 1 else {
+            throw ValidationError("Give a journal, --all, or --stores.")
+        }
+        guard journal == nil || prometheus == nil else {
+            throw ValidationError("--prometheus goes with --all or --stores.")
+        }
+        try keyOptions.choice.validate(isRequired: !stores.isEmpty)
+    }
 
     func run() throws {
-        if json { JSONReport.begin(path: StoreItem.identity(of: journal)) }
+        if let journal { return try tell(of: journal) }
+        reportOptions.begin()
+        try Engine.requireEncryption()
+        if let prometheus { try PrometheusText.requireReplaceable(prometheus) }
+        let file = try ConfigurationInUse.file()
+        let items = try items(file)
+        let source = StoreStatusSource(
+            choice: keyOptions.choice,
+            keys: try keyOptions.choice.assignment(prompt: "Passphrase of the stores: ", confirm: false),
+            ciphers: try cipherOptions.assignment(),
+            configuration: file
+        )
+        let found = Mutex<[ExactText: StoreStatus]>([:])
+        var batchOptions = batchOptions
+        // What is known of the others must not depend on one that fails.
+        batchOptions.givenContinueOnError = true
+        let work = StoreWork(
+            isSingle: false,
+            batchOptions: batchOptions,
+            progressOptions: progressOptions,
+            reportOptions: reportOptions,
+            doneText: "examined"
+        ) { store, _ in
+            let status = try source.status(of: store)
+            found.withLock { $0[ExactText(store.identity)] = status }
+            return StoreReport(
+                text: .lines(["\(TerminalText.escaped(store.name)): \(status.text)"]),
+                content: status,
+                exitCode: status.due.isEmpty ? 0 : ExitStatus.different.rawValue
+            )
+        }
+        let result = Result { try work.run(items) }
+        if let prometheus, SignalWatch.exitStatus == nil {
+            let known = found.withLock { $0 }
+            let states = items.map { ($0.identity, known[ExactText($0.identity)]) }
+            try PrometheusText.requireReplaceable(prometheus)
+            let text = PrometheusText(states, time: Date()).text
+            try ReplacedFile.write(Data(text.utf8), to: prometheus, mode: 0o644)
+        }
+        try result.get()
+    }
+
+    private func items(_ file: ConfigurationFile?) throws -> [StoreItem] {
+        guard all else {
+            var known: Set<ExactText> = []
+            let items = try stores.map { name in try StoreItem(name) }
+            return items.filter { known.insert(ExactText($0.identity)).inserted }
+        }
+        guard let file else {
+            throw Failure(.noInput, "No configuration says which stores there are. See: sealdb help config")
+        }
+        var problems: [String] = []
+        let items = try file.storesOnDisk { problems.append($0) }.map(\.store)
+        // A store that is not seen would not be missed.
+        guard problems.isEmpty else {
+            let list = problems.joined(separator: "; ")
+            throw Failure(.noInput, "Not all stores can be found: \(list). Nothing was done.")
+        }
+        guard !items.isEmpty else { throw Failure(.noInput, "No store on disk belongs to a section of \(file.path).") }
+        return items
+    }
+
+    private func tell(of journal: String) throws {
+        reportOptions.begin(journal)
         guard let state = try JournalFile.state(journal) else {
             throw Failure(.data, "\(journal) is empty: no batch was begun.")
         }
         let report = BatchStatus(state, journal: journal, isRunning: try JournalFile.isInUse(journal))
         let output = ResultOutput()
-        if json {
+        if reportOptions.json {
             let exitCode = state.isComplete ? 0 : ExitStatus.partial.rawValue
             let path = StoreItem.identity(of: journal)
             let status = state.isComplete ? "done" : "partial"
             try output.writeJSON(ResultRecord(path: path, status: status, exitCode: exitCode, content: report))
-        } else {
+        } else if !reportOptions.quiet || !state.isComplete {
             try output.write(report.text)
         }
         JSONReport.end()
         try output.flush()
         guard state.isComplete else { throw ExitCode(ExitStatus.partial.rawValue) }
-    }
-}
-
-/// What `sealdb status` prints.
-private struct BatchStatus: Encodable, Sendable {
-    let journal: String
-    let operation: String
-    let begun: String
-    let runs: Int
-    let isRunning: Bool
-    /// The exit code of the last run; absent while it runs, and if it was killed.
-    let lastExitCode: Int32?
-    let stores: Int
-    let done: Int
-    let notBegun: Int
-    let interrupted: [String]
-    let failed: [Failed]
-    let directory: String
-
-    struct Failed: Encodable, Sendable {
-        let path: String
-        let exitCode: Int32
-        let message: String
-    }
-
-    init(_ state: JournalState, journal: String, isRunning: Bool) {
-        self.journal = journal
-        self.isRunning = isRunning
-        operation = state.operation
-        begun = state.begun.formatted(.iso8601)
-        runs = state.runCount
-        lastExitCode = state.end?.exitCode
-        stores = state.stores.count
-        done = state.stores { $0 == .done }.count
-        notBegun = state.stores { $0 == .notBegun }.count
-        interrupted = state.stores { $0 == .begun || $0 == .stopped }
-        failed = state.stores.compactMap { path in
-            guard case .failed(let code, let message) = state.state(of: path) else { return nil }
-            return Failed(path: path, exitCode: code, message: message)
-        }
-        directory = state.directory
-    }
-
-    private var lastRun: String {
-        if isRunning { return "is going on" }
-        guard let lastExitCode else { return "was killed" }
-        return lastExitCode == 0 ? "ended well" : "ended with exit code \(lastExitCode)"
-    }
-
-    var text: String {
-        var text = FieldList([
-            (
-                "batch",
-                "\(TerminalText.escaped(operation)), \(stores) stores, begun \(begun), "
-                    + "\(runs) \(runs == 1 ? "run" : "runs")"
-            ),
-            ("last run", lastRun),
-            ("done", String(done)),
-            ("interrupted", String(interrupted.count)),
-            ("failed", String(failed.count)),
-            ("not begun", String(notBegun)),
-        ]).text
-        for path in interrupted {
-            text += "\(TerminalText.escaped(path)): \(isRunning ? "begun" : "interrupted; it is whole")\n"
-        }
-        for store in failed {
-            text += TerminalText.escaped("\(store.path): exit code \(store.exitCode): \(store.message)") + "\n"
-        }
-        if !isRunning, done < stores {
-            // The command itself is not shown: it can hold secrets, and whoever can write the journal could have it
-            // pasted.
-            text += "To go on, run the same command again, in \(TerminalText.escaped(directory))\n"
-        }
-        return text
     }
 }

@@ -52,9 +52,9 @@ struct VerifyCommand: ParsableCommand {
         let stores = try list.items(or: map?.entries.map(\.path) ?? [])
         if list.isSingle { reportOptions.begin(stores[0].path) }
         let keys = try keyTable.assignment(keyOptions.choice, map, stores)
-        let settings = try cipherOptions.settings
+        let ciphers = try cipherOptions.assignment()
         let work = StoreWork(
-            list: list,
+            isSingle: list.isSingle,
             batchOptions: batchOptions,
             progressOptions: progressOptions,
             reportOptions: reportOptions,
@@ -64,11 +64,16 @@ struct VerifyCommand: ParsableCommand {
                 try IntegrityReport.verify(
                     path: store.path,
                     key: key,
-                    cipherSettings: settings,
+                    cipherSettings: ciphers.settings(of: store),
                     isDeep: deep,
                     progress: progress
                 )
             }
+            StoreRecords.note(
+                .verification,
+                of: store.path,
+                StoreRecords.Record(isSound: report.isSound, isDeep: deep)
+            )
             return VerifyCommand.report(report, of: store)
         }
         try work.run(stores)

@@ -25,6 +25,9 @@ struct KeyringAuditCommand: ParsableCommand {
     @OptionGroup(title: "Cipher settings of stores that have other ones than SQLCipher 4's")
     var cipherOptions: CipherOptions
 
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
+
     @OptionGroup
     var batchOptions: BatchOptions
 
@@ -36,10 +39,10 @@ struct KeyringAuditCommand: ParsableCommand {
 
     func run() throws {
         reportOptions.begin()
-        let audit = KeyringAudit(ring: try KeyRing(contentsOfFile: file), settings: try cipherOptions.settings)
+        let audit = KeyringAudit(ring: try KeyRing(contentsOfFile: file), ciphers: try cipherOptions.assignment())
         let stores = try list.items()
         let work = StoreWork(
-            list: list,
+            isSingle: list.isSingle,
             batchOptions: batchOptions,
             progressOptions: progressOptions,
             reportOptions: reportOptions,
@@ -92,6 +95,9 @@ struct KeyringRemoveCommand: ParsableCommand {
     @OptionGroup(title: "Cipher settings of stores that have other ones than SQLCipher 4's")
     var cipherOptions: CipherOptions
 
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
+
     @OptionGroup(title: "Output")
     var reportOptions: ReportOptions
 
@@ -107,7 +113,7 @@ struct KeyringRemoveCommand: ParsableCommand {
 
     func run() throws {
         reportOptions.begin(file)
-        let settings = try cipherOptions.settings
+        let ciphers = try cipherOptions.assignment()
         let stores = namesStores ? try list.items() : nil
         // What can be refused at once is, before anything is asked.
         _ = try decision(KeyRing(contentsOfFile: file))
@@ -128,7 +134,7 @@ struct KeyringRemoveCommand: ParsableCommand {
             try KeyRing.update(file: file) { ring throws(DatabaseError) in
                 do {
                     let decision = try decision(ring)
-                    if let stores { try KeyringAudit(ring: ring, settings: settings).requireUnused(id, stores) }
+                    if let stores { try KeyringAudit(ring: ring, ciphers: ciphers).requireUnused(id, stores) }
                     SignalWatch.start()
                     text = try decision.carryOut(id, &ring)
                 } catch {
@@ -182,7 +188,7 @@ struct KeyringRemoveCommand: ParsableCommand {
 /// Which keys of a ring stores have.
 struct KeyringAudit: Sendable {
     let ring: KeyRing
-    let settings: CipherSettings
+    let ciphers: CipherAssignment
 
     /// The key of one store.
     struct Finding: Encodable, Sendable {
@@ -200,7 +206,7 @@ struct KeyringAudit: Sendable {
     func finding(_ store: StoreItem) throws -> Finding {
         do {
             return try ring.withKey(toOpen: store.path) { key, id in
-                try inspect(store, key)
+                try store.requireOpens(with: key, ciphers.settings(of: store))
                 return Finding(keyID: id, isActive: id.isSame(as: ring.activeID), isRetired: false)
             }
         } catch {
@@ -212,18 +218,10 @@ struct KeyringAudit: Sendable {
         }
     }
 
-    private func inspect(_ store: StoreItem, _ key: Key) throws(DatabaseError) {
-        let info = try StoreInfo.inspect(path: store.path, key: key, cipherSettings: settings)
-        // A directory, an empty file or plaintext opens with every key, and proves nothing.
-        guard info.kind == .encrypted, info.details != nil else {
-            throw try StoreDiagnosis.examine(path: store.path, key: key, cipherSettings: settings).error
-        }
-    }
-
     private func hasRetired(_ id: String, _ store: StoreItem) throws(DatabaseError) -> Bool {
         let key = try ring.retiredKey(id)
         do throws(DatabaseError) {
-            try inspect(store, key)
+            try store.requireOpens(with: key, ciphers.settings(of: store))
             return true
         } catch {
             guard error.reason == .wrongKey else { throw error }
@@ -238,7 +236,8 @@ struct KeyringAudit: Sendable {
             do {
                 if try finding(store).keyID.isSame(as: id) { reasons.append("\(store.name) has it") }
             } catch {
-                reasons.append("\(store.name): \(ErrorReport.statusAndMessage(of: error).message)")
+                let message = ErrorReport.statusAndMessage(of: error).message
+                reasons.append("\(store.name): \(message.ends(with: ".") ? message.withoutLast(bytes: 1) : message)")
             }
         }
         guard !reasons.isEmpty else { return }

@@ -83,6 +83,31 @@ struct KeyringCommand: ParsableCommand {
         }
     }
 
+    /// A change of one key in a ring.
+    struct Change: ParsableArguments {
+        @Argument(help: "The ring.", completion: .file())
+        var file: String
+
+        @Argument(help: "The key's id.")
+        var id: String
+
+        @OptionGroup(title: "Output")
+        var reportOptions: ReportOptions
+
+        /// - Parameter text: what the key then is.
+        func run(
+            _ text: String,
+            _ body: (inout KeyRing, String) throws(DatabaseError) -> Void
+        ) throws {
+            reportOptions.begin(file)
+            try KeyRing.update(file: file) { ring throws(DatabaseError) in
+                SignalWatch.start()
+                try body(&ring, id)
+            }
+            try reportOptions.report("\(TerminalText.escaped(file)): \(id) \(text)\n", ["keyID": id])
+        }
+    }
+
     struct Create: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Make a new ring of one key, which is active.",
@@ -166,22 +191,11 @@ struct KeyringCommand: ParsableCommand {
             discussion: "  sealdb keyring activate app.ring 2027"
         )
 
-        @Argument(help: "The ring.", completion: .file())
-        var file: String
-
-        @Argument(help: "The key's id.")
-        var id: String
-
-        @OptionGroup(title: "Output")
-        var reportOptions: ReportOptions
+        @OptionGroup
+        var change: Change
 
         func run() throws {
-            reportOptions.begin(file)
-            try KeyRing.update(file: file) { ring throws(DatabaseError) in
-                SignalWatch.start()
-                try ring.activate(id)
-            }
-            try reportOptions.report("\(TerminalText.escaped(file)): \(id) active\n", ["keyID": id])
+            try change.run("active") { ring, id throws(DatabaseError) in try ring.activate(id) }
         }
     }
 
@@ -191,22 +205,11 @@ struct KeyringCommand: ParsableCommand {
             discussion: "  sealdb keyring reinstate app.ring 2026"
         )
 
-        @Argument(help: "The ring.", completion: .file())
-        var file: String
-
-        @Argument(help: "The key's id.")
-        var id: String
-
-        @OptionGroup(title: "Output")
-        var reportOptions: ReportOptions
+        @OptionGroup
+        var change: Change
 
         func run() throws {
-            reportOptions.begin(file)
-            try KeyRing.update(file: file) { ring throws(DatabaseError) in
-                SignalWatch.start()
-                try ring.reinstate(id)
-            }
-            try reportOptions.report("\(TerminalText.escaped(file)): \(id) is no longer retired\n", ["keyID": id])
+            try change.run("is no longer retired") { ring, id throws(DatabaseError) in try ring.reinstate(id) }
         }
     }
 

@@ -55,7 +55,7 @@ struct ShellCommand: ParsableCommand {
     }
 
     func run() throws {
-        let settings = try cipherOptions.settings
+        let settings = try cipherOptions.settings(of: store)
         let database = try keyOptions.withKey(of: store) { key in
             readOnly
                 ? try Store.openReadOnly(store, key: key, settings: settings, lockWait: lockOptions.lockWait)

@@ -17,7 +17,7 @@ struct CipherOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Bytes per page.", valueName: "bytes"))
     var pageSize: Int?
 
-    @Option(help: ArgumentHelp("Rounds of the key derivation.", valueName: "number"))
+    @Option(help: ArgumentHelp("Rounds of the key derivation (KDF) from a passphrase.", valueName: "number"))
     var kdfIterations: Int?
 
     @Option(help: "Hash of the key derivation: sha1, sha256 or sha512.")
@@ -26,27 +26,48 @@ struct CipherOptions: ParsableArguments {
     @Option(help: "Hash of the page authentication: sha1, sha256 or sha512.")
     var hmacAlgorithm: CipherSettings.Algorithm?
 
-    @Flag(inversion: .prefixedNo, help: "Whether pages are authenticated.")
+    @Flag(inversion: .prefixedNo, help: "Whether each page has a code (HMAC) by which a change of it is found out.")
     var hmac: Bool?
 
     @Option(help: ArgumentHelp("Bytes in the clear at the beginning of the file.", valueName: "bytes"))
     var plaintextHeaderSize: Int?
 
-    @Option(help: ArgumentHelp("With such a header, and for recover: 32 hex digits.", valueName: "hex"))
+    @Option(help: ArgumentHelp("The 16 bytes that the file then lacks, in hex; for recover, too.", valueName: "hex"))
     var salt: String?
 
     func validate() throws {
-        _ = try CipherChoice(self).settings()
+        if let problem = values.problem { throw ValidationError("--\(problem)") }
     }
 
-    /// The settings from the options; those of SQLCipher 4 if no option was given.
-    var settings: CipherSettings {
-        get throws { try CipherChoice(self).settings() ?? .init() }
+    private var values: CipherValues {
+        CipherValues(
+            compatibility: compatibility,
+            pageSize: pageSize,
+            kdfIterations: kdfIterations,
+            kdfAlgorithm: kdfAlgorithm,
+            hmacAlgorithm: hmacAlgorithm,
+            usesHMAC: hmac,
+            plaintextHeaderSize: plaintextHeaderSize,
+            salt: salt
+        )
     }
 
-    /// The settings from the options; `nil` if no option was given.
-    var givenSettings: CipherSettings? {
-        get throws { try CipherChoice(self).settings() }
+    /// The settings of each store: those of the options, else those of the configuration, else SQLCipher 4's.
+    func assignment() throws -> CipherAssignment {
+        try CipherAssignment(given: values.settings, configuration: ConfigurationInUse.file())
+    }
+
+    func settings(of store: String) throws -> CipherSettings {
+        try assignment().settings(of: StoreItem(store))
+    }
+
+    /// The settings of a store such as a backup: if the configuration has no section for it, those of the store to which
+    /// it belongs.
+    func settings(of store: String, or owner: String) throws -> CipherSettings {
+        let assignment = try assignment()
+        let item = try StoreItem(store)
+        let isKnown = assignment.configuration?.section(for: item) != nil
+        return assignment.settings(of: isKnown ? item : try StoreItem(owner))
     }
 }
 
@@ -87,42 +108,5 @@ struct NewCipherOptions: ParsableArguments {
             kdfAlgorithm: newKdfAlgorithm,
             hmacAlgorithm: newHmacAlgorithm
         )
-    }
-}
-
-private struct CipherChoice {
-    let options: CipherOptions
-
-    init(_ options: CipherOptions) {
-        self.options = options
-    }
-
-    func settings() throws -> CipherSettings? {
-        let isGiven =
-            options.compatibility != nil || options.pageSize != nil || options.kdfIterations != nil
-            || options.kdfAlgorithm != nil || options.hmacAlgorithm != nil || options.hmac != nil
-            || options.plaintextHeaderSize != nil || options.salt != nil
-        guard isGiven else { return nil }
-        guard let compatibility = CipherSettings.Compatibility(rawValue: options.compatibility ?? 4) else {
-            throw ValidationError("--compatibility takes 1, 2, 3 or 4.")
-        }
-        return CipherSettings(
-            compatibility: compatibility,
-            pageSize: options.pageSize,
-            kdfIterations: options.kdfIterations,
-            kdfAlgorithm: options.kdfAlgorithm,
-            hmacAlgorithm: options.hmacAlgorithm,
-            usesHMAC: options.hmac,
-            plaintextHeaderSize: options.plaintextHeaderSize ?? 0,
-            salt: try options.salt.map(CipherChoice.bytes)
-        )
-    }
-
-    private static func bytes(_ hex: String) throws -> [UInt8] {
-        let digits = hex.compactMap(\.hexDigitValue)
-        guard digits.count == 32, digits.count == hex.count else {
-            throw ValidationError("--salt takes 32 hex digits.")
-        }
-        return stride(from: 0, to: 32, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
     }
 }

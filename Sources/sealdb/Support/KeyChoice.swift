@@ -23,8 +23,17 @@ struct KeyChoice {
     let prefix: String
     /// The options that were given, each with its source, in the order of ``optionNames``.
     private(set) var given: [(name: String, origin: Origin)] = []
+    private var usesConfiguration = false
 
     var isGiven: Bool { !given.isEmpty }
+
+    /// Whether the keys of stores come from the configuration.
+    var isConfigured: Bool { given.isEmpty && usesConfiguration && ConfigurationInUse.mayHaveKeys }
+
+    /// The configuration, if the keys of stores come from it.
+    func configuration() throws(Failure) -> ConfigurationFile? {
+        given.isEmpty && usesConfiguration ? try ConfigurationInUse.file() : nil
+    }
 
     static let optionNames = [
         "key-file", "key-credential", "key-command", "key-fd", "key-ring", "passphrase-file", "passphrase-credential",
@@ -61,8 +70,9 @@ struct KeyChoice {
     }
 
     /// Adds the source that an environment variable names, if no option was given. Variables can only name files; no
-    /// variable holds a key.
-    mutating func addEnvironment() {
+    /// variable holds a key. If there is none either, the configuration may have one for each store.
+    mutating func addDefaults() {
+        usesConfiguration = true
         guard given.isEmpty else { return }
         let variables: [(name: String, origin: (String) -> Origin)] = [
             ("SEALDB_KEY_FILE", { .source(.keyFile($0)) }),
@@ -82,7 +92,7 @@ struct KeyChoice {
                 "\(names.dropLast().joined(separator: ", ")) and \(names.last!) exclude each other: give one key source."
             )
         }
-        if isRequired && given.isEmpty {
+        if isRequired && given.isEmpty && !isConfigured {
             throw ValidationError(
                 "A \(prefix.isEmpty ? "" : "new ")key is needed: give "
                     + "\(optionNames.dropLast().joined(separator: ", ")) or \(optionNames.last!)."

@@ -33,7 +33,7 @@ enum OtherKeyRole: KeyRole {
     static let ringHelp = "Other store: key ring."
 }
 
-typealias KeyOptions = KeySourceOptions<StoreKeyRole>
+typealias StoreKeyOptions = KeySourceOptions<StoreKeyRole>
 typealias NewKeyOptions = KeySourceOptions<NewKeyRole>
 typealias OtherKeyOptions = KeySourceOptions<OtherKeyRole>
 
@@ -130,7 +130,7 @@ struct KeySourceOptions<Role: KeyRole>: ParsableArguments {
         }
         choice.add("passphrase-fd", passphraseFd) { .source(.passphraseDescriptor($0)) }
         choice.add("prompt", prompt ? true : nil) { _ in .prompt }
-        if Role.isInEnvironment { choice.addEnvironment() }
+        if Role.isInEnvironment { choice.addDefaults() }
         return choice
     }
 
@@ -138,11 +138,9 @@ struct KeySourceOptions<Role: KeyRole>: ParsableArguments {
     /// with the ring, until a call does not throw a wrong-key error.
     func withKey<T>(of store: String, _ body: (Key, (ring: KeyRing, id: String)?) throws -> T) throws -> T {
         try Engine.requireEncryption()
-        guard let ring = try choice.ring() else {
-            let prompt = "Passphrase of \(TerminalText.escaped(store)): "
-            return try body(try choice.key(prompt: prompt, confirm: false), nil)
-        }
-        return try ring.withKey(toOpen: store) { key, id in try body(key, (ring, id)) }
+        let item = try StoreItem(store)
+        let prompt = "Passphrase of \(TerminalText.escaped(store)): "
+        return try choice.assignment(prompt: prompt, confirm: false, asksAgain: true).withKey(of: item, body)
     }
 
     func withKey<T>(of store: String, _ body: (Key) throws -> T) throws -> T {
@@ -150,11 +148,41 @@ struct KeySourceOptions<Role: KeyRole>: ParsableArguments {
     }
 }
 
-extension KeySourceOptions<StoreKeyRole> {
+/// The key of the store, from the options, the environment or the configuration.
+struct KeyOptions: ParsableArguments {
+    @OptionGroup
+    var source: StoreKeyOptions
+
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
+
+    var choice: KeyChoice { source.choice }
+
+    func withKey<T>(of store: String, _ body: (Key, (ring: KeyRing, id: String)?) throws -> T) throws -> T {
+        try source.withKey(of: store, body)
+    }
+
+    func withKey<T>(of store: String, _ body: (Key) throws -> T) throws -> T {
+        try source.withKey(of: store, body)
+    }
+
+    /// Calls `body` with the key of a store such as a backup: if the configuration has none for it, with that of the
+    /// store to which it belongs.
+    func withKey<T>(of store: String, or owner: String, _ body: (Key) throws -> T) throws -> T {
+        let item = try StoreItem(store)
+        guard let file = try choice.configuration(), !file.hasKey(for: item) else {
+            return try withKey(of: store, body)
+        }
+        try Engine.requireEncryption()
+        let origin = try file.keyOrigin(for: StoreItem(owner))
+        return try KeyAssignment.each { _ in origin }.withKey(of: item) { key, _ in try body(key) }
+    }
+
     /// Reads the key for a new store.
     func keyForNewStore(_ store: String) throws -> Key {
         try Engine.requireEncryption()
-        return try choice.key(prompt: "Passphrase for \(TerminalText.escaped(store)): ", confirm: true)
+        let prompt = "Passphrase for \(TerminalText.escaped(store)): "
+        return try choice.assignment(prompt: prompt, confirm: true).newKey(of: StoreItem(store))
     }
 }
 

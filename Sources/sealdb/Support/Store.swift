@@ -4,11 +4,21 @@ import Foundation
 import SealedDB
 
 struct LockOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("Wait so long for a store that another process has locked.", valueName: "seconds"))
-    var lockWait = 2.0
+    @Option(
+        name: .customLong("lock-wait"),
+        help: ArgumentHelp(
+            "Wait so long for a store that another process has locked. Default: 2.",
+            valueName: "seconds"
+        )
+    )
+    var givenLockWait: Double?
+
+    static let range = 0.0...86_400.0
+
+    var lockWait: Double { givenLockWait ?? ConfigurationInUse.defaults.lockWait ?? 2 }
 
     func validate() throws {
-        guard lockWait >= 0, lockWait <= 86_400 else {
+        guard LockOptions.range.contains(givenLockWait ?? 0) else {
             throw ValidationError("--lock-wait takes seconds, from 0 to 86400.")
         }
     }

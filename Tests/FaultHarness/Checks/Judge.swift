@@ -55,6 +55,7 @@ struct Judge {
             verdict.problems += lost.sorted().map { "it depends on \($0), which is not whole" }
         }
         verdict.problems += lies(verdict.reached, ending)
+        if let places = operation.keyPlaces { verdict.problems += lostKeys(places, verdict.reached, ending) }
         return verdict
     }
 
@@ -199,6 +200,29 @@ struct Judge {
             if ending.status == 0 && last < load.batches { faults.append("success, but only \(last) batches") }
         }
         return faults
+    }
+
+    /// Keys that are in none of the files where their owner would look for them.
+    private func lostKeys(_ places: Operation.KeyPlaces, _ reached: Verdict.Reached, _ ending: Ending) -> [String] {
+        func isIn(_ file: String, _ key: TestKey) -> Bool {
+            (try? Files.read(directory + "/" + file)) == key.fileContents
+        }
+        var problems: [String] = []
+        if !isIn(places.file, .old), !isIn(places.former, .old) {
+            problems.append("the old key is in none of its files")
+        }
+        if !isIn(places.file, .new), !isIn(places.new, .new) { problems.append("the new key is in none of its files") }
+        if reached == .before, !isIn(places.file, .old) { problems.append("the key file is replaced before the store") }
+        if ending.status == 0, !areExchanged(places) {
+            problems.append("it exits 0, and the key files are not exchanged")
+        }
+        return problems
+    }
+
+    /// Whether nothing more is to be done about the key files.
+    func areExchanged(_ places: Operation.KeyPlaces) -> Bool {
+        let contents = places.all.map { try? Files.read(directory + "/" + $0) }
+        return contents[0] == TestKey.new.fileContents && contents[1] == TestKey.old.fileContents && contents[2] == nil
     }
 
     // MARK: Words

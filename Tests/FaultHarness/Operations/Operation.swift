@@ -26,6 +26,8 @@ struct Operation: Sendable {
     var temporaries: [String] = [".db.sealdb-"]
     /// What was there before and is kept under a name of its own.
     var keeps: Kept?
+    /// The files of the old and the new key, if the operation exchanges these too.
+    var keyPlaces: KeyPlaces?
     /// Whether `db` is a store that can be rotated once the operation is done, which also clears up.
     var leavesStore = true
 
@@ -59,6 +61,18 @@ struct Operation: Sendable {
         let state: State
         /// Whether it may be there without the store, for a moment before the new one takes its place.
         var mayBeAlone = false
+    }
+
+    /// Key files of which one takes the place of another. Each key must be in one of its files at any time.
+    struct KeyPlaces: Sendable {
+        /// Holds the old key before, and the new one after.
+        let file: String
+        /// Holds the old key after.
+        let former: String
+        /// Holds the new key before.
+        let new: String
+
+        var all: [String] { [file, former, new] }
     }
 
     /// What an exit code other than 0 says about the targets.

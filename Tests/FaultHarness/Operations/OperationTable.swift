@@ -15,6 +15,7 @@ enum OperationTable {
         for shape in [Seed.Shape.delete, .walHot] { table.append(try backup(shape, in: directory)) }
         for shape in [Seed.Shape.delete, .walHot] { table.append(try migration(shape, in: directory)) }
         table.append(try batch(in: directory))
+        for isBatch in [false, true] { table.append(try replacement(isBatch: isBatch, in: directory)) }
         table.append(try restoration(in: directory))
         table.append(try decryption(in: directory))
         table.append(creation())
@@ -78,6 +79,35 @@ enum OperationTable {
             ],
             saysUnknown: ["has one of the two keys"],
             temporaries: [".db.sealdb-", ".log.sealdb-"]
+        )
+    }
+
+    /// `sealdb rotate --replace-key-files`: and then the new key file in the place of the old one.
+    private static func replacement(isBatch: Bool, in directory: String) throws -> Operation {
+        let seed = try Seed(.delete, key: .old, in: directory)
+        let places = Operation.KeyPlaces(file: "app.key", former: "app.key.old", new: "app.key.new")
+        let journal = isBatch ? ["--journal", "log"] : []
+        return Operation(
+            name: "rotate",
+            variant: isBatch ? "replace-batch" : "replace",
+            arguments: [Program.sealdb, "rotate", "db", "--replace-key-files"] + journal
+                + ["--key-file", places.file, "--new-key-file", places.new],
+            // Of each key one file: those that are alike would be one with two names, which is refused.
+            files: seed.files.adding([
+                places.file: TestKey.old.fileContents, places.new: TestKey.new.fileContents,
+                TestKey.third.file: TestKey.third.fileContents,
+            ]),
+            targets: [
+                .init(file: "db", before: .store(.old, digest: seed.digest), after: .store(.new, digest: seed.digest))
+            ] + (places.all + (isBatch ? ["log"] : [])).map { .init(file: $0, before: .anything, after: .anything) },
+            saysAfter: [
+                "The store now has the new contents and key", "The store has the new key", "It has the new key",
+                "1 of 1 stores have their new key",
+            ],
+            saysUnknown: ["has one of the two keys"],
+            openFiles: Set(places.all),
+            temporaries: [".db.sealdb-", ".app.key.sealdb-", ".app.key.old.sealdb-", ".log.sealdb-"],
+            keyPlaces: places
         )
     }
 

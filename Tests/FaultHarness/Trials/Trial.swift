@@ -96,7 +96,10 @@ extension Worker {
     private func followUp(_ operation: Operation, _ reached: Verdict.Reached, hasGaps: Bool) throws -> [String] {
         var next = operation
         if hasGaps { next.load?.isOrdered = false }
-        if reached == .after || (reached == .either && operation.load == nil) {
+        // A key file that is not yet in its place is for the next run.
+        let isHalfDone =
+            operation.keyPlaces.map { !Judge(operation: operation, directory: directory).areExchanged($0) } ?? false
+        if !isHalfDone, reached == .after || (reached == .either && operation.load == nil) {
             guard operation.leavesStore, let target = operation.targets.first(where: { $0.file == "db" }),
                 case .store(let key?, let settings, let digest) = target.after, settings.isEmpty
             else { return [] }
@@ -120,13 +123,18 @@ extension Worker {
         Operation(
             name: "rotate",
             variant: "again",
-            arguments: [Program.sealdb, "rotate", "db", "--key-file", key.file, "--new-key-file", TestKey.third.file],
+            arguments: [
+                Program.sealdb, "rotate", "db", "--key-file", operation.keyPlaces?.file ?? key.file, "--new-key-file",
+                TestKey.third.file,
+            ],
             files: operation.files,
             targets: operation.targets.filter { $0.file != "db" }.map {
                 .init(file: $0.file, before: $0.after, after: $0.after)
             } + [.init(file: "db", before: .store(key, digest: digest), after: .store(.third, digest: digest))],
             load: operation.load.map { Operation.Load(batches: 0, isOrdered: $0.isOrdered) },
             openFiles: operation.openFiles,
+            // Of key files only the run that exchanges them clears up, if it is needed again.
+            temporaries: [".db.sealdb-"] + (operation.keyPlaces == nil ? [] : operation.temporaries),
             keeps: operation.keeps
         )
     }

@@ -18,8 +18,24 @@ struct FileUsersTests {
         try FileUsers.requireNobodyElse(store, ignoresUnseen: false)
     }
 
+    /// A process that has the store open until its input ends.
+    private func holdStore() throws -> (holder: Process, input: Pipe) {
+        let input = Pipe()
+        let output = Pipe()
+        let holder = Process()
+        holder.executableURL = URL(fileURLWithPath: "/bin/sh")
+        holder.arguments = ["-c", "exec 9<>'\(store)'; echo ready; read line"]
+        holder.standardInput = input
+        holder.standardOutput = output
+        try holder.run()
+        #expect(output.fileHandleForReading.availableData == Data("ready\n".utf8))
+        return (holder, input)
+    }
+
     @Test func oneDescriptorIsAllowed() throws {
         let descriptor = open(store, O_RDWR | O_CLOEXEC)
+        // A child that another test starts has a copy until it calls exec.
+        while sealeddb_is_only_descriptor(descriptor) == 0 { sched_yield() }
         #expect(sealeddb_is_only_descriptor(descriptor) == 1)
         try requireNobodyElse()
         let second = open(store, O_RDONLY | O_CLOEXEC)
@@ -46,15 +62,7 @@ struct FileUsersTests {
     @Test func otherProcessIsNamed() throws {
         let descriptor = open(store, O_RDWR | O_CLOEXEC)
         defer { close(descriptor) }
-        let input = Pipe()
-        let output = Pipe()
-        let holder = Process()
-        holder.executableURL = URL(fileURLWithPath: "/bin/sh")
-        holder.arguments = ["-c", "exec 9<>'\(store)'; echo ready; read line"]
-        holder.standardInput = input
-        holder.standardOutput = output
-        try holder.run()
-        #expect(output.fileHandleForReading.availableData == Data("ready\n".utf8))
+        let (holder, input) = try holdStore()
         #expect(try FileUsers.others(store) == [holder.processIdentifier])
         let error = #expect(throws: DatabaseError.self) { try requireNobodyElse() }
         #expect(error?.message.contains("process \(holder.processIdentifier) (sh)") == true, "\(error as Any)")
@@ -66,15 +74,7 @@ struct FileUsersTests {
     /// A process that cannot be examined now is not one that has ended.
     @Test(arguments: [EMFILE, ENFILE, ENOMEM, EACCES])
     func aProcessThatCannotBeExaminedIsTold(code: Int32) throws {
-        let input = Pipe()
-        let output = Pipe()
-        let holder = Process()
-        holder.executableURL = URL(fileURLWithPath: "/bin/sh")
-        holder.arguments = ["-c", "exec 9<>'\(store)'; echo ready; read line"]
-        holder.standardInput = input
-        holder.standardOutput = output
-        try holder.run()
-        #expect(output.fileHandleForReading.availableData == Data("ready\n".utf8))
+        let (holder, input) = try holdStore()
         let watch = CallWatch("/proc/\(holder.processIdentifier)", failing: 0...1000, code: code)
         let error = #expect(throws: DatabaseError.self) { try requireNobodyElse() }
         let calls = watch.endWithAll()

@@ -51,7 +51,7 @@ extension NamedMutant {
             "the rows of a conversion are not compared",
             "SealedDB/Cipher/Copying/StoreCopy.swift",
             .expression,
-            "try ContentDigest.of(connection) == digest",
+            "rows == digest",
             "true"
         ),
         .init(
@@ -441,8 +441,8 @@ extension NamedMutant {
             "pages behind the end of the database count",
             "SealedDB/Cipher/Verification/IntegrityReport.swift",
             .expression,
-            "scan.damagedPages(ofFirst: totals.count, progress: progress)",
-            "scan.damagedPages(ofFirst: .max, progress: progress)"
+            "scan.damagedPages(ofFirst: totals.count, progress: tell)",
+            "scan.damagedPages(ofFirst: .max, progress: tell)"
         ),
         .init(
             "a cancellation hides every error",
@@ -487,6 +487,41 @@ extension NamedMutant {
             "sealdb/Batch/JournalFile.swift",
             .expression,
             "status.st_mode & 0o022 != 0",
+            "false"
+        ),
+        .init(
+            "a key file is replaced and its old key not kept",
+            "SealedDB/Keys/Replacement/KeyFileReplacement.swift",
+            .statement,
+            "try keepFormerKey()",
+            ""
+        ),
+        .init(
+            "a key file is replaced before all stores have the new key",
+            "sealdb/Batch/KeyFilePlan.swift",
+            .statement,
+            "guard state.groups[place].missing.isEmpty else { return nil }",
+            ""
+        ),
+        .init(
+            "a new key file that is missing counts as one that was put in place",
+            "sealdb/Batch/KeyFilePlan.swift",
+            .expression,
+            "known?.hasBegunReplacing(files.file, by: files.newFile) != true",
+            "false"
+        ),
+        .init(
+            "a dry run of a backup removes others",
+            "sealdb/Backup/DatedBackups.swift",
+            .statement,
+            "guard !isLooking else { return (plan, nil) }",
+            ""
+        ),
+        .init(
+            "backups later than the clock count",
+            "sealdb/Backup/DatedBackups.swift",
+            .expression,
+            "stamp.seconds > new.stamp.seconds",
             "false"
         ),
         .init(

@@ -7,7 +7,13 @@ import Testing
 @Suite(.hangLimit)
 struct RateLimitTests {
     private func progress(_ phase: KeyRotation.Progress.Phase, _ pages: Int64) -> KeyRotation.Progress {
-        KeyRotation.Progress(phase: phase, completedPages: pages, totalPages: 1000, pageSize: 1000)
+        KeyRotation.Progress(
+            phase: phase,
+            completedPages: pages,
+            totalPages: 1000,
+            pageSize: 1000,
+            fractionCompleted: 0
+        )
     }
 
     private func time(_ body: () -> Void) -> Duration { ContinuousClock().measure(body) }

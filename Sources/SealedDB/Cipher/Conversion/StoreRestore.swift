@@ -46,6 +46,9 @@ public struct StoreRestore: Sendable {
         self.settings = cipherSettings
     }
 
+    /// The share of a restore that it takes to check the backup, by estimate.
+    private static let shareOfCheck = 0.4
+
     /// Verifies the backup as ``IntegrityReport/verify(path:key:cipherSettings:busyTimeout:isDeep:progress:)`` does,
     /// copies it, verifies the copy, and swaps.
     ///
@@ -63,11 +66,13 @@ public struct StoreRestore: Sendable {
         guard let resolvedBackup = FileSystem.resolve(backupPath) else {
             throw .system("Cannot open \(backupPath)", reason: .noSuchFile)
         }
+        let report = ProgressReport(totals: try PageTotals(of: source), progress: progress)
         let soundness = try IntegrityReport.check(
             source,
             path: resolvedBackup,
             sealing: sealing,
-            problems: LogDamage.problems(ofStore: resolvedBackup, openIn: source)
+            problems: LogDamage.problems(ofStore: resolvedBackup, openIn: source),
+            report: report.part(to: StoreRestore.shareOfCheck)
         )
         guard soundness.isSound else {
             throw DatabaseError(
@@ -88,6 +93,9 @@ public struct StoreRestore: Sendable {
             )
         }
         let context = "Nothing was restored, and \(path) is unchanged"
+        let progress = progress.map { progress in
+            { (state: KeyRotation.Progress) in try progress(state.inPart(from: StoreRestore.shareOfCheck)) }
+        }
         guard replaces, let target else {
             let store = NewStore(path: path, sealing: sealing)
             // Also for a symbolic link that leads nowhere, which is not followed.

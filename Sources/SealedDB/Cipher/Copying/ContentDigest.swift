@@ -15,16 +15,12 @@ struct ContentDigest {
     }
 
     /// The digest of a whole database. If a transaction is open, the database is read within it.
-    /// - Parameter goesOn: called every 1000 rows. If it throws, the digest stops.
-    static func of(
-        _ connection: Connection,
-        goesOn: () throws(DatabaseError) -> Void = {}
-    ) throws(DatabaseError) -> [UInt8] {
+    static func of(_ connection: Connection) throws(DatabaseError) -> [UInt8] {
         try connection.inStoredOrder { () throws(DatabaseError) in
             var digest = try ContentDigest()
             try digest.addSchema(of: connection)
             for table in try TableLayout.all(of: connection) {
-                try digest.add(table, of: connection, goesOn: goesOn)
+                try digest.add(table, of: connection)
             }
             return digest.value()
         }
@@ -78,20 +74,11 @@ struct ContentDigest {
         }
     }
 
-    private mutating func add(
-        _ table: TableLayout,
-        of connection: Connection,
-        goesOn: () throws(DatabaseError) -> Void = {}
-    ) throws(DatabaseError) {
+    private mutating func add(_ table: TableLayout, of connection: Connection) throws(DatabaseError) {
         begin(table)
         let rows = try table.rows(of: connection)
         defer { rows.close() }
-        var count = 0
-        while try rows.step() {
-            add(rows)
-            count += 1
-            if count.isMultiple(of: 1000) { try goesOn() }
-        }
+        while try rows.step() { add(rows) }
     }
 
     /// Adds the current row.

@@ -111,9 +111,9 @@ struct CopyCheck {
             defer { connection.close() }
             let copy = PageScan(connection: connection, key: key, settings: sealing.settings)
             guard let source else {
-                return try copy.damagedPages(ofFirst: pageCount) { try progress($0.completedPages) }.map {
-                    "page \($0)"
-                }
+                return try copy.damagedPages(ofFirst: pageCount) { completed throws(DatabaseError) in
+                    do { try progress(completed) } catch { throw CodeCheck.stopped }
+                }.map { "page \($0)" }
             }
             do {
                 let comparison = PageComparison(source: source, copy: copy, pageCount: pageCount)
@@ -121,12 +121,14 @@ struct CopyCheck {
             } catch let error as DatabaseError {
                 throw error
             } catch {
-                throw DatabaseError(
-                    extendedCode: SQLITE_INTERRUPT,
-                    reason: .interrupted,
-                    message: "The caller stopped the comparison. Nothing was changed."
-                )
+                throw CodeCheck.stopped
             }
         }
+
+        private static let stopped = DatabaseError(
+            extendedCode: SQLITE_INTERRUPT,
+            reason: .interrupted,
+            message: "The caller stopped the comparison. Nothing was changed."
+        )
     }
 }

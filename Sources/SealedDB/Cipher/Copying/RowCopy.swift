@@ -11,7 +11,18 @@ struct RowCopy {
 
     /// - Returns: the ``ContentDigest`` of what was read.
     func run(progress: (_ targetPages: Int64) throws(DatabaseError) -> Void) throws(DatabaseError) -> [UInt8] {
-        try source.snapshot { () throws(DatabaseError) in try copyAll(progress) }
+        var pages: Int64 = 0
+        return try source.snapshot { () throws(DatabaseError) in
+            // A thousand large rows take long.
+            try source.whileReading { _ throws(DatabaseError) in
+                try progress(pages)
+            } _: { () throws(DatabaseError) in
+                try copyAll { written throws(DatabaseError) in
+                    pages = written
+                    try progress(written)
+                }
+            }
+        }
     }
 
     private func copyAll(_ progress: (Int64) throws(DatabaseError) -> Void) throws(DatabaseError) -> [UInt8] {

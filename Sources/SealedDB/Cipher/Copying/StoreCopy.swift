@@ -73,19 +73,22 @@ struct StoreCopy {
         switch method {
         case .pages:
             if let still, still.key != nil {
-                try copyPages(from: source, sealing, totals, setsWAL: setsWAL, report: report)
-                return try settle(sealing, comparingWith: (source, still), report)
+                try copyPages(from: source, sealing, totals, setsWAL: setsWAL, report: report.part(to: LiveCopy.share))
+                return try settle(sealing, comparingWith: (source, still), report.part(from: LiveCopy.share))
             }
             return try source.snapshot { () throws(DatabaseError) in
                 let totals = try PageTotals(of: source)
                 let report = ProgressReport(totals: totals, progress: progress)
-                try copyPages(from: source, sealing, totals, setsWAL: setsWAL, report: report)
-                let digest = try ContentDigest.of(source) { () throws(DatabaseError) in try report(.verify, 0) }
-                return try settle(sealing, contents: digest, report)
+                try copyPages(from: source, sealing, totals, setsWAL: setsWAL, report: report.part(to: 0.4))
+                let digest = try report.part(from: 0.4, to: 0.6).whileReading(source, .compare) {
+                    () throws(DatabaseError) in try ContentDigest.of(source)
+                }
+                return try settle(sealing, contents: digest, report.part(from: 0.6))
             }
         case .rows:
-            let digest = try copyRows(from: source, sealing, totals, setsWAL: setsWAL, report: report)
-            return try settle(sealing, rows: digest, report)
+            let copying = report.part(to: 0.6)
+            let digest = try copyRows(from: source, sealing, totals, setsWAL: setsWAL, report: copying)
+            return try settle(sealing, rows: digest, report.part(from: 0.6))
         }
     }
 
@@ -101,10 +104,12 @@ struct StoreCopy {
         try connection.run("PRAGMA journal_mode = MEMORY")
         try connection.run("PRAGMA cache_size = -65536")
         try body(connection)
-        let digest = try ContentDigest.of(connection)
+        let digest = try report.part(to: 0.3).whileReading(connection, .compare) { () throws(DatabaseError) in
+            try ContentDigest.of(connection)
+        }
         try finish(connection, setsWAL: false)
         // The totals are those of another file.
-        _ = try settle(sealing, rows: digest, report)
+        _ = try settle(sealing, rows: digest, report.part(from: 0.3))
     }
 
     /// Changes the file after it was verified, and syncs it again.
@@ -155,16 +160,15 @@ struct StoreCopy {
         _ report: ProgressReport
     ) throws(DatabaseError) -> PageTotals {
         try report(.verify, 0)
-        try verifyPages(sealing, comparedWith: nil, report: report)
-        try verifyContents(sealing, digest: contents, report)
+        try verifyPages(sealing, comparedWith: nil, report: report.part(to: 0.5))
+        try verifyContents(sealing, digest: contents, report.part(from: 0.5))
         return try synchronize(report.totals, report)
     }
 
     /// - Parameter rows: the ``ContentDigest`` of what was copied row by row.
     private func settle(_ sealing: Sealing, rows: [UInt8], _ report: ProgressReport) throws(DatabaseError) -> PageTotals
     {
-        try report(.verify, 0)
-        return try synchronize(verifyRows(sealing, digest: rows), report)
+        return try synchronize(verifyRows(sealing, digest: rows, report), report)
     }
 
     private func synchronize(_ result: PageTotals, _ report: ProgressReport) throws(DatabaseError) -> PageTotals {
@@ -303,14 +307,18 @@ struct StoreCopy {
         let connection = try opening(sealing).open()
         defer { connection.close() }
         connection.acceptUnknownCollations()
-        let found = try ContentDigest.of(connection) { () throws(DatabaseError) in
-            try report(.verify, report.totals.count)
+        let found = try report.whileReading(connection, .compare) { () throws(DatabaseError) in
+            try ContentDigest.of(connection)
         }
         guard found == digest else { throw unverified("its contents are not those of the source") }
         guard connection.close() else { throw unverified("it could not be closed") }
     }
 
-    private func verifyRows(_ sealing: Sealing, digest: [UInt8]) throws(DatabaseError) -> PageTotals {
+    private func verifyRows(
+        _ sealing: Sealing,
+        digest: [UInt8],
+        _ progress: ProgressReport
+    ) throws(DatabaseError) -> PageTotals {
         let connection = try opening(sealing).open()
         defer { connection.close() }
         let isPlaintext = try StoreHeader.isPlaintext(connection.fileBytes(count: 100))
@@ -319,16 +327,23 @@ struct StoreCopy {
         }
         // Rows that violate a CHECK constraint of the schema violated it in the source too.
         try connection.run("PRAGMA ignore_check_constraints = ON")
-        let report = try IntegrityReport.check(connection, path: path, sealing: sealing)
+        let report = try IntegrityReport.check(
+            connection,
+            path: path,
+            sealing: sealing,
+            report: progress.part(to: 0.6)
+        )
         guard report.isSound else {
             let pages = report.damagedPages.prefix(5).map { "page \($0)" }
             throw unverified((pages + report.structureProblems.prefix(5)).joined(separator: "; "))
         }
-        guard try ContentDigest.of(connection) == digest else {
-            throw unverified("its contents are not those of the source")
+        let totals = PageTotals(count: report.pageCount, size: report.pageSize)
+        let rows = try progress.of(totals).part(from: 0.6).whileReading(connection, .compare) {
+            () throws(DatabaseError) in try ContentDigest.of(connection)
         }
+        guard rows == digest else { throw unverified("its contents are not those of the source") }
         guard connection.close() else { throw unverified("it could not be closed") }
-        return PageTotals(count: report.pageCount, size: report.pageSize)
+        return totals
     }
 
     private func unverified(_ what: String) -> DatabaseError {

@@ -12,38 +12,28 @@ struct PageScan {
     ///
     /// Checks only the main file, so the log must already be written into it. Bytes after the last whole page are
     /// ignored.
-    /// - Parameter count: the number of pages of the database. Pages after these may remain from a committed
-    ///   transaction that was interrupted before it shortened the file. Some of them may never have been written.
+    /// - Parameters:
+    ///   - count: the number of pages of the database. Pages after these may remain from a committed transaction that
+    ///     was interrupted before it shortened the file. Some of them may never have been written.
+    ///   - progress: called with the number of pages that have been checked. If it throws, the check stops.
     func damagedPages(
         ofFirst count: Int64,
-        progress: ((KeyRotation.Progress) throws -> Void)? = nil
+        progress: (_ completedPages: Int64) throws(DatabaseError) -> Void = { _ in }
     ) throws(DatabaseError) -> [Int64] {
         let cipher = try pageCipher()
         let size = cipher.parameters.pageSize
         let count = min(count, try connection.mainFileSize() / Int64(size))
         let pipeline = PagePipeline(pageSize: size, pageCount: count)
         var result: [Int64] = []
-        var isStopped = false
+        var stop: DatabaseError?
         try pipeline.forEachRun { () throws(DatabaseError) in
             try CodeWorker(scan: self, cipher: cipher.copy(), pageCount: pipeline.pagesInRun)
         } deliver: { numbers, damaged in
             result += damaged
-            let state = KeyRotation.Progress(
-                phase: .verify,
-                completedPages: numbers.upperBound,
-                totalPages: count,
-                pageSize: size
-            )
-            do { try progress?(state) } catch { isStopped = true }
-            return !isStopped
+            do throws(DatabaseError) { try progress(numbers.upperBound) } catch { stop = error }
+            return stop == nil
         }
-        guard !isStopped else {
-            throw DatabaseError(
-                extendedCode: SQLITE_INTERRUPT,
-                reason: .interrupted,
-                message: "The caller stopped the check. Nothing was changed."
-            )
-        }
+        if let stop { throw stop }
         return result
     }
 

@@ -65,9 +65,11 @@ extension LogOverlay {
             // A damaged log could give any number of them, and each may cost a derivation.
             if result.count < 4, !result.contains(salt) { result.append(salt) }
         }
-        for (suffix, start, gap, end) in [("-wal", 32, 24, 0), ("-journal", 512, 4, 4)] {
+        // Records of a journal whose header is lost most likely begin behind a sector of 512 bytes.
+        let sectorSize = try RollbackJournal(ofStore: path)?.sectorSize ?? 512
+        for (suffix, start, gap, end) in [("-wal", 32 as Int64, 24, 0), ("-journal", sectorSize, 4, 4)] {
             guard let contents = try FileReader(path + suffix) else { continue }
-            var offset = Int64(start)
+            var offset = start
             while let record = try contents.bytes(at: offset, count: gap + Key.saltByteCount) {
                 add(record[...])
                 offset += Int64(gap + pageSize + end)

@@ -114,14 +114,17 @@ public struct StoreRecovery: Sendable {
         let overlay = try overlay(of: resolved, cipher, connection, &problems)
         let pages = try SalvagedPages(connection, cipher, overlay: overlay)
         let report = ProgressReport(totals: PageTotals(count: pages.count, size: pages.pageSize), progress: progress)
-        let hasOwn = try pages.survey { completed throws(DatabaseError) in try report(.verify, completed) }
+        let hasOwn = try pages.survey { completed throws(DatabaseError) in
+            try report.part(to: 0.2)(.verify, completed)
+        }
         guard hasOwn else { throw try notOurs(resolved) }
         StoreCopy.removeLeftovers(of: recoveredPath)
         let copy = try StoreCopy(beside: recoveredPath, takesAttributes: false)
         let salvage = Salvage(pages: pages, problems: problems + pages.problems)
         do throws(DatabaseError) {
-            try copy.fill(sealing, report) { target throws(DatabaseError) in
-                try salvage.run(into: target) { completed throws(DatabaseError) in try report(.copy, completed) }
+            try copy.fill(sealing, report.part(from: 0.7)) { target throws(DatabaseError) in
+                let copying = report.part(from: 0.2, to: 0.7)
+                try salvage.run(into: target) { completed throws(DatabaseError) in try copying(.copy, completed) }
             }
             // What is wrong with a virtual table is no reason to lose the rest, so it is looked at afterwards.
             try copy.amend(sealing) { target throws(DatabaseError) in try salvage.registerVirtualTables(in: target) }

@@ -70,8 +70,20 @@ public struct KeyRotation: Sendable {
 
     /// How far a rotation has come.
     public struct Progress: Sendable, Hashable {
+        /// What an operation does at the moment. More cases may be added.
         public enum Phase: String, Sendable, Codable {
-            case copy, verify, sync, swap
+            /// Pages or rows are written to a new file.
+            case copy
+            /// Pages are authenticated, and compared with those of the source.
+            case verify
+            /// SQLite checks the structure.
+            case structure
+            /// Rows are compared with those of the source.
+            case compare
+            /// The new file is synced.
+            case sync
+            /// The new file takes its place.
+            case swap
         }
 
         public let phase: Phase
@@ -81,6 +93,9 @@ public struct KeyRotation: Sendable {
         public let totalPages: Int64
         /// Bytes per page.
         public let pageSize: Int
+        /// How much of the whole operation is done, over all of its phases, from 0 to 1. It is an estimate, because it is
+        /// not known before how long each phase takes. It does not fall, unless an operation has to begin anew.
+        public let fractionCompleted: Double
     }
 
     /// What a finished rotation did.

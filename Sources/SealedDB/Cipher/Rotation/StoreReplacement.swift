@@ -135,6 +135,7 @@ struct StoreReplacement {
         _ progress: ((KeyRotation.Progress) throws -> Void)?
     ) throws(DatabaseError) -> PageTotals? {
         let report = ProgressReport(totals: try PageTotals(of: source.connection), progress: progress)
+            .part(from: LiveCopy.share)
         do throws(DatabaseError) {
             return try copy.settle(new, comparingWith: (source.connection, old), report)
         } catch {

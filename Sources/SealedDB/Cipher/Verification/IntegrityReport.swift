@@ -35,7 +35,8 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
     ///   - isDeep: also compares every index with its table
     ///     (<https://www.sqlite.org/pragma.html#pragma_integrity_check>). This takes several times as long. Default
     ///     false.
-    ///   - progress: called while the codes are computed. If it throws, the check stops.
+    ///   - progress: called while pages are checked. If it throws, the check stops with
+    ///     ``DatabaseError/Reason/interrupted``.
     /// - Throws: ``DatabaseError`` if the store cannot be opened: ``DatabaseError/Reason/wrongKey``,
     ///   ``DatabaseError/Reason/damaged`` and others. Damage in a store that can be opened is reported, not thrown.
     public static func verify(
@@ -62,10 +63,13 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
                     sealing: sealing,
                     isDeep: isDeep,
                     problems: LogDamage.problems(ofStore: resolved, openIn: connection),
-                    progress: progress
+                    report: ProgressReport(totals: PageTotals(of: connection), progress: progress)
                 )
             }
         } catch {
+            if error.reason == .interrupted {
+                throw error.adding(context: "The check did not come to its end, and nothing was changed")
+            }
             // To stay fast, opening does not distinguish a damaged first page from a wrong passphrase.
             guard error.reason == .wrongKey else { throw error }
             let diagnosis = try StoreDiagnosis.examine(path: resolved, key: key, cipherSettings: cipherSettings)
@@ -73,28 +77,43 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
         }
     }
 
-    /// - Parameter connection: a connection of a ``StoreView``, or one to a file without a log.
+    /// The share of a check that it takes to compute the codes, by estimate.
+    private static let shareOfCodes = 0.25
+
+    /// - Parameters:
+    ///   - connection: a connection of a ``StoreView``, or one to a file without a log.
+    ///   - report: the part of an operation that this check is.
     static func check(
         _ connection: Connection,
         path: String,
         sealing: Sealing,
         isDeep: Bool = false,
         problems knownProblems: [String] = [],
-        progress: ((KeyRotation.Progress) throws -> Void)? = nil
+        report: ProgressReport? = nil
     ) throws(DatabaseError) -> IntegrityReport {
         let totals = try PageTotals(of: connection)
+        let report = report?.of(totals) ?? ProgressReport(totals: totals, progress: nil)
         let fileSize = try connection.mainFileSize()
         var damagedPages: [Int64] = []
         let isAuthenticated = sealing.key != nil && sealing.settings.parameters.usesHMAC
         if let key = sealing.key, isAuthenticated {
             let scan = PageScan(connection: connection, key: key, settings: sealing.settings)
-            damagedPages = try scan.damagedPages(ofFirst: totals.count, progress: progress)
+            let part = report.part(to: IntegrityReport.shareOfCodes)
+            let tell = { (completed: Int64) throws(DatabaseError) in try part(.verify, completed) }
+            damagedPages = try scan.damagedPages(ofFirst: totals.count, progress: tell)
         }
         var problems = knownProblems
         do throws(DatabaseError) {
             let pragma = isDeep ? "integrity_check" : "quick_check"
-            problems += try StructureCheck(connection: connection).problems(pragma)
+            // SQLite follows the trees, and then reads the rows of the tables. A deep check looks each row up in its
+            // indexes, too.
+            let part = report.part(from: isAuthenticated ? IntegrityReport.shareOfCodes : 0)
+            problems += try part.whileReading(connection, .structure, timesRead: isDeep ? 4 : 2) {
+                () throws(DatabaseError) in
+                try StructureCheck(connection: connection).problems(pragma)
+            }
         } catch {
+            guard error.reason != .interrupted else { throw error }
             let isDamage = [SQLITE_CORRUPT, SQLITE_NOTADB].contains(error.code) || !damagedPages.isEmpty
             guard isDamage else { throw error }
             problems.append(error.message)

@@ -15,6 +15,8 @@ final class Hooks {
     var commit: (() throws -> Void)? { didSet { install() } }
     var rollback: (() -> Void)? { didSet { install() } }
     var progress: Progress? { didSet { install() } }
+    /// Asked while statements of the library's own run for long. If it returns false, the statement ends.
+    var reading: (() -> Bool)? { didSet { install() } }
     var authorizer: ((AuthorizationRequest) -> AuthorizerDecision)? {
         didSet {
             // Installs even if there is no authorizer any more: otherwise SQLite would keep the decisions of the last
@@ -111,8 +113,9 @@ final class Hooks {
         sqlite3_commit_hook(handle, Hooks.committing, this)
         sqlite3_rollback_hook(handle, rollback == nil && !observes ? nil : Hooks.rolledBack, this)
         let supervision = connection?.supervision.flatMap { $0.isWatching ? $0 : nil }
-        let isAsked = progress != nil || supervision != nil
+        let isAsked = progress != nil || supervision != nil || reading != nil
         progressInterval = min(progress?.interval ?? .max, supervision == nil ? .max : Supervision.interval)
+        if reading != nil { progressInterval = min(progressInterval, Connection.readingInterval) }
         sqlite3_progress_handler(handle, isAsked ? progressInterval : 0, isAsked ? Hooks.progressed : nil, this)
         // This also makes SQLite prepare all statements again, with the present authorizer. Setting the authorizer or
         // the tracer only stores a pointer, and cannot fail.
@@ -177,6 +180,7 @@ final class Hooks {
     private static let progressed: @convention(c) (UnsafeMutableRawPointer?) -> Int32 = { context in
         let hooks = of(context)
         if let supervision = hooks.connection?.supervision, !supervision.goesOn { return 1 }
+        if let reading = hooks.reading, !reading() { return 1 }
         guard let progress = hooks.progress else { return 0 }
         hooks.progressed += hooks.progressInterval
         guard hooks.progressed >= progress.interval else { return 0 }

@@ -259,7 +259,10 @@ struct Importer {
                 guard let rejects, database.isInTransaction else { throw error }
                 try rejects.add(reader.record)
                 if rejects.count <= Importer.maximumReports {
-                    StandardError.message("\(input.name), line \(error.line): \(error.reason). The row was rejected.")
+                    StandardError.message(
+                        "\(input.name), line \(error.line): \(error.reason). The row was rejected.",
+                        .warning
+                    )
                 }
             }
         }

@@ -125,14 +125,34 @@ enum StandardError {
         let message: String
     }
 
-    static func message(_ text: String) {
+    /// How urgent a message is, as in syslog(3).
+    enum Priority: Int32 {
+        case error = 3
+        case warning = 4
+        case notice = 5
+        case information = 6
+    }
+
+    /// Whether standard error is the journal of systemd, which takes the priority of a line from its beginning. See
+    /// sd-daemon(3) and, for the variable, systemd.exec(5).
+    private static let isJournal: Bool = {
+        guard let stream = ProcessInfo.processInfo.environment["JOURNAL_STREAM"] else { return false }
+        var status = stat()
+        return fstat(STDERR_FILENO, &status) == 0 && stream == "\(status.st_dev):\(status.st_ino)"
+    }()
+
+    /// - Parameter priority: for the journal.
+    static func message(_ text: String, _ priority: Priority = .error) {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         // A text can always be encoded.
         if writesJSON.load(ordering: .relaxed), let line = try? encoder.encode(Message(message: text)) {
             return write(TerminalText.escapedInJSON(String(decoding: line, as: UTF8.self)) + "\n")
         }
-        write("sealdb: \(TerminalText.escaped(text, keepingNewlines: true))\n")
+        let lines = "sealdb: \(TerminalText.escaped(text, keepingNewlines: true))"
+        guard isJournal else { return write(lines + "\n") }
+        // The journal takes each line for a message of its own.
+        write(lines.parts(between: "\n").map { "<\(priority.rawValue)>\($0)\n" }.joined())
     }
 
     static func write(_ text: String) {

@@ -7,11 +7,16 @@ enum ProgressMode: String, ExpressibleByArgument, CaseIterable {
 }
 
 struct ProgressOptions: ParsableArguments {
-    @Option(help: "Progress on standard error: auto (on a terminal), always, never, or json.")
-    var progress = ProgressMode.auto
+    @Option(
+        name: .customLong("progress"),
+        help: "Progress on standard error: auto (on a terminal), always, never, or json. Default: auto."
+    )
+    var givenProgress: ProgressMode?
+
+    var progress: ProgressMode { givenProgress ?? ConfigurationInUse.defaults.progress ?? .auto }
 
     func validate() throws {
-        if progress == .json { StandardError.startJSON() }
+        if givenProgress == .json { StandardError.startJSON() }
     }
 
     func reporter() -> ProgressReporter {
@@ -45,6 +50,7 @@ final class ProgressReporter {
     private let style: Style
     private let clock = ContinuousClock()
     private var phase = ""
+    private let start: ContinuousClock.Instant
     private var phaseStart: ContinuousClock.Instant
     private var lastDrawn: ContinuousClock.Instant?
     private var drawnWidth = 0
@@ -59,7 +65,8 @@ final class ProgressReporter {
             case .always: isTerminal ? .redrawn : .lines
             case .json: .json
             }
-        phaseStart = clock.now
+        start = clock.now
+        phaseStart = start
     }
 
     func update(_ progress: KeyRotation.Progress) {
@@ -67,12 +74,15 @@ final class ProgressReporter {
         update(
             phase: progress.phase.rawValue,
             completed: progress.completedPages * size,
-            total: progress.totalPages * size
+            total: progress.totalPages * size,
+            fraction: progress.fractionCompleted
         )
     }
 
-    /// - Parameter total: in bytes; 0 if it is not known.
-    func update(phase: String, completed: Int64, total: Int64) {
+    /// - Parameters:
+    ///   - total: the bytes of the phase; 0 if it is not known.
+    ///   - fraction: the share of all phases that is done, from 0 to 1; `nil` if there is one only.
+    func update(phase: String, completed: Int64, total: Int64, fraction: Double? = nil) {
         guard style != .none else { return }
         let now = clock.now
         if phase != self.phase {
@@ -88,11 +98,16 @@ final class ProgressReporter {
         let interval: Duration = style == .redrawn ? .milliseconds(100) : .seconds(1)
         if let lastDrawn, now - lastDrawn < interval, !completes { return }
         lastDrawn = now
-        let throughput = Throughput(completed: completed, total: total, elapsed: now - phaseStart)
+        let throughput = Throughput(
+            completed: completed,
+            total: total,
+            elapsed: now - phaseStart,
+            whole: fraction.map { ($0, now - start) }
+        )
         if style == .json {
             ProgressRecord(kind: "progress", phase: phase, throughput).write()
         } else {
-            draw(phase.padding(toLength: max(8, phase.count), withPad: " ", startingAt: 0) + throughput.text)
+            draw(phase.padding(toLength: max(10, phase.count), withPad: " ", startingAt: 0) + throughput.text)
         }
     }
 

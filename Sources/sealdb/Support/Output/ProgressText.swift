@@ -1,11 +1,18 @@
 import Foundation
 
-/// How many of all bytes are done after how much time. All forms of progress are made from this.
+/// How many bytes of a phase are done after how much time, and how much of the whole operation. All forms of progress
+/// are made from this.
 struct Throughput {
     let completed: Int64
-    /// Number of bytes in all; 0 if it is not known.
+    /// Number of bytes of the phase; 0 if it is not known.
     let total: Int64
+    /// Since the phase began.
     let elapsed: Duration
+    /// The share of the operation that is done, from 0 to 1, and the time since it began. `nil` if it has one phase only.
+    var whole: (fraction: Double, elapsed: Duration)?
+
+    /// From 0 to 1; `nil` if it is not known.
+    var fraction: Double? { whole?.fraction ?? (total > 0 ? min(1, Double(completed) / Double(total)) : nil) }
 
     /// Bytes per second; `nil` as long as there is too little to measure.
     var rate: Double? {
@@ -13,7 +20,12 @@ struct Throughput {
         return seconds >= 0.1 && completed > 0 ? Double(completed) / seconds : nil
     }
 
+    /// Of the whole operation; `nil` as long as there is too little to estimate it from.
     var secondsLeft: Double? {
+        if let whole {
+            let seconds = whole.elapsed / .seconds(1)
+            return seconds >= 0.1 && whole.fraction >= 0.01 ? seconds * (1 - whole.fraction) / whole.fraction : nil
+        }
         guard let rate, total > 0 else { return nil }
         return Double(max(0, total - completed)) / rate
     }
@@ -21,8 +33,9 @@ struct Throughput {
     /// For example " 42%  1.2 GiB of 3.0 GiB  62.0 MiB/s  0:29 left".
     var text: String {
         var text = ""
-        if total > 0 {
-            let percent = String(min(100, completed * 100 / total))
+        if let fraction {
+            // As long as several phases are told, work goes on.
+            let percent = String(min(Int(fraction * 100), whole == nil ? 100 : 99))
             text += String(repeating: " ", count: 3 - percent.count) + percent + "%  "
         }
         text += ByteText.size(completed)
@@ -72,6 +85,8 @@ struct ProgressRecord: Encodable {
     let totalBytes: Int64
     var bytesPerSecond: Int64?
     var secondsLeft: Double?
+    /// From 0 to 1, over all phases.
+    var fractionCompleted: Double?
     var completedStores: Int?
     var totalStores: Int?
 
@@ -83,6 +98,7 @@ struct ProgressRecord: Encodable {
         totalBytes = throughput.total
         bytesPerSecond = throughput.rate.map { Int64($0) }
         secondsLeft = throughput.secondsLeft.map { ($0 * 10).rounded() / 10 }
+        fractionCompleted = throughput.fraction.map { ($0 * 1000).rounded() / 1000 }
     }
 
     func write() {

@@ -13,6 +13,7 @@ struct ReportOptions: ParsableArguments {
 
     func validate() throws {
         guard !json || !quiet else { throw ValidationError("--json and --quiet exclude each other.") }
+        if json { JSONReport.expect() }
     }
 
     /// Call this before the work on a file begins. From then on a failure is reported in JSON too.
@@ -34,18 +35,30 @@ struct ReportOptions: ParsableArguments {
     /// - Parameters:
     ///   - text: whole lines.
     ///   - content: further members of the JSON object.
+    ///   - failure: why it is done only in part. It is thrown when the report is written.
+    ///   - failureStatus: what JSON then says.
     func report(
         _ text: String,
         _ content: any Encodable & Sendable = [String: String](),
         status: String = "done",
+        failure: Failure? = nil,
+        failureStatus: String = "partial",
         to output: ResultOutput = ResultOutput()
     ) throws {
         if json {
-            try JSONReport.complete(ResultRecord(path: JSONReport.path, status: status, content: content), output)
-        } else if !quiet {
+            let record = ResultRecord(
+                path: JSONReport.path,
+                status: failure == nil ? status : failureStatus,
+                exitCode: failure?.status.rawValue ?? 0,
+                message: failure?.message,
+                content: content
+            )
+            try JSONReport.complete(record, output)
+        } else if !quiet || failure != nil {
             try output.write(text)
         }
         try output.flush()
+        if let failure { throw failure }
     }
 }
 
@@ -88,6 +101,7 @@ extension ResultRecord {
 /// The JSON of the whole process: its last result is written once, whether the work went well or failed.
 enum JSONReport {
     private struct State {
+        var isExpected = false
         var isPending = false
         var path: String?
     }
@@ -95,6 +109,16 @@ enum JSONReport {
     private static let state = Mutex(State())
 
     static var path: String? { state.withLock { $0.path } }
+
+    /// The command line asks for JSON.
+    static func expect() { state.withLock { $0.isExpected = true } }
+
+    /// Has a failure reported from now on, if JSON was asked for.
+    static func beginIfExpected() {
+        state.withLock { state in
+            if state.isExpected { state.isPending = true }
+        }
+    }
 
     /// - Parameter path: `nil` if there are several files, each with a result of its own.
     static func begin(path: String?) {

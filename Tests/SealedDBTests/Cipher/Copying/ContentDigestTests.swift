@@ -34,11 +34,20 @@ struct ContentDigestTests {
         defer { database.close() }
         try database.fill(rows: 2500)
         let connection = try #require(database.connection)
-        var calls = 0
-        _ = try ContentDigest.of(connection) { calls += 1 }
-        #expect(calls == 2)
+        var calls: [Int64] = []
+        let undisturbed = try connection.whileReading { pages in
+            calls.append(pages)
+        } _: { () throws(DatabaseError) in
+            try ContentDigest.of(connection)
+        }
+        #expect(calls.count > 10 && calls == calls.sorted())
+        #expect(try undisturbed == ContentDigest.of(connection))
         #expect(throws: DatabaseError.stopped) {
-            try ContentDigest.of(connection) { () throws(DatabaseError) in throw .stopped }
+            try connection.whileReading { _ throws(DatabaseError) in
+                throw .stopped
+            } _: { () throws(DatabaseError) in
+                try ContentDigest.of(connection)
+            }
         }
     }
 }

@@ -35,7 +35,8 @@ struct StoreConversionTests {
         try StoreEncryption(plaintextPath: directory.file("plain"), path: directory.file("db"), key: .testing(1))
             .run { state in if state.phase == .copy { told.append(state.completedPages) } }
         #expect(told.count > 4 && told == told.sorted(), "\(told)")
-        #expect(told.count { $0 == 0 } <= 1 && Set(told).count > 4, "\(told)")
+        // The same number may be told again, so that the caller can stop while large rows are copied.
+        #expect(Set(told).count > 4, "\(told)")
     }
 
     /// Plaintext in, every format out and back in: nothing may be lost on the way.
@@ -137,7 +138,7 @@ struct StoreConversionTests {
         var phases: [KeyRotation.Progress.Phase] = []
         let report = try migration.run { phases.append($0.phase) }
         #expect(report.pageSize == 4096)
-        #expect(Set(phases) == [.copy, .verify, .sync, .swap])
+        #expect(Set(phases) == [.copy, .verify, .structure, .compare, .sync, .swap])
         let new = try open("db", key: .testing(7))
         let found = try new.executeQuery("PRAGMA journal_mode", values: nil)
         #expect(found.next() && found.string(forColumnIndex: 0) == mode.rawValue)

@@ -1,0 +1,89 @@
+import Foundation
+import SealedDB
+
+/// The members of the JSON object for a backup.
+struct BackupContent: Encodable, Sendable {
+    let backupPath: String
+    var pageCount: Int64?
+    /// What became of the other backups; `nil` if they are not dated.
+    var others: DatedBackups.Plan?
+
+    private enum Names: String, CodingKey { case backupPath, pageCount }
+
+    func encode(to encoder: any Encoder) throws {
+        try others?.encode(to: encoder)
+        var container = encoder.container(keyedBy: Names.self)
+        try container.encode(backupPath, forKey: .backupPath)
+        try container.encodeIfPresent(pageCount, forKey: .pageCount)
+    }
+}
+
+/// Makes a backup that has its date in its name, and removes those that are not to be kept any longer.
+struct DatedBackup {
+    let store: StoreItem
+    let directory: String
+    let policy: RetentionPolicy
+    let keys: KeyAssignment
+    let backupKey: Key?
+    let settings: CipherSettings
+    let lockWait: Double
+
+    func report(isPlan: Bool, _ progress: @escaping (KeyRotation.Progress) throws -> Void) throws -> StoreReport {
+        let backups = try DatedBackups(of: store, in: directory, policy, isLooking: isPlan)
+        if !isPlan { try backups.removeLeftovers() }
+        let new = backups.newBackup()
+        // The key that fits is that of the new backup, too.
+        return try keys.withKey(of: store) { key, _ in
+            let pageCount = isPlan ? try look(key) : try copy(key, to: new.path, progress)
+            if !isPlan {
+                let record = StoreRecords.Record(backupPath: StoreItem.identity(of: new.path))
+                StoreRecords.note(.backup, of: store.path, record)
+            }
+            let key = backupKey ?? key
+            let (plan, failure) = try backups.prune(new: new) { path in
+                _ = try StoreInfo.inspect(path: path, key: key, cipherSettings: settings)
+            }
+            for remark in plan.remarks { StandardError.message(remark) }
+            var lines = plan.lines(isPlan: isPlan)
+            if !isPlan {
+                let remark = settings.remarkOnAuthentication
+                lines.insert("\(TerminalText.escaped(new.path)): backup of \(pageCount) pages\(remark)", at: 0)
+            }
+            return StoreReport(
+                text: .lines(lines),
+                content: BackupContent(
+                    backupPath: StoreItem.identity(of: new.path),
+                    pageCount: pageCount,
+                    others: plan
+                ),
+                isPlan: isPlan,
+                failure: failure
+            )
+        }
+    }
+
+    /// - Returns: the number of pages.
+    private func look(_ key: Key) throws -> Int64 {
+        let info = try StoreInfo.inspect(path: store.path, key: key, cipherSettings: settings)
+        guard let details = info.details, info.kind == .encrypted else {
+            throw Failure(.data, "\(store.name) is not an encrypted store. Nothing was done.")
+        }
+        return details.pageCount
+    }
+
+    private func copy(
+        _ key: Key,
+        to path: String,
+        _ progress: @escaping (KeyRotation.Progress) throws -> Void
+    ) throws -> Int64 {
+        let copy = StoreBackup(
+            path: store.path,
+            key: key,
+            cipherSettings: settings,
+            to: path,
+            backupKey: backupKey,
+            busyTimeout: .seconds(lockWait)
+        )
+        return try copy.run(progress: progress).pageCount
+    }
+}

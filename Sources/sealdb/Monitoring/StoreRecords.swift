@@ -1,0 +1,125 @@
+import CSealedDBSystem
+import Foundation
+import SealedDB
+
+/// When the command last gave a store its key, verified it, and backed it up: one small file for each, in a directory that
+/// the configuration names. They are for `sealdb status`; nothing else believes them.
+struct StoreRecords: Sendable {
+    enum Event: String, Sendable {
+        case key, verification, backup
+    }
+
+    struct Record: Codable, Sendable {
+        var version = 1
+        var path = ""
+        var time = Date()
+        /// Of a key: the salt of the store, which is another one when somebody has put another file in its place, such as
+        /// a service that rotates its key.
+        var salt: String?
+        /// Of a verification.
+        var isSound: Bool?
+        var isDeep: Bool?
+        /// Of a backup.
+        var backupPath: String?
+    }
+
+    let directory: String
+
+    private static let sizeLimit = 64 * 1024
+
+    /// Notes that something was done now, if the configuration asks for that. What was done stays done if it cannot be
+    /// noted: then `status` takes it for something that is due.
+    static func note(_ event: Event, of path: String, _ record: Record = Record()) {
+        guard let directory = ConfigurationInUse.defaults.stateDirectory else { return }
+        var record = record
+        record.path = StoreItem.identity(of: path)
+        // Without it the record is not believed.
+        if event == .key { record.salt = try? StoreInfo.outside(path: path).salt }
+        do throws(Failure) {
+            try StoreRecords(directory: directory).write(event, record)
+        } catch {
+            StandardError.message(
+                "\(path): this is done, but was not noted for sealdb status. \(error.message)",
+                .warning
+            )
+        }
+    }
+
+    /// Forgets since when the store has its key.
+    static func forgetKey(of path: String) {
+        guard let directory = ConfigurationInUse.defaults.stateDirectory else { return }
+        let records = StoreRecords(directory: directory)
+        let file = records.file(.key, of: StoreItem.identity(of: path))
+        guard unlink(file) != 0, errno != ENOENT else { return }
+        StandardError.message(
+            "\(path): this is done, but \(file) cannot be removed: \(String(cString: strerror(errno))). It tells sealdb "
+                + "status a wrong age of the key.",
+            .warning
+        )
+    }
+
+    /// What is wrong with a directory for records; `nil` also for one that is still to be made.
+    static func problem(with directory: String) -> String? {
+        do throws(Failure) {
+            switch try TrustedPath.target(of: directory) {
+            case .nothing: return nil
+            case .file: return "\(directory) is not a directory."
+            case .directory:
+                guard access(directory, W_OK | X_OK) != 0 else { return nil }
+                return "\(directory) cannot be written to: \(String(cString: strerror(errno)))."
+            }
+        } catch {
+            return error.message
+        }
+    }
+
+    /// - Returns: `nil` if there is none.
+    func record(_ event: Event, of store: StoreItem) throws(Failure) -> Record? {
+        let path = file(event, of: store.identity)
+        guard case .file(let place, _) = try TrustedPath.target(of: path) else { return nil }
+        let file = try InputFile(path: place)
+        try file.requireOwnersAlone()
+        guard file.isRegular, file.size <= StoreRecords.sizeLimit else { throw malformed(path) }
+        let decoder = JSONDecoder()
+        decoder.dateDecodingStrategy = .iso8601
+        // Why it cannot be read says nothing to people.
+        guard let record = try? decoder.decode(Record.self, from: Data(try file.contents())), record.version == 1 else {
+            throw malformed(path)
+        }
+        // Another store could have the same name here.
+        return record.path.isSame(as: store.identity) ? record : nil
+    }
+
+    private func malformed(_ path: String) -> Failure {
+        Failure(.data, "\(path) is not a record of sealdb. It was not believed. Remove it.")
+    }
+
+    private func write(_ event: Event, _ record: Record) throws(Failure) {
+        if case .nothing = try TrustedPath.target(of: directory) {
+            // One that another process has made meanwhile is as good; it is looked at next.
+            guard mkdir(directory, 0o700) == 0 || errno == EEXIST else {
+                throw Failure(.cannotCreate, "Cannot make \(directory): \(String(cString: strerror(errno))).")
+            }
+        }
+        guard case .directory = try TrustedPath.target(of: directory) else {
+            throw Failure(.configuration, "\(directory) is not a directory.")
+        }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        encoder.dateEncodingStrategy = .iso8601
+        // Text, a date and flags can always be encoded.
+        guard let data = try? encoder.encode(record) else { throw Failure(.software, "A record cannot be encoded.") }
+        try ReplacedFile.write(data + [0x0a], to: file(event, of: record.path), mode: 0o600)
+    }
+
+    /// The end of the store's name for people, and a hash of its path.
+    private func file(_ event: Event, of identity: String) -> String {
+        let hash = identity.utf8.reduce(0xcbf2_9ce4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+        let plain = identity.nameOfPath.unicodeScalars.prefix(80).map { scalar in
+            scalar.isASCII && scalar.properties.isAlphabetic || ("0"..."9").contains(scalar) ? Character(scalar) : "_"
+        }
+        let digits = String(hash, radix: 16)
+        let zeros = String(repeating: "0", count: 16 - digits.count)
+        return "\(directory)/\(String(plain))-\(zeros)\(digits).\(event.rawValue)"
+    }
+}
