@@ -7,12 +7,13 @@ public struct StoreBackup: Sendable {
     public let path: String
     public let backupPath: String
     private let key: Key
-    private let backupKey: Key
+    private let backupKey: Key?
     private let settings: CipherSettings
     private let busyTimeout: Double
 
     /// - Parameters:
-    ///   - backupKey: the key of the copy. `nil`, the default, means the store's key.
+    ///   - backupKey: the key of the copy. `nil`, the default, means the store's key: the copy of a store with slots then
+    ///     has the same slots. Under a key of its own it has none.
     ///   - busyTimeout: how long to wait for a writer.
     public init(
         path: String,
@@ -26,7 +27,7 @@ public struct StoreBackup: Sendable {
         self.key = key
         self.settings = cipherSettings
         self.backupPath = backupPath
-        self.backupKey = backupKey ?? key
+        self.backupKey = backupKey == key ? nil : backupKey
         self.busyTimeout = busyTimeout.seconds
     }
 
@@ -38,13 +39,14 @@ public struct StoreBackup: Sendable {
     public func run(
         progress: ((KeyRotation.Progress) throws -> Void)? = nil
     ) throws(DatabaseError) -> KeyRotation.Report {
-        try settings.validate(for: backupKey)
-        let backup = NewStore(
+        try settings.validate(for: backupKey ?? key)
+        var backup = NewStore(
             path: backupPath,
-            sealing: Sealing(key: backupKey, settings: settings),
-            confirmsKey: backupKey != key
+            sealing: Sealing(key: backupKey ?? key, settings: settings),
+            confirmsKey: backupKey != nil
         )
-        try backup.requireAbsent()
+        let mayHaveSlots = backupKey == nil && SlotFiles(of: path).mayExist
+        if !mayHaveSlots { try backup.requireAbsent() }
         let opening = try StoreOpening.existing(path, key: key, settings: settings, busyTimeout: busyTimeout)
         try opening.requireAuthenticPages()
         try LogDamage.requireNone(ofStore: opening.path ?? path)
@@ -55,6 +57,16 @@ public struct StoreBackup: Sendable {
         // Without a transaction every write of another process would restart the copy.
         try source.run("BEGIN")
         _ = try source.integer("SELECT count(*) FROM sqlite_schema")
+        // Read after what they belong to, so that they are not older.
+        if backupKey == nil, let slots = try SlotCopy(opening, key, source) {
+            backup = NewStore(
+                path: backupPath,
+                sealing: Sealing(key: slots.key, settings: settings),
+                confirmsKey: false,
+                slots: slots
+            )
+        }
+        try backup.requireAbsent()
         return try backup.make(
             from: source,
             method: .pages,
