@@ -189,4 +189,28 @@ struct SlotsTests {
         try sandbox.succeed("restore", "copy", "db", "--key-file", "key")
         try reads("--key-file", "safe")
     }
+
+    /// The first file is durable before the second is touched, and the second before success is reported.
+    @Test func theFirstFileIsDurableFirst() throws {
+        let calls = "rename,renameat,renameat2,fsync,fdatasync"
+        let strace = ["strace", "-f", "-qq", "-y", "-o", "trace", "-e", "trace=\(calls)"]
+        let outcome = try sandbox.run(
+            strace + [Tool.sealdb, "slots", "rename", "db", "main", "ops", "--key-file", "key"]
+        )
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let directory = URL(fileURLWithPath: sandbox.directory).resolvingSymlinksInPath().path
+        var steps: [String] = []
+        for line in String(decoding: try sandbox.contents("trace"), as: UTF8.self).split(separator: "\n") {
+            if line.contains("sync("), line.contains("<\(directory)>") { steps.append("directory") }
+            if line.contains("sync("), line.contains(".db.slots.sealdb-") { steps.append("first") }
+            if line.contains("sync("), line.contains(".db.slots.2.sealdb-") { steps.append("second") }
+            if line.contains(" rename"), line.contains("/db.slots\"") { steps.append("first named") }
+            if line.contains(" rename"), line.contains("/db.slots.2\"") { steps.append("second named") }
+        }
+        let start = try #require(steps.firstIndex(of: "first"), "\(steps)")
+        #expect(
+            steps[start...].prefix(6) == ["first", "first named", "directory", "second", "second named", "directory"],
+            "\(steps)"
+        )
+    }
 }

@@ -21,6 +21,7 @@ enum OperationTable {
         table.append(creation())
         table.append(keyGeneration())
         table += try KeyRingOperations.table(in: directory)
+        table += try SlotOperations.table(in: directory)
         return table
     }
 
@@ -334,7 +335,7 @@ enum OperationTable {
     }
 
     /// Of a database without tables.
-    private static var emptyDigest: UInt64 {
+    static var emptyDigest: UInt64 {
         var hash = Hash()
         hash.add("0")
         hash.add("0")

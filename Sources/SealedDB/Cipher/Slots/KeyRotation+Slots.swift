@@ -37,8 +37,13 @@ extension KeyRotation {
         let start = DispatchTime.now().uptimeNanoseconds
         try requireNothingToKeep()
         let report = try slots(oldKey).replace(with: newKey)
-        let size = try StoreOpening.existing(path, key: newKey, settings: settings).look {
-            connection throws(DatabaseError) in try PageTotals(of: connection)
+        let size: PageTotals
+        do throws(DatabaseError) {
+            size = try StoreOpening.existing(path, key: newKey, settings: settings).look {
+                connection throws(DatabaseError) in try PageTotals(of: connection)
+            }
+        } catch {
+            throw error.adding(context: "The store has the new key, but could not be looked at again")
         }
         let seconds = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
         return Report(path: report.path, pageCount: size.count, pageSize: size.size, seconds: seconds)

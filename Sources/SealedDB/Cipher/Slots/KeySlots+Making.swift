@@ -65,6 +65,7 @@ extension KeySlots {
         let (key, secret, salt) = try newDataKey()
         let sealing = Sealing(key: key, settings: cipherSettings)
         let store = NewStore(path: path, sealing: sealing, confirmsKey: false)
+        SlotFiles(of: path).removeAbandoned()
         try store.requireAbsent()
         let table = try table(slots, secret, salt: salt)
         let files = SlotFiles(of: path)

@@ -1,3 +1,5 @@
+import Foundation
+
 /// Opening stores with slots.
 extension StoreOpening {
     /// Opens the slots beside the store, so that from here on the key stands for the data key.
@@ -54,6 +56,23 @@ extension SlotFiles {
             reason: .unsupported,
             message: "\(path) has key slots, and \(what). Nothing was changed. \(remedy)"
         )
+    }
+
+    /// Removes the files that a process left which was killed while it made a store with slots: the store has not got its
+    /// name, but is there under that of a leftover, with its salt. Nothing was ever stored under their data key.
+    func removeAbandoned() {
+        guard !FileSystem.mayExist(store) else { return }
+        let salts = read().compactMap(\.slots).flatMap { $0.table.dataKeys.map(\.salt) }
+        guard !salts.isEmpty else { return }
+        let isAbandoned = TemporaryFile.leftovers(of: store).contains { leftover in
+            // A leftover that cannot be read says nothing; the files then stay, and the caller says so.
+            guard let file = try? Connection(path: leftover, flags: SQLITE_OPEN_READONLY) else { return false }
+            defer { file.close() }
+            guard let header = try? file.mainFileHeader() else { return false }  // As above.
+            return salts.contains(header)
+        }
+        // If they stay, the caller says so.
+        if isAbandoned { for path in [second, first] { unlink(path) } }
     }
 
     /// Throws if files of slots lie where a store is to be made: its key would open none of them.

@@ -33,15 +33,12 @@ extension SlotTable {
 
     /// What a wrap is bound to: it opens for this store, slot, kind, derivation and data key only.
     func bound(_ slot: Int, _ kind: Kind, _ dataKey: DataKey, _ derivation: Derivation, salt: [UInt8]) -> [UInt8] {
-        Array(
-            """
-            \(SlotTable.header)
-            store \(Hexadecimal.string(store))
-            slot \(slot) \(kind.rawValue)
-            data-key \(dataKey.number) \(Hexadecimal.string(dataKey.salt))
-            \(derivation.text) \(Hexadecimal.string(salt))
-            """.utf8
-        )
+        let lines = [
+            SlotTable.header, "store \(Hexadecimal.string(store))", "slot \(slot) \(kind.rawValue)",
+            "data-key \(dataKey.number) \(Hexadecimal.string(dataKey.salt))",
+            "\(derivation.text) \(Hexadecimal.string(salt))",
+        ]
+        return Array(lines.joined(separator: "\n").utf8)
     }
 
     /// Today, in UTC.

@@ -217,6 +217,18 @@ struct KeySlotsTests {
         }
     }
 
+    /// A process that was killed while it made a store leaves its slots, and the store under a name of a leftover.
+    @Test func creationsThatWereCutOff() throws {
+        let store = try SlotStore()
+        #expect(try rename(store.path, TemporaryFile.path(beside: store.path)) == 0)
+        let old = try store.bytes()
+        _ = try KeySlots.create(path: store.path, [.init(.key(.testing(5)), label: "ops")])
+        #expect(try store.bytes() != old)
+        let database = try store.open(.testing(5))
+        database.close()
+        #expect(store.directory.namesOfFiles == ["app.db", "app.db.slots", "app.db.slots.2"])
+    }
+
     @Test func nothingIsMadeOverAnything() throws {
         let store = try SlotStore()
         let first = try #require(throws: DatabaseError.self) {

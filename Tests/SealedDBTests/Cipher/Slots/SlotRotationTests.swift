@@ -44,6 +44,25 @@ struct SlotRotationTests {
         #expect(try store.refusal(.testing(1)).reason == .wrongKey)
     }
 
+    /// The old slot goes only when the new one has opened the store, in a generation of its own.
+    @Test func theOldSlotStaysUntilTheNewOneIsTried() throws {
+        let calls = Guarded(0)
+        let key = try KeySource.closure {
+            try .testing(
+                calls.withLock {
+                    $0 += 1
+                    return $0
+                } < 3 ? 5 : 6
+            )
+        }.key()
+        let error = try #require(throws: DatabaseError.self) {
+            try KeyRotation(path: self.store.path, from: .testing(1), to: key).run()
+        }
+        #expect(error.reason == .keySourceFailed && error.message.contains("the old one stays too"))
+        #expect(try store.count(1) == 20)
+        #expect(try store.slots().list().slots.map(\.label) == ["ops.replaced", "safe", "ops"])
+    }
+
     @Test func rotationsThatCannotBe() throws {
         func refusal(_ old: UInt8, _ new: UInt8, keeping suffix: String? = nil) throws -> DatabaseError.Reason {
             let rotation = KeyRotation(
