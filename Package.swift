@@ -69,6 +69,7 @@ let package = Package(
             name: "SealedDBTests",
             dependencies: [
                 "SealedDB", "SQLiteEngine", "CSealedDBSystem", "CipherProbe", "KeyMemoryProbe", "FailingCalls",
+                "HangClock",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
                 .product(
@@ -78,11 +79,15 @@ let package = Package(
                 ),
             ]
         ),
+        // The clock of the limit for tests that hang, which all tests of a process share.
+        .target(name: "HangClock", path: "Tests/HangClock"),
         // Calls of the system that fail, for tests within a process.
         .target(name: "FailingCalls", path: "Tests/FailingCalls"),
         .testTarget(
             name: "sealdbTests",
-            dependencies: ["SealedDB", "sealdb", "BookStore", "ObjectFetcher", "Soak", "FaultSubject", "FailingCalls"]
+            dependencies: [
+                "SealedDB", "sealdb", "BookStore", "ObjectFetcher", "Soak", "FaultSubject", "FailingCalls", "HangClock",
+            ]
         ),
         // SQLite's C interface, for what checks stores without the library.
         .target(name: "RawStore", dependencies: ["SQLiteEngine"], path: "Tests/RawStore"),
@@ -93,7 +98,7 @@ let package = Package(
             path: "Tests/Stress",
             exclude: ["Faults"]
         ),
-        .testTarget(name: "StressTests", dependencies: ["SealedDB", "Stress", "sealdb"]),
+        .testTarget(name: "StressTests", dependencies: ["SealedDB", "Stress", "sealdb", "HangClock"]),
         // The fault harness, the program that it runs beside sealdb, and its short form as tests.
         .executableTarget(
             name: "FaultHarness",
@@ -109,7 +114,7 @@ let package = Package(
             dependencies: ["SealedDB", .product(name: "ArgumentParser", package: "swift-argument-parser")],
             path: "Tests/FaultSubject"
         ),
-        .testTarget(name: "FaultTests", dependencies: ["SealedDB", "FaultHarness"]),
+        .testTarget(name: "FaultTests", dependencies: ["SealedDB", "FaultHarness", "HangClock"]),
     ],
     swiftLanguageModes: [.v6]
 )
