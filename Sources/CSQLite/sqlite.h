@@ -64,6 +64,25 @@ static inline int sealeddb_page_decrypt(
     return 0;
 }
 
+static inline int sealeddb_page_authenticate(
+    void *object, const void *bytes, size_t count, unsigned int number, void *code
+) {
+    (void)object; (void)bytes; (void)count; (void)number; (void)code;
+    return 0;
+}
+
+static inline int sealeddb_page_encrypt(
+    void *object, const void *iv, const void *plaintext, int count, void *ciphertext
+) {
+    (void)object; (void)iv; (void)plaintext; (void)count; (void)ciphertext;
+    return 0;
+}
+
+static inline int sealeddb_random_for_pages(void *bytes, int count) {
+    (void)bytes; (void)count;
+    return 0;
+}
+
 // Tells two databases apart that should be equal, and defends against nobody: four times FNV-1a.
 static inline void *sealeddb_hash_new(void) {
     sqlite3_uint64 *lanes = (sqlite3_uint64 *)sqlite3_malloc(5 * sizeof(sqlite3_uint64));

@@ -60,8 +60,6 @@ public struct StoreRestore: Sendable {
     public func run(progress: ((KeyRotation.Progress) throws -> Void)? = nil) throws(DatabaseError) -> Report {
         let source = try StoreOpening.existing(backupPath, key: key, settings: settings).forLooking.open()
         defer { source.close() }
-        // Reading rows does not need the schema's own collations.
-        source.acceptUnknownCollations()
         let sealing = Sealing(key: key, settings: settings)
         guard let resolvedBackup = FileSystem.resolve(backupPath) else {
             throw .system("Cannot open \(backupPath)", reason: .noSuchFile)
@@ -100,7 +98,8 @@ public struct StoreRestore: Sendable {
             let store = NewStore(path: path, sealing: sealing)
             // Also for a symbolic link that leads nowhere, which is not followed.
             try store.requireAbsent()
-            let report = try store.make(from: source, method: .pages, context: context, progress: progress)
+            let pages = try PageSource(reading: source, key: key, settings: settings)
+            let report = try store.make(from: source, method: .transfer(pages), context: context, progress: progress)
             return Report(path: path, pageCount: report.pageCount, pageSize: report.pageSize, replacedPath: nil)
         }
         let lock: StoreLock
@@ -141,7 +140,7 @@ public struct StoreRestore: Sendable {
             let totals = try copy.fill(
                 from: source,
                 sealing: Sealing(key: key, settings: settings),
-                method: .pages,
+                method: .transfer(PageSource(reading: source, key: key, settings: settings)),
                 setsWAL: false,
                 progress: progress
             )

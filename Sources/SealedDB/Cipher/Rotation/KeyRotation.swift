@@ -2,15 +2,16 @@ import Foundation
 
 /// Gives a store a new key by copy, verify, swap.
 ///
-/// SQLite's backup API makes a copy under the new key beside the store. The copy is opened with a new connection,
-/// checked page by page, synced, and renamed over the store. Until the rename the old file is whole under the old key;
-/// after it the new file is whole under the new key. Right before the rename the new key is confirmed (see
-/// ``Key/confirm()``). `sqlite3_rekey` is not used: it reports success when it failed, and can lose the database.
+/// A copy under the new key is made beside the store, on all processors: each page is authenticated, decrypted, encrypted
+/// anew, written, read back, and compared with the page of the store. SQLCipher opens the copy with a new connection, and
+/// reads a sample of its pages. Then the copy is synced, and renamed over the store. Until the rename the old file is
+/// whole under the old key; after it the new file is whole under the new key. Right before the rename the new key is
+/// confirmed (see ``Key/confirm()``). `sqlite3_rekey` is not used: it reports success when it failed, and can lose the
+/// database.
 ///
 /// Nobody else may have the store open, whether they hold locks or not: otherwise the rotation ends with
 /// ``DatabaseError/Reason/busy`` and leaves the store as it was. A store in WAL mode is switched to a rollback journal
-/// while it is copied; the new file has the journal mode that the old one had. Backups:
-/// <https://www.sqlite.org/backup.html>.
+/// while it is copied; the new file has the journal mode that the old one had.
 public struct KeyRotation: Sendable {
     /// Path of the store; a symbolic link is followed and kept.
     public let path: String
