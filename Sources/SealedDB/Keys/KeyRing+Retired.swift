@@ -10,6 +10,7 @@ extension KeyRing {
 
     /// A key that opens nothing any more, and is kept in case that a store or backup still needs it.
     public struct RetiredKey: Sendable, Hashable, Codable {
+        /// The name of the key.
         public let id: String
         /// The day until which it is to be kept, such as 2026-12-31, in UTC. Nothing removes it by itself.
         public let keptUntil: String

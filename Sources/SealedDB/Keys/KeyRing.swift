@@ -169,5 +169,6 @@ extension DatabaseError {
 extension KeyRing: CustomStringConvertible, CustomReflectable {
     /// The ids only, without keys.
     public var description: String { "KeyRing(active: \(activeID), ids: \(ids.joined(separator: ", ")))" }
+    /// Shows nothing of the keys.
     public var customMirror: Mirror { Mirror(self, children: []) }
 }

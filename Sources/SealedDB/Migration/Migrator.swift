@@ -33,6 +33,7 @@ public struct Migrator: Sendable {
 
     private var migrations: [Migration] = []
 
+    /// A migrator without migrations.
     public init() {}
 
     /// The names of the migrations, in their order.

@@ -4,7 +4,9 @@
 /// until the copy is done. It is an ordinary store with the same settings, under the store's key or a key of its own.
 /// <https://www.sqlite.org/backup.html>
 public struct StoreBackup: Sendable {
+    /// Path of the store.
     public let path: String
+    /// Path of the new file. It must not exist.
     public let backupPath: String
     private let key: Key
     private let backupKey: Key

@@ -6,7 +6,9 @@ import Foundation
 /// a hash of all of them is compared. The store appears under its name only after it is verified. The plaintext file is
 /// neither changed nor deleted.
 public struct StoreEncryption: Sendable {
+    /// Path of the plaintext database, which stays as it is.
     public let plaintextPath: String
+    /// Path of the new encrypted store. It must not exist.
     public let path: String
     private let key: Key
     private let settings: CipherSettings

@@ -5,6 +5,7 @@ import Foundation
 /// The old store is kept whole, with its log and journal, under another name beside the new one. Deleting it is up to
 /// the caller. A store that somebody has open is not touched.
 public struct StoreRestore: Sendable {
+    /// Path of the backup, which stays as it is.
     public let backupPath: String
     /// Path of the store; a symbolic link is followed and kept.
     public let path: String
@@ -17,6 +18,7 @@ public struct StoreRestore: Sendable {
     public struct Report: Sendable, Codable, Hashable {
         /// Absolute path of the store, with symbolic links followed.
         public let path: String
+        /// The number of pages of the restored store.
         public let pageCount: Int64
         /// Bytes per page.
         public let pageSize: Int

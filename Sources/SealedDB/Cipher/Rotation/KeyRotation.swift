@@ -55,6 +55,7 @@ public struct KeyRotation: Sendable {
         public let path: String
         /// Bytes of the main file.
         public let fileSize: Int64
+        /// The number of pages of the store.
         public let pageCount: Int64
         /// Bytes per page.
         public let pageSize: Int
@@ -86,6 +87,7 @@ public struct KeyRotation: Sendable {
             case swap
         }
 
+        /// What is being done.
         public let phase: Phase
         /// Number of pages that are finished in this phase.
         public let completedPages: Int64
@@ -102,6 +104,7 @@ public struct KeyRotation: Sendable {
     public struct Report: Sendable, Codable, Hashable {
         /// Absolute path of the store, with symbolic links followed.
         public let path: String
+        /// The number of pages of the store.
         public let pageCount: Int64
         /// Bytes per page.
         public let pageSize: Int

@@ -5,11 +5,13 @@ import Foundation
 /// SQLCipher reports "file is not a database" for a wrong key, other settings, damage, and files of another kind. A
 /// diagnosis tells these apart, because it computes the authentication codes of pages itself.
 public struct StoreDiagnosis: Sendable, Codable, Hashable {
+    /// What a file is, or what is wrong with it.
     public enum Finding: String, Sendable, Codable, CaseIterable {
         /// The key and the settings are right (or the file is a sound plaintext database, and no key was given).
         case opens
         /// The file has no bytes.
         case emptyFile
+        /// The path is that of a directory.
         case directory
         /// A device, a socket or a pipe.
         case notRegularFile
@@ -36,6 +38,7 @@ public struct StoreDiagnosis: Sendable, Codable, Hashable {
         case notADatabase
     }
 
+    /// What was found.
     public let finding: Finding
     /// Absolute path, with symbolic links followed.
     public let path: String

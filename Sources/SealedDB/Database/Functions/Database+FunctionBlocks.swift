@@ -27,9 +27,13 @@ extension Database {
 
     // MARK: Arguments
 
+    /// Returns the type of an argument.
     public func valueType(_ argv: UnsafeMutableRawPointer) -> SqliteValueType { FunctionArgument(argv).type }
+    /// Returns the low 32 bits of an argument as an integer.
     public func valueInt(_ value: UnsafeMutableRawPointer) -> Int32 { FunctionArgument(value).int32 }
+    /// Returns an argument as an integer; other values are converted as SQLite's `CAST` does.
     public func valueLong(_ value: UnsafeMutableRawPointer) -> Int64 { FunctionArgument(value).int64 }
+    /// Returns an argument as a number; other values are converted as SQLite's `CAST` does.
     public func valueDouble(_ value: UnsafeMutableRawPointer) -> Double { FunctionArgument(value).double }
 
     /// Returns a copy of the bytes; `nil` for NULL.
@@ -40,16 +44,22 @@ extension Database {
 
     // MARK: Results
 
+    /// Returns NULL from the function.
     public func resultNull(context: UnsafeMutableRawPointer) { FunctionContext(context).setNull() }
 
+    /// Returns an integer from the function.
     public func resultInt(_ value: Int32, context: UnsafeMutableRawPointer) { FunctionContext(context).set(value) }
 
+    /// Returns an integer from the function.
     public func resultLong(_ value: Int64, context: UnsafeMutableRawPointer) { FunctionContext(context).set(value) }
 
+    /// Returns a number from the function. SQLite makes NULL of NaN.
     public func resultDouble(_ value: Double, context: UnsafeMutableRawPointer) { FunctionContext(context).set(value) }
 
+    /// Returns a copy of the bytes from the function, as a blob.
     public func resultData(_ data: Data, context: UnsafeMutableRawPointer) { FunctionContext(context).set(data) }
 
+    /// Returns text from the function.
     public func resultString(_ value: String, context: UnsafeMutableRawPointer) { FunctionContext(context).set(value) }
 
     /// Fails the statement with this message.
@@ -60,7 +70,9 @@ extension Database {
         FunctionContext(context).fail(code: errorCode)
     }
 
+    /// Fails the statement with `SQLITE_NOMEM`.
     public func resultErrorNoMemory(context: UnsafeMutableRawPointer) { FunctionContext(context).failNoMemory() }
 
+    /// Fails the statement with `SQLITE_TOOBIG`.
     public func resultErrorTooBig(context: UnsafeMutableRawPointer) { FunctionContext(context).failTooBig() }
 }
