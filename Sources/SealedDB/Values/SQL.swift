@@ -22,7 +22,7 @@
 ///
 /// A literal binds its values in every call that takes SQL, FMDB's included. Only literals do: if a literal is joined to a
 /// `String` with `+`, Swift makes it a `String`, and its values become text. Join `SQL` to `SQL` instead. Calls without
-/// values of their own, such as ``Database/executeUpdate(_:_:)``, take no `String`; others take one as it is, like FMDB.
+/// values of their own, such as ``Database/executeUpdate(_:_:)-(_,Value)``, take no `String`; others take one as it is, like FMDB.
 public struct SQL: Sendable {
     /// The text, with a placeholder for each value.
     public internal(set) var text: String

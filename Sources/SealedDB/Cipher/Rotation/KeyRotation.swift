@@ -23,6 +23,9 @@ public struct KeyRotation: Sendable {
 
     /// Describes a rotation. Nothing is read or written before ``plan()`` or ``run(progress:)`` is called.
     /// - Parameters:
+    ///   - path: path of the store.
+    ///   - oldKey: the key that the store has.
+    ///   - newKey: the key that the store gets.
     ///   - cipherSettings: the settings of the store. The rotation keeps them.
     ///   - busyTimeout: how long to wait for others to release the store.
     ///   - oldFileSuffix: if not `nil`, the old file is kept, under the old key, beside the new one. Its name is the

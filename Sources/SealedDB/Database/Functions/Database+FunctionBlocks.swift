@@ -11,7 +11,10 @@ extension Database {
     ///
     /// The database retains the block. As in FMDB, a block that uses the database therefore keeps it alive for ever:
     /// write `[unowned db]` before the parameters of the block, or call ``removeFunction(_:argumentCount:)``.
-    /// - Parameter arguments: the number of arguments; -1 for any number.
+    /// - Parameters:
+    ///   - name: the name by which SQL calls it.
+    ///   - arguments: the number of arguments; -1 for any number.
+    ///   - block: gets SQLite's context, the number of arguments, and the arguments.
     public func makeFunctionNamed(_ name: String, arguments: Int32, block: @escaping FunctionBlock) {
         _ = succeeds { () throws(DatabaseError) in
             let function = SQLFunction(name: name, argumentCount: arguments, body: .block(block))
