@@ -78,7 +78,7 @@ extension DatabaseQueue {
     /// let open = queue.observe { db in try db.executeQuery("SELECT * FROM task WHERE done = 0").all(Task.self) }
     /// for try await tasks in open { show(tasks) }
     /// ```
-    /// The block runs as in ``read(_:)-(_)``: once at the beginning, and after each commit of this queue to a table that it
+    /// The block runs as in `read`: once at the beginning, and after each commit of this queue to a table that it
     /// has read. Which tables these are is asked of SQLite, so the block may read whatever it needs, also views. It must
     /// depend on nothing else that changes. Commits of other queues, pools or processes are not seen.
     ///

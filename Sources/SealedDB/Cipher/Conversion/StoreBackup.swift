@@ -13,7 +13,12 @@ public struct StoreBackup: Sendable {
     private let settings: CipherSettings
     private let busyTimeout: Double
 
+    /// Describes a backup; nothing is read or written before ``run(progress:)``.
     /// - Parameters:
+    ///   - path: path of the store.
+    ///   - key: its key.
+    ///   - cipherSettings: the settings of the store, which the copy gets too. Default: those of SQLCipher 4.
+    ///   - backupPath: path of the copy. It must not exist.
     ///   - backupKey: the key of the copy. `nil`, the default, means the store's key.
     ///   - busyTimeout: how long to wait for a writer.
     public init(

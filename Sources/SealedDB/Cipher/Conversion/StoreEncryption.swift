@@ -13,8 +13,12 @@ public struct StoreEncryption: Sendable {
     private let key: Key
     private let settings: CipherSettings
 
-    /// - Parameter cipherSettings: the settings of the new store. They also set its page size, whatever the plaintext
-    ///   file has.
+    /// Describes an encryption; nothing is read or written before ``run(progress:)``.
+    /// - Parameters:
+    ///   - plaintextPath: path of the plaintext database, which stays as it is.
+    ///   - path: path of the new store. It must not exist.
+    ///   - key: the key of the new store.
+    ///   - cipherSettings: the settings of the new store. They also set its page size, whatever the plaintext file has.
     public init(plaintextPath: String, path: String, key: Key, cipherSettings: CipherSettings = .init()) {
         self.plaintextPath = plaintextPath
         self.path = path

@@ -26,9 +26,12 @@ public struct StoreRestore: Sendable {
         public let replacedPath: String?
     }
 
+    /// Describes a restore; nothing is read or written before ``run(progress:)``.
     /// - Parameters:
+    ///   - backupPath: path of the backup, which stays as it is.
     ///   - key: the key of the backup. The restored store has it too.
     ///   - cipherSettings: the settings of the backup.
+    ///   - path: path of the store.
     ///   - replaces: whether a store that exists is replaced. If false, the restore fails with
     ///     ``DatabaseError/Reason/alreadyExists``, also if the store appears while the restore runs.
     ///   - ignoresUnseenUsers: as in ``KeyRotation``.

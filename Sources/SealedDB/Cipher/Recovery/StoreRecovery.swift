@@ -63,10 +63,14 @@ public struct StoreRecovery: Sendable {
         }
     }
 
+    /// Describes a recovery; nothing is read or written before ``run(progress:)``.
     /// - Parameters:
+    ///   - path: path of the damaged store, which stays as it is.
+    ///   - key: its key.
     ///   - cipherSettings: those of both stores.
     ///   - salt: the first 16 bytes of the store, if they are damaged and known from an older copy of the file. By
     ///     default they are taken from the file, or else from its log or journal.
+    ///   - recoveredPath: path of the new store. It must not exist.
     ///   - newKey: the key of the new store; `nil` for that of the old one.
     public init(
         path: String,

@@ -50,7 +50,10 @@ public struct StoreInfo: Sendable, Codable, Hashable {
     public let details: Details?
 
     /// Examines a file. Writes nothing, not even beside the file.
-    /// - Parameter key: `nil` to report only what can be found out without a key.
+    /// - Parameters:
+    ///   - path: path of the file.
+    ///   - key: `nil` to report only what can be found out without a key.
+    ///   - cipherSettings: the settings of the store. Default: those of SQLCipher 4.
     /// - Throws: ``DatabaseError`` with ``DatabaseError/Reason/noSuchFile``, or the error of opening with a wrong key.
     ///   ``StoreDiagnosis`` tells more about a file that does not open.
     public static func inspect(
