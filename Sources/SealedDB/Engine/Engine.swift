@@ -95,8 +95,8 @@ enum Engine {
                 The SQLite library in this process is not a SQLCipher that this program can use: \
                 \(failed.map { "\($0.name): \($0.detail)" }.joined(separator: "; ")). Keys are refused, because data \
                 would be written in plaintext. Nothing was opened or written. Install libsqlcipher 4.5 or later, keep \
-                libsqlite3 out of LD_PRELOAD, and if another part of the program links libsqlite3, link libsqlcipher \
-                before it: -Xlinker --no-as-needed -Xlinker -lsqlcipher.
+                libsqlite3 out of LD_PRELOAD, and if another part of the program links libsqlite3, give the linker \
+                libsqlcipher.so by its path, so that it comes first.
                 """
         )
     }
