@@ -9,8 +9,11 @@ let package = Package(
         .executable(name: "sealdb", targets: ["sealdb"]),
     ],
     traits: [
-        .trait(name: "SQLCipher", description: "Encrypted stores: links the system's libsqlcipher."),
-        .trait(name: "PlainSQLite", description: "Stores in the clear, for comparison: links the system's libsqlite3."),
+        .trait(name: "SQLCipher", description: "Encrypted stores: links the system's libsqlcipher. The default."),
+        .trait(
+            name: "PlainSQLite",
+            description: "Stores in the clear, for comparison: links the system's libsqlite3, unless SQLCipher is on."
+        ),
         .trait(name: "Metrics", description: "Queues and pools report to swift-metrics."),
         .trait(name: "ServiceLifecycle", description: "Queues and pools are services of swift-service-lifecycle."),
         .default(enabledTraits: ["SQLCipher"]),
@@ -24,7 +27,9 @@ let package = Package(
     targets: [
         .systemLibrary(name: "CSQLCipher", pkgConfig: "sqlcipher", providers: [.apt(["libsqlcipher-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
-        .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        // Without pkg-config, so that libsqlite3 is linked only where this module is imported, and never beside
+        // libsqlcipher when both engine traits are on.
+        .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "CSealedDBSystem"),
         .target(name: "CSealedDBEditline"),
         .target(

@@ -3,6 +3,10 @@
 #ifndef SEALEDDB_OPENSSL_H
 #define SEALEDDB_OPENSSL_H
 
+#if !__has_include(<openssl/evp.h>)
+#error "SealedDB needs OpenSSL's headers, and there are none. Run scripts/setup of SealedDB, or: apt-get install libssl-dev"
+#else
+
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
@@ -197,4 +201,5 @@ static inline int sealeddb_hash_value(void *hash, unsigned char *value) {
 
 static inline void sealeddb_hash_free(void *hash) { EVP_MD_CTX_free((EVP_MD_CTX *)hash); }
 
+#endif
 #endif

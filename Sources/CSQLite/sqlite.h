@@ -3,6 +3,11 @@
 #ifndef SEALEDDB_SQLITE_H
 #define SEALEDDB_SQLITE_H
 
+#if !__has_include(<sqlite3.h>)
+#error "SealedDB's plain build needs SQLite's headers, and there are none. Run scripts/setup of SealedDB, or: \
+apt-get install libsqlite3-dev"
+#else
+
 #include <sqlite3.h>
 #include <stddef.h>
 
@@ -105,4 +110,5 @@ static inline int sealeddb_hash_value(void *hash, unsigned char *value) {
 }
 static inline void sealeddb_hash_free(void *hash) { sqlite3_free(hash); }
 
+#endif
 #endif

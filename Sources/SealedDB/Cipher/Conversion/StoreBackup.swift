@@ -7,14 +7,21 @@
 /// processors. SQLCipher opens the copy and reads a sample of its pages. The copy has a salt of its own, also under the
 /// store's key.
 public struct StoreBackup: Sendable {
+    /// Path of the store.
     public let path: String
+    /// Path of the new file. It must not exist.
     public let backupPath: String
     private let key: Key
     private let backupKey: Key
     private let settings: CipherSettings
     private let busyTimeout: Double
 
+    /// Describes a backup; nothing is read or written before ``run(progress:)``.
     /// - Parameters:
+    ///   - path: path of the store.
+    ///   - key: its key.
+    ///   - cipherSettings: the settings of the store, which the copy gets too. Default: those of SQLCipher 4.
+    ///   - backupPath: path of the copy. It must not exist.
     ///   - backupKey: the key of the copy. `nil`, the default, means the store's key.
     ///   - busyTimeout: how long to wait for a writer.
     public init(

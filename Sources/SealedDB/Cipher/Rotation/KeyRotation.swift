@@ -24,6 +24,9 @@ public struct KeyRotation: Sendable {
 
     /// Describes a rotation. Nothing is read or written before ``plan()`` or ``run(progress:)`` is called.
     /// - Parameters:
+    ///   - path: path of the store.
+    ///   - oldKey: the key that the store has.
+    ///   - newKey: the key that the store gets.
     ///   - cipherSettings: the settings of the store. The rotation keeps them.
     ///   - busyTimeout: how long to wait for others to release the store.
     ///   - oldFileSuffix: if not `nil`, the old file is kept, under the old key, beside the new one. Its name is the
@@ -56,6 +59,7 @@ public struct KeyRotation: Sendable {
         public let path: String
         /// Bytes of the main file.
         public let fileSize: Int64
+        /// The number of pages of the store.
         public let pageCount: Int64
         /// Bytes per page.
         public let pageSize: Int
@@ -87,6 +91,7 @@ public struct KeyRotation: Sendable {
             case swap
         }
 
+        /// What is being done.
         public let phase: Phase
         /// Number of pages that are finished in this phase.
         public let completedPages: Int64
@@ -103,6 +108,7 @@ public struct KeyRotation: Sendable {
     public struct Report: Sendable, Codable, Hashable {
         /// Absolute path of the store, with symbolic links followed.
         public let path: String
+        /// The number of pages of the store.
         public let pageCount: Int64
         /// Bytes per page.
         public let pageSize: Int
