@@ -15,7 +15,8 @@ struct MigrateCommand: ParsableCommand {
 
               sealdb migrate old.db --passphrase-file app.pass
               sealdb migrate app.db --key-file app.key --new-page-size 8192
-              sealdb migrate --from-file stores --key-template key-file:{dir}/{stem}.key --continue-on-error
+              sealdb migrate --from-file stores --key-template key-file:{dir}/{stem}.key \\
+                  --continue-on-error
 
             Other settings than SQLCipher 4's own must be given at every use of the store.
             """

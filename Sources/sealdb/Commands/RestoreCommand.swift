@@ -70,7 +70,8 @@ struct RestoreCommand: ParsableCommand {
                 replaces: replace,
                 ignoresUnseenUsers: forceOptions.force
             )
-            return try progressOptions.watchingSignals { try restore.run(progress: $0) }
+            let run = { try progressOptions.watchingSignals { try restore.run(progress: $0) } }
+            return try pipe?.naming(run) ?? run()
         }
         // The key is the backup's, and as old as that.
         StoreRecords.forgetKey(of: path)
