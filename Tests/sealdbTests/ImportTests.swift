@@ -40,7 +40,7 @@ struct ImportTests {
                 id,size,score,code,version,note,empty
                 1,900,1.5,007,1.10,"a ""quoted"", long
                 note",
-                2,,2.0,"08","1.2",,
+                2,,2.0,08,"1.2",,
 
                 """
         )
@@ -146,7 +146,7 @@ struct ImportTests {
             "SELECT hex(name) AS n FROM sqlite_schema UNION ALL SELECT hex(name) FROM pragma_table_info((SELECT name FROM sqlite_schema))"
         )
         let hex = name.utf8.map { String(format: "%02X", $0) }.joined()
-        #expect(names == "n\n\(hex)\n\(hex)\n62\n")
+        #expect(names == "n\n\(hex)\n\(hex)\n\"62\"\n")
     }
 
     @Test func everythingAsText() throws {

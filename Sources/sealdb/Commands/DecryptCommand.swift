@@ -59,7 +59,7 @@ struct DecryptCommand: ParsableCommand {
         }
         let name = TerminalText.escaped(self.plain)
         try reportOptions.report(
-            "\(name): \(report.pageCount) pages in plaintext\(settings.remarkOnAuthentication)\n",
+            "\(name): \(report.pageCount.counted("page")) in plaintext\(settings.remarkOnAuthentication)\n",
             Copy(plaintextPath: StoreItem.identity(of: plain), pageCount: report.pageCount)
         )
     }

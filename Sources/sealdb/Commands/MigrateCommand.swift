@@ -139,7 +139,7 @@ struct MigrateCommand: ParsableCommand {
             let report = try migration.run(progress: progress)
             return StoreReport(
                 text: .lines([
-                    "\(name): migrated from \(old) to \(new), \(report.pageCount) pages\(old.remarkOnAuthentication)"
+                    "\(name): migrated from \(old) to \(new), \(report.pageCount.counted("page"))\(old.remarkOnAuthentication)"
                 ]),
                 content: Settings(from: old, to: new, pageCount: report.pageCount)
             )

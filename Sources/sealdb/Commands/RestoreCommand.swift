@@ -75,7 +75,7 @@ struct RestoreCommand: ParsableCommand {
         }
         // The key is the backup's, and as old as that.
         StoreRecords.forgetKey(of: path)
-        var text = "\(TerminalText.escaped(store)): restored \(report.pageCount) pages\n"
+        var text = "\(TerminalText.escaped(store)): restored \(report.pageCount.counted("page"))\n"
         if let replaced = report.replacedPath {
             text += "The store that was there is now \(TerminalText.escaped(replaced))\n"
         }

@@ -222,7 +222,10 @@ struct RotateCommand: ParsableCommand {
         case .planned(let plan):
             var fields = [
                 ("store", plan.path),
-                ("size", "\(ByteText.size(plan.fileSize)), \(plan.pageCount) pages of \(plan.pageSize) bytes"),
+                (
+                    "size",
+                    "\(ByteText.size(plan.fileSize)), \(plan.pageCount.counted("page")) of \(plan.pageSize) bytes"
+                ),
                 ("journal mode", plan.journalMode),
                 ("free space", "\(ByteText.size(plan.freeSpace)), needed \(ByteText.size(plan.neededSpace))"),
                 ("time", "about \(DurationText.clock(plan.estimatedSeconds ?? 0))"),

@@ -195,7 +195,7 @@ extension Shell {
             )
         }
         progress.finish()
-        try report("\(TerminalText.escaped(path)): backup of \(result.pageCount) pages\n")
+        try report("\(TerminalText.escaped(path)): backup of \(result.pageCount.counted("page"))\n")
     }
 
     private func requireNoTransaction() throws(Failure) {

@@ -388,8 +388,8 @@ struct ShellScriptTests {
         let outcome = try shell(sandbox, ".import in.csv t\n.import in.csv t\n.mode csv\nSELECT typeof(a), b FROM t;\n")
         #expect(
             outcome.lines == ["t: 2 rows imported", "t: 2 rows imported", "typeof(a),b"] + [
-                "integer,x", "integer,\"\"",
-            ] + ["integer,x", "integer,\"\""],
+                "integer,x", "integer,",
+            ] + ["integer,x", "integer,"],
             "\(outcome.output)\(outcome.error)"
         )
         // A temporary table of the name is not meant.

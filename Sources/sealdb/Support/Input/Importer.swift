@@ -61,6 +61,7 @@ struct Importer {
             var reader = try makeReader(names, true)
             surveyed = try survey(&reader, database)
             try input.rewind()
+            reportedPosition.value = -1
         }
         var reader = try makeReader(surveyed?.names ?? names, false)
         let found = try readHeader(&reader, database)
@@ -179,7 +180,7 @@ struct Importer {
                 let found = reader.record.fieldCount
                 throw ImportError(
                     line: 1,
-                    reason: "--columns names \(names.count) columns, but the header has \(found)"
+                    reason: "--columns names \(names.count.counted("column")), but the header has \(found)"
                 )
             }
             return names
@@ -208,7 +209,7 @@ struct Importer {
         guard names.count > Importer.maximumColumnCount else { return }
         throw ImportError(
             line: line,
-            reason: "there are \(names.count) columns, but SQLite takes \(Importer.maximumColumnCount)"
+            reason: "there are \(names.count.counted("column")), but SQLite takes \(Importer.maximumColumnCount)"
         )
     }
 

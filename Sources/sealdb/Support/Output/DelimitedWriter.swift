@@ -11,6 +11,8 @@ final class DelimitedWriter: ResultWriter {
     private let null: [UInt8]
     private let delimiter: UInt8
     private var columnCount: Int32 = 0
+    /// Whether a number or blob of CSV could read as what stands for NULL.
+    private let mayBeNull: Bool
 
     init(output: ResultOutput, format: ImportFormat, style: ResultStyle) {
         self.output = output
@@ -18,6 +20,7 @@ final class DelimitedWriter: ResultWriter {
         hasHeader = style.hasHeader
         null = Array((style.null ?? (format == .tsv ? "\\N" : "")).utf8)
         delimiter = UInt8(ascii: format == .tsv ? "\t" : ",")
+        mayBeNull = format == .csv && null.withUnsafeBytes { ImportedField.mayBeValue($0) }
     }
 
     func begin(columns: [String]) throws {
@@ -42,7 +45,9 @@ final class DelimitedWriter: ResultWriter {
         let buffer = output.buffer
         for column in 0..<columnCount {
             if column > 0 { buffer.add(delimiter) }
-            switch row.heldValue(forColumnIndex: column) {
+            let start = buffer.count
+            let value = row.heldValue(forColumnIndex: column)
+            switch value {
             case .null: null.withUnsafeBytes { buffer.add($0) }
             case .integer(let value): buffer.add(integer: value)
             case .real(let value) where value.isFinite: buffer.add(real: value)
@@ -60,12 +65,25 @@ final class DelimitedWriter: ResultWriter {
                     DelimitedWriter.addQuoted(bytes, delimiter: delimiter, null: null, to: buffer)
                 }
             }
+            if mayBeNull { quoteNumber(value, from: start) }
         }
         buffer.add(UInt8(ascii: "\n"))
         try output.endRow()
     }
 
     func end() {}
+
+    /// Puts a number or blob in quotes that was written as what stands for NULL.
+    private func quoteNumber(_ value: HeldValue, from start: Int) {
+        switch value {
+        case .null, .text: return
+        case .integer, .real, .blob:
+            let written = Array(output.buffer.bytes[start...])
+            guard written == null else { return }
+            output.buffer.remove(after: start)
+            written.withUnsafeBytes { DelimitedWriter.addInQuotes($0, to: output.buffer) }
+        }
+    }
 
     private static let quote = UInt8(ascii: "\"")
 
