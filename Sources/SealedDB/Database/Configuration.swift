@@ -31,6 +31,10 @@ public struct Configuration: Sendable {
     public var slowStatementThreshold: Duration?
     /// Whether to open read-only. Default false.
     public var isReadOnly = false
+    /// Whether a store is read as it lies there, with its log and without locks, where it is opened read-only in a directory
+    /// in which this user may not write, and SQLite would have to. ``Database/requireStill()`` then tells whether somebody
+    /// wrote to it meanwhile.
+    package var looksIfUnreadable = false
     /// Whether a rotation continues if it cannot be determined whether somebody else has the store open; see
     /// ``KeyRotation``. Default false.
     public var ignoresUnseenUsers = false

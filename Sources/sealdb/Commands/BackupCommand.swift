@@ -157,7 +157,7 @@ struct BackupCommand: ParsableCommand {
             let name = TerminalText.escaped(path)
             let remark = settings.remarkOnAuthentication
             return StoreReport(
-                text: .lines(["\(name): backup of \(report.pageCount) pages\(remark)"]),
+                text: .lines(["\(name): backup of \(report.pageCount.counted("page"))\(remark)"]),
                 content: BackupContent(backupPath: StoreItem.identity(of: path), pageCount: report.pageCount)
             )
         }

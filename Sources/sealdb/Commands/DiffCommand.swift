@@ -12,7 +12,8 @@ struct DiffCommand: ParsableCommand {
 
               sealdb diff app.db /backups/app-monday.db --key-file app.key
               sealdb diff app.db old.db --key-file app.key --other-key-file old.key
-              sealdb diff app.db wanted.db --key-file app.key --sql | sealdb exec app.db - --key-file app.key
+              sealdb diff app.db wanted.db --key-file app.key --sql |
+                  sealdb exec app.db - --key-file app.key
 
             With --sql: statements, in one transaction, that make the first store hold what the second one holds. A table \
             that was made by another statement is made anew, with its rows. They show values in plaintext. With --table, \

@@ -49,7 +49,7 @@ struct EncryptCommand: ParsableCommand {
         let report = try progressOptions.watchingSignals { try encryption.run(progress: $0) }
         StoreRecords.note(.key, of: path)
         try reportOptions.report(
-            "\(TerminalText.escaped(store)): encrypted \(report.pageCount) pages\n",
+            "\(TerminalText.escaped(store)): encrypted \(report.pageCount.counted("page"))\n",
             ["pageCount": report.pageCount]
         )
     }

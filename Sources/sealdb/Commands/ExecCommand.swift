@@ -13,7 +13,8 @@ struct ExecCommand: ParsableCommand {
             statements return are printed first, those of a transaction only when it is stored.
 
               sealdb exec app.db 'DELETE FROM people WHERE age < ?' 18 --key-file app.key
-              sealdb dump app.db --key-file app.key | sealdb exec copy.db - --key-file copy.key
+              sealdb dump app.db --key-file app.key |
+                  sealdb exec copy.db - --key-file copy.key
 
             The number of changed rows is the last line. It does not include rows that triggers and foreign keys changed.
             """

@@ -76,9 +76,17 @@ struct SchemaOptions: ParsableArguments {
     func objects() throws -> [SchemaObject] {
         let settings = try cipherOptions.settings(of: store)
         let database = try keyOptions.withKey(of: store) {
-            try Store.openReadOnly(store, key: $0, settings: settings, lockWait: lockOptions.lockWait)
+            try Store.openReadOnly(
+                store,
+                key: $0,
+                settings: settings,
+                lockWait: lockOptions.lockWait,
+                looks: true
+            )
         }
         defer { database.close() }
-        return try SchemaObject.all(of: database)
+        let objects = try SchemaObject.all(of: database)
+        try database.requireStill()
+        return objects
     }
 }

@@ -30,7 +30,9 @@ public struct StoreDecryption: Sendable {
     ) throws(DatabaseError) -> KeyRotation.Report {
         let database = NewStore(path: plaintextPath, sealing: Sealing(), decrypts: true)
         try database.requireAbsent()
-        let opening = try StoreOpening.existing(path, key: key, settings: settings)
+        var opening = try StoreOpening.existing(path, key: key, settings: settings)
+        // The copy is put in place only if nobody wrote meanwhile.
+        opening.looksIfUnreadable = true
         try opening.requireAuthenticPages()
         try LogDamage.requireNone(ofStore: opening.path ?? path)
         let source = try opening.open()
