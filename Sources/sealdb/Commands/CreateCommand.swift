@@ -20,6 +20,9 @@ struct CreateCommand: ParsableCommand {
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
 
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
+
     @OptionGroup(title: "Cipher settings; whatever is given here must be given at every use of the store")
     var cipherOptions: CipherOptions
 

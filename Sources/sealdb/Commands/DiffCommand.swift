@@ -48,6 +48,9 @@ struct DiffCommand: ParsableCommand {
     @OptionGroup(title: "Key of both stores, or of the first")
     var keyOptions: KeyOptions
 
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
+
     @OptionGroup(title: "Key of the second store, if it has another one")
     var otherKeyOptions: OtherKeyOptions
 

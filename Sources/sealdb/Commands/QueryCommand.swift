@@ -30,11 +30,17 @@ struct QueryCommand: ParsableCommand {
     @OptionGroup
     var sqlOptions: SQLOptions
 
+    @OptionGroup(title: "Parameters")
+    var parameterOptions: ParameterOptions
+
     @OptionGroup(title: "Output")
     var resultOptions: ResultOptions
 
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
+
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
 
     @OptionGroup(title: "Cipher settings of a store that has other ones than SQLCipher 4's")
     var cipherOptions: CipherOptions
@@ -44,13 +50,13 @@ struct QueryCommand: ParsableCommand {
 
     func validate() throws {
         try keyOptions.choice.validate(isRequired: true)
-        if sqlOptions.readsStandardInput && keyOptions.choice.descriptor == 0 {
+        if sqlOptions.readsStandardInput || parameterOptions.readsStandardInput, keyOptions.choice.descriptor == 0 {
             throw ValidationError("Standard input cannot give both the key and the SQL or a value.")
         }
     }
 
     func run() throws {
-        let source = try sqlOptions.source()
+        let source = try sqlOptions.source(parameterOptions)
         try BoundStatement.requireOne(source.script)
         let settings = try cipherOptions.settings(of: store)
         let database = try keyOptions.withKey(of: store) {

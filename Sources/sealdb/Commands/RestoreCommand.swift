@@ -29,6 +29,9 @@ struct RestoreCommand: ParsableCommand {
     @OptionGroup(title: "Key of the backup")
     var keyOptions: KeyOptions
 
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
+
     @OptionGroup(title: "Cipher settings of a backup that has other ones than SQLCipher 4's")
     var cipherOptions: CipherOptions
 

@@ -51,6 +51,9 @@ struct StatusCommand: ParsableCommand {
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
 
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
+
     @OptionGroup(title: "Cipher settings of stores that have other ones than SQLCipher 4's")
     var cipherOptions: CipherOptions
 

@@ -24,6 +24,9 @@ struct VerifyCommand: ParsableCommand {
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
 
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
+
     @OptionGroup(title: "Key")
     var keyTable: KeyTableOptions
 
