@@ -275,7 +275,7 @@ struct ImportTests {
             "key"
         )
         #expect(outcome.output == "rows: 1000 rows imported\n")
-        #expect(outcome.error.contains("import    100%"))
+        #expect(outcome.error.contains("import     99%"))
         #expect(!outcome.error.contains("\r") && !outcome.error.contains("\u{1b}"))
     }
 

@@ -106,7 +106,8 @@ struct DelimitedReader: RecordReader {
         var isQuoted = false
         while true {
             if state == .quoted {
-                appendRun { $0 == DelimitedReader.quote || $0 == DelimitedReader.lineFeed }
+                // Within quotes it does not matter whether there was any.
+                _ = appendRun { $0 == DelimitedReader.quote || $0 == DelimitedReader.lineFeed }
             } else if state == .fieldStart || state == .bare {
                 let delimiter = style.delimiter
                 let isEmpty = appendRun {
@@ -262,7 +263,6 @@ struct DelimitedReader: RecordReader {
 
     /// Takes bytes into the record up to one that ends them, or to the end of the buffer.
     /// - Returns: whether there was none.
-    @discardableResult
     @inline(__always)
     private mutating func appendRun(_ endsRun: (UInt8) -> Bool) -> Bool {
         let (first, last) = (index, limit)

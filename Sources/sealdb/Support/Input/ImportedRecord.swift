@@ -46,7 +46,7 @@ final class ImportedRecord {
     /// The bytes so far of the field that is being read, until more are added.
     var openField: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: content.bytes[openStart...]) }
 
-    var isBlankLine: Bool { fields.count == 1 && content.count == 0 && fields[0].kind == .plain }
+    var isBlankLine: Bool { fields.count == 1 && content.count == 0 && fields[0].kind != .quoted }
 
     /// The bytes of a field. They are valid until the record is filled anew.
     func bytes(at index: Int) -> UnsafeRawBufferPointer {

@@ -56,7 +56,7 @@ struct Importer {
         }
         var surveyed: (names: [String], types: [ColumnType])?
         // The columns of JSON are known when all of it is read.
-        if input.isRegular, format.isJSON || guessesTypes && !appends {
+        if readsTwice {
             // Errors in the file are found here, before the store is locked.
             var reader = try makeReader(names, true)
             surveyed = try survey(&reader, database)
@@ -237,10 +237,30 @@ struct Importer {
         guard try reader.next() else { return false }
         if input.position != reportedPosition.value {
             reportedPosition.value = input.position
-            progress.update(phase: phase, completed: input.position, total: input.size)
+            progress.update(
+                phase: phase,
+                completed: input.position,
+                total: input.size,
+                fraction: fraction(ofReading: phase == "read")
+            )
         }
         return true
     }
+
+    /// How much of both passes is done; `nil` if the size of the input is not known.
+    private func fraction(ofReading isFirst: Bool) -> Double? {
+        guard input.size > 0 else { return nil }
+        let share = min(1, Double(input.position) / Double(input.size))
+        guard readsTwice else { return share }
+        let first = Importer.shareOfReading
+        return isFirst ? share * first : first + share * (1 - first)
+    }
+
+    /// The share of an import that it takes to find the types, by estimate.
+    private static let shareOfReading = 0.25
+
+    /// Whether the file is read once to find the columns or their types, and once to store the rows.
+    private var readsTwice: Bool { input.isRegular && (format.isJSON || guessesTypes && !appends) }
 
     private func requireFields(_ count: Int, _ record: ImportedRecord) throws(ImportError) {
         guard record.fieldCount == count else {
