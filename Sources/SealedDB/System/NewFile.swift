@@ -49,10 +49,18 @@ final class NewFile: Sendable {
         return true
     }
 
-    func size() throws(DatabaseError) -> Int64 {
+    /// What changes when somebody writes to a file.
+    struct Mark: Equatable {
+        let size: Int64
+        let seconds: Int
+        let nanoseconds: Int
+    }
+
+    func mark() throws(DatabaseError) -> Mark {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw .system("Cannot examine \(path)", reason: .ioError) }
-        return Int64(status.st_size)
+        let time = status.st_mtim
+        return Mark(size: Int64(status.st_size), seconds: time.tv_sec, nanoseconds: time.tv_nsec)
     }
 
     /// Syncs what was written. A failed fsync is never repeated: the kernel may have dropped the pages.

@@ -72,7 +72,7 @@ struct PageTransfer {
             return stop == nil
         }
         if let stop { throw stop }
-        guard completed == totals.count, try file.size() == totals.count * Int64(totals.size) else {
+        guard completed == totals.count, try file.mark().size == totals.count * Int64(totals.size) else {
             throw PageTransfer.different(completed + 1)
         }
     }

@@ -17,7 +17,10 @@ extension StoreCopy {
         let file = try newFile()
         try copying(.copy, 0)
         try transfer.run(into: file) { completed throws(DatabaseError) in try copying(.copy, completed) }
+        let mark = try file.mark()
         try verifySample(sealing, report.part(from: StoreCopy.shareOfPages))
+        // What is written from now on was not compared. SQLCipher writes nothing to look at it.
+        guard try file.mark() == mark else { throw unverified("somebody else has written to it") }
         // The descriptor of the file is closed after the connection that has checked it: its locks are of no use then.
         try synchronize(report) { () throws(DatabaseError) in try file.synchronize() }
         return totals
