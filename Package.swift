@@ -9,8 +9,11 @@ let package = Package(
         .executable(name: "sealdb", targets: ["sealdb"]),
     ],
     traits: [
-        .trait(name: "SQLCipher", description: "Encrypted stores: links the system's libsqlcipher."),
-        .trait(name: "PlainSQLite", description: "Stores in the clear, for comparison: links the system's libsqlite3."),
+        .trait(name: "SQLCipher", description: "Encrypted stores: links the system's libsqlcipher. The default."),
+        .trait(
+            name: "PlainSQLite",
+            description: "Stores in the clear, for comparison: links the system's libsqlite3, unless SQLCipher is on."
+        ),
         .trait(name: "Metrics", description: "Queues and pools report to swift-metrics."),
         .trait(name: "ServiceLifecycle", description: "Queues and pools are services of swift-service-lifecycle."),
         .default(enabledTraits: ["SQLCipher"]),
@@ -24,7 +27,9 @@ let package = Package(
     targets: [
         .systemLibrary(name: "CSQLCipher", pkgConfig: "sqlcipher", providers: [.apt(["libsqlcipher-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
-        .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        // Without pkg-config, so that libsqlite3 is linked only where this module is imported, and never beside
+        // libsqlcipher when both engine traits are on.
+        .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "CSealedDBSystem"),
         .target(name: "CSealedDBEditline"),
         .target(
@@ -69,6 +74,7 @@ let package = Package(
             name: "SealedDBTests",
             dependencies: [
                 "SealedDB", "SQLiteEngine", "CSealedDBSystem", "CipherProbe", "KeyMemoryProbe", "FailingCalls",
+                "HangClock",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
                 .product(
@@ -78,11 +84,15 @@ let package = Package(
                 ),
             ]
         ),
+        // The clock of the limit for tests that hang, which all tests of a process share.
+        .target(name: "HangClock", path: "Tests/HangClock"),
         // Calls of the system that fail, for tests within a process.
         .target(name: "FailingCalls", path: "Tests/FailingCalls"),
         .testTarget(
             name: "sealdbTests",
-            dependencies: ["SealedDB", "sealdb", "BookStore", "ObjectFetcher", "Soak", "FaultSubject", "FailingCalls"]
+            dependencies: [
+                "SealedDB", "sealdb", "BookStore", "ObjectFetcher", "Soak", "FaultSubject", "FailingCalls", "HangClock",
+            ]
         ),
         // SQLite's C interface, for what checks stores without the library.
         .target(name: "RawStore", dependencies: ["SQLiteEngine"], path: "Tests/RawStore"),
@@ -93,7 +103,7 @@ let package = Package(
             path: "Tests/Stress",
             exclude: ["Faults"]
         ),
-        .testTarget(name: "StressTests", dependencies: ["SealedDB", "Stress", "sealdb"]),
+        .testTarget(name: "StressTests", dependencies: ["SealedDB", "Stress", "sealdb", "HangClock"]),
         // The fault harness, the program that it runs beside sealdb, and its short form as tests.
         .executableTarget(
             name: "FaultHarness",
@@ -109,7 +119,7 @@ let package = Package(
             dependencies: ["SealedDB", .product(name: "ArgumentParser", package: "swift-argument-parser")],
             path: "Tests/FaultSubject"
         ),
-        .testTarget(name: "FaultTests", dependencies: ["SealedDB", "FaultHarness"]),
+        .testTarget(name: "FaultTests", dependencies: ["SealedDB", "FaultHarness", "HangClock"]),
     ],
     swiftLanguageModes: [.v6]
 )

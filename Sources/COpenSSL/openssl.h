@@ -3,12 +3,17 @@
 #ifndef SEALEDDB_OPENSSL_H
 #define SEALEDDB_OPENSSL_H
 
+#if !__has_include(<openssl/evp.h>)
+#error "SealedDB needs OpenSSL's headers, and there are none. Run scripts/setup of SealedDB, or: apt-get install libssl-dev"
+#else
+
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/kdf.h>
 #include <openssl/params.h>
+#include <openssl/rand.h>
 
 // Keeps OpenSSL from tearing itself down at exit(3); 0 for a failure. It must be OpenSSL's first call in the process, or
 // it has no effect. Tearing down frees the state of threads that still run, and OpenSSL 3.0 frees it a second time if
@@ -31,15 +36,21 @@ static inline int sealeddb_pbkdf2(
     return PKCS5_PBKDF2_HMAC(passphrase, passphrase_count, salt, salt_count, iterations, hash, key_count, key);
 }
 
-// The contexts that authenticate and decrypt pages under the keys of one store: AES-256-CBC, and HMAC of RFC 2104. They
-// are set up once, so that no page pays for looking up algorithms and expanding keys. The HMAC is made of hashes, because
+// Random bytes that nobody can predict, from the generator that SQLCipher uses for the IVs of its pages. 1, or 0 for a
+// failure, after which the bytes must not be used. https://docs.openssl.org/3.0/man3/RAND_bytes/
+static inline int sealeddb_random_for_pages(void *bytes, int count) {
+    return RAND_bytes((unsigned char *)bytes, count) == 1;
+}
+
+// The contexts that authenticate, decrypt and encrypt pages under the keys of one store: AES-256-CBC, and HMAC of RFC
+// 2104. They are set up once, so that no page pays for looking up algorithms and expanding keys. The HMAC is made of hashes, because
 // EVP_MAC of OpenSSL before 3.0.3 does not begin anew unless it gets the key again. Only one thread at a time may use
 // such an object.
 struct sealeddb_page_keys {
     // After the first block of the inner and of the outer hash.
     EVP_MD_CTX *inner, *outer;
     EVP_MD_CTX *hash;
-    EVP_CIPHER_CTX *cipher;
+    EVP_CIPHER_CTX *decryption, *encryption;
     int code_size;
 };
 
@@ -50,7 +61,8 @@ static inline void sealeddb_page_keys_free(void *object) {
     EVP_MD_CTX_free(keys->inner);
     EVP_MD_CTX_free(keys->outer);
     EVP_MD_CTX_free(keys->hash);
-    EVP_CIPHER_CTX_free(keys->cipher);
+    EVP_CIPHER_CTX_free(keys->decryption);
+    EVP_CIPHER_CTX_free(keys->encryption);
     OPENSSL_free(keys);
 }
 
@@ -61,8 +73,11 @@ static inline struct sealeddb_page_keys *sealeddb_page_keys_empty(void) {
     keys->inner = EVP_MD_CTX_new();
     keys->outer = EVP_MD_CTX_new();
     keys->hash = EVP_MD_CTX_new();
-    keys->cipher = EVP_CIPHER_CTX_new();
-    if (keys->inner != 0 && keys->outer != 0 && keys->hash != 0 && keys->cipher != 0) return keys;
+    keys->decryption = EVP_CIPHER_CTX_new();
+    keys->encryption = EVP_CIPHER_CTX_new();
+    if (keys->inner != 0 && keys->outer != 0 && keys->hash != 0 && keys->decryption != 0 && keys->encryption != 0) {
+        return keys;
+    }
     sealeddb_page_keys_free(keys);
     return 0;
 }
@@ -89,8 +104,10 @@ static inline void *sealeddb_page_keys_new(int bits, const void *key, const void
     keys->code_size = EVP_MD_get_size(hash);
     if (keys->code_size * 8 == bits && sealeddb_begin_hmac(keys->inner, hash, bytes, hmac_key_count, 0x36)
         && sealeddb_begin_hmac(keys->outer, hash, bytes, hmac_key_count, 0x5c)
-        && EVP_DecryptInit_ex(keys->cipher, EVP_aes_256_cbc(), 0, (const unsigned char *)key, 0) == 1
-        && EVP_CIPHER_CTX_set_padding(keys->cipher, 0) == 1) return keys;
+        && EVP_DecryptInit_ex(keys->decryption, EVP_aes_256_cbc(), 0, (const unsigned char *)key, 0) == 1
+        && EVP_CIPHER_CTX_set_padding(keys->decryption, 0) == 1
+        && EVP_EncryptInit_ex(keys->encryption, EVP_aes_256_cbc(), 0, (const unsigned char *)key, 0) == 1
+        && EVP_CIPHER_CTX_set_padding(keys->encryption, 0) == 1) return keys;
     sealeddb_page_keys_free(keys);
     return 0;
 }
@@ -102,37 +119,70 @@ static inline void *sealeddb_page_keys_copy(const void *object) {
     if (copy == 0) return 0;
     copy->code_size = keys->code_size;
     if (EVP_MD_CTX_copy_ex(copy->inner, keys->inner) == 1 && EVP_MD_CTX_copy_ex(copy->outer, keys->outer) == 1
-        && EVP_CIPHER_CTX_copy(copy->cipher, keys->cipher) == 1) return copy;
+        && EVP_CIPHER_CTX_copy(copy->decryption, keys->decryption) == 1
+        && EVP_CIPHER_CTX_copy(copy->encryption, keys->encryption) == 1) return copy;
     sealeddb_page_keys_free(copy);
     return 0;
 }
 
-// Whether `code` is the HMAC of the bytes and of the number of the page, which has four bytes, the lowest first. 1 or
-// 0; -1 if OpenSSL fails.
+// Writes the HMAC of the bytes and of the number of the page to `code`, which has room for EVP_MAX_MD_SIZE bytes. The
+// number has four bytes, the lowest first. 1, or 0 for a failure.
+static inline int sealeddb_page_code(
+    struct sealeddb_page_keys *keys, const void *bytes, size_t count, unsigned int number, unsigned char *code
+) {
+    unsigned char digits[4];
+    for (int i = 0; i < 4; i++) digits[i] = (unsigned char)(number >> (8 * i));
+    return EVP_MD_CTX_copy_ex(keys->hash, keys->inner) == 1 && EVP_DigestUpdate(keys->hash, bytes, count) == 1
+        && EVP_DigestUpdate(keys->hash, digits, sizeof digits) == 1 && EVP_DigestFinal_ex(keys->hash, code, 0) == 1
+        && EVP_MD_CTX_copy_ex(keys->hash, keys->outer) == 1
+        && EVP_DigestUpdate(keys->hash, code, (size_t)keys->code_size) == 1
+        && EVP_DigestFinal_ex(keys->hash, code, 0) == 1;
+}
+
+// Whether `code` is the HMAC of the bytes and of the number of the page. 1 or 0; -1 if OpenSSL fails.
 static inline int sealeddb_page_is_authentic(
     void *object, const void *bytes, size_t count, unsigned int number, const void *code
 ) {
     struct sealeddb_page_keys *keys = (struct sealeddb_page_keys *)object;
     unsigned char value[EVP_MAX_MD_SIZE];
-    unsigned char digits[4];
-    for (int i = 0; i < 4; i++) digits[i] = (unsigned char)(number >> (8 * i));
-    size_t size = (size_t)keys->code_size;
-    if (EVP_MD_CTX_copy_ex(keys->hash, keys->inner) != 1 || EVP_DigestUpdate(keys->hash, bytes, count) != 1
-        || EVP_DigestUpdate(keys->hash, digits, sizeof digits) != 1 || EVP_DigestFinal_ex(keys->hash, value, 0) != 1
-        || EVP_MD_CTX_copy_ex(keys->hash, keys->outer) != 1 || EVP_DigestUpdate(keys->hash, value, size) != 1
-        || EVP_DigestFinal_ex(keys->hash, value, 0) != 1) return -1;
-    return CRYPTO_memcmp(value, code, size) == 0;
+    if (!sealeddb_page_code(keys, bytes, count, number, value)) return -1;
+    return CRYPTO_memcmp(value, code, (size_t)keys->code_size) == 0;
+}
+
+// Writes the HMAC of the bytes and of the number of the page to `code`, which has as many bytes as the hash. 1, or 0
+// for a failure.
+static inline int sealeddb_page_authenticate(
+    void *object, const void *bytes, size_t count, unsigned int number, void *code
+) {
+    struct sealeddb_page_keys *keys = (struct sealeddb_page_keys *)object;
+    unsigned char value[EVP_MAX_MD_SIZE];
+    if (!sealeddb_page_code(keys, bytes, count, number, value)) return 0;
+    for (int i = 0; i < keys->code_size; i++) ((unsigned char *)code)[i] = value[i];
+    return 1;
 }
 
 // Decrypts whole blocks. 1, or 0 for a failure.
 static inline int sealeddb_page_decrypt(
     void *object, const void *iv, const void *ciphertext, int count, void *plaintext
 ) {
-    EVP_CIPHER_CTX *context = ((struct sealeddb_page_keys *)object)->cipher;
+    EVP_CIPHER_CTX *context = ((struct sealeddb_page_keys *)object)->decryption;
     int length = 0;
     return EVP_DecryptInit_ex(context, 0, 0, 0, (const unsigned char *)iv) == 1
         && EVP_DecryptUpdate(
             context, (unsigned char *)plaintext, &length, (const unsigned char *)ciphertext, count
+        ) == 1
+        && length == count;
+}
+
+// Encrypts whole blocks. 1, or 0 for a failure.
+static inline int sealeddb_page_encrypt(
+    void *object, const void *iv, const void *plaintext, int count, void *ciphertext
+) {
+    EVP_CIPHER_CTX *context = ((struct sealeddb_page_keys *)object)->encryption;
+    int length = 0;
+    return EVP_EncryptInit_ex(context, 0, 0, 0, (const unsigned char *)iv) == 1
+        && EVP_EncryptUpdate(
+            context, (unsigned char *)ciphertext, &length, (const unsigned char *)plaintext, count
         ) == 1
         && length == count;
 }
@@ -256,4 +306,5 @@ static inline int sealeddb_hash_value(void *hash, unsigned char *value) {
 
 static inline void sealeddb_hash_free(void *hash) { EVP_MD_CTX_free((EVP_MD_CTX *)hash); }
 
+#endif
 #endif

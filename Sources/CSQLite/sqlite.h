@@ -3,6 +3,11 @@
 #ifndef SEALEDDB_SQLITE_H
 #define SEALEDDB_SQLITE_H
 
+#if !__has_include(<sqlite3.h>)
+#error "SealedDB's plain build needs SQLite's headers, and there are none. Run scripts/setup of SealedDB, or: \
+apt-get install libsqlite3-dev"
+#else
+
 #include <sqlite3.h>
 #include <stddef.h>
 
@@ -104,6 +109,25 @@ static inline int sealeddb_page_decrypt(
     return 0;
 }
 
+static inline int sealeddb_page_authenticate(
+    void *object, const void *bytes, size_t count, unsigned int number, void *code
+) {
+    (void)object; (void)bytes; (void)count; (void)number; (void)code;
+    return 0;
+}
+
+static inline int sealeddb_page_encrypt(
+    void *object, const void *iv, const void *plaintext, int count, void *ciphertext
+) {
+    (void)object; (void)iv; (void)plaintext; (void)count; (void)ciphertext;
+    return 0;
+}
+
+static inline int sealeddb_random_for_pages(void *bytes, int count) {
+    (void)bytes; (void)count;
+    return 0;
+}
+
 // Tells two databases apart that should be equal, and defends against nobody: four times FNV-1a.
 static inline void *sealeddb_hash_new(void) {
     sqlite3_uint64 *lanes = (sqlite3_uint64 *)sqlite3_malloc(5 * sizeof(sqlite3_uint64));
@@ -126,4 +150,5 @@ static inline int sealeddb_hash_value(void *hash, unsigned char *value) {
 }
 static inline void sealeddb_hash_free(void *hash) { sqlite3_free(hash); }
 
+#endif
 #endif

@@ -115,21 +115,38 @@ static inline int sealeddb_unlock_after_look(sqlite3 *db) {
     return rc == SQLITE_OK ? file->pMethods->xUnlock(file, SQLITE_LOCK_NONE) : rc;
 }
 
-// Whether, according to the WAL index of "main", all frames of the log are in the database file. This connection must
-// have the log open. https://www.sqlite.org/walformat.html#the_wal_index_header
-static inline int sealeddb_whole_log_is_in_file(sqlite3 *db, int *is_in_file) {
+// Sets `region` to the beginning of the index of the log of "main", which is shared memory; NULL if there is none.
+static inline int sealeddb_log_index(sqlite3 *db, const volatile unsigned int **region) {
     sqlite3_file *file;
-    void volatile *region = 0;
-    *is_in_file = 0;
+    void volatile *start = 0;
+    *region = 0;
     int rc = sealeddb_open_file(db, "main", &file);
     if (rc != SQLITE_OK) return rc;
     if (file->pMethods->iVersion < 2) return SQLITE_NOTFOUND;
-    rc = file->pMethods->xShmMap(file, 0, 32768, 0, &region);
-    if (rc != SQLITE_OK) return rc;
+    rc = file->pMethods->xShmMap(file, 0, 32768, 0, &start);
+    *region = (const volatile unsigned int *)start;
+    // The index may be there only to be read.
+    return rc == SQLITE_READONLY && start != 0 ? SQLITE_OK : rc;
+}
+
+// Whether, according to the WAL index of "main", all frames of the log are in the database file. This connection must
+// have the log open. https://www.sqlite.org/walformat.html#the_wal_index_header
+static inline int sealeddb_whole_log_is_in_file(sqlite3 *db, int *is_in_file) {
+    const volatile unsigned int *words;
+    int rc = sealeddb_log_index(db, &words);
     // Without a region, there is no log. words[16 / 4] is mxFrame, and words[96 / 4] is nBackfill.
-    const volatile unsigned int *words = (const volatile unsigned int *)region;
-    *is_in_file = words == 0 || words[16 / 4] == words[96 / 4];
-    return SQLITE_OK;
+    *is_in_file = rc == SQLITE_OK && (words == 0 || words[16 / 4] == words[96 / 4]);
+    return rc;
+}
+
+// Sets `frames` to the number of frames in the write-ahead log that belong to committed transactions, as its index has
+// it; 0 if there is no index.
+static inline int sealeddb_log_frames(sqlite3 *db, sqlite3_int64 *frames) {
+    const volatile unsigned int *words;
+    int rc = sealeddb_log_index(db, &words);
+    // mxFrame, as above.
+    *frames = rc == SQLITE_OK && words != 0 ? words[16 / 4] : 0;
+    return rc;
 }
 
 // Sets whether closing the last connection checkpoints the write-ahead log and deletes it.

@@ -1,14 +1,9 @@
 // Chooses the engine. The rest of the package imports this module and is the same for both builds.
+//
+// Tools that read a package enable all of its traits, and a program gets every trait that one of its packages asks for.
+// So both engine traits may be on; then SQLCipher is the engine, and libsqlite3 is not linked.
 
-#if SQLCipher && PlainSQLite
-    #error(
-        """
-        SealedDB: the traits SQLCipher and PlainSQLite exclude each other, because two engines in one process \
-        export the same symbols and the wrong one would write plaintext. Enable one: for PlainSQLite pass \
-        traits: ["PlainSQLite"] without .defaults, or --disable-default-traits --traits PlainSQLite.
-        """
-    )
-#elseif SQLCipher
+#if SQLCipher
     @_exported import COpenSSL
     @_exported import CSQLCipher
 #elseif PlainSQLite
@@ -21,3 +16,15 @@
         """
     )
 #endif
+
+/// The engine traits that this build was made with. With both, the engine is SQLCipher.
+public var enabledEngineTraits: [String] {
+    var traits: [String] = []
+    #if SQLCipher
+        traits.append("SQLCipher")
+    #endif
+    #if PlainSQLite
+        traits.append("PlainSQLite")
+    #endif
+    return traits
+}

@@ -100,7 +100,8 @@ static int is_watched(struct watch *watch, const char *file) {
         && (file[watch->length] == '/' || file[watch->length] == 0);
 }
 
-// Counts a call, and says whether it fails; errno is set then, and kept otherwise.
+// Counts a call, and says whether it fails; errno is set then, and kept otherwise. A negative number is what else happens
+// to it.
 static int fails(const char *call, const char *file) {
     int kept = errno, result = 0;
     for (int index = 0; index < most_watches; index++) {
@@ -112,8 +113,12 @@ static int fails(const char *call, const char *file) {
             if (number < most_records)
                 snprintf(watch->records[number], record_size, "%s %s", call, file ? file : "");
             if (watch->first >= 0 && number >= watch->first && number <= watch->last) {
-                kept = watch->code ? watch->code : likely(call);
-                result = 1;
+                if (watch->code >= 0) {
+                    kept = watch->code ? watch->code : likely(call);
+                    result = 1;
+                } else if (!strcmp(call, "pread") || !strcmp(call, "pwrite")) {
+                    result = watch->code;
+                }
             }
         }
         atomic_fetch_sub(&watch->visitors, 1);
@@ -197,10 +202,17 @@ ssize_t write(int descriptor, const void *bytes, size_t count) {
     return fails_on("write", descriptor) ? -1 : next(descriptor, bytes, count);
 }
 
+// How many bytes are read or written of these many.
+static size_t shortened(int how, size_t count) { return how == failing_calls_shortening ? (count + 1) / 2 : count; }
+
 #define PREAD(name, offset_type) \
     ssize_t name(int descriptor, void *bytes, size_t count, offset_type offset) { \
         NEXT(name); \
-        return fails_on("pread", descriptor) ? -1 : next(descriptor, bytes, count, offset); \
+        int how = fails_on("pread", descriptor); \
+        if (how > 0) return -1; \
+        ssize_t done = next(descriptor, bytes, shortened(how, count), offset); \
+        if (how == failing_calls_changing && done > 0) ((char *)bytes)[done - 1] ^= 1; \
+        return done; \
     }
 PREAD(pread, off_t)
 PREAD(pread64, off64_t)
@@ -208,7 +220,18 @@ PREAD(pread64, off64_t)
 #define PWRITE(name, offset_type) \
     ssize_t name(int descriptor, const void *bytes, size_t count, offset_type offset) { \
         NEXT(name); \
-        return fails_on("pwrite", descriptor) ? -1 : next(descriptor, bytes, count, offset); \
+        int how = fails_on("pwrite", descriptor); \
+        if (how > 0) return -1; \
+        if (how != failing_calls_changing || !count) return next(descriptor, bytes, shortened(how, count), offset); \
+        char *changed = malloc(count); \
+        if (!changed) abort(); \
+        memcpy(changed, bytes, count); \
+        changed[count - 1] ^= 1; \
+        ssize_t done = next(descriptor, changed, count, offset); \
+        int kept = errno; \
+        free(changed); \
+        errno = kept; \
+        return done; \
     }
 PWRITE(pwrite, off_t)
 PWRITE(pwrite64, off64_t)

@@ -5,7 +5,7 @@ import Testing
 /// The parser alone, also with a buffer so small that everything falls on an edge.
 @Suite(.hangLimit)
 struct DelimitedReaderTests {
-    private func parse(_ text: [UInt8], _ format: DelimitedFormat, bufferSize: Int) throws -> [[String]] {
+    private func parse(_ text: [UInt8], _ format: ImportFormat, bufferSize: Int) throws -> [[String]] {
         var rest = text[...]
         var reader = DelimitedReader(format: format, bufferSize: bufferSize) { buffer in
             let count = min(rest.count, bufferSize, buffer.count)
@@ -23,7 +23,7 @@ struct DelimitedReaderTests {
         return rows
     }
 
-    private func parse(_ text: String, _ format: DelimitedFormat) throws -> [[String]] {
+    private func parse(_ text: String, _ format: ImportFormat) throws -> [[String]] {
         let bytes = Array(text.utf8)
         let rows = try parse(bytes, format, bufferSize: 4096)
         #expect(try parse(bytes, format, bufferSize: 1) == rows)
@@ -38,9 +38,10 @@ struct DelimitedReaderTests {
             ("a,b\n1,2\n", [["a", "b"], ["1", "2"]]),
             ("a,b\r\n1,2\r\n", [["a", "b"], ["1", "2"]]),
             ("a,b\n1,2", [["a", "b"], ["1", "2"]]),
-            ("a,b\n1,", [["a", "b"], ["1", ""]]),
-            (",\n", [["", ""]]),
-            ("\n", [[""]]),
+            ("a,b\n1,", [["a", "b"], ["1", "<NULL>"]]),
+            ("\"a\0b\"\n", [["a\0b"]]),
+            (",\n", [["<NULL>", "<NULL>"]]),
+            ("\n", [["<NULL>"]]),
             ("\u{feff}a\n1\n", [["a"], ["1"]]),
             ("\"a\",\"b\"\n", [["a", "b"]]),
             ("\"a\"\"b\"\n", [["a\"b"]]),
@@ -72,6 +73,7 @@ struct DelimitedReaderTests {
             ("a\\", [["a\\"]]),
             ("\\N\t\\\\N\t\\Nx\tx\\N\n", [["<NULL>", "\\N", "\\Nx", "x\\N"]]),
             ("a\\r\n", [["a\r"]]),
+            ("a\\0b\n", [["a\0b"]]),
             ("a\rb\n", [["a\rb"]]),
             ("\u{feff}a\n", [["a"]]),
         ] as [(String, [[String]])]
@@ -89,12 +91,12 @@ struct DelimitedReaderTests {
             ("a,b\n1,x\"y\n", 2, "a quote inside field 2, which does not begin with one"),
             ("a\rb\n", 1, "a carriage return without a line feed"),
             ("a\n\"x\"\r", 2, "a carriage return without a line feed"),
-            ("a\n\"multi\nline\"\nb\0c\n", 4, "a NUL byte; is this text in UTF-8?"),
+            ("a\n\"multi\nline\"\nb\0c\n", 4, "a NUL byte that is not in quotes; is this text in UTF-8?"),
         ] as [(String, Int, String)]
     )
     func malformed(_ text: String, line: Int, reason: String) throws {
         for bufferSize in [1, 4096] {
-            #expect(throws: DelimitedError(line: line, reason: reason)) {
+            #expect(throws: ImportError(line: line, reason: reason)) {
                 try parse(Array(text.utf8), .csv, bufferSize: bufferSize)
             }
         }
@@ -102,14 +104,14 @@ struct DelimitedReaderTests {
 
     @Test func invalidTextNamesTheLineWithinARecord() throws {
         let text = Array("a,b\nx,\"1\n2\n".utf8) + [0xff] + Array("\n3\"\n".utf8)
-        #expect(throws: DelimitedError(line: 4, reason: "field 2 is not valid UTF-8")) {
+        #expect(throws: ImportError(line: 4, reason: "field 2 is not valid UTF-8")) {
             try parse(text, .csv, bufferSize: 4096)
         }
         // Half a character at the end of one field must not be completed by the next.
-        #expect(throws: DelimitedError(line: 1, reason: "field 1 is not valid UTF-8")) {
+        #expect(throws: ImportError(line: 1, reason: "field 1 is not valid UTF-8")) {
             try parse([0xc3, UInt8(ascii: ","), 0xa9], .csv, bufferSize: 4096)
         }
-        #expect(throws: DelimitedError(line: 1, reason: "field 1 is not valid UTF-8")) {
+        #expect(throws: ImportError(line: 1, reason: "field 1 is not valid UTF-8")) {
             try parse([0xed, 0xa0, 0x80], .tsv, bufferSize: 4096)
         }
     }

@@ -122,9 +122,11 @@ struct LookingTests {
         #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)
     }
 
-    @Test(.enabled(if: geteuid() == 0, "only root can become another user"), arguments: ["delete", "wal"])
-    func directoryThatMayNotBeWrittenTo(journalMode: String) throws {
-        try sandbox.makeStore(journalMode: journalMode)
+    @Test(.enabled(if: geteuid() == 0, "only root can become another user"), arguments: ["delete", "wal", "log"])
+    func directoryThatMayNotBeWrittenTo(state: String) throws {
+        if state == "log" { try killWhileWriting("wal", when: 24) } else { try sandbox.makeStore(journalMode: state) }
+        unlink(sandbox.path("db-shm"))
+        if state == "log" { #expect(chmod(sandbox.path("db-wal"), 0o644) == 0) }
         let root = URL(fileURLWithPath: sandbox.directory).deletingLastPathComponent().path
         #expect(chmod(root, 0o755) == 0 && chmod(sandbox.path(""), 0o755) == 0 && chmod(sandbox.path("db"), 0o644) == 0)
         #expect(chown(sandbox.path("key"), 65534, 65534) == 0)
@@ -133,6 +135,20 @@ struct LookingTests {
             let outcome = try sandbox.run(["setpriv", "--reuid=65534", "--clear-groups", Tool.sealdb] + command)
             #expect(outcome.status == 0, "\(command): \(outcome.error)")
         }
+        func run(_ arguments: String...) throws -> Outcome {
+            let tool = ["setpriv", "--reuid=65534", "--clear-groups", Tool.sealdb]
+            return try sandbox.run(tool + arguments + ["--key-file", "key"])
+        }
+        let query = try run("query", "db", "SELECT count(*) FROM people", "--format", "csv", "--no-header")
+        #expect(query.output == "50\n", "\(query.error)")
+        #expect(try run("tables", "db").output == "people\n")
+        #expect(try run("dump", "db").lines.count { $0.hasPrefix("INSERT") } == 50)
+        let image = try run("decrypt", "db", "-", "--allow-plaintext").outputData
+        #expect(image.starts(with: Data("SQLite format 3".utf8)))
+        // Whoever wants to write is told where and why not.
+        let refused = try run("exec", "db", "DELETE FROM people")
+        let message = state == "delete" ? "db: attempt to write" : "db cannot be read here"
+        #expect(refused.status != 0 && refused.error.contains(message), "\(refused.error)")
         #expect(try snapshot() == before)
     }
 

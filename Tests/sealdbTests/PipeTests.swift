@@ -60,11 +60,31 @@ struct PipeTests {
             "sealdb backup db - --key-file key | head -c 6000 | sealdb restore - copy --key-file key"
         )
         #expect(outcome.status != 0)
+        // The file in which it lies meanwhile is nobody's concern.
+        #expect(outcome.error.contains("standard input") && !outcome.error.contains("sealdb-pipe"), "\(outcome.error)")
         #expect(!sandbox.exists("copy"))
         #expect(try leftovers().isEmpty)
         let full = try shell("sealdb backup db - --key-file key > /dev/full")
         #expect(full.status == 74, "\(full.error)")
         #expect(try leftovers().isEmpty)
+    }
+
+    /// What a process leaves that is killed, the next one removes; not what may belong to one that runs.
+    @Test func whatAKilledProcessLeaves() throws {
+        let names = ["sealdb-pipe-aaaaaaaaaa", "sealdb-pipe-bbbbbbbbbb", "sealdb-pipe-cccccccccc", "sealdb-pipe-else"]
+        for name in names {
+            let path = sandbox.path("tmp/" + name)
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+            try sandbox.write("tmp/\(name)/store", "encrypted")
+            guard name != names[1] else { continue }
+            let date = Date(timeIntervalSinceNow: -3600)
+            try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: path)
+        }
+        let held = open(sandbox.path("tmp/" + names[2]), O_RDONLY | O_DIRECTORY)
+        defer { close(held) }
+        #expect(held >= 0 && flock(held, LOCK_EX) == 0)
+        #expect(try shell("sealdb backup db - --key-file key > copy").status == 0)
+        #expect(try leftovers().sorted() == Array(names[1...]))
     }
 
     @Test func plaintextGoesToStandardOutputAndNowhereElse() throws {

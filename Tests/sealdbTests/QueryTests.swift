@@ -127,7 +127,8 @@ struct QueryTests {
         #expect(try query(sandbox, sql, "--format", "csv", "--no-header", "--null", "none") == "none,,\"none\"\n")
         #expect(try query(sandbox, sql, "--format", "csv") == "a,b,c\n,\"\",none\n")
         #expect(try query(sandbox, "SELECT 0, NULL", "--format", "csv", "--no-header", "--null", "0") == "\"0\",0\n")
-        #expect(try query(sandbox, sql, "--format", "tsv", "--no-header", "--null", "\\N") == "\\N\t\tnone\n")
+        #expect(try query(sandbox, sql, "--format", "tsv", "--no-header") == "\\N\t\tnone\n")
+        #expect(try query(sandbox, sql, "--format", "tsv", "--no-header", "--null", "") == "\t\tnone\n")
         #expect(try query(sandbox, sql, "--no-header", "--null", "NULL") == "NULL    none\n")
     }
 
@@ -163,8 +164,8 @@ struct QueryTests {
         let sandbox = try makeEmptyStore()
         let outcome = try sandbox.succeed("query", "db", QueryTests.values, "--format", "tsv", "--key-file", "key")
         #expect(
-            outcome.output == "i\tr\tt\tn\tb\te\ti\n1\t2.5\ta\"b,c\t\tX'00FF'\t\t1\n"
-                + "-20\t1e+301\ttab\\t\\n\\r\\\\\u{1b}é\t\tX''\tx\t2\n"
+            outcome.output == "i\tr\tt\tn\tb\te\ti\n1\t2.5\ta\"b,c\t\\N\tX'00FF'\t\t1\n"
+                + "-20\t1e+301\ttab\\t\\n\\r\\\\\u{1b}é\t\\N\tX''\tx\t2\n"
         )
     }
 
@@ -177,7 +178,7 @@ struct QueryTests {
         #expect(rows[0]["r"] as? Double == 2.5)
         #expect(rows[0]["t"] as? String == "a\"b,c")
         #expect(rows[0]["n"] is NSNull)
-        #expect(rows[0]["b"] as? String == "AP8=")
+        #expect((rows[0]["b"] as? [String: String]) == ["$blob": "AP8="])
         #expect(rows[1]["t"] as? String == "tab\t\n\r\\\u{1b}é")
         #expect(!outcome.output.contains("\u{1b}"))
     }
@@ -195,7 +196,7 @@ struct QueryTests {
             "--key-file",
             "key"
         )
-        #expect(infinite.output == "[\n{\"a\":null,\"b\":null}\n]\n")
+        #expect(infinite.output == "[\n{\"a\":1e999,\"b\":-1e999}\n]\n")
         let text = try sandbox.succeed(
             "query",
             "db",

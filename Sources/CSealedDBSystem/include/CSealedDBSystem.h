@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "numbers.h"
 #include "page_contexts.h"
 #include "provider.h"
 

@@ -1,12 +1,12 @@
 /// Backups of a store that is in use.
 extension DatabaseAccess {
-    /// Copies the store into a new file, and verifies the copy page by page and row by row.
+    /// Copies the store into a new file, and compares the copy with it page by page; a store without a key row by row.
     ///
     /// ```swift
     /// try await pool.backup(to: "/backups/app-2026-11-23.db")
     /// ```
     /// The copy shows the store at one moment. It is an ordinary store with the same cipher settings, under the store's
-    /// key or a key of its own, and not in WAL mode. If the store has no key, the copy has none either, unless you give
+    /// key or a key of its own. If the store has no key, the copy has none either, unless you give
     /// one. The file appears under its name only when it is complete, verified and synced.
     ///
     /// The call is one `read`: a pool goes on reading and writing meanwhile, a queue waits. A rotation waits for it.

@@ -11,9 +11,11 @@ extension DatabasePool {
     /// The new key is confirmed (see ``Key/confirm()``) before callers have to wait, and again before it becomes the
     /// only key. If the key was made in memory, keeping it is up to you: store it where it survives a power failure
     /// before you call this.
-    /// - Parameter progress: called on this thread after each step. If it throws, the rotation stops. From the phase
-    ///   ``KeyRotation/Progress/Phase/verify`` on, and whenever callers wait for the copy, it is called within a block
-    ///   of the store, so it must not call the pool then.
+    /// - Parameters:
+    ///   - newKey: the key that the store gets.
+    ///   - progress: called on this thread after each step. If it throws, the rotation stops. From the phase
+    ///     ``KeyRotation/Progress/Phase/verify`` on, and whenever callers wait for the copy, it is called within a block
+    ///     of the store, so it must not call the pool then.
     /// - Throws: ``DatabaseError``. Unless its message says otherwise, the store is unchanged, and the pool continues
     ///   with the old key. The call is an error within a block of the pool, and while another call is changing the key.
     @discardableResult
@@ -41,7 +43,9 @@ extension DatabasePool {
 
     /// Like the synchronous form, but does not block a thread that tasks share. Cancelling the task stops the rotation
     /// and leaves the store as it was.
-    /// - Parameter progress: called on a thread that belongs to the rotation.
+    /// - Parameters:
+    ///   - newKey: the key that the store gets.
+    ///   - progress: called on a thread that belongs to the rotation.
     @discardableResult
     public func rotateKey(
         to newKey: Key,
@@ -66,9 +70,11 @@ extension DatabaseQueue {
     /// The new key is confirmed (see ``Key/confirm()``) before callers have to wait, and again before it becomes the
     /// only key. If the key was made in memory, keeping it is up to you: store it where it survives a power failure
     /// before you call this.
-    /// - Parameter progress: called on this thread after each step. If it throws, the rotation stops. From the phase
-    ///   ``KeyRotation/Progress/Phase/verify`` on, and whenever callers wait for the copy, it is called within a block
-    ///   of the store, so it must not call the queue then.
+    /// - Parameters:
+    ///   - newKey: the key that the store gets.
+    ///   - progress: called on this thread after each step. If it throws, the rotation stops. From the phase
+    ///     ``KeyRotation/Progress/Phase/verify`` on, and whenever callers wait for the copy, it is called within a block
+    ///     of the store, so it must not call the queue then.
     /// - Throws: ``DatabaseError``. Unless its message says otherwise, the store is unchanged, and the queue continues
     ///   with the old key. The call is an error within a block of the queue, and while another call is changing the
     ///   key.
@@ -97,7 +103,9 @@ extension DatabaseQueue {
 
     /// Like the synchronous form, but does not block a thread that tasks share. Cancelling the task stops the rotation
     /// and leaves the store as it was.
-    /// - Parameter progress: called on a thread that belongs to the rotation.
+    /// - Parameters:
+    ///   - newKey: the key that the store gets.
+    ///   - progress: called on a thread that belongs to the rotation.
     @discardableResult
     public func rotateKey(
         to newKey: Key,

@@ -59,8 +59,9 @@ public protocol DatabaseAccess: Sendable {
 
     /// Runs the block in an IMMEDIATE transaction, which is committed before the call returns, and returns the block's
     /// result. A thrown error undoes the block.
-    /// - Parameter alone: whether the block has the transaction to itself. If false, it may share one with concurrent
-    ///   calls.
+    /// - Parameters:
+    ///   - alone: whether the block has the transaction to itself. If false, it may share one with concurrent calls.
+    ///   - block: what to do with the connection, which is lent for the call.
     /// - Throws: the block's error, or a ``DatabaseError`` if the connection, BEGIN or COMMIT failed.
     @discardableResult
     func write<T>(alone: Bool, _ block: (Database) throws -> T) throws -> T
@@ -94,7 +95,9 @@ public protocol DatabaseAccess: Sendable {
     /// First the call waits for the blocks that are running, and keeps no others out. Then it keeps new blocks out for
     /// a fraction of a second, writers last. If that was not enough, it lets them in again, and keeps them out for
     /// longer the next time.
-    /// - Parameter limit: how long to wait at most; `nil` for no limit.
+    /// - Parameters:
+    ///   - limit: how long to wait at most; `nil` for no limit.
+    ///   - block: what to do alone.
     /// - Throws: the block's error; ``DatabaseError/Reason/busy`` when the limit has passed. Others are then no longer
     ///   kept out.
     @discardableResult
@@ -161,19 +164,19 @@ extension DatabaseAccess {
         try transaction(.immediate, block)
     }
 
-    /// Like ``inTransaction(_:)``, but DEFERRED: the transaction takes locks when it needs them.
+    /// Like ``inTransaction(_:)->T``, but DEFERRED: the transaction takes locks when it needs them.
     @discardableResult
     public func inDeferredTransaction<T>(_ block: (Database) throws -> T) throws -> T {
         try transaction(.deferred, block)
     }
 
-    /// Like ``inTransaction(_:)``.
+    /// Like ``inTransaction(_:)->T``.
     @discardableResult
     public func inImmediateTransaction<T>(_ block: (Database) throws -> T) throws -> T {
         try transaction(.immediate, block)
     }
 
-    /// Like ``inTransaction(_:)``, but EXCLUSIVE: the transaction keeps all others out (in WAL mode only other
+    /// Like ``inTransaction(_:)->T``, but EXCLUSIVE: the transaction keeps all others out (in WAL mode only other
     /// writers).
     @discardableResult
     public func inExclusiveTransaction<T>(_ block: (Database) throws -> T) throws -> T {

@@ -370,8 +370,8 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
 
     /// Keeps the last committed state of the store for as long as the snapshot lives, while others continue to write.
     /// If it is called in a block of the pool that has committed, such as a block of
-    /// ``writeWithoutTransaction(_:)-(_)`` with a transaction of its own, it keeps the state after that commit. That
-    /// state can still be read when the block has ended and others write again.
+    /// `writeWithoutTransaction` with a transaction of its own, it keeps the state after that commit. That state can still
+    /// be read when the block has ended and others write again.
     ///
     /// A snapshot has a connection of its own, which the counts of FMDB's calls show, but
     /// ``maximumNumberOfDatabasesToCreate`` does not limit. While it lives, the log cannot begin anew, and grows.

@@ -14,6 +14,8 @@ public protocol DatabasePoolDelegate: AnyObject {
 }
 
 extension DatabasePoolDelegate {
+    /// Lets every connection in.
     public func databasePool(_ pool: DatabasePool, shouldAddDatabaseToPool database: Database) -> Bool { true }
+    /// Does nothing.
     public func databasePool(_ pool: DatabasePool, didAdd database: Database) {}
 }

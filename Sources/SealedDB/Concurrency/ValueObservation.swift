@@ -7,15 +7,19 @@
 /// The loop ends without an error when its task is cancelled, or when the queue or pool is shut down. It ends with the
 /// error of a read that fails. It keeps the queue or pool alive.
 public struct ValueObservation<Value: Equatable & Sendable>: AsyncSequence, Sendable {
+    /// What is observed.
     public typealias Element = Value
+    /// What the block or the store throws, which ends the sequence.
     public typealias Failure = any Error
 
     fileprivate let access: any DatabaseAccess
     fileprivate let hub: ChangeHub
     fileprivate let fetch: @Sendable (Database) throws -> Value
 
+    /// Begins an observation. Each iterator has its own.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(observation: self) }
 
+    /// An observation that has begun.
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate let observation: ValueObservation
         /// A view that is changed may read other tables than before, so the schema is always observed.
@@ -31,6 +35,8 @@ public struct ValueObservation<Value: Equatable & Sendable>: AsyncSequence, Send
         /// Waits for the next value.
         public mutating func next() async throws -> Value? { try await next(isolation: nil) }
 
+        /// Returns the value at once the first time, and later when it has changed; `nil` when the queue or pool has
+        /// ended or the task was cancelled. Throws what the block throws.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws -> Value? {
             while !isOver {
                 isOver = true
@@ -72,7 +78,7 @@ extension DatabaseQueue {
     /// let open = queue.observe { db in try db.executeQuery("SELECT * FROM task WHERE done = 0").all(Task.self) }
     /// for try await tasks in open { show(tasks) }
     /// ```
-    /// The block runs as in ``read(_:)-(_)``: once at the beginning, and after each commit of this queue to a table that it
+    /// The block runs as in `read`: once at the beginning, and after each commit of this queue to a table that it
     /// has read. Which tables these are is asked of SQLite, so the block may read whatever it needs, also views. It must
     /// depend on nothing else that changes. Commits of other queues, pools or processes are not seen.
     ///

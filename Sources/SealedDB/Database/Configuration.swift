@@ -31,6 +31,10 @@ public struct Configuration: Sendable {
     public var slowStatementThreshold: Duration?
     /// Whether to open read-only. Default false.
     public var isReadOnly = false
+    /// Whether a store is read as it lies there, with its log and without locks, where it is opened read-only in a directory
+    /// in which this user may not write, and SQLite would have to. ``Database/requireStill()`` then tells whether somebody
+    /// wrote to it meanwhile.
+    package var looksIfUnreadable = false
     /// Whether a rotation continues if it cannot be determined whether somebody else has the store open; see
     /// ``KeyRotation``. Default false.
     public var ignoresUnseenUsers = false
@@ -146,6 +150,7 @@ public struct Configuration: Sendable {
         /// takes as long as others did lately, may not join either. Default 50 ms.
         public var maximumDuration = Duration.milliseconds(50)
 
+        /// The defaults.
         public init() {}
     }
 
@@ -157,12 +162,30 @@ public struct Configuration: Sendable {
     /// and pools refuse it with `SQLITE_MISUSE` when they open, and refuse `PRAGMA journal_mode = OFF` in their blocks
     /// with ``DatabaseError/Reason/notAllowed``.
     public enum JournalMode: String, Sendable, CaseIterable {
-        case delete, truncate, persist, memory, wal, off
+        /// The journal is removed after each transaction. SQLite's own default.
+        case delete
+        /// The journal is emptied after each transaction.
+        case truncate
+        /// The journal stays after each transaction, with a header that says that it does not count.
+        case persist
+        /// The journal is in memory.
+        case memory
+        /// Changes go to a log beside the store, and others can read meanwhile. The default of queues and pools.
+        case wal
+        /// There is no journal.
+        case off
     }
 
     /// When SQLite waits for the disk.
     public enum Synchronous: String, Sendable, CaseIterable {
-        case off, normal, full, extra
+        /// Never: when the machine stops, the store may be damaged.
+        case off
+        /// At the moments that keep the store whole. In WAL mode, the last transactions may be gone when the machine stops.
+        case normal
+        /// At each commit, so that it is on disk when the call returns.
+        case full
+        /// As with ``full``, and the directory, too, when a journal is removed.
+        case extra
     }
 
     /// The configuration with the defaults of queues and pools filled in.

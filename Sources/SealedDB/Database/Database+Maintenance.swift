@@ -46,7 +46,9 @@ extension Database {
 
     /// Sets one of SQLite's limits for this connection. A negative value changes nothing.
     /// https://www.sqlite.org/c3ref/limit.html
-    /// - Parameter type: one of the constants `SQLITE_LIMIT_…`.
+    /// - Parameters:
+    ///   - type: one of the constants `SQLITE_LIMIT_…`.
+    ///   - newLimit: the limit; SQLite makes it smaller if it is above what SQLite was compiled for.
     /// - Returns: the former value; -1 for an unknown limit or a closed database.
     @discardableResult
     public func limit(for type: Int32, value newLimit: Int32) -> Int32 {

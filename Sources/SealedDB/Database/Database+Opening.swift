@@ -66,8 +66,15 @@ extension Database {
             busyTimeout: configuration.busyTimeout.seconds,
             gate: gate,
             allowsCipherStatements: configuration.allowsCipherStatements,
+            looksIfUnreadable: configuration.looksIfUnreadable && flags & SQLITE_OPEN_READONLY != 0,
             image: image
         )
+    }
+
+    /// Makes sure that a store that was opened with ``Configuration/looksIfUnreadable`` has not changed since.
+    /// - Throws: ``DatabaseError/Reason/busy`` if somebody has written to it: what was read may be of several moments.
+    package func requireStill() throws(DatabaseError) {
+        try recording { () throws(DatabaseError) in try connection?.requireStill() }
     }
 
     /// Throws if SQLite is calling something of this connection, because it cannot close the connection then, or if

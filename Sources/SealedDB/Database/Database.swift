@@ -223,5 +223,6 @@ public final class Database {
 extension Database: Sendable {}
 
 extension Database: Equatable {
+    /// Whether both are the same connection.
     public static func == (first: Database, second: Database) -> Bool { first === second }
 }

@@ -6,6 +6,9 @@ enum Engine {
     /// Whether this build has a codec.
     static let isEncrypting = sealeddb_has_codec != 0
 
+    /// The engine traits of this build.
+    static var enabledTraits: [String] { enabledEngineTraits }
+
     /// Configures SQLite. This happens once, before the first connection.
     static func start() {
         _ = configured
@@ -91,8 +94,9 @@ enum Engine {
             message: """
                 The SQLite library in this process is not a SQLCipher that this program can use: \
                 \(failed.map { "\($0.name): \($0.detail)" }.joined(separator: "; ")). Keys are refused, because data \
-                would be written in plaintext. Nothing was opened or written. Keep libsqlite3 out of LD_PRELOAD and \
-                out of the link line, and install libsqlcipher 4.5 or later.
+                would be written in plaintext. Nothing was opened or written. Install libsqlcipher 4.5 or later, keep \
+                libsqlite3 out of LD_PRELOAD, and if another part of the program links libsqlite3, give the linker \
+                libsqlcipher.so by its path, so that it comes first.
                 """
         )
     }

@@ -41,11 +41,13 @@ public struct DatabaseError: Error, Sendable, Hashable {
         self.underlyingError = underlyingError
     }
 
+    /// Whether all is the same, but for the underlying errors.
     public static func == (first: DatabaseError, second: DatabaseError) -> Bool {
         first.extendedCode == second.extendedCode && first.reason == second.reason && first.message == second.message
             && first.sql == second.sql && first.offset == second.offset
     }
 
+    /// Hashes some of what `==` compares.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(extendedCode)
         hasher.combine(message)
@@ -93,7 +95,9 @@ extension DatabaseError {
 }
 
 extension DatabaseError: CustomNSError {
+    /// SQLite's primary result code.
     public var errorCode: Int { Int(code) }
+    /// What `NSError` has: the message, and the SQL if there is some.
     public var errorUserInfo: [String: Any] {
         var info: [String: Any] = [NSLocalizedDescriptionKey: message]
         info[NSUnderlyingErrorKey] = underlyingError
@@ -102,6 +106,7 @@ extension DatabaseError: CustomNSError {
 }
 
 extension DatabaseError: CustomStringConvertible {
+    /// The message with SQLite's code, and the SQL without its values.
     public var description: String {
         var text = "SQLite error \(extendedCode)"
         if reason != .sqlite { text += " (\(reason))" }
@@ -115,6 +120,7 @@ extension DatabaseError {
     /// Distinguishes failures for which SQLite has one code or none. Later versions may add reasons, so a `switch`
     /// needs a `default`.
     public struct Reason: Hashable, Sendable, CustomStringConvertible {
+        /// The name of the reason.
         public let description: String
 
         private init(_ description: String) {

@@ -6,8 +6,10 @@ extension Database {
     ///
     /// It replaces a tokenizer of the same name. Tables that this connection has already used keep the old one until
     /// the connection is closed.
-    /// - Parameter make: makes the tokenizer of a table from the words after the name. If it throws, the statement that
-    ///   uses the table fails. The database retains the closure, so capture the database `unowned`.
+    /// - Parameters:
+    ///   - name: the name by which tables ask for it.
+    ///   - make: makes the tokenizer of a table from the words after the name. If it throws, the statement that uses the
+    ///     table fails. The database retains the closure, so capture the database `unowned`.
     /// - Throws: ``DatabaseError``, with the reason ``DatabaseError/Reason/unsupported`` if the engine has no FTS5.
     /// https://www.sqlite.org/fts5.html#custom_tokenizers
     public func addTokenizer(

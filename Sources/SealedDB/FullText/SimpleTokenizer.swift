@@ -14,6 +14,7 @@ public final class SimpleTokenizer: FTS5Tokenizer, Sendable {
         self.locale = locale
     }
 
+    /// Finds the words of a text.
     public func tokenize(
         _ text: UnsafeBufferPointer<UInt8>,
         for purpose: TokenizationPurpose,

@@ -8,6 +8,7 @@ public final class StopWordTokenizer: FTS5Tokenizer, Sendable {
     public let words: Set<String>
     private let base: any TokenizerDelegate
 
+    /// Leaves these words out of what another tokenizer finds. They are compared as that tokenizer gives them.
     public init(words: Set<String>, baseTokenizer: any TokenizerDelegate) {
         self.words = words
         self.base = baseTokenizer
@@ -21,6 +22,7 @@ public final class StopWordTokenizer: FTS5Tokenizer, Sendable {
         self.init(words: Set(words), baseTokenizer: baseTokenizer)
     }
 
+    /// Finds the words of a text, without the stop words.
     public func tokenize(
         _ text: UnsafeBufferPointer<UInt8>,
         for purpose: TokenizationPurpose,

@@ -3,6 +3,7 @@ public import Foundation
 /// Where a query found its terms: the result of SQL's `offsets(…)` for FTS3 and FTS4 tables. FMDB's `FMTextOffsets`.
 /// https://www.sqlite.org/fts3.html#offsets
 public struct TextOffsets: Sendable, Hashable, RandomAccessCollection {
+    /// A place where a word was found.
     public struct Match: Sendable, Hashable {
         /// The index of the table's column, from 0.
         public let column: Int
@@ -28,8 +29,11 @@ public struct TextOffsets: Sendable, Hashable, RandomAccessCollection {
         self.matches = matches
     }
 
+    /// The position of the first match.
     public var startIndex: Int { matches.startIndex }
+    /// The position after the last match.
     public var endIndex: Int { matches.endIndex }
+    /// The match at a position.
     public subscript(position: Int) -> Match { matches[position] }
 
     /// Calls the block with each match, as FMDB does: the column, the term, and the range in bytes of the column's

@@ -49,7 +49,9 @@ extension Database {
     }
 
     /// Runs a command on the index of a full-text table: FMDB's form of ``perform(_:onTable:)``.
-    /// - Parameter command: one of the constants `kFTSCommand…`, or a text such as `merge=8,4`.
+    /// - Parameters:
+    ///   - command: one of the constants `kFTSCommand…`, or a text such as `merge=8,4`.
+    ///   - tableName: the name of the full-text table.
     /// - Returns: false on failure; see ``lastError()``.
     @discardableResult
     public func issueCommand(_ command: String, forTable tableName: String) -> Bool {

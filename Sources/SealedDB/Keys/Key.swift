@@ -243,14 +243,18 @@ public struct Key: Sendable {
 }
 
 extension Key: Equatable {
+    /// Whether both are the same key, compared in a time that does not depend on where they differ.
     public static func == (first: Key, second: Key) -> Bool {
         first.form == second.form && first.secret.isEqual(to: second.secret)
     }
 }
 
 extension Key: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// Always `Key(redacted)`.
     public var description: String { "Key(redacted)" }
+    /// Always `Key(redacted)`.
     public var debugDescription: String { description }
+    /// Shows nothing of the key.
     public var customMirror: Mirror { Mirror(self, children: []) }
 }
 

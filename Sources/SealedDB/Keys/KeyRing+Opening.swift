@@ -7,7 +7,9 @@ extension KeyRing {
     /// Meanwhile a rotation may put the store under a key that was already tried. So if no key fits, and the file of
     /// the store or of the ring has changed by then, the ring is read again and all keys are tried again, up to five
     /// times in all.
-    /// - Parameter name: path of the store to be opened.
+    /// - Parameters:
+    ///   - name: path of the store to be opened.
+    ///   - body: opens the store with a key, whose id it gets too.
     /// - Returns: what `body` returned.
     /// - Throws: any other error that `body` throws. If no key fits, ``DatabaseError/Reason/wrongKey`` with all ids; if
     ///   no key could be read, the error of reading the active one.

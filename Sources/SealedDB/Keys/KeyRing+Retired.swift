@@ -10,6 +10,7 @@ extension KeyRing {
 
     /// A key that opens nothing any more, and is kept in case that a store or backup still needs it.
     public struct RetiredKey: Sendable, Hashable, Codable {
+        /// The name of the key.
         public let id: String
         /// The day until which it is to be kept, such as 2026-12-31, in UTC. Nothing removes it by itself.
         public let keptUntil: String
@@ -24,7 +25,9 @@ extension KeyRing {
 
     /// Puts a key aside. The ring opens no store with it any more; ``reinstate(_:)`` makes it an ordinary key again, and
     /// ``remove(_:)`` removes it for good.
-    /// - Parameter date: the day until which it is to be kept. Whoever removes it before that is to be asked.
+    /// - Parameters:
+    ///   - id: the id of the key.
+    ///   - date: the day until which it is to be kept. Whoever removes it before that is to be asked.
     /// - Throws: ``DatabaseError/Reason/malformedKeyRing`` if the id is unknown, that of the active key, or retired
     ///   already.
     public mutating func retire(_ id: String, until date: Date) throws(DatabaseError) {

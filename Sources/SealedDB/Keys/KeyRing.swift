@@ -20,7 +20,9 @@ public struct KeyRing: Sendable {
     let path: String?
 
     /// Makes a ring with one key, which is active.
-    /// - Parameter id: 1 to 64 ASCII letters, digits, dots, dashes and underscores.
+    /// - Parameters:
+    ///   - id: 1 to 64 ASCII letters, digits, dots, dashes and underscores.
+    ///   - key: the key.
     /// - Throws: ``DatabaseError/Reason/malformedKeyRing`` for another id.
     public init(activeID id: String, key: Key) throws(DatabaseError) {
         try self.init(id: id, key: SourcedKey(key))
@@ -169,5 +171,6 @@ extension DatabaseError {
 extension KeyRing: CustomStringConvertible, CustomReflectable {
     /// The ids only, without keys.
     public var description: String { "KeyRing(active: \(activeID), ids: \(ids.joined(separator: ", ")))" }
+    /// Shows nothing of the keys.
     public var customMirror: Mirror { Mirror(self, children: []) }
 }

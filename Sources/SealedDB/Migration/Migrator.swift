@@ -33,6 +33,7 @@ public struct Migrator: Sendable {
 
     private var migrations: [Migration] = []
 
+    /// A migrator without migrations.
     public init() {}
 
     /// The names of the migrations, in their order.
@@ -77,8 +78,10 @@ public struct Migrator: Sendable {
     // MARK: Migrating
 
     /// Runs the missing migrations on the connection that writes.
-    /// - Parameter last: the name of the last migration to run, for example to test the next one; `nil`, the default,
-    ///   for all. Migrations after it that were run earlier stay.
+    /// - Parameters:
+    ///   - access: the queue or pool.
+    ///   - last: the name of the last migration to run, for example to test the next one; `nil`, the default, for all.
+    ///     Migrations after it that were run earlier stay.
     /// - Returns: the names of the migrations that were run now.
     /// - Throws: the error of a migration, or a ``DatabaseError``. The changes of the failed migration are rolled back;
     ///   earlier migrations stay.
@@ -87,14 +90,14 @@ public struct Migrator: Sendable {
         try access.writeWithoutTransaction { db in try migrate(db, upTo: last) }
     }
 
-    /// Like ``migrate(_:upTo:)-(DatabaseAccess,_)``, but does not block a thread while it waits. Cancelling the task
+    /// Like the synchronous form, but does not block a thread while it waits. Cancelling the task
     /// stops the running migration, which is rolled back.
     @discardableResult
     public func migrate(_ access: some DatabaseAccess, upTo last: String? = nil) async throws -> [String] {
         try await access.writeWithoutTransaction { db in try migrate(db, upTo: last) }
     }
 
-    /// Like ``migrate(_:upTo:)-(DatabaseAccess,_)``, on one connection. It may not be in a transaction.
+    /// Like the form for queues and pools, on one connection. It may not be in a transaction.
     @discardableResult
     public func migrate(_ database: Database, upTo last: String? = nil) throws -> [String] {
         let count = try count(upTo: last)

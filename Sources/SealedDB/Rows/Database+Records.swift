@@ -80,7 +80,10 @@ extension Database {
     /// ```swift
     /// let person = try db.find(Person.self, in: "person", key: 7)
     /// ```
-    /// - Parameter key: a value for each column of the primary key, in its order. NULL is equal to nothing.
+    /// - Parameters:
+    ///   - type: what the row is read as.
+    ///   - table: the name of the table.
+    ///   - key: a value for each column of the primary key, in its order. NULL is equal to nothing.
     /// - Throws: ``DatabaseError`` if the query fails, the row cannot be read as the type, the table has no primary key, or
     ///   it has more or fewer columns.
     public func find<Value: Decodable, each Part: Bindable>(

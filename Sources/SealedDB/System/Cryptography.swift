@@ -35,6 +35,9 @@ final class PageKeys {
     /// The same keys for another thread.
     func copy() throws(DatabaseError) -> PageKeys { try PageKeys(copying: self) }
 
+    /// The number of a page as codes cover it.
+    private static func stored(_ number: Int64) -> UInt32 { UInt32(truncatingIfNeeded: number) }
+
     /// Whether the authentication code belongs to these bytes of this page.
     /// - Parameter code: where the code stands. It has as many bytes as the hash.
     func isAuthentic(
@@ -42,7 +45,7 @@ final class PageKeys {
         number: Int64,
         code: UnsafeRawPointer
     ) throws(DatabaseError) -> Bool {
-        let number = UInt32(truncatingIfNeeded: number)
+        let number = PageKeys.stored(number)
         let answer = sealeddb_page_is_authentic(contexts, bytes.baseAddress, bytes.count, number, code)
         guard answer >= 0 else { throw .cryptographyFailed }
         return answer == 1
@@ -59,10 +62,40 @@ final class PageKeys {
     ) -> Bool {
         sealeddb_page_decrypt(contexts, iv, ciphertext.baseAddress, Int32(ciphertext.count), plaintext) == 1
     }
+
+    /// Encrypts whole blocks.
+    /// - Parameters:
+    ///   - iv: where the 16 bytes of the initialization vector stand. They must be random, and of this page alone.
+    ///   - ciphertext: has room for as many bytes as the plaintext.
+    func encrypt(
+        _ plaintext: UnsafeRawBufferPointer,
+        iv: UnsafeRawPointer,
+        into ciphertext: UnsafeMutableRawPointer
+    ) throws(DatabaseError) {
+        let answer = sealeddb_page_encrypt(contexts, iv, plaintext.baseAddress, Int32(plaintext.count), ciphertext)
+        guard answer == 1 else { throw .cryptographyFailed }
+    }
+
+    /// Writes the authentication code of these bytes of this page.
+    /// - Parameter code: has room for as many bytes as the hash.
+    func authenticate(
+        _ bytes: UnsafeRawBufferPointer,
+        number: Int64,
+        code: UnsafeMutableRawPointer
+    ) throws(DatabaseError) {
+        let number = PageKeys.stored(number)
+        let answer = sealeddb_page_authenticate(contexts, bytes.baseAddress, bytes.count, number, code)
+        guard answer == 1 else { throw .cryptographyFailed }
+    }
+
+    /// Fills the buffer with random bytes that nobody can predict.
+    static func fillRandomly(_ bytes: UnsafeMutableRawBufferPointer) throws(DatabaseError) {
+        guard sealeddb_random_for_pages(bytes.baseAddress, Int32(bytes.count)) == 1 else { throw .cryptographyFailed }
+    }
 }
 
 extension DatabaseError {
-    fileprivate static var cryptographyFailed: DatabaseError {
+    static var cryptographyFailed: DatabaseError {
         DatabaseError(
             extendedCode: SQLITE_NOMEM,
             message: "OpenSSL did not do its work, as when memory has run out. Nothing was changed. Try again."

@@ -34,6 +34,23 @@ struct FileIdentity {
         return false
     }
 
+    /// Opens the file again, for reading and writing.
+    /// - Returns: `nil` if the path names another file now.
+    func open() throws(DatabaseError) -> Int32? {
+        let descriptor = sealeddb_open(path, O_RDWR | O_NOFOLLOW, 0)
+        guard descriptor >= 0 else { throw .system("Cannot open \(path)", reason: .ioError) }
+        do throws(DatabaseError) {
+            var found = stat()
+            guard fstat(descriptor, &found) == 0 else { throw .unexamined(path) }
+            if found.isSameFile(as: status), try BirthTime.of(descriptor, path) == birthTime { return descriptor }
+        } catch {
+            close(descriptor)  // Nothing was written.
+            throw error
+        }
+        close(descriptor)  // Nothing was written.
+        return nil
+    }
+
     /// Whether the path names this file.
     func isNamed(_ path: String) throws(DatabaseError) -> Bool {
         var found = stat()

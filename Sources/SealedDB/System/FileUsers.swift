@@ -118,7 +118,7 @@ extension DatabaseError {
             extendedCode: SQLITE_BUSY,
             reason: .busy,
             message: """
-                \(store) is open in \(names). Stop that first, or change the key from within it, by rotateKey(to:).
+                \(store) is open in \(names). Stop that first, or change the key from within it.
                 """
         )
     }

@@ -22,7 +22,7 @@ extension LockHolders {
             lasting = lasting.map { $0.intersection(others) } ?? others
             if lasting == [] { break }
         }
-        let names = Set((lasting ?? []).map(describe) + of(store, isForAlone: true, attempts: 1)).sorted()
+        let names = Set((lasting ?? []).map(describe) + of(store, isForAlone: true)).sorted()
         guard names.isEmpty else { throw .storeInUse(store, by: names) }
     }
 
@@ -35,16 +35,29 @@ extension LockHolders {
     private static func processes(withLocksOn path: String) -> [Int32] {
         // Without a lock file, nobody has a lock on it.
         guard let status = try? FileSystem.status(path) else { return [] }
-        let processes = names(in: "/proc").compactMap { Int32($0) }.filter { process in
-            names(in: "/proc/\(process)/fd").contains { descriptor in
+        let processes = descriptors(of: [status]).filter { !locks(of: $0).isEmpty }.map(\.process)
+        return Set(processes).sorted()
+    }
+
+    /// Returns the lines that `/proc/locks` would have for the locks that were taken through descriptors of these files.
+    static func locks(ofDescriptorsOf files: [stat]) -> [String] {
+        files.isEmpty ? [] : descriptors(of: files).flatMap { locks(of: $0) }
+    }
+
+    private static func locks(of descriptor: (process: Int32, number: String)) -> [String] {
+        // The descriptor was closed, or this user may not examine it.
+        let text = FileSystem.kernelText("/proc/\(descriptor.process)/fdinfo/\(descriptor.number)") ?? ""
+        return text.split(separator: "\n").filter { $0.hasPrefix("lock:") }.map { String($0.dropFirst(5)) }
+    }
+
+    private static func descriptors(of files: [stat]) -> [(process: Int32, number: String)] {
+        names(in: "/proc").compactMap { Int32($0) }.flatMap { process in
+            names(in: "/proc/\(process)/fd").filter { number in
                 // The descriptor was closed, or this user may not examine it.
-                guard let other = try? FileSystem.status("/proc/\(process)/fd/\(descriptor)"),
-                    other.isSameFile(as: status)
-                else { return false }
-                return FileSystem.kernelText("/proc/\(process)/fdinfo/\(descriptor)")?.contains("\nlock:") == true
-            }
+                guard let other = try? FileSystem.status("/proc/\(process)/fd/\(number)") else { return false }
+                return files.contains { other.isSameFile(as: $0) }
+            }.map { (process, $0) }
         }
-        return processes.sorted()
     }
 
     /// Returns no names if the directory cannot be read.

@@ -7,27 +7,24 @@ enum LockHolders {
     /// file exclusively.
     ///
     /// The source is `/proc/locks`: opening the files to query their locks would drop this process's own locks on
-    /// closing.
-    /// - Parameters:
-    ///   - isForAlone: whether the caller needs the file exclusively, so that readers block it too.
-    ///   - attempts: how often to look if no process is found. The kernel returns the table page by page, and leaves
-    ///     lines out if the table changes in between.
-    static func of(_ path: String, isForAlone: Bool = false, attempts: Int = 5) -> [String] {
-        for _ in 0..<attempts {
-            let holders = now(path, isForAlone: isForAlone)
-            if !holders.isEmpty { return holders }
-        }
-        return []
+    /// closing. The kernel returns that table page by page, and leaves locks out if it changes in between. So if nobody is
+    /// in it, each descriptor of the files is asked for its locks, which is exact, takes longer, and shows only the
+    /// processes that this user may examine.
+    /// - Parameter isForAlone: whether the caller needs the file exclusively, so that readers block it too.
+    static func of(_ path: String, isForAlone: Bool = false) -> [String] {
+        // A file that does not exist has no locks, and a file that cannot be examined is left out of the message.
+        let files = [path, path + "-shm"].compactMap { try? FileSystem.status($0) }
+        // The message also does without a table that cannot be read.
+        let table = FileSystem.kernelText("/proc/locks")?.split(separator: "\n").map(String.init) ?? []
+        let holders = inTheWay(files, table, isForAlone: isForAlone)
+        return holders.isEmpty ? inTheWay(files, locks(ofDescriptorsOf: files), isForAlone: isForAlone) : holders
     }
 
-    private static func now(_ path: String, isForAlone: Bool) -> [String] {
-        // A file that does not exist has no locks, and a file that cannot be examined is left out of the message.
-        let files = [path, path + "-shm"].compactMap { try? FileSystem.status($0) }.map { LockedFile($0) }
-        // The message also does without a table that cannot be read.
-        guard !files.isEmpty, let table = FileSystem.kernelText("/proc/locks") else { return [] }
+    private static func inTheWay(_ files: [stat], _ table: [String], isForAlone: Bool) -> [String] {
+        let files = files.map { LockedFile($0) }
         var writers: [Int32] = []
         var readers: [Int32] = []
-        for line in table.split(separator: "\n") {
+        for line in table {
             // 1: POSIX  ADVISORY  WRITE 4711 fe:00:1234 120 120; lines with "->" are waiting requests.
             let fields = line.split(separator: " ")
             guard fields.count >= 8, fields[1] == "POSIX" || fields[1] == "OFDLCK", let process = Int32(fields[4]),

@@ -41,6 +41,7 @@ public struct ParameterSlot: ~Copyable {
     /// The number of the parameter, from 1.
     public var index: Int32 { position }
 
+    /// Binds NULL. Throws what SQLite reports.
     public func bindNull() throws(DatabaseError) {
         guard reference._withUnsafeGuaranteedRef({ $0.bindNull(to: position) }) else { throw failure }
     }

@@ -88,8 +88,10 @@ public struct Column: ~Copyable {
 
     /// Returns an error that says what was found where a value of `type` was expected. Throw it from
     /// ``ColumnReadable/init(column:)``.
-    /// - Parameter detail: what is wrong with a value of the right SQLite type, such as `"that is out of range"`. It
-    ///   must not contain the value itself.
+    /// - Parameters:
+    ///   - type: what the value should have been.
+    ///   - detail: what is wrong with a value of the right SQLite type, such as `"that is out of range"`. It must not
+    ///     contain the value itself.
     @inline(never)
     public func mismatch(_ type: Any.Type, _ detail: String = "") -> DatabaseError {
         let found =

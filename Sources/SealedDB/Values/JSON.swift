@@ -9,8 +9,10 @@ import Foundation
 /// let tags = try db.executeQuery("SELECT tags FROM post").scalar(JSON<[String]>.self)?.value
 /// ```
 public struct JSON<Value> {
+    /// What is stored as JSON.
     public var value: Value
 
+    /// Wraps a value, to bind it as JSON.
     public init(_ value: Value) {
         self.value = value
     }

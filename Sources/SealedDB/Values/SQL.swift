@@ -22,7 +22,7 @@
 ///
 /// A literal binds its values in every call that takes SQL, FMDB's included. Only literals do: if a literal is joined to a
 /// `String` with `+`, Swift makes it a `String`, and its values become text. Join `SQL` to `SQL` instead. Calls without
-/// values of their own, such as ``Database/executeUpdate(_:_:)``, take no `String`; others take one as it is, like FMDB.
+/// values of their own, such as ``Database/executeUpdate(_:_:)-(_,Value)``, take no `String`; others take one as it is, like FMDB.
 public struct SQL: Sendable {
     /// The text, with a placeholder for each value.
     public internal(set) var text: String
@@ -37,12 +37,14 @@ public struct SQL: Sendable {
         self.text = text
     }
 
+    /// Joins two pieces of SQL with their values.
     public static func + (first: SQL, second: SQL) -> SQL {
         var result = first
         result += second
         return result
     }
 
+    /// Appends SQL with its values.
     public static func += (first: inout SQL, second: SQL) { first.append(second) }
 
     /// Throws if the SQL cannot be executed. Called before its text is compiled. The error does not show the text,
@@ -110,19 +112,23 @@ public struct SQL: Sendable {
 }
 
 extension SQL: ExpressibleByStringInterpolation {
+    /// SQL without values.
     public init(stringLiteral value: String) { self.init(raw: value) }
 
+    /// SQL whose interpolated values are bound.
     public init(stringInterpolation: StringInterpolation) { self = stringInterpolation.sql }
 
     /// Collects the parts of a literal.
     public struct StringInterpolation: StringInterpolationProtocol {
         var sql = SQL(raw: "")
 
+        /// Begins SQL; the compiler calls it.
         public init(literalCapacity: Int, interpolationCount: Int) {
             sql.text.reserveCapacity(literalCapacity + interpolationCount)
             sql.values.reserveCapacity(interpolationCount)
         }
 
+        /// Appends SQL; the compiler calls it.
         public mutating func appendLiteral(_ literal: String) { sql.append(text: literal) }
 
         /// Binds the value.
@@ -184,6 +190,7 @@ extension SQL: CustomStringConvertible {
 }
 
 extension SQL: CustomReflectable {
+    /// Shows the text, and none of the values.
     public var customMirror: Mirror { Mirror(self, children: ["text": text]) }
 }
 

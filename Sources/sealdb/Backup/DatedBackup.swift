@@ -47,7 +47,8 @@ struct DatedBackup {
             var lines = plan.lines(isPlan: isPlan)
             if !isPlan {
                 let remark = settings.remarkOnAuthentication
-                lines.insert("\(TerminalText.escaped(new.path)): backup of \(pageCount) pages\(remark)", at: 0)
+                let pages = pageCount.counted("page")
+                lines.insert("\(TerminalText.escaped(new.path)): backup of \(pages)\(remark)", at: 0)
             }
             return StoreReport(
                 text: .lines(lines),

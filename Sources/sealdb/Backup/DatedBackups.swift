@@ -1,3 +1,4 @@
+import CSealedDBSystem
 import Foundation
 import SealedDB
 
@@ -187,7 +188,7 @@ struct DatedBackups {
     }
 
     private func synchronize() -> String? {
-        let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let descriptor = sealeddb_open(directory, O_RDONLY | O_DIRECTORY, 0)
         // The result does not matter: nothing was written through this descriptor.
         defer { if descriptor >= 0 { close(descriptor) } }
         guard descriptor < 0 || fsync(descriptor) != 0 else { return nil }

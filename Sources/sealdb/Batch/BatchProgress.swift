@@ -164,7 +164,7 @@ final class BatchProgress: Sendable {
         var lines = state.running.sorted { $0.key < $1.key }.map { _, store in
             line(store.item.name, store.phase, store.throughput(store.size, now))
         }
-        lines.append(line("\(state.completedStores) of \(totalStores) stores", "total", total(state, now)))
+        lines.append(line("\(state.completedStores) of \(totalStores.counted("store"))", "total", total(state, now)))
         // A line that wraps could not be erased. Some terminals do not report their width; then 79 columns are used.
         let width = Int(sealeddb_terminal_columns(STDERR_FILENO))
         let columns = width > 1 ? width - 1 : 79

@@ -53,7 +53,7 @@ struct RotationBatch: Sendable {
         try journal.append(record)
         output.write(
             summary,
-            "\(summary.stores) stores: \(summary.done) changed, \(summary.unchanged) had the new key already, "
+            "\(summary.stores.counted("store")): \(summary.done) changed, \(summary.unchanged) had the new key already, "
                 + "\(summary.failed) failed, \(summary.left) left\n",
             isGood: status == 0
         )
@@ -211,7 +211,7 @@ struct RotationBatch: Sendable {
         summary.seconds = seconds
         output.write(
             summary,
-            "\(summary.stores) stores: \(pending.count) to change, \(summary.unchanged) have the new key, "
+            "\(summary.stores.counted("store")): \(pending.count) to change, \(summary.unchanged) have the new key, "
                 + "\(summary.failed) cannot be changed; \(ByteText.size(bytes)), about \(DurationText.clock(seconds)); "
                 + "nothing was written\n",
             isGood: status == 0

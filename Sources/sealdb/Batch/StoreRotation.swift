@@ -37,7 +37,8 @@ struct StoreRotation: Sendable {
                 return "\(name): can be changed, \(ByteText.size(plan.fileSize)), journal mode \(plan.journalMode), "
                     + "about \(time)"
             case .changed(let report):
-                return "\(name): key changed, \(report.pageCount) pages in \(DurationText.seconds(report.seconds))"
+                let pages = report.pageCount.counted("page")
+                return "\(name): key changed, \(pages) in \(DurationText.seconds(report.seconds))"
                     + settings.remarkOnAuthentication
             case .unchanged(let id):
                 let key = id.map { "the active key \($0)" } ?? "the new key"

@@ -111,7 +111,7 @@ struct StoreWork {
         summary.seconds = (ContinuousClock.now - start) / .seconds(1)
         output.write(
             summary,
-            "\(summary.stores) stores: \(summary.done) \(doneText), \(summary.unchanged) unchanged, "
+            "\(summary.stores.counted("store")): \(summary.done) \(doneText), \(summary.unchanged) unchanged, "
                 + "\(summary.failed) failed, \(summary.left) left\n",
             isGood: status == 0
         )

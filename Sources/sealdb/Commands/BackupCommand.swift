@@ -55,6 +55,9 @@ struct BackupCommand: ParsableCommand {
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
 
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
+
     @OptionGroup(title: "Key")
     var keyTable: KeyTableOptions
 
@@ -165,7 +168,7 @@ struct BackupCommand: ParsableCommand {
             let name = TerminalText.escaped(path)
             let remark = settings.remarkOnAuthentication
             return StoreReport(
-                text: .lines(["\(name): backup of \(report.pageCount) pages\(remark)"]),
+                text: .lines(["\(name): backup of \(report.pageCount.counted("page"))\(remark)"]),
                 content: BackupContent(backupPath: StoreItem.identity(of: path), pageCount: report.pageCount)
             )
         }

@@ -22,6 +22,9 @@ struct CreateCommand: ParsableCommand {
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
 
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
+
     @Flag(inversion: .prefixedNo, help: "Give the store key slots.")
     var slots = false
 

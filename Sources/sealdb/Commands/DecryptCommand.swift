@@ -11,7 +11,8 @@ struct DecryptCommand: ParsableCommand {
             mode 0600, and must not exist yet (exit 73). The store stays as it is, and may be in use.
 
               sealdb decrypt app.db plain.sqlite --key-file app.key --allow-plaintext
-              sealdb decrypt app.db - --key-file app.key --allow-plaintext | age -r "$RECIPIENT" > app.age
+              sealdb decrypt app.db - --key-file app.key --allow-plaintext |
+                  age -r "$RECIPIENT" > app.age
 
             To - goes to standard output. Then nothing is written to the disk, and the memory has to hold the database \
             twice.
@@ -29,6 +30,9 @@ struct DecryptCommand: ParsableCommand {
 
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
+
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
 
     @OptionGroup(title: "Cipher settings of a store that has other ones than SQLCipher 4's")
     var cipherOptions: CipherOptions
@@ -58,7 +62,7 @@ struct DecryptCommand: ParsableCommand {
         }
         let name = TerminalText.escaped(self.plain)
         try reportOptions.report(
-            "\(name): \(report.pageCount) pages in plaintext\(settings.remarkOnAuthentication)\n",
+            "\(name): \(report.pageCount.counted("page")) in plaintext\(settings.remarkOnAuthentication)\n",
             Copy(plaintextPath: StoreItem.identity(of: plain), pageCount: report.pageCount)
         )
     }
@@ -68,12 +72,13 @@ struct DecryptCommand: ParsableCommand {
         if !allowPlaintext { try confirm() }
         let settings = try cipherOptions.settings(of: path)
         let database = try keyOptions.withKey(of: store) {
-            try Store.openReadOnly(path, key: $0, settings: settings, lockWait: 2)
+            try Store.openReadOnly(path, key: $0, settings: settings, lockWait: 2, looks: true)
         }
         defer { database.close() }
         let image = try database.plaintextSerialized()
+        try database.requireStill()
         let output = ResultOutput()
-        try output.write(image)
+        try image.withUnsafeBytes { try output.write($0) }
         try output.flush()
     }
 

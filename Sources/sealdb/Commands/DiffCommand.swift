@@ -12,7 +12,8 @@ struct DiffCommand: ParsableCommand {
 
               sealdb diff app.db /backups/app-monday.db --key-file app.key
               sealdb diff app.db old.db --key-file app.key --other-key-file old.key
-              sealdb diff app.db wanted.db --key-file app.key --sql | sealdb exec app.db - --key-file app.key
+              sealdb diff app.db wanted.db --key-file app.key --sql |
+                  sealdb exec app.db - --key-file app.key
 
             With --sql: statements, in one transaction, that make the first store hold what the second one holds. A table \
             that was made by another statement is made anew, with its rows. They show values in plaintext. With --table, \
@@ -46,6 +47,9 @@ struct DiffCommand: ParsableCommand {
 
     @OptionGroup(title: "Key of both stores, or of the first")
     var keyOptions: KeyOptions
+
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
 
     @OptionGroup(title: "Key of the second store, if it has another one")
     var otherKeyOptions: OtherKeyOptions

@@ -43,7 +43,8 @@ struct DoctorCommand: ParsableCommand {
             ("sealdb", EngineInfo.version),
             ("SQLite", "\(engine.sqliteVersion) (\(engine.sourceID))"),
         ]
-        if engine.isEncrypting {
+        // The plain build has no checks.
+        if !engine.checks.isEmpty {
             rows.append(("SQLCipher", engine.cipherVersion ?? "no answer"))
             let provider = [engine.cipherProvider, engine.cipherProviderVersion].compactMap(\.self)
             rows.append(("provider", provider.isEmpty ? "no answer" : provider.joined(separator: ", ")))
@@ -54,7 +55,7 @@ struct DoctorCommand: ParsableCommand {
         for check in engine.checks {
             rows.append(("check", "\(check.passed ? "ok" : "FAILED"), \(check.name): \(check.detail)"))
         }
-        if engine.isEncrypting {
+        if !engine.checks.isEmpty {
             rows.append(("damaged pages", damagedPages(engine)))
             rows.append(("page contexts", pageContexts(engine)))
         }

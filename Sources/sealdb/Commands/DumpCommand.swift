@@ -10,7 +10,8 @@ struct DumpCommand: ParsableCommand {
             "sealdb exec DB -". It shows the store at one moment. Everybody who can read the output can read everything \
             in the store.
 
-              sealdb dump app.db --key-file app.key | sealdb exec copy.db - --key-file copy.key
+              sealdb dump app.db --key-file app.key |
+                  sealdb exec copy.db - --key-file copy.key
               sealdb dump app.db --table people --data-only --key-file app.key
 
             Row ids are kept. Values are exact, also blobs, NUL and text that is not UTF-8. What ANALYZE has collected is \
@@ -37,6 +38,9 @@ struct DumpCommand: ParsableCommand {
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
 
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
+
     @OptionGroup(title: "Cipher settings of a store that has other ones than SQLCipher 4's")
     var cipherOptions: CipherOptions
 
@@ -51,7 +55,13 @@ struct DumpCommand: ParsableCommand {
     func run() throws {
         let settings = try cipherOptions.settings(of: store)
         let database = try keyOptions.withKey(of: store) {
-            try Store.openReadOnly(store, key: $0, settings: settings, lockWait: lockOptions.lockWait)
+            try Store.openReadOnly(
+                store,
+                key: $0,
+                settings: settings,
+                lockWait: lockOptions.lockWait,
+                looks: true
+            )
         }
         defer { database.close() }
         let output = ResultOutput()

@@ -22,6 +22,9 @@ struct EncryptCommand: ParsableCommand {
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
 
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
+
     @OptionGroup(title: "Cipher settings; whatever is given here must be given at every use of the store")
     var cipherOptions: CipherOptions
 
@@ -49,7 +52,7 @@ struct EncryptCommand: ParsableCommand {
         let report = try progressOptions.watchingSignals { try encryption.run(progress: $0) }
         StoreRecords.note(.key, of: path)
         try reportOptions.report(
-            "\(TerminalText.escaped(store)): encrypted \(report.pageCount) pages\n",
+            "\(TerminalText.escaped(store)): encrypted \(report.pageCount.counted("page"))\n",
             ["pageCount": report.pageCount]
         )
     }

@@ -13,7 +13,8 @@ struct ExecCommand: ParsableCommand {
             statements return are printed first, those of a transaction only when it is stored.
 
               sealdb exec app.db 'DELETE FROM people WHERE age < ?' 18 --key-file app.key
-              sealdb dump app.db --key-file app.key | sealdb exec copy.db - --key-file copy.key
+              sealdb dump app.db --key-file app.key |
+                  sealdb exec copy.db - --key-file copy.key
 
             The number of changed rows is the last line. It does not include rows that triggers and foreign keys changed.
             """
@@ -25,11 +26,17 @@ struct ExecCommand: ParsableCommand {
     @OptionGroup
     var sqlOptions: SQLOptions
 
+    @OptionGroup(title: "Parameters")
+    var parameterOptions: ParameterOptions
+
     @OptionGroup(title: "Output")
     var resultOptions: ResultOptions
 
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
+
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
 
     @OptionGroup(title: "Cipher settings of a store that has other ones than SQLCipher 4's")
     var cipherOptions: CipherOptions
@@ -45,14 +52,14 @@ struct ExecCommand: ParsableCommand {
         guard !reportOptions.json || resultOptions.format == .table else {
             throw ValidationError("--json and --format exclude each other.")
         }
-        if sqlOptions.readsStandardInput && keyOptions.choice.descriptor == 0 {
+        if sqlOptions.readsStandardInput || parameterOptions.readsStandardInput, keyOptions.choice.descriptor == 0 {
             throw ValidationError("Standard input cannot give both the key and the SQL or a value.")
         }
     }
 
     func run() throws {
         reportOptions.begin(try Store.literalPath(store))
-        let source = try sqlOptions.source()
+        let source = try sqlOptions.source(parameterOptions)
         let script = source.script
         try script.refuseKeyStatements()
         if script.statements.isEmpty { throw Failure(.usage, "The SQL holds no statement.") }

@@ -4,41 +4,56 @@ import SealedDB
 struct ImportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
-        abstract: "Fill a new table from a CSV or TSV file.",
+        abstract: "Fill a table from a file of CSV, TSV or JSON.",
         discussion: """
-            The first row names the columns. Everything happens in one transaction: if a row is bad, the error names \
-            its line (exit 65) and the store is as it was. The text must be UTF-8.
+            Everything happens in one transaction: if a row is bad, the error names its line (exit 65) and the store is \
+            as it was. The text must be UTF-8. What "sealdb query" writes as json or jsonl is read back as the very same \
+            values, and so is csv where the columns have types. In tsv, which has no quotes, only the type of its column \
+            tells the text 42 from the number.
 
-            A column of which every value is a whole number becomes INTEGER, one of numbers becomes REAL, with empty \
-            fields as NULL. All others become TEXT, with empty fields as empty texts; so do those whose values would \
-            not survive being numbers, such as 007 or 1.10. Types are found by reading the file twice, so standard \
-            input and pipes give TEXT. With --append the types are those of the table: 007 becomes 7 in a column of \
-            numbers. It is an error if such a column would change digits before the point, as a REAL one does to most \
-            numbers of 19 digits. --types says them where they are known: --types id=INTEGER,code=TEXT.
+            CSV and TSV: the first row names the columns, unless --no-header says that there is none; the columns are \
+            then those that --columns names, or with --append those of the table, in its order. CSV follows RFC 4180: \
+            fields that hold a comma, a quote or a line break stand in quotes. A field with nothing in it is NULL, and "" \
+            an empty text. TSV has no quotes but the escapes \\t \\n \\r \\0 \\\\, and \\N for NULL.
 
-            Without a header row (--no-header) the columns are those that --columns names, or with --append those of the \
-            table, in its order.
+            A column of which every value is a whole number becomes INTEGER, one of numbers REAL, one of blobs (X'…') \
+            BLOB. All others become TEXT; so do those whose values would not survive being numbers, such as 007 or 1.10, \
+            and a message says so. A number in quotes is a text, unless all fields are in quotes. Types are found by \
+            reading the file twice, so standard input and pipes give TEXT. --types says them where they are known: \
+            --types id=INTEGER,code=TEXT. With --append the types are those of the table: 007 becomes 7 in a column of \
+            numbers, and a column without a type keeps each value as it is written. It is an error if a column would \
+            change digits before the point, as a REAL one does to most numbers of 19 digits.
 
-            CSV follows RFC 4180. TSV has no quotes but the escapes \\t \\n \\r \\\\, and \\N for NULL. "sealdb query" \
-            writes both in the form that is read here.
+            JSON is objects one after the other (JSON lines), or one array of them. Each member is a column; a row \
+            without it has NULL there. A column of several types is made without one, so that each value stays what it \
+            is. true is 1, false is 0, and an array or object is stored as JSON text. --columns names the members that \
+            are wanted. Standard input is read once: there, the first object must have all members.
 
               sealdb import app.db people people.csv --key-file app.key
-              sealdb import app.db people new.csv --upsert id --rejects bad.csv --key-file app.key
-              dpkg-query -W -f '${Package}\\t${Version}\\n' | sealdb import app.db p - --format tsv --key-file app.key
+              sealdb import app.db people new.csv --upsert id --rejects bad.csv \\
+                  --key-file app.key
+              dpkg-query -W -f '${Package}\\t${Version}\\n' |
+                  sealdb import app.db p - --no-header --columns package,version \\
+                  --format tsv --key-file app.key
             """
     )
 
     @Argument(help: "The store.", completion: .file())
     var store: String
 
-    @Argument(help: "The table to make.")
+    @Argument(help: "The table to make, or with --append or --upsert the one to add to.")
     var table: String
 
     @Argument(help: "The file to read, or - for standard input.", completion: .file())
     var file: String
 
-    @Option(help: "csv or tsv. Without it, the extensions .tsv and .tab mean tsv, all else csv.")
-    var format: DelimitedFormat?
+    @Option(
+        help: """
+            csv, tsv, json or jsonl. Without it, the file's extension tells: .tsv, .tab, .json, .jsonl, .ndjson; all else is \
+            csv.
+            """
+    )
+    var format: ImportFormat?
 
     @Flag(help: "Make every column TEXT.")
     var text = false
@@ -46,10 +61,20 @@ struct ImportCommand: ParsableCommand {
     @Flag(help: "The first row is not a header.")
     var noHeader = false
 
-    @Option(help: ArgumentHelp("The names of the columns, instead of those of the header.", valueName: "a,b,…"))
+    @Option(
+        help: ArgumentHelp(
+            "The names of the columns, instead of those of the header. Of JSON, the members that are wanted.",
+            valueName: "a,b,…"
+        )
+    )
     var columns: String?
 
-    @Option(help: ArgumentHelp("Types of columns: INTEGER, REAL, NUMERIC or TEXT.", valueName: "a=TYPE,…"))
+    @Option(
+        help: ArgumentHelp(
+            "Types of columns: INTEGER, REAL, NUMERIC, TEXT, BLOB, or ANY for none.",
+            valueName: "a=TYPE,…"
+        )
+    )
     var types: String?
 
     @Option(help: ArgumentHelp("What separates the fields of CSV, instead of a comma.", valueName: "character"))
@@ -57,7 +82,7 @@ struct ImportCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "What stands for NULL where it is not quoted, as \"sealdb query --null\" writes it. Without it, nothing in CSV, and \\N in TSV.",
+            "What stands for NULL where it is not quoted, as \"sealdb query --null\" writes it. Without it, an empty field in CSV, and \\N in TSV.",
             valueName: "text"
         )
     )
@@ -86,6 +111,9 @@ struct ImportCommand: ParsableCommand {
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
 
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
+
     @OptionGroup(title: "Cipher settings of a store that has other ones than SQLCipher 4's")
     var cipherOptions: CipherOptions
 
@@ -106,9 +134,13 @@ struct ImportCommand: ParsableCommand {
             guard characters.count == 1, characters[0] < 0x80, !"\"\r\n\0".utf8.contains(characters[0]) else {
                 throw ValidationError("The delimiter is one ASCII character, and no quote or end of a line.")
             }
-            guard (format ?? DelimitedFormat(path: file)) == .csv else {
+            guard (format ?? ImportFormat(path: file)) == .csv else {
                 throw ValidationError("--delimiter is for CSV. Give --format csv.")
             }
+        }
+        if (format ?? ImportFormat(path: file)).isJSON {
+            if noHeader { throw ValidationError("--no-header is for CSV and TSV: objects of JSON name their columns.") }
+            if null != nil { throw ValidationError("--null is for CSV and TSV: JSON has null.") }
         }
         if noHeader, columns == nil, !appends {
             throw ValidationError("Without a header, a new table needs --columns.")
@@ -141,8 +173,10 @@ struct ImportCommand: ParsableCommand {
         var result: [ExactText: ColumnType] = [:]
         for part in types?.parts(between: ",") ?? [] {
             let words = part.parts(between: "=")
-            guard words.count == 2, !words[0].isEmpty, let type = ColumnType(rawValue: words[1].uppercased()) else {
-                throw ValidationError("--types takes pairs such as id=INTEGER, of INTEGER, REAL, NUMERIC and TEXT.")
+            guard words.count == 2, !words[0].isEmpty, let type = ColumnType(word: String(words[1])) else {
+                throw ValidationError(
+                    "--types takes pairs such as id=INTEGER, of INTEGER, REAL, NUMERIC, TEXT, BLOB and ANY."
+                )
             }
             guard result.updateValue(type, forKey: ExactText(name: String(words[0]))) == nil else {
                 throw ValidationError("--types names a column twice.")
@@ -159,7 +193,7 @@ struct ImportCommand: ParsableCommand {
             delimiter: delimiter?.utf8.first ?? DelimitedStyle().delimiter,
             null: null.map { Array($0.utf8) }
         )
-        let format = format ?? DelimitedFormat(path: file)
+        let format = format ?? ImportFormat(path: file)
         let rejected = try rejects.map { try RejectedRows(path: $0, format: format, style: style) }
         let settings = try cipherOptions.settings(of: store)
         let database = try keyOptions.withKey(of: store) {

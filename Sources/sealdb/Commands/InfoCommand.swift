@@ -25,6 +25,9 @@ struct InfoCommand: ParsableCommand {
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
 
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
+
     @OptionGroup(title: "Key")
     var keyTable: KeyTableOptions
 

@@ -15,7 +15,8 @@ struct MigrateCommand: ParsableCommand {
 
               sealdb migrate old.db --passphrase-file app.pass
               sealdb migrate app.db --key-file app.key --new-page-size 8192
-              sealdb migrate --from-file stores --key-template key-file:{dir}/{stem}.key --continue-on-error
+              sealdb migrate --from-file stores --key-template key-file:{dir}/{stem}.key \\
+                  --continue-on-error
 
             Other settings than SQLCipher 4's own must be given at every use of the store.
             """
@@ -26,6 +27,9 @@ struct MigrateCommand: ParsableCommand {
 
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
+
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
 
     @OptionGroup(title: "Key")
     var keyTable: KeyTableOptions
@@ -138,7 +142,7 @@ struct MigrateCommand: ParsableCommand {
             let report = try migration.run(progress: progress)
             return StoreReport(
                 text: .lines([
-                    "\(name): migrated from \(old) to \(new), \(report.pageCount) pages\(old.remarkOnAuthentication)"
+                    "\(name): migrated from \(old) to \(new), \(report.pageCount.counted("page"))\(old.remarkOnAuthentication)"
                 ]),
                 content: Settings(from: old, to: new, pageCount: report.pageCount)
             )

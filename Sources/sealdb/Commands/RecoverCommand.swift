@@ -35,6 +35,9 @@ struct RecoverCommand: ParsableCommand {
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
 
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
+
     @OptionGroup(title: "Key of the new store; without any of these the old one's")
     var newKeyOptions: NewKeyOptions
 

@@ -29,6 +29,9 @@ struct RestoreCommand: ParsableCommand {
     @OptionGroup(title: "Key of the backup")
     var keyOptions: KeyOptions
 
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
+
     @OptionGroup(title: "Cipher settings of a backup that has other ones than SQLCipher 4's")
     var cipherOptions: CipherOptions
 
@@ -70,11 +73,12 @@ struct RestoreCommand: ParsableCommand {
                 replaces: replace,
                 ignoresUnseenUsers: forceOptions.force
             )
-            return try progressOptions.watchingSignals { try restore.run(progress: $0) }
+            let run = { try progressOptions.watchingSignals { try restore.run(progress: $0) } }
+            return try pipe?.naming(run) ?? run()
         }
         // The key is the backup's, and as old as that.
         StoreRecords.forgetKey(of: path)
-        var text = "\(TerminalText.escaped(store)): restored \(report.pageCount) pages\n"
+        var text = "\(TerminalText.escaped(store)): restored \(report.pageCount.counted("page"))\n"
         if let replaced = report.replacedPath {
             text += "The store that was there is now \(TerminalText.escaped(replaced))\n"
         }

@@ -33,8 +33,10 @@ struct RotateCommand: ParsableCommand {
             is overwritten: if app.key.old holds another key, nothing is rotated (exit 73).
 
               sealdb keygen app.key.new
-              sealdb rotate app.db --key-file app.key --new-key-file app.key.new --replace-key-files
-              sealdb rotate *.db --key-template key-file:{stem}.key --new-key-template key-file:{stem}.new \\
+              sealdb rotate app.db --key-file app.key --new-key-file app.key.new \\
+                  --replace-key-files
+              sealdb rotate *.db --key-template key-file:{stem}.key \\
+                  --new-key-template key-file:{stem}.new \\
                   --replace-key-files=.$(date +%F)
 
             After an interruption the same command goes on with that, too. Until then keep all three files.
@@ -48,6 +50,9 @@ struct RotateCommand: ParsableCommand {
 
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
+
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
 
     @OptionGroup(title: "Key")
     var keyTable: KeyTableOptions
@@ -220,7 +225,10 @@ struct RotateCommand: ParsableCommand {
         case .planned(let plan):
             var fields = [
                 ("store", plan.path),
-                ("size", "\(ByteText.size(plan.fileSize)), \(plan.pageCount) pages of \(plan.pageSize) bytes"),
+                (
+                    "size",
+                    "\(ByteText.size(plan.fileSize)), \(plan.pageCount.counted("page")) of \(plan.pageSize) bytes"
+                ),
                 ("journal mode", plan.journalMode),
                 ("free space", "\(ByteText.size(plan.freeSpace)), needed \(ByteText.size(plan.neededSpace))"),
                 ("time", "about \(DurationText.clock(plan.estimatedSeconds ?? 0))"),

@@ -58,6 +58,9 @@ struct SchemaOptions: ParsableArguments {
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
 
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
+
     @OptionGroup(title: "Cipher settings of a store that has other ones than SQLCipher 4's")
     var cipherOptions: CipherOptions
 
@@ -76,9 +79,17 @@ struct SchemaOptions: ParsableArguments {
     func objects() throws -> [SchemaObject] {
         let settings = try cipherOptions.settings(of: store)
         let database = try keyOptions.withKey(of: store) {
-            try Store.openReadOnly(store, key: $0, settings: settings, lockWait: lockOptions.lockWait)
+            try Store.openReadOnly(
+                store,
+                key: $0,
+                settings: settings,
+                lockWait: lockOptions.lockWait,
+                looks: true
+            )
         }
         defer { database.close() }
-        return try SchemaObject.all(of: database)
+        let objects = try SchemaObject.all(of: database)
+        try database.requireStill()
+        return objects
     }
 }

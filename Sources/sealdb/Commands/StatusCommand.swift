@@ -20,7 +20,8 @@ struct StatusCommand: ParsableCommand {
 
               sealdb status --all
               sealdb status --stores app.db other.db --key-ring app.ring --json
-              sealdb status --all --prometheus /var/lib/prometheus/node-exporter/sealdb.prom
+              sealdb status --all \\
+                  --prometheus /var/lib/prometheus/node-exporter/sealdb.prom
 
             A rotation is due if the active key of the ring is another one, or the key is older than rotate-after says; \
             the others if verify-after or backup-after says so. Times come from the state-directory of the configuration, \
@@ -50,6 +51,9 @@ struct StatusCommand: ParsableCommand {
 
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
+
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
 
     @OptionGroup(title: "Cipher settings of stores that have other ones than SQLCipher 4's")
     var cipherOptions: CipherOptions

@@ -24,6 +24,9 @@ struct VerifyCommand: ParsableCommand {
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
 
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
+
     @OptionGroup(title: "Key")
     var keyTable: KeyTableOptions
 
@@ -101,13 +104,13 @@ struct VerifyCommand: ParsableCommand {
             ? "sound" : "not authenticated, so that changes cannot be found out; the structure holds"
         let lines =
             report.isSound
-            ? ["\(TerminalText.escaped(store.name)): \(verdict), \(report.pageCount) pages"]
+            ? ["\(TerminalText.escaped(store.name)): \(verdict), \(report.pageCount.counted("page"))"]
             : report.damagedPages.map { "page \($0): damaged" }
                 + report.structureProblems.map { TerminalText.escaped($0) }
         let remarks = slots?.lines(store.name) ?? []
         let failure = Failure(
             .data,
-            "\(store.name) is damaged: \(report.damagedPages.count) of \(report.pageCount) pages, "
+            "\(store.name) is damaged: \(report.damagedPages.count) of \(report.pageCount.counted("page")), "
                 + "\(report.structureProblems.count) structure problems. Restore it from a backup."
         )
         return StoreReport(

@@ -40,6 +40,7 @@ struct ConfigCommand: ParsableCommand {
 
     struct Check: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "check",
             abstract: "Check a configuration file, and the key files that it names for the stores on disk.",
             discussion: """
                 Tells for each section which stores on disk it is for. Key files and rings are read and their modes \
@@ -79,6 +80,7 @@ struct ConfigCommand: ParsableCommand {
 
     struct Show: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "show",
             abstract: "Tell what is used for a store, and from which line of the configuration.",
             discussion: """
                 The store need not exist, and is not opened. Keys are not read; of a program that prints one only its \

@@ -12,7 +12,8 @@ struct KeyringAuditCommand: ParsableCommand {
             2 with --continue-on-error).
 
               sealdb keyring audit app.ring *.db /backups/*.db --continue-on-error
-              find /srv -name '*.db' -print0 | sealdb keyring audit app.ring --from0 /dev/stdin --json
+              find /srv -name '*.db' -print0 |
+                  sealdb keyring audit app.ring --from0 /dev/stdin --json
             """
     )
 

@@ -110,6 +110,7 @@ struct KeyringCommand: ParsableCommand {
 
     struct Create: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "create",
             abstract: "Make a new ring of one key, which is active.",
             discussion: """
                 Without an option the key is a new random one, kept in the ring. A file that exists is never \
@@ -146,6 +147,7 @@ struct KeyringCommand: ParsableCommand {
 
     struct Add: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "add",
             abstract: "Add a key.",
             discussion: """
                 Without an option the key is a new random one, kept in the ring.
@@ -187,6 +189,7 @@ struct KeyringCommand: ParsableCommand {
 
     struct Activate: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "activate",
             abstract: "Make a key the active one.",
             discussion: "  sealdb keyring activate app.ring 2027"
         )
@@ -201,6 +204,7 @@ struct KeyringCommand: ParsableCommand {
 
     struct Reinstate: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "reinstate",
             abstract: "Make a retired key an ordinary one again.",
             discussion: "  sealdb keyring reinstate app.ring 2026"
         )
@@ -215,6 +219,7 @@ struct KeyringCommand: ParsableCommand {
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "list",
             abstract: "List the keys' ids.",
             discussion: "  sealdb keyring list app.ring"
         )

@@ -62,7 +62,7 @@ struct BatchStatus: Encodable, Sendable {
         var text = FieldList([
             (
                 "batch",
-                "\(TerminalText.escaped(operation)), \(stores) stores, begun \(begun), "
+                "\(TerminalText.escaped(operation)), \(stores.counted("store")), begun \(begun), "
                     + "\(runs) \(runs == 1 ? "run" : "runs")"
             ),
             ("last run", lastRun),

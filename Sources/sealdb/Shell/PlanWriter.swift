@@ -1,7 +1,7 @@
 import SealedDB
 
 /// Draws the rows of `EXPLAIN QUERY PLAN` as a tree. https://www.sqlite.org/eqp.html
-final class PlanWriter: ResultWriter {
+final class PlanWriter: CellWriter {
     private let output: ResultOutput
     private var steps: [(id: Int64, parent: Int64, detail: String)] = []
 

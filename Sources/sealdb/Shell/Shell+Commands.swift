@@ -30,7 +30,7 @@ extension Shell {
         let settings = [
             ("bail", isOn(stopsAtErrors)), ("changes", isOn(showsChanges)), ("echo", isOn(echoes)),
             ("explain", isOn(showsPlans)), ("headers", isOn(style.hasHeader)), ("mode", format.rawValue),
-            ("nullvalue", "\"\(TerminalText.escaped(style.null))\""), ("timer", isOn(showsTimes)),
+            ("nullvalue", "\"\(TerminalText.escaped(style.null ?? ""))\""), ("timer", isOn(showsTimes)),
         ]
         for (name, value) in settings {
             try show(String(repeating: " ", count: 9 - name.count) + "\(name): \(value)\n")
@@ -94,8 +94,7 @@ extension Shell {
             guard let name = Shell.parameterName(words[1]) else {
                 throw Failure(.usage, "The name of a parameter is as :name, @name or $name.")
             }
-            // The form of a number is a number, as on the command line; everything else is text.
-            parameters[name] = .some(NumberForm(words[2].utf8).bindable(text: words[2]) as? any Bindable)
+            parameters[name] = .some(Shell.parameterValue(words[2]))
         case ("unset", 2): parameters[Shell.parameterName(words[1]) ?? words[1]] = nil
         case ("clear", 1): parameters = [:]
         case ("list", 1):
@@ -106,6 +105,17 @@ extension Shell {
             }
         default: throw Failure(.usage, "Use: .parameter set NAME VALUE, unset NAME, list, or clear")
         }
+    }
+
+    /// As in the stock shells, NULL is NULL, and `"'NULL'"` the text. The form of a number is a number, as on the command
+    /// line; everything else is text.
+    private static func parameterValue(_ word: String) -> (any Bindable)? {
+        if word.foldedForSQL == "null" { return nil }
+        let bytes = word.utf8
+        if bytes.count >= 2, bytes.first == UInt8(ascii: "'"), bytes.last == UInt8(ascii: "'") {
+            return String(word.unicodeScalars.dropFirst().dropLast()).replacing("''", with: "'")
+        }
+        return NumberForm(bytes).bindable(text: word) as? any Bindable
     }
 
     private static func parameterName(_ word: String) -> String? {
@@ -143,7 +153,7 @@ extension Shell {
         defer { progress.finish() }
         let importer = Importer(
             input: try InputFile(path: path),
-            format: DelimitedFormat(path: path),
+            format: ImportFormat(path: path),
             table: table,
             appends: try exists(table),
             guessesTypes: true,
@@ -185,7 +195,7 @@ extension Shell {
             )
         }
         progress.finish()
-        try report("\(TerminalText.escaped(path)): backup of \(result.pageCount) pages\n")
+        try report("\(TerminalText.escaped(path)): backup of \(result.pageCount.counted("page"))\n")
     }
 
     private func requireNoTransaction() throws(Failure) {

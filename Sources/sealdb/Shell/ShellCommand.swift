@@ -41,6 +41,9 @@ struct ShellCommand: ParsableCommand {
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
 
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
+
     @OptionGroup(title: "Cipher settings of a store that has other ones than SQLCipher 4's")
     var cipherOptions: CipherOptions
 

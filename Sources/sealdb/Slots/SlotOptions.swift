@@ -9,6 +9,9 @@ struct SlotAccess: ParsableArguments {
     @OptionGroup(title: "Key of any slot")
     var keyOptions: KeyOptions
 
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
+
     @Flag(
         help: "Use slots that are older than those that the store has seen. Slots may be among them that were removed."
     )

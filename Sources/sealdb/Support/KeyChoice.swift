@@ -79,9 +79,10 @@ struct KeyChoice {
             ("SEALDB_KEY_RING", { .ring($0) }),
             ("SEALDB_PASSPHRASE_FILE", { .source(.passphraseFile($0)) }),
         ]
-        let environment = ProcessInfo.processInfo.environment
         for (name, origin) in variables {
-            if let file = environment[name], !file.isEmpty { given.append((name, origin(file))) }
+            if let file = getenv(name).map({ String(cString: $0) }), !file.isEmpty {
+                given.append((name, origin(file)))
+            }
         }
     }
 

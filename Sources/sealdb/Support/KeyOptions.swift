@@ -155,24 +155,14 @@ struct KeySourceOptions<Role: KeyRole>: ParsableArguments {
     }
 }
 
-/// The key of the store, from the options, the environment or the configuration.
-struct KeyOptions: ParsableArguments {
-    @OptionGroup
-    var source: StoreKeyOptions
+/// The key of the store, from the options, the environment or the configuration: a command that has these options has
+/// ``ConfigurationOptions`` too.
+///
+/// They are two groups of the command, and not one within the other: in a debug build, ArgumentParser checks a group
+/// several times for each of its levels, which made a command take eight times as long to start.
+typealias KeyOptions = StoreKeyOptions
 
-    @OptionGroup(title: "Configuration")
-    var configurationOptions: ConfigurationOptions
-
-    var choice: KeyChoice { source.choice }
-
-    func withKey<T>(of store: String, _ body: (Key, (ring: KeyRing, id: String)?) throws -> T) throws -> T {
-        try source.withKey(of: store, body)
-    }
-
-    func withKey<T>(of store: String, _ body: (Key) throws -> T) throws -> T {
-        try source.withKey(of: store, body)
-    }
-
+extension KeySourceOptions where Role == StoreKeyRole {
     /// Calls `body` with the key of a store such as a backup: if the configuration has none for it, with that of the
     /// store to which it belongs.
     func withKey<T>(of store: String, or owner: String, _ body: (Key) throws -> T) throws -> T {

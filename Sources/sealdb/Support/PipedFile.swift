@@ -1,12 +1,21 @@
+import CSealedDBSystem
 import Foundation
+import SealedDB
 import Synchronization
 
 /// A file that stands for standard input or output where a command needs one that can be read in any order. It lies in a
 /// new directory that only this user may enter, and goes with it. Only encrypted stores go through it.
+///
+/// The directory is locked while its process lives. What a process leaves that is killed, the next one removes.
 final class PipedFile: Sendable {
     let path: String
     private let directory: String
     private let isMade = Atomic(false)
+    /// Holds the lock of the directory; -1 without one.
+    private let lock = Atomic<Int32>(-1)
+
+    private static let prefix = "sealdb-pipe-"
+    private static let nameLength = 10
 
     /// Whether an argument means standard input or output.
     static func isMeant(by argument: String) -> Bool { argument.isSame(as: "-") }
@@ -14,12 +23,14 @@ final class PipedFile: Sendable {
     /// Chooses a name. Nothing is made yet, so that a command that waits for a key leaves nothing when it is ended.
     init() {
         let letters = Array("abcdefghijklmnopqrstuvwxyz0123456789")
-        directory = NSTemporaryDirectory() + "sealdb-" + String((0..<10).map { _ in letters.randomElement()! })
+        let name = String((0..<PipedFile.nameLength).map { _ in letters.randomElement()! })
+        directory = NSTemporaryDirectory() + PipedFile.prefix + name
         path = directory + "/store"
     }
 
     /// Makes the directory.
     func prepare() throws(Failure) {
+        PipedFile.removeLeftovers()
         guard mkdir(directory, 0o700) == 0 else {
             throw Failure(
                 .cannotCreate,
@@ -27,6 +38,59 @@ final class PipedFile: Sendable {
             )
         }
         isMade.store(true, ordering: .relaxed)
+        // Without a lock, which few file systems lack, another process may take it for a leftover. Then this one fails.
+        lock.store(PipedFile.lock(directory) ?? -1, ordering: .relaxed)
+    }
+
+    /// Locks a directory, which no other process has locked.
+    private static func lock(_ directory: String) -> Int32? {
+        let descriptor = sealeddb_open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0)
+        guard descriptor >= 0 else { return nil }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            // The result does not matter: nothing was written through this descriptor.
+            close(descriptor)
+            return nil
+        }
+        return descriptor
+    }
+
+    /// Removes the directories of this user whose processes were killed. One that cannot be removed stays, encrypted.
+    private static func removeLeftovers() {
+        let parent = NSTemporaryDirectory()
+        // A directory that cannot be listed has no leftovers of ours that could be found.
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: parent)) ?? []
+        for name in names where name.begins(with: prefix) && name.utf8.count == prefix.utf8.count + nameLength {
+            var status = stat()
+            // One that is new may not be locked yet.
+            guard lstat(parent + name, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid(),
+                time(nil) - status.st_mtim.tv_sec > 60, let descriptor = lock(parent + name)
+            else { continue }
+            try? FileManager.default.removeItem(atPath: parent + name)  // See above.
+            // The result does not matter: nothing was written through this descriptor.
+            close(descriptor)
+        }
+    }
+
+    /// Calls `body`, and names standard input in its error instead of this file.
+    func naming<T>(_ body: () throws -> T) throws -> T {
+        do {
+            return try body()
+        } catch let error as DatabaseError where error.message.contains(path) {
+            throw DatabaseError(
+                extendedCode: error.extendedCode,
+                reason: error.reason,
+                message: error.message.replacing(path, with: "standard input")
+            )
+        } catch let failure as Failure where failure.message.contains(path) {
+            throw Failure(failure.status, failure.message.replacing(path, with: "standard input"))
+        }
+    }
+
+    private func write(_ buffer: [UInt8], _ count: Int, to output: ResultOutput) throws(Failure) {
+        let result = buffer.withUnsafeBytes { bytes in
+            Result { () throws(Failure) in try output.write(UnsafeRawBufferPointer(rebasing: bytes[..<count])) }
+        }
+        try result.get()
     }
 
     deinit { remove() }
@@ -35,6 +99,9 @@ final class PipedFile: Sendable {
     func remove() {
         guard isMade.exchange(false, ordering: .relaxed) else { return }
         try? FileManager.default.removeItem(atPath: directory)  // See above.
+        let descriptor = lock.exchange(-1, ordering: .relaxed)
+        // The result does not matter: nothing was written through this descriptor.
+        if descriptor >= 0 { close(descriptor) }
     }
 
     /// Fills the file with all of standard input.
@@ -46,7 +113,7 @@ final class PipedFile: Sendable {
         while true {
             let count = try input.read(into: &buffer)
             if count == 0 { break }
-            try file.write(buffer[..<count])
+            try write(buffer, count, to: file)
         }
         try file.close()
     }
@@ -62,7 +129,7 @@ final class PipedFile: Sendable {
         while true {
             let count = try file.read(into: &buffer)
             if count == 0 { break }
-            try output.write(buffer[..<count])
+            try write(buffer, count, to: output)
         }
         try output.flush()
     }

@@ -44,12 +44,14 @@ enum Store {
         settings: CipherSettings = .init(),
         lockWait: Double,
         isReadOnly: Bool = false,
+        looks: Bool = false,
         isNew: Bool = false
     ) throws -> Database {
         var configuration = Configuration(key: key)
         configuration.cipherSettings = settings
         configuration.createsFile = isNew
         configuration.isReadOnly = isReadOnly
+        configuration.looksIfUnreadable = looks
         configuration.busyTimeout = .seconds(lockWait)
         // Scripts and dumps that the shells of SQLite and SQLCipher execute are executed here, too.
         configuration.enforcesForeignKeys = false
@@ -61,15 +63,19 @@ enum Store {
     }
 
     /// Opens a store only for reading.
+    /// - Parameter looks: whether it is read without locks where this user may not write in its directory, and SQLite would
+    ///   have to. The caller then asks `requireStill()` of the database when all is read.
     static func openReadOnly(
         _ path: String,
         key: Key,
         settings: CipherSettings = .init(),
-        lockWait: Double
+        lockWait: Double,
+        looks: Bool = false
     ) throws -> Database {
         do {
-            return try open(path, key: key, settings: settings, lockWait: lockWait, isReadOnly: true)
+            return try open(path, key: key, settings: settings, lockWait: lockWait, isReadOnly: true, looks: looks)
         } catch let error as DatabaseError where error.code == SQLITE_READONLY {
+            guard access(path.directoryOfPath, W_OK) == 0 else { throw error }
             // A process was killed within a transaction. Only a connection that may write can roll that back.
             try open(path, key: key, settings: settings, lockWait: lockWait).close()
             return try open(path, key: key, settings: settings, lockWait: lockWait, isReadOnly: true)

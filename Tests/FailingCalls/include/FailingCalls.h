@@ -9,12 +9,21 @@
 /// The functions of libc are defined here a second time. An executable that contains them uses them in place of libc's,
 /// and so do the shared libraries that it loads, SQLCipher among them. Children that execute another program do not.
 
+enum {
+    /// In place of an error number: the last byte that is read or written at an offset has one bit changed, and the call
+    /// succeeds.
+    failing_calls_changing = -1,
+    /// The same: only a part is read or written at an offset.
+    failing_calls_shortening = -2,
+};
+
 /// Begins to count, until `failing_calls_end`.
 /// @param directory whose files are meant, without a slash at its end and with links followed. NULL means the calls
 ///     without a file, such as `getrandom`, that this thread makes.
 /// @param first the number of the first call that fails, from 0; -1 if none does.
 /// @param last the number of the last call that fails.
-/// @param code what `errno` is then; 0 for a likely one of each call.
+/// @param code what `errno` is then; 0 for a likely one of each call; or one of the numbers above, which concern no other
+///     calls than `pread` and `pwrite`.
 /// @return a number for the other functions; -1 if too many count at once.
 int failing_calls_begin(const char *directory, int64_t first, int64_t last, int code);
 

@@ -12,7 +12,10 @@ enum OperationTable {
         }
         for shape in Seed.Shape.allCases { table.append(try transaction(shape, in: directory)) }
         for shape in Seed.Shape.allCases { table.append(try restoration(over: shape, in: directory)) }
-        for shape in [Seed.Shape.delete, .walHot] { table.append(try backup(shape, in: directory)) }
+        for shape in [Seed.Shape.delete, .walHot] {
+            table.append(try backup(shape, under: .new, in: directory))
+            table.append(try backup(shape, under: .old, in: directory))
+        }
         for shape in [Seed.Shape.delete, .walHot] { table.append(try migration(shape, in: directory)) }
         table.append(try batch(in: directory))
         for isBatch in [false, true] { table.append(try replacement(isBatch: isBatch, in: directory)) }
@@ -202,18 +205,23 @@ enum OperationTable {
     }
 
     /// `sealdb backup`: a copy under a key of its own, while the store stays in use.
-    private static func backup(_ shape: Seed.Shape, in directory: String) throws -> Operation {
+    private static func backup(
+        _ shape: Seed.Shape,
+        under key: TestKey,
+        in directory: String
+    ) throws -> Operation {
         let seed = try Seed(shape, key: .old, in: directory)
         let store = Operation.State.store(.old, digest: seed.digest)
+        let keys = key == .old ? ["--key-file", TestKey.old.file] : keyOptions(.old, key)
         return Operation(
             name: "backup",
-            variant: shape.rawValue,
-            arguments: [Program.sealdb, "backup", "db", "copy"] + keyOptions(.old, .new),
+            variant: shape.rawValue + (key == .old ? "-same-key" : ""),
+            arguments: [Program.sealdb, "backup", "db", "copy"] + keys,
             files: seed.files.adding(TestKey.files),
-            unsynced: [TestKey.new.file],
+            unsynced: key == .old ? [] : [TestKey.new.file],
             targets: [
                 .init(file: "db", before: store, after: store),
-                .init(file: "copy", before: .absent, after: .store(.new, digest: seed.digest)),
+                .init(file: "copy", before: .absent, after: .store(key, digest: seed.digest)),
             ],
             saysAfter: [isComplete],
             temporaries: [".copy.sealdb-"],

@@ -24,6 +24,7 @@ struct Mutant: Sendable {
         .init(name: "the key is not synced", operation: "create/delete", plan: "drop-sync==old.key"),
         .init(name: "the key is not synced", operation: "encrypt/wal", plan: "drop-sync==old.key"),
         .init(name: "the backup's key is not synced", operation: "backup/delete", plan: "drop-sync==new.key"),
+        .init(name: "the copy is not synced", operation: "backup/delete-same-key", plan: "drop-sync=.copy.sealdb-"),
         .init(name: "the rename is forgotten", operation: "rotate/wal", plan: "drop-rename==db"),
         .init(name: "the journal is not synced", operation: "rekey/delete", plan: "drop-sync=db-journal"),
         .init(name: "the file is not synced", operation: "rekey/wal", plan: "drop-sync=db"),

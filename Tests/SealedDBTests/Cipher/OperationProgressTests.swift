@@ -126,9 +126,9 @@ struct OperationProgressTests {
             switch operation {
             case .verify, .deepVerify: [.verify, .structure]
             case .rotate, .rotateQueue: [.copy, .verify, .sync, .swap]
-            case .backup, .backupOfQueue: [.copy, .verify, .compare, .sync, .swap]
+            case .backup, .backupOfQueue: [.copy, .verify, .sync, .swap]
             case .backupOfPlaintext: [.copy, .structure, .compare, .sync, .swap]
-            case .restore: [.verify, .structure, .copy, .compare, .sync, .swap]
+            case .restore: [.verify, .structure, .copy, .sync, .swap]
             case .encrypt, .migrate, .recover: [.copy, .verify, .structure, .compare, .sync, .swap]
             case .decrypt: [.copy, .structure, .compare, .sync, .swap]
             }

@@ -56,6 +56,13 @@ struct WrongEngineTests {
         #expect(try directory.bytes("plain") == before.1)
     }
 
+    @Test func theEngineIsNotCalledEncrypting() {
+        let engine = EngineInfo.current()
+        #expect(!engine.isEncrypting)
+        #expect(engine.cipherVersion == nil)
+        #expect(!EngineInfo.enabledTraits.isEmpty)
+    }
+
     @Test func keysInSQLAreRefused() throws {
         let database = Database(path: directory.file("plain"))
         database.open()

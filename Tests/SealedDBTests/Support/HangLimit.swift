@@ -1,4 +1,5 @@
 import Foundation
+import HangClock
 import Testing
 
 /// Ends the process, with the names of the tests that run, when no test has begun or ended for longer than any ever
@@ -6,6 +7,7 @@ import Testing
 ///
 /// Unlike `.timeLimit` it works where a test holds all the threads that tasks share, and does not wait for the test's end.
 /// It does not count the time in which a test waits for others to leave a thread: on a busy machine that is all the run.
+/// The tests of all targets share these threads, so one clock counts for all of them.
 struct HangLimit: SuiteTrait, TestTrait, TestScoping {
     let minutes: Int
 
@@ -22,14 +24,13 @@ struct HangLimit: SuiteTrait, TestTrait, TestScoping {
     }
 }
 
-/// The tests that run, and when one of them last began or ended.
+/// The tests of this target that run.
 private final class HangWatch: @unchecked Sendable {
     static let shared = HangWatch()
 
     private struct State {
         var running: [Int: (name: String, minutes: Int)] = [:]
         var count = 0
-        var lastChange = DispatchTime.now()
     }
 
     /// Only with the lock, which, unlike `Mutex`, the thread sanitizer knows.
@@ -50,7 +51,7 @@ private final class HangWatch: @unchecked Sendable {
         lock.withLock {
             state.count += 1
             state.running[state.count] = (name, minutes)
-            state.lastChange = .now()
+            hang_clock_restart()
             return state.count
         }
     }
@@ -58,15 +59,14 @@ private final class HangWatch: @unchecked Sendable {
     func end(_ number: Int) {
         lock.withLock {
             state.running[number] = nil
-            state.lastChange = .now()
+            hang_clock_restart()
         }
     }
 
     private func look() {
         let message = lock.withLock { () -> String? in
             guard let minutes = state.running.values.map(\.minutes).max() else { return nil }
-            let quiet = DispatchTime.now().uptimeNanoseconds - state.lastChange.uptimeNanoseconds
-            guard quiet > UInt64(minutes) * 60_000_000_000 else { return nil }
+            guard hang_clock_seconds() > Double(minutes) * 60 else { return nil }
             return state.running.values.map {
                 "✘ Test \($0.name) hangs, or waits for one that does: nothing has ended for \(minutes) minutes.\n"
             }.joined()

@@ -34,5 +34,9 @@ struct KernelTextTests {
         }
         #expect(starts.count == 300)
         #expect(LockHolders.hasLocks(on: directory.file("locked")))
+        // Those of a descriptor are told exactly, whatever others do meanwhile.
+        let exact = LockHolders.locks(ofDescriptorsOf: [status]).map { $0.split { $0 == " " || $0 == "\t" } }
+        #expect(Set(exact.map { $0[6] }).count == 300)
+        #expect(exact.allSatisfy { $0[4] == "\(getpid())" })
     }
 }

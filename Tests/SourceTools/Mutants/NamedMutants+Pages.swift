@@ -71,5 +71,75 @@ extension NamedMutant {
             "guard error.code == SQLITE_IOERR, error.extendedCode != SQLITE_IOERR_FSTAT else { throw error }",
             "guard error.code == SQLITE_DONE else { throw error }"
         ),
+        .init(
+            "the last page of a run is left out of a copy",
+            "SealedDB/Cipher/Copying/TransferWorker.swift",
+            .statement,
+            "try file.write(UnsafeRawBufferPointer(written.pages(numbers.count)), at: offset)",
+            "try file.write(UnsafeRawBufferPointer(written.pages(numbers.count - 1)), at: offset)"
+        ),
+        .init(
+            "a run of pages is written in another place",
+            "SealedDB/Cipher/Copying/TransferWorker.swift",
+            .expression,
+            "(numbers.lowerBound - 1) * Int64(pageSize)",
+            "numbers.lowerBound * Int64(pageSize)"
+        ),
+        .init(
+            "a page of a copy has the code of another number",
+            "SealedDB/Cipher/Pages/PageCipher+Writing.swift",
+            .statement,
+            "try keys.authenticate(covered, number: number, code: iv + 16)",
+            "try keys.authenticate(covered, number: number + 1, code: iv + 16)"
+        ),
+        .init(
+            "all pages of a copy have one IV",
+            "SealedDB/Cipher/Pages/PageCipher+Writing.swift",
+            .statement,
+            "try PageKeys.fillRandomly(UnsafeMutableRawBufferPointer(rebasing: page[contentSize...]))",
+            ""
+        ),
+        .init(
+            "what was read back of a copy is not compared",
+            "SealedDB/Cipher/Copying/TransferWorker.swift",
+            .expression,
+            "page.hasSameBytes(as: UnsafeRawBufferPointer(written.page(index)), count: pageSize)",
+            "true"
+        ),
+        .init(
+            "the pages of a source are not authenticated",
+            "SealedDB/Cipher/Copying/TransferWorker.swift",
+            .expression,
+            "try sourceCipher.isAuthentic(page, number: number)",
+            "true"
+        ),
+        .init(
+            "a backup leaves out what is only in the log",
+            "SealedDB/Cipher/Copying/PageSource.swift",
+            .expression,
+            "try connection.view == nil ? PageSource.log(connection) : nil",
+            "nil as LogOverlay?"
+        ),
+        .init(
+            "a log that lacks frames is enough for a backup",
+            "SealedDB/Cipher/Copying/PageSource.swift",
+            .expression,
+            "log.frameCount >= frameCount",
+            "true"
+        ),
+        .init(
+            "SQLCipher is not asked whether it can read what was written",
+            "SealedDB/Cipher/Copying/SampleCheck.swift",
+            .statement,
+            "try tables[place].readSample(of: connection, count: max(2, SampleCheck.mostRows / chosen.count))",
+            ""
+        ),
+        .init(
+            "a backup in an open transaction sees what came after it",
+            "SealedDB/Database/Files/Database+Backup.swift",
+            .expression,
+            "hasTransaction",
+            "false"
+        ),
     ]
 }

@@ -413,7 +413,7 @@ extension NamedMutant {
             "numbers are imported as others",
             "sealdb/Support/Input/Importer.swift",
             .expression,
-            "NumberForm.isKept(bytes, asReal: type == .real)",
+            "NumberForm.isKept(Array(record.bytes(at: index))[...], asReal: type == .real)",
             "true"
         ),
         .init(

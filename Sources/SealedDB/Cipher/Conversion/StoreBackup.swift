@@ -2,16 +2,26 @@
 ///
 /// The copy shows the store at one moment. In WAL mode others are not affected; in the other journal modes writers wait
 /// until the copy is done. It is an ordinary store with the same settings, under the store's key or a key of its own.
-/// <https://www.sqlite.org/backup.html>
+///
+/// Each page is authenticated, encrypted anew, written, read back, and compared with the page of the store, on all
+/// processors. SQLCipher opens the copy and reads a sample of its pages. The copy has a salt of its own, also under the
+/// store's key.
 public struct StoreBackup: Sendable {
+    /// Path of the store.
     public let path: String
+    /// Path of the new file. It must not exist.
     public let backupPath: String
     private let key: Key
     private let backupKey: Key?
     private let settings: CipherSettings
     private let busyTimeout: Double
 
+    /// Describes a backup; nothing is read or written before ``run(progress:)``.
     /// - Parameters:
+    ///   - path: path of the store.
+    ///   - key: its key.
+    ///   - cipherSettings: the settings of the store, which the copy gets too. Default: those of SQLCipher 4.
+    ///   - backupPath: path of the copy. It must not exist.
     ///   - backupKey: the key of the copy. `nil`, the default, means the store's key: the copy of a store with slots then
     ///     has the same slots. Under a key of its own it has none.
     ///   - busyTimeout: how long to wait for a writer.
@@ -31,7 +41,7 @@ public struct StoreBackup: Sendable {
         self.busyTimeout = busyTimeout.seconds
     }
 
-    /// Makes the copy, verifies it page by page, and syncs it.
+    /// Makes the copy, compares it page by page, and syncs it.
     /// - Parameter progress: as in ``KeyRotation/run(progress:)``.
     /// - Throws: ``DatabaseError``; no new file is left then. ``DatabaseError/Reason/alreadyExists`` if `backupPath`
     ///   exists.
@@ -48,13 +58,10 @@ public struct StoreBackup: Sendable {
         let mayHaveSlots = backupKey == nil && SlotFiles(of: path).mayExist
         if !mayHaveSlots { try backup.requireAbsent() }
         let opening = try StoreOpening.existing(path, key: key, settings: settings, busyTimeout: busyTimeout)
-        try opening.requireAuthenticPages()
         try LogDamage.requireNone(ofStore: opening.path ?? path)
         let source = try opening.open()
         defer { source.close() }
-        // Reading rows does not need the schema's own collations.
-        source.acceptUnknownCollations()
-        // Without a transaction every write of another process would restart the copy.
+        // The transaction keeps others from changing what is copied.
         try source.run("BEGIN")
         _ = try source.integer("SELECT count(*) FROM sqlite_schema")
         // Read after what they belong to, so that they are not older.
@@ -69,7 +76,7 @@ public struct StoreBackup: Sendable {
         try backup.requireAbsent()
         return try backup.make(
             from: source,
-            method: .pages,
+            method: .transfer(PageSource(reading: source, key: key, settings: settings)),
             context: "No backup was made, and \(path) is unchanged",
             progress: progress
         )

@@ -4,11 +4,15 @@
 /// file has mode 0600, and deleting it later does not wipe it from the disk. The contents are kept as in
 /// ``StoreEncryption``.
 public struct StoreDecryption: Sendable {
+    /// Path of the encrypted store.
     public let path: String
+    /// Path of the new plaintext database. It must not exist.
     public let plaintextPath: String
     private let key: Key
     private let settings: CipherSettings
 
+    /// Describes a decryption; nothing is read or written before ``run(progress:)``. The settings are those of the
+    /// store, and by default SQLCipher 4's.
     public init(path: String, key: Key, cipherSettings: CipherSettings = .init(), plaintextPath: String) {
         self.path = path
         self.plaintextPath = plaintextPath
@@ -26,7 +30,9 @@ public struct StoreDecryption: Sendable {
     ) throws(DatabaseError) -> KeyRotation.Report {
         let database = NewStore(path: plaintextPath, sealing: Sealing(), decrypts: true)
         try database.requireAbsent()
-        let opening = try StoreOpening.existing(path, key: key, settings: settings)
+        var opening = try StoreOpening.existing(path, key: key, settings: settings)
+        // The copy is put in place only if nobody wrote meanwhile.
+        opening.looksIfUnreadable = true
         try opening.requireAuthenticPages()
         try LogDamage.requireNone(ofStore: opening.path ?? path)
         let source = try opening.open()

@@ -6,13 +6,19 @@ import Foundation
 /// a hash of all of them is compared. The store appears under its name only after it is verified. The plaintext file is
 /// neither changed nor deleted.
 public struct StoreEncryption: Sendable {
+    /// Path of the plaintext database, which stays as it is.
     public let plaintextPath: String
+    /// Path of the new encrypted store. It must not exist.
     public let path: String
     private let key: Key
     private let settings: CipherSettings
 
-    /// - Parameter cipherSettings: the settings of the new store. They also set its page size, whatever the plaintext
-    ///   file has.
+    /// Describes an encryption; nothing is read or written before ``run(progress:)``.
+    /// - Parameters:
+    ///   - plaintextPath: path of the plaintext database, which stays as it is.
+    ///   - path: path of the new store. It must not exist.
+    ///   - key: the key of the new store.
+    ///   - cipherSettings: the settings of the new store. They also set its page size, whatever the plaintext file has.
     public init(plaintextPath: String, path: String, key: Key, cipherSettings: CipherSettings = .init()) {
         self.plaintextPath = plaintextPath
         self.path = path

@@ -17,6 +17,8 @@ public struct StoreMigration: Sendable {
 
     /// Describes a migration. Nothing is read or written before ``plan()`` or ``run(progress:)`` is called.
     /// - Parameters:
+    ///   - path: path of the store.
+    ///   - key: the key that the store has.
     ///   - oldSettings: the settings that the store has. `nil`, the default, finds them out as ``StoreDiagnosis`` does.
     ///     Settings with a plaintext header must be given, with the salt.
     ///   - allowsUnauthenticated: whether settings without page authentication, such as those of SQLCipher 1, are tried

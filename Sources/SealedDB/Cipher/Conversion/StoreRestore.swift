@@ -5,6 +5,7 @@ import Foundation
 /// The old store is kept whole, with its log and journal, under another name beside the new one. Deleting it is up to
 /// the caller. A store that somebody has open is not touched.
 public struct StoreRestore: Sendable {
+    /// Path of the backup, which stays as it is.
     public let backupPath: String
     /// Path of the store; a symbolic link is followed and kept.
     public let path: String
@@ -17,6 +18,7 @@ public struct StoreRestore: Sendable {
     public struct Report: Sendable, Codable, Hashable {
         /// Absolute path of the store, with symbolic links followed.
         public let path: String
+        /// The number of pages of the restored store.
         public let pageCount: Int64
         /// Bytes per page.
         public let pageSize: Int
@@ -24,9 +26,12 @@ public struct StoreRestore: Sendable {
         public let replacedPath: String?
     }
 
+    /// Describes a restore; nothing is read or written before ``run(progress:)``.
     /// - Parameters:
+    ///   - backupPath: path of the backup, which stays as it is.
     ///   - key: the key of the backup. The restored store has it too.
     ///   - cipherSettings: the settings of the backup.
+    ///   - path: path of the store.
     ///   - replaces: whether a store that exists is replaced. If false, the restore fails with
     ///     ``DatabaseError/Reason/alreadyExists``, also if the store appears while the restore runs.
     ///   - ignoresUnseenUsers: as in ``KeyRotation``.
@@ -62,8 +67,6 @@ public struct StoreRestore: Sendable {
         let source = try opening.open()
         defer { source.close() }
         let slots = try SlotCopy(opening, key, source)
-        // Reading rows does not need the schema's own collations.
-        source.acceptUnknownCollations()
         let sealing = Sealing(key: slots?.key ?? key, settings: settings)
         guard let resolvedBackup = FileSystem.resolve(backupPath) else {
             throw .system("Cannot open \(backupPath)", reason: .noSuchFile)
@@ -104,7 +107,8 @@ public struct StoreRestore: Sendable {
             if slots != nil { try key.confirm() }
             // Also for a symbolic link that leads nowhere, which is not followed.
             try store.requireAbsent()
-            let report = try store.make(from: source, method: .pages, context: context, progress: progress)
+            let pages = try PageSource(reading: source, key: key, settings: settings)
+            let report = try store.make(from: source, method: .transfer(pages), context: context, progress: progress)
             return Report(path: path, pageCount: report.pageCount, pageSize: report.pageSize, replacedPath: nil)
         }
         let lock: StoreLock
@@ -149,7 +153,7 @@ public struct StoreRestore: Sendable {
             let totals = try copy.fill(
                 from: source,
                 sealing: sealing,
-                method: .pages,
+                method: .transfer(PageSource(reading: source, key: key, settings: settings)),
                 setsWAL: false,
                 progress: progress
             )

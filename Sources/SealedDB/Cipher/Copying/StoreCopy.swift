@@ -50,32 +50,27 @@ struct StoreCopy {
 
     /// The way in which the contents are copied.
     enum Method {
-        /// Page by page. The source must have the same page layout.
+        /// These pages, which are those of the source, without SQLCipher. The source must have the same page layout.
+        case transfer(PageSource)
+        /// Page by page, by SQLite. The source must have the same page layout.
         case pages
         /// Row by row. The page layouts may differ.
         case rows
     }
 
-    /// Copies the source, compares the copy with it over a new connection, and syncs the copy.
-    /// - Parameter still: how the source is encrypted, if all of its contents are in its main file and nobody else may
-    ///   write to it: the files are then compared page by page. If `nil`, the contents are compared, as the source
-    ///   holds them in the transaction that is open, or in one that begins here.
+    /// Copies the source, compares the copy with it, and syncs the copy. The contents are those of the transaction that
+    /// is open in the source, or of one that begins here.
     func fill(
         from source: Connection,
-        still: Sealing? = nil,
         sealing: Sealing,
         method: Method,
         setsWAL: Bool,
         progress: ((KeyRotation.Progress) throws -> Void)?
     ) throws(DatabaseError) -> PageTotals {
-        let totals = try PageTotals(of: source)
-        let report = ProgressReport(totals: totals, progress: progress)
         switch method {
+        case .transfer(let pages):
+            return try fill(with: pages, sealing, setsWAL ? .wal : .kept, progress: progress)
         case .pages:
-            if let still, still.key != nil {
-                try copyPages(from: source, sealing, totals, setsWAL: setsWAL, report: report.part(to: LiveCopy.share))
-                return try settle(sealing, comparingWith: (source, still), report.part(from: LiveCopy.share))
-            }
             return try source.snapshot { () throws(DatabaseError) in
                 let totals = try PageTotals(of: source)
                 let report = ProgressReport(totals: totals, progress: progress)
@@ -86,6 +81,8 @@ struct StoreCopy {
                 return try settle(sealing, contents: digest, report.part(from: 0.6))
             }
         case .rows:
+            let totals = try PageTotals(of: source)
+            let report = ProgressReport(totals: totals, progress: progress)
             let copying = report.part(to: 0.6)
             let digest = try copyRows(from: source, sealing, totals, setsWAL: setsWAL, report: copying)
             return try settle(sealing, rows: digest, report.part(from: 0.6))
@@ -172,6 +169,15 @@ struct StoreCopy {
     }
 
     private func synchronize(_ result: PageTotals, _ report: ProgressReport) throws(DatabaseError) -> PageTotals {
+        try synchronize(report) { () throws(DatabaseError) in try FileSystem.synchronize(path) }
+        return result
+    }
+
+    /// Syncs the verified copy by `sync`, if it is still the file with its name, and nothing stands beside it.
+    func synchronize(
+        _ report: ProgressReport,
+        by sync: () throws(DatabaseError) -> Void
+    ) throws(DatabaseError) {
         let totals = report.totals
         try report(.sync, totals.count)
         guard try identity.isNamed(path) else { throw unverified(StoreCopy.exchanged) }
@@ -180,12 +186,17 @@ struct StoreCopy {
         }
         // This is the index of a log that is gone. SQLite leaves it behind if it cannot get a lock for a moment.
         unlink(path + "-shm")
-        try FileSystem.synchronize(path)
+        try sync()
         try report(.swap, totals.count)
-        return result
     }
 
-    private func opening(_ sealing: Sealing) -> StoreOpening {
+    /// The file, to be written without SQLite.
+    func newFile() throws(DatabaseError) -> NewFile {
+        guard let file = try NewFile(identity, path: path) else { throw unverified(StoreCopy.exchanged) }
+        return file
+    }
+
+    func opening(_ sealing: Sealing) -> StoreOpening {
         StoreOpening(
             path: path,
             key: sealing.key,
@@ -346,7 +357,7 @@ struct StoreCopy {
         return totals
     }
 
-    private func unverified(_ what: String) -> DatabaseError {
+    func unverified(_ what: String) -> DatabaseError {
         DatabaseError(
             extendedCode: SQLITE_CORRUPT,
             reason: .unverified,

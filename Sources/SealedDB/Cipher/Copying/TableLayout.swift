@@ -91,6 +91,32 @@ struct TableLayout {
         return try connection.prepare(["SELECT \(list) FROM main.", quoted(identifier), " AS s \(way)"])
     }
 
+    /// The first row id from this one on; `nil` if there is none, or if the table has no row ids. Reads nothing else of the
+    /// row.
+    func firstRow(from number: Int64, of connection: Connection) throws(DatabaseError) -> Int64? {
+        guard let rowID else { return nil }
+        return try firstRow("WHERE s.\(rowID) >= \(number) ORDER BY s.\(rowID)", connection)
+    }
+
+    /// The row id of the first row (`ASC`) or the last one (`DESC`); `nil` if there is none, or if the table has no row
+    /// ids. Its first row is read then.
+    func edge(_ order: String, of connection: Connection) throws(DatabaseError) -> Int64? {
+        if let rowID { return try firstRow("ORDER BY s.\(rowID) \(order)", connection) }
+        let rows = try rows(of: connection)
+        defer { rows.close() }
+        _ = try rows.step()
+        return nil
+    }
+
+    private func firstRow(_ condition: String, _ connection: Connection) throws(DatabaseError) -> Int64? {
+        guard let rowID else { return nil }
+        let statement = try connection.prepare([
+            "SELECT s.\(rowID) FROM main.", quoted(identifier), " AS s NOT INDEXED \(condition) LIMIT 1",
+        ])
+        defer { statement.close() }
+        return try statement.step() ? statement.int64(at: 0) : nil
+    }
+
     /// A statement that inserts one row, with the columns of ``rows(of:)``. OR ABORT overrides conflict clauses of the
     /// schema, which could drop or change a row.
     func insertion() throws(DatabaseError) -> String {

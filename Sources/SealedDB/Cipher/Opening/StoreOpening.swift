@@ -27,6 +27,9 @@ struct StoreOpening {
     var acceptsOlderSlots = false
     /// Whether the key is the store's own, whatever slots lie beside it.
     var ignoresSlots = false
+    /// Whether the store is looked at where SQLite cannot read it, because it would have to write in a directory in which
+    /// this user may not. Only for reading. See ``StoreView/isStill()``.
+    var looksIfUnreadable = false
     /// Whether an empty file is refused even without a key.
     var needsContents = false
     /// The serialized database that a database in memory starts with.
@@ -61,6 +64,7 @@ struct StoreOpening {
             // twice.
             if key != nil, error.code == SQLITE_NOMEM { connection.abandon() } else { connection.close() }
             if isOvertaken { return try open() }
+            if looksIfUnreadable, !looks, needsIndex(error) { return try forLooking.open() }
             throw error
         }
         return connection
@@ -165,14 +169,19 @@ struct StoreOpening {
     /// Explains an error for a store whose log or journal SQLite cannot use here. To read a log, SQLite needs an index
     /// of it, and may have to create that.
     private func unreadable(_ error: DatabaseError) -> DatabaseError {
-        let makesNoIndex = error.code == SQLITE_CANTOPEN || error.code == SQLITE_READONLY
-        guard isFile, makesNoIndex, let path, access(FileSystem.directory(of: path), W_OK) != 0 else { return error }
+        guard needsIndex(error), let path else { return error }
         return error.adding(
             context: """
                 \(path) cannot be read here: it is in WAL mode, or a transaction was cut off, and this user may not write \
                 in its directory. Open it as a user who may. `sealdb verify` and `sealdb restore` read it as it is
                 """
         )
+    }
+
+    private func needsIndex(_ error: DatabaseError) -> Bool {
+        let makesNoIndex = error.code == SQLITE_CANTOPEN || error.code == SQLITE_READONLY
+        guard isFile, makesNoIndex, let path, FileSystem.exists(path) else { return false }
+        return access(path, R_OK) == 0 && access(FileSystem.directory(of: path), W_OK) != 0
     }
 
     /// Refuses a file whose last page is incomplete. SQLite refuses a file that lacks whole pages, but not this one.

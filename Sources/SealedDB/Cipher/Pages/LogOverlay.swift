@@ -9,6 +9,10 @@ struct LogOverlay: PageOverlay {
     /// The offset of each page's bytes in the log, by page number.
     private let offsets: [Int64: Int64]
     private let contents: FileReader
+    /// How many frames of a log belong to committed transactions.
+    private(set) var frameCount: Int64 = 0
+    /// The first bytes of a log.
+    private var header: [UInt8] = []
 
     /// - Parameter offsets: where the bytes of each page stand in `contents`.
     init(pageSize: Int, pageCount: Int64, offsets: [Int64: Int64], contents: FileReader) {
@@ -51,6 +55,7 @@ extension LogOverlay {
         guard sum.bytes[...] == header[24..<32] else { return nil }
         var offset: Int64 = 32
         var pageCount: Int64 = 0
+        var frameCount: Int64 = 0
         var committed: [Int64: Int64] = [:]
         var pending: [Int64: Int64] = [:]
         while let frame = try contents.bytes(at: offset, count: 24 + pageSize) {
@@ -66,10 +71,15 @@ extension LogOverlay {
                 pending = [:]
             }
             offset += Int64(frame.count)
+            if count > 0 { frameCount = (offset - 32) / Int64(frame.count) }
         }
         guard pageCount > 0 else { return nil }
         self.init(pageSize: pageSize, pageCount: pageCount, offsets: committed, contents: contents)
+        (self.frameCount, self.header) = (frameCount, header)
     }
+
+    /// Whether the file is still the log that was read. SQLite writes another salt to its header when it begins anew.
+    func isSameLog() throws(DatabaseError) -> Bool { try contents.bytes(at: 0, count: header.count) == header }
 }
 
 // MARK: Rollback journal

@@ -1,3 +1,5 @@
+import Foundation
+
 /// Memory of a worker for the pages of a run, as they stand in the file. It is used again for each run.
 final class PageBuffer {
     private let pageSize: Int
@@ -20,5 +22,14 @@ final class PageBuffer {
     /// One page of the run. Valid as long as this object is.
     func page(_ index: Int) -> UnsafeMutableRawBufferPointer {
         .init(rebasing: bytes[(index * pageSize)..<((index + 1) * pageSize)])
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Whether both begin with the same bytes, these many.
+    func hasSameBytes(as other: UnsafeRawBufferPointer, count: Int) -> Bool {
+        precondition(self.count >= count && other.count >= count, "Only bytes that are there are compared.")
+        guard let start = baseAddress, let others = other.baseAddress else { return count == 0 }
+        return memcmp(start, others, count) == 0
     }
 }

@@ -1,13 +1,15 @@
-/// Reads SQLCipher's page format without SQLCipher, to tell whether a page was written under a key.
+/// Reads and writes SQLCipher's page format without SQLCipher.
 ///
 /// A page consists of ciphertext, an IV of 16 bytes, and an HMAC over ciphertext, IV and page number; the first page
-/// begins with the salt. This is used where one error code of SQLCipher can mean too many things. It never writes.
+/// begins with the salt. This is used where one error code of SQLCipher can mean too many things, and where whole files
+/// are read or written.
 ///
 /// Only one thread at a time may use a cipher and what was assigned from it. ``copy()`` makes one for another thread.
 /// <https://www.zetetic.net/sqlcipher/design/>
 struct PageCipher {
     let parameters: CipherParameters
-    private let keys: PageKeys
+    let salt: [UInt8]
+    let keys: PageKeys
 
     /// - Parameter key: the 32 bytes of the encryption key.
     init(key: SecretBytes, salt: [UInt8], parameters: CipherParameters) throws(DatabaseError) {
@@ -21,15 +23,20 @@ struct PageCipher {
                 try PageKeys(key: key, hmacKey: hmacKey, bits: bits)
             }
         }
-        self.init(parameters: parameters, keys: keys)
+        self.init(parameters: parameters, salt: salt, keys: keys)
     }
 
-    private init(parameters: CipherParameters, keys: PageKeys) {
-        (self.parameters, self.keys) = (parameters, keys)
+    private init(parameters: CipherParameters, salt: [UInt8], keys: PageKeys) {
+        (self.parameters, self.salt, self.keys) = (parameters, salt, keys)
     }
 
     /// The same cipher for another thread.
-    func copy() throws(DatabaseError) -> PageCipher { try PageCipher(parameters: parameters, keys: keys.copy()) }
+    func copy() throws(DatabaseError) -> PageCipher {
+        try PageCipher(parameters: parameters, salt: salt, keys: keys.copy())
+    }
+
+    /// How many bytes at the beginning of a page SQLite sees: those before the reserved bytes.
+    var contentSize: Int { parameters.pageSize - parameters.reservedBytes }
 
     /// How many bytes at the beginning of a page are not encrypted.
     func clearBytes(ofPage number: Int64) -> Int {

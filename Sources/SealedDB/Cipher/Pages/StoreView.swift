@@ -139,7 +139,10 @@ extension Connection {
         throw DatabaseError(
             extendedCode: SQLITE_BUSY,
             reason: .busy,
-            message: "Somebody wrote to the file that is copied while it was read. Try again."
+            message: """
+                Somebody wrote to the store while it was read without a lock. What was read may be of several moments. Try \
+                again.
+                """
         )
     }
 }

@@ -17,7 +17,9 @@ import Foundation
 /// print(report.tables, report.problems)
 /// ```
 public struct StoreRecovery: Sendable {
+    /// Path of the damaged store, which stays as it is.
     public let path: String
+    /// Path of the new store. It must not exist.
     public let recoveredPath: String
     private let key: Key
     private let newKey: Key?
@@ -28,6 +30,7 @@ public struct StoreRecovery: Sendable {
     public struct Report: Sendable, Codable, Hashable {
         /// A table of the new store.
         public struct Table: Sendable, Codable, Hashable {
+            /// The name of the table.
             public let name: String
             /// The number of rows that were saved.
             public let rowCount: Int
@@ -40,11 +43,13 @@ public struct StoreRecovery: Sendable {
 
         /// The path of the damaged store.
         public let path: String
+        /// Path of the new store.
         public let recoveredPath: String
         /// The number of pages of the damaged store.
         public let pageCount: Int64
         /// The pages that were not as they were written.
         public let damagedPages: [Int64]
+        /// What was saved of each table.
         public let tables: [Table]
         /// The number of rows in the table `lost_and_found`. The table is missing if there are none.
         public let lostAndFoundCount: Int
@@ -58,10 +63,14 @@ public struct StoreRecovery: Sendable {
         }
     }
 
+    /// Describes a recovery; nothing is read or written before ``run(progress:)``.
     /// - Parameters:
+    ///   - path: path of the damaged store, which stays as it is.
+    ///   - key: its key.
     ///   - cipherSettings: those of both stores.
     ///   - salt: the first 16 bytes of the store, if they are damaged and known from an older copy of the file. By
     ///     default they are taken from the file, or else from its log or journal.
+    ///   - recoveredPath: path of the new store. It must not exist.
     ///   - newKey: the key of the new store; `nil` for that of the old one.
     public init(
         path: String,

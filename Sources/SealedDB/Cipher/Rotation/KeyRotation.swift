@@ -2,18 +2,19 @@ import Foundation
 
 /// Gives a store a new key by copy, verify, swap.
 ///
-/// SQLite's backup API makes a copy under the new key beside the store. The copy is opened with a new connection,
-/// checked page by page, synced, and renamed over the store. Until the rename the old file is whole under the old key;
-/// after it the new file is whole under the new key. Right before the rename the new key is confirmed (see
-/// ``Key/confirm()``). `sqlite3_rekey` is not used: it reports success when it failed, and can lose the database.
+/// A copy under the new key is made beside the store, on all processors: each page is authenticated, decrypted, encrypted
+/// anew, written, read back, and compared with the page of the store. SQLCipher opens the copy with a new connection, and
+/// reads a sample of its pages. Then the copy is synced, and renamed over the store. Until the rename the old file is
+/// whole under the old key; after it the new file is whole under the new key. Right before the rename the new key is
+/// confirmed (see ``Key/confirm()``). `sqlite3_rekey` is not used: it reports success when it failed, and can lose the
+/// database.
 ///
 /// In a store with slots (see ``KeySlots``) the rotation replaces the slot of the old key, in milliseconds, and whoever has
 /// the store open goes on. The data key stays; ``KeySlots/reencrypt(keeping:progress:)`` replaces it.
 ///
 /// Nobody else may have another store open, whether they hold locks or not: otherwise the rotation ends with
 /// ``DatabaseError/Reason/busy`` and leaves the store as it was. A store in WAL mode is switched to a rollback journal
-/// while it is copied; the new file has the journal mode that the old one had. Backups:
-/// <https://www.sqlite.org/backup.html>.
+/// while it is copied; the new file has the journal mode that the old one had.
 public struct KeyRotation: Sendable {
     /// Path of the store; a symbolic link is followed and kept.
     public let path: String
@@ -26,6 +27,9 @@ public struct KeyRotation: Sendable {
 
     /// Describes a rotation. Nothing is read or written before ``plan()`` or ``run(progress:)`` is called.
     /// - Parameters:
+    ///   - path: path of the store.
+    ///   - oldKey: the key that the store has.
+    ///   - newKey: the key that the store gets.
     ///   - cipherSettings: the settings of the store. The rotation keeps them.
     ///   - busyTimeout: how long to wait for others to release the store.
     ///   - oldFileSuffix: if not `nil`, the old file is kept, under the old key, beside the new one. Its name is the
@@ -58,6 +62,7 @@ public struct KeyRotation: Sendable {
         public let path: String
         /// Bytes of the main file.
         public let fileSize: Int64
+        /// The number of pages of the store.
         public let pageCount: Int64
         /// Bytes per page.
         public let pageSize: Int
@@ -89,6 +94,7 @@ public struct KeyRotation: Sendable {
             case swap
         }
 
+        /// What is being done.
         public let phase: Phase
         /// Number of pages that are finished in this phase.
         public let completedPages: Int64
@@ -105,6 +111,7 @@ public struct KeyRotation: Sendable {
     public struct Report: Sendable, Codable, Hashable {
         /// Absolute path of the store, with symbolic links followed.
         public let path: String
+        /// The number of pages of the store.
         public let pageCount: Int64
         /// Bytes per page.
         public let pageSize: Int

@@ -71,30 +71,6 @@ struct RotationSource {
         }
     }
 
-    /// How long a rotation would take, in seconds. Copies the first pages into memory to measure the speed, and
-    /// multiplies by four: each page is read, written, read again for the check of its authentication code, and read
-    /// again for the check of the structure, which take about the same time.
-    static func estimatedSeconds(_ connection: Connection, _ sealing: Sealing) throws(DatabaseError) -> Double {
-        let memory = try StoreOpening(key: sealing.key, settings: sealing.settings).open()
-        defer { memory.close() }
-        let enough = DatabaseError(extendedCode: SQLITE_INTERRUPT, message: "That is enough.")
-        var seconds = 0.0
-        let start = DispatchTime.now().uptimeNanoseconds
-        do throws(DatabaseError) {
-            try Backup.copy(from: connection, to: memory, pagesPerStep: 1024) {
-                completed,
-                total throws(DatabaseError) in
-                guard completed > 0 else { throw enough }
-                let perPage = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9 / Double(completed)
-                seconds = perPage * Double(total) * 4
-                throw enough
-            }
-        } catch {
-            guard error == enough else { throw error }
-        }
-        return seconds
-    }
-
     /// Refuses a store that anybody else has open, whether they hold locks or not. Called again right before the swap:
     /// others may open the file until then, although SQLite's exclusive lock keeps them from writing.
     func requireNobodyElse() throws(DatabaseError) {

@@ -31,6 +31,7 @@ struct StoreReplacement {
                 path: path,
                 sealing: old,
                 busyTimeout: busyTimeout,
+                byPages: new.hasLayout(of: old),
                 oldFileSuffix: oldFileSuffix,
                 ignoresUnseenUsers: ignoresUnseenUsers
             )
@@ -107,9 +108,8 @@ struct StoreReplacement {
             if totals == nil {
                 totals = try copy.fill(
                     from: source.connection,
-                    still: old,
                     sealing: new,
-                    method: new.hasLayout(of: old) ? .pages : .rows,
+                    method: try method(source),
                     setsWAL: setsWAL,
                     progress: progress
                 )
@@ -128,6 +128,13 @@ struct StoreReplacement {
             copy.discard()
             throw error
         }
+    }
+
+    private func method(_ source: RotationSource) throws(DatabaseError) -> StoreCopy.Method {
+        guard let key = old.key, new.hasLayout(of: old) else { return .rows }
+        let pages = try PageSource(still: source.connection, key: key, settings: old.settings)
+        // A store without pages gets its first one by SQLite.
+        return pages.totals.count > 0 ? .transfer(pages) : .pages
     }
 
     /// Verifies a copy that was made while the store was in use.

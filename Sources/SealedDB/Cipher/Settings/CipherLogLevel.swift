@@ -1,8 +1,12 @@
 /// How much SQLCipher logs about its own work. <https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_log_level>
 public enum CipherLogLevel: UInt, Sendable, CaseIterable {
+    /// Nothing is logged.
     case none
+    /// Errors.
     case error
+    /// Errors and warnings.
     case warn
+    /// Errors, warnings, and what is done.
     case info
     /// Not available: see ``Database/enableCipherLogging(_:)``.
     case debug

@@ -7,8 +7,11 @@
 public struct CipherSettings: Sendable, Hashable, Codable {
     /// The hash algorithm of the page authentication, or of the key derivation.
     public enum Algorithm: String, Sendable, Codable, CaseIterable {
+        /// SHA-1, of SQLCipher 1 to 3.
         case sha1 = "SHA1"
+        /// SHA-256.
         case sha256 = "SHA256"
+        /// SHA-512, the default of SQLCipher 4.
         case sha512 = "SHA512"
     }
 
@@ -53,6 +56,8 @@ public struct CipherSettings: Sendable, Hashable, Codable {
     /// <https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_salt>
     public var salt: [UInt8]?
 
+    /// Makes settings; what is `nil` or left out is as SQLCipher 4 has it. Values that SQLCipher does not accept are
+    /// refused when a store is opened with them.
     public init(
         compatibility: Compatibility = .sqlCipher4,
         pageSize: Int? = nil,

@@ -31,6 +31,9 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
     /// of the pages in use again while it reads them for the check of the structure.
     /// <https://www.sqlite.org/pragma.html#pragma_quick_check>
     /// - Parameters:
+    ///   - path: path of the store.
+    ///   - key: its key; `nil` for a plaintext database.
+    ///   - cipherSettings: the settings of the store. Default: those of SQLCipher 4.
     ///   - busyTimeout: how long to wait for locks. Default 2 s.
     ///   - isDeep: also compares every index with its table
     ///     (<https://www.sqlite.org/pragma.html#pragma_integrity_check>). This takes several times as long. Default

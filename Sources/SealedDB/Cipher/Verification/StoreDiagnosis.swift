@@ -5,11 +5,13 @@ import Foundation
 /// SQLCipher reports "file is not a database" for a wrong key, other settings, damage, and files of another kind. A
 /// diagnosis tells these apart, because it computes the authentication codes of pages itself.
 public struct StoreDiagnosis: Sendable, Codable, Hashable {
+    /// What a file is, or what is wrong with it.
     public enum Finding: String, Sendable, Codable, CaseIterable {
         /// The key and the settings are right (or the file is a sound plaintext database, and no key was given).
         case opens
         /// The file has no bytes.
         case emptyFile
+        /// The path is that of a directory.
         case directory
         /// A device, a socket or a pipe.
         case notRegularFile
@@ -36,6 +38,7 @@ public struct StoreDiagnosis: Sendable, Codable, Hashable {
         case notADatabase
     }
 
+    /// What was found.
     public let finding: Finding
     /// Absolute path, with symbolic links followed.
     public let path: String
@@ -60,9 +63,13 @@ public struct StoreDiagnosis: Sendable, Codable, Hashable {
     ///
     /// With a raw key this takes milliseconds. With a passphrase that does not open the file as it is, it tries 4,000,
     /// 64,000 and 256,000 iterations with each hash: at most ten derivations, which take about a second.
-    /// - Parameter allowsUnauthenticated: whether to try formats without page authentication too, such as that of
-    ///   SQLCipher 1. Default false, because somebody without the key can turn any store into such a format. If
-    ///   `cipherSettings` have no page authentication, such formats are tried in any case.
+    /// - Parameters:
+    ///   - path: path of the file.
+    ///   - key: the key that it may have; `nil` to look only at what needs none.
+    ///   - cipherSettings: the settings that it should have. Default: those of SQLCipher 4.
+    ///   - allowsUnauthenticated: whether to try formats without page authentication too, such as that of SQLCipher 1.
+    ///     Default false, because somebody without the key can turn any store into such a format. If `cipherSettings` have
+    ///     no page authentication, such formats are tried in any case.
     /// - Throws: ``DatabaseError`` with ``DatabaseError/Reason/noSuchFile`` if there is no file,
     ///   ``DatabaseError/Reason/busy`` if the file is written to again and again during the examination and does not
     ///   seem sound, and I/O errors. What is wrong with the file is returned, not thrown.

@@ -197,7 +197,7 @@ struct StoreExamination {
         case .notPermitted: "Run as the user who owns it, or change its mode."
         case .plaintext: "Open it without a key, or encrypt it into a new store first (`sealdb encrypt`)."
         case .olderFormat, .otherSettings:
-            "Open it with these CipherSettings, or convert it to the current format (`sealdb migrate`)."
+            "Open it with these settings, or convert it to the current format (`sealdb migrate`)."
         case .truncated: "Restore it from a backup."
         case .damagedFirstPage, .damaged: "Restore it from a backup. `sealdb verify` lists all damaged pages."
         case .wrongKey:

@@ -2,6 +2,7 @@ import Foundation
 
 /// What a file is, as far as that can be found out with or without its key.
 public struct StoreInfo: Sendable, Codable, Hashable {
+    /// What kind of file it is, told from its first bytes and its size.
     public enum Kind: String, Sendable, Codable {
         /// The file has no bytes: nothing was written to the store yet.
         case emptyFile
@@ -9,7 +10,9 @@ public struct StoreInfo: Sendable, Codable, Hashable {
         case plaintext
         /// The file has no plaintext header, and a whole number of pages: it seems to be encrypted.
         case encrypted
+        /// The path is that of a directory.
         case directory
+        /// Neither an SQLite database nor a file that can be an encrypted store.
         case notADatabase
     }
 
@@ -17,12 +20,17 @@ public struct StoreInfo: Sendable, Codable, Hashable {
     public struct Details: Sendable, Codable, Hashable {
         /// Bytes per page.
         public let pageSize: Int
+        /// The number of pages.
         public let pageCount: Int64
+        /// The number of pages that hold nothing; `VACUUM` gives them back.
         public let freePages: Int64
         /// `wal`, or `delete` for all other modes, which SQLite does not store in the file.
         public let journalMode: String
+        /// What `PRAGMA user_version` has, which is yours to use.
         public let userVersion: Int64
+        /// What `PRAGMA application_id` has, by which programs know their files.
         public let applicationID: Int64
+        /// The number of tables, with those that SQLite keeps for itself.
         public let tableCount: Int64
         /// The settings as pragmas, such as `PRAGMA kdf_iter = 256000;`.
         public let cipherSettings: [String]
@@ -30,6 +38,7 @@ public struct StoreInfo: Sendable, Codable, Hashable {
 
     /// Absolute path, with symbolic links followed.
     public let path: String
+    /// What kind of file it is.
     public let kind: Kind
     /// Size of the main file in bytes.
     public let fileSize: Int64
@@ -37,10 +46,14 @@ public struct StoreInfo: Sendable, Codable, Hashable {
     public let siblings: [String]
     /// The first 16 bytes of an encrypted store in hex digits. They are not secret. `nil` with a plaintext header.
     public let salt: String?
+    /// What only the key opens; `nil` if the store is encrypted and no key was given, and if the file is no database.
     public let details: Details?
 
     /// Examines a file. Writes nothing, not even beside the file.
-    /// - Parameter key: `nil` to report only what can be found out without a key.
+    /// - Parameters:
+    ///   - path: path of the file.
+    ///   - key: `nil` to report only what can be found out without a key.
+    ///   - cipherSettings: the settings of the store. Default: those of SQLCipher 4.
     /// - Throws: ``DatabaseError`` with ``DatabaseError/Reason/noSuchFile``, or the error of opening with a wrong key.
     ///   ``StoreDiagnosis`` tells more about a file that does not open.
     public static func inspect(

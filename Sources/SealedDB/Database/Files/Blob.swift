@@ -83,8 +83,11 @@ extension Blob: Sendable {}
 extension Database {
     /// Opens a value of one row for reading in parts, and for writing if `isWritable` is true.
     /// - Parameters:
+    ///   - table: the name of the table.
+    ///   - column: the name of the column.
     ///   - rowID: the row id, such as from ``lastInsertRowId``.
     ///   - database: the schema of the table, by default `main`.
+    ///   - isWritable: whether to write, too. Default false.
     /// - Throws: ``DatabaseError`` if there is no such row, or the value is neither a blob nor text; for a view, a
     ///   virtual table and a table WITHOUT ROWID; and for writing to an indexed column.
     public func openBlob(

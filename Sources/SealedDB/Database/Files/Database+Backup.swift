@@ -149,12 +149,25 @@ extension Database {
             if let key = sealing.key { try sealing.settings.validate(for: key) }
             let copy = NewStore(path: path, sealing: sealing, confirmsKey: sealing.key != nil && sealing.key != ownKey)
             try copy.requireAbsent()
-            try requireAuthenticPages()
+            let context = "No backup was made, and the store is unchanged"
             return try connection.trusted { () throws(DatabaseError) in
-                try copy.make(
+                if let ownKey, try connection.hasPagesInFiles() {
+                    return try connection.snapshot { () throws(DatabaseError) in
+                        let settings = configuration.cipherSettings
+                        let pages = try PageSource(reading: connection, key: ownKey, settings: settings)
+                        return try copy.make(
+                            from: connection,
+                            method: pages.totals.count > 0 ? .transfer(pages) : .pages,
+                            context: context,
+                            progress: progress
+                        )
+                    }
+                }
+                try requireAuthenticPages()
+                return try copy.make(
                     from: connection,
                     method: ownKey != nil ? .pages : .rows,
-                    context: "No backup was made, and the store is unchanged",
+                    context: context,
                     progress: progress
                 )
             }
@@ -177,5 +190,15 @@ extension Database {
             busyTimeout: configuration.busyTimeout.seconds,
             ignoresUnseenUsers: configuration.ignoresUnseenUsers
         )
+    }
+}
+
+extension Connection {
+    /// Whether a copy of this database can be made of the pages in its file and its log. Where the log ends for a
+    /// transaction that has begun is not known.
+    fileprivate func hasPagesInFiles() throws(DatabaseError) -> Bool {
+        guard mainFilePath != nil, !hasTransaction else { return false }
+        // In this mode SQLite keeps the index of the log to itself.
+        return try text("PRAGMA main.locking_mode") == "normal"
     }
 }

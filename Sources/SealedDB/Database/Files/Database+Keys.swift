@@ -112,7 +112,9 @@ extension Database {
     ///
     /// The new key is confirmed before it becomes the only one (see ``Key/confirm()``). A key that was made in memory
     /// is yours to keep. Open result sets end. An open transaction is an error.
-    /// - Parameter progress: called after each step. Throwing stops the rotation and leaves the store as it was.
+    /// - Parameters:
+    ///   - newKey: the key that the store gets.
+    ///   - progress: called after each step. Throwing stops the rotation and leaves the store as it was.
     /// - Throws: ``DatabaseError``. Unless its message says otherwise, the store is unchanged and open with the old
     ///   key.
     @discardableResult

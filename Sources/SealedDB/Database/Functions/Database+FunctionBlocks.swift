@@ -11,7 +11,10 @@ extension Database {
     ///
     /// The database retains the block. As in FMDB, a block that uses the database therefore keeps it alive for ever:
     /// write `[unowned db]` before the parameters of the block, or call ``removeFunction(_:argumentCount:)``.
-    /// - Parameter arguments: the number of arguments; -1 for any number.
+    /// - Parameters:
+    ///   - name: the name by which SQL calls it.
+    ///   - arguments: the number of arguments; -1 for any number.
+    ///   - block: gets SQLite's context, the number of arguments, and the arguments.
     public func makeFunctionNamed(_ name: String, arguments: Int32, block: @escaping FunctionBlock) {
         _ = succeeds { () throws(DatabaseError) in
             let function = SQLFunction(name: name, argumentCount: arguments, body: .block(block))
@@ -27,9 +30,13 @@ extension Database {
 
     // MARK: Arguments
 
+    /// Returns the type of an argument.
     public func valueType(_ argv: UnsafeMutableRawPointer) -> SqliteValueType { FunctionArgument(argv).type }
+    /// Returns the low 32 bits of an argument as an integer.
     public func valueInt(_ value: UnsafeMutableRawPointer) -> Int32 { FunctionArgument(value).int32 }
+    /// Returns an argument as an integer; other values are converted as SQLite's `CAST` does.
     public func valueLong(_ value: UnsafeMutableRawPointer) -> Int64 { FunctionArgument(value).int64 }
+    /// Returns an argument as a number; other values are converted as SQLite's `CAST` does.
     public func valueDouble(_ value: UnsafeMutableRawPointer) -> Double { FunctionArgument(value).double }
 
     /// Returns a copy of the bytes; `nil` for NULL.
@@ -40,16 +47,22 @@ extension Database {
 
     // MARK: Results
 
+    /// Returns NULL from the function.
     public func resultNull(context: UnsafeMutableRawPointer) { FunctionContext(context).setNull() }
 
+    /// Returns an integer from the function.
     public func resultInt(_ value: Int32, context: UnsafeMutableRawPointer) { FunctionContext(context).set(value) }
 
+    /// Returns an integer from the function.
     public func resultLong(_ value: Int64, context: UnsafeMutableRawPointer) { FunctionContext(context).set(value) }
 
+    /// Returns a number from the function. SQLite makes NULL of NaN.
     public func resultDouble(_ value: Double, context: UnsafeMutableRawPointer) { FunctionContext(context).set(value) }
 
+    /// Returns a copy of the bytes from the function, as a blob.
     public func resultData(_ data: Data, context: UnsafeMutableRawPointer) { FunctionContext(context).set(data) }
 
+    /// Returns text from the function.
     public func resultString(_ value: String, context: UnsafeMutableRawPointer) { FunctionContext(context).set(value) }
 
     /// Fails the statement with this message.
@@ -60,7 +73,9 @@ extension Database {
         FunctionContext(context).fail(code: errorCode)
     }
 
+    /// Fails the statement with `SQLITE_NOMEM`.
     public func resultErrorNoMemory(context: UnsafeMutableRawPointer) { FunctionContext(context).failNoMemory() }
 
+    /// Fails the statement with `SQLITE_TOOBIG`.
     public func resultErrorTooBig(context: UnsafeMutableRawPointer) { FunctionContext(context).failTooBig() }
 }

@@ -21,6 +21,7 @@ extension Database {
     ///     reopened without the replacement.
     ///   - argumentCount: the number of arguments; `nil`, the default, for any number.
     ///   - options: by default, only your own statements may call the function, and the schema may not.
+    ///   - body: makes the result of the arguments. What it throws fails the statement.
     /// - Throws: ``DatabaseError``, with `SQLITE_BUSY` if a running statement may be calling the function that is
     ///   replaced, and `SQLITE_MISUSE` if the database is not open. Nothing is added then.
     /// https://www.sqlite.org/c3ref/create_function.html

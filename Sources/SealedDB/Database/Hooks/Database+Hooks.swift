@@ -38,7 +38,9 @@ extension Database {
 
     /// Sets a closure that is called regularly while statements run. If it returns false, the statement fails with
     /// `SQLITE_INTERRUPT`. https://www.sqlite.org/c3ref/progress_handler.html
-    /// - Parameter interval: the approximate number of SQLite's instructions between two calls; at least 1.
+    /// - Parameters:
+    ///   - interval: the approximate number of SQLite's instructions between two calls; at least 1.
+    ///   - goesOn: whether the statement goes on.
     public func setProgressHandler(interval: Int32, _ goesOn: @escaping () -> Bool) {
         additions.hooks.progress = Hooks.Progress(interval: max(1, interval), goesOn: goesOn)
     }

@@ -10,7 +10,9 @@ public struct DatabaseChanges: Sendable, Hashable {
 /// Use it for one `for await` loop. The loop ends when its task is cancelled, and when the database, queue or pool is
 /// released or shut down. Releasing the sequence ends the observation.
 public struct DatabaseChangeSequence: AsyncSequence, Sendable {
+    /// What one commit, or several that nobody waited for, has changed.
     public typealias Element = DatabaseChanges
+    /// The sequence does not fail.
     public typealias Failure = Never
 
     private let signals: AsyncStream<Void>
@@ -53,10 +55,12 @@ public struct DatabaseChangeSequence: AsyncSequence, Sendable {
         self.subscription = Subscription(observer, hub)
     }
 
+    /// Begins to wait for changes.
     public func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(signals: signals.makeAsyncIterator(), subscription: subscription)
     }
 
+    /// Where one who waits for changes is.
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate var signals: AsyncStream<Void>.AsyncIterator
         fileprivate let subscription: Subscription
@@ -67,6 +71,8 @@ public struct DatabaseChangeSequence: AsyncSequence, Sendable {
             await next(isolation: nil)
         }
 
+        /// Waits for the next commit that changes one of the tables. `nil` when the queue or pool has ended, or the
+        /// task was cancelled.
         public mutating func next(isolation actor: isolated (any Actor)?) async -> DatabaseChanges? {
             while await signals.next(isolation: actor) != nil {
                 if let tables = subscription.observer.take() { return DatabaseChanges(tables: tables) }

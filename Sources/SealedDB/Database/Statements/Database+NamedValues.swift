@@ -20,14 +20,14 @@ extension Database {
         try query(sql, given: values.count) { statement throws(DatabaseError) in try statement.bind(values) }
     }
 
-    /// Like ``executeUpdate(_:_:)-(SQL,[String:(Bindable)?])``, with text in a `String`.
+    /// Like the form that takes ``SQL``, with text in a `String`.
     @_disfavoredOverload
     @inlinable
     public func executeUpdate(_ sql: some StringProtocol, _ values: [String: (any Bindable)?]) throws(DatabaseError) {
         try executeUpdate(SQL(raw: String(sql)), values)
     }
 
-    /// Like ``executeQuery(_:_:)-(SQL,[String:(Bindable)?])``, with text in a `String`.
+    /// Like the form that takes ``SQL``, with text in a `String`.
     @_disfavoredOverload
     @inlinable
     public func executeQuery(_ sql: some StringProtocol, _ values: [String: (any Bindable)?]) throws(DatabaseError)

@@ -34,8 +34,10 @@ extension Database {
     }
 
     /// Executes all statements of a script, and calls the block with each row that they return.
-    /// - Parameter block: receives the column names with their values as `String`, or `NSNull` for NULL and invalid
-    ///   UTF-8. Return 0 to continue; any other number stops the script with `SQLITE_ABORT`.
+    /// - Parameters:
+    ///   - sql: the statements.
+    ///   - block: receives the column names with their values as `String`, or `NSNull` for NULL and invalid UTF-8. Return
+    ///     0 to continue; any other number stops the script with `SQLITE_ABORT`.
     /// - Returns: false on failure; see ``lastError()``.
     @discardableResult
     public func executeStatements(_ sql: SQL, withResultBlock block: FMDBExecuteStatementsCallbackBlock?) -> Bool {

@@ -13,7 +13,9 @@ extension Database {
     /// `UUID`, `URL`, `NSNumber`, `NSNull`, ``Bindable`` types, and optionals of these; any other type is an error.
     /// There must be one value for each parameter, and the text must be one statement. Rows that the statement returns
     /// are ignored.
-    /// - Parameter arguments: the values; empty if they are interpolated in the literal.
+    /// - Parameters:
+    ///   - sql: one statement.
+    ///   - arguments: the values; empty if they are interpolated in the literal.
     /// - Returns: false on failure; see ``lastError()``.
     @discardableResult
     public func executeUpdate(_ sql: SQL, withArgumentsIn arguments: [Any]) -> Bool {

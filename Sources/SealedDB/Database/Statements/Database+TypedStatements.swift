@@ -30,7 +30,7 @@ extension Database {
         try finishUpdate(statement, slot.round)
     }
 
-    /// Like ``executeUpdate(_:_:)``, with text in a `String`.
+    /// Like ``executeUpdate(_:_:)-(_,Value)``, with text in a `String`.
     @_disfavoredOverload
     @inlinable
     public func executeUpdate<First: Bindable, each Value: Bindable>(
@@ -67,7 +67,7 @@ extension Database {
         return try resultSet(of: statement, sql, slot.round)
     }
 
-    /// Like ``executeQuery(_:_:)``, with text in a `String`.
+    /// Like ``executeQuery(_:_:)-(_,Value)``, with text in a `String`.
     @_disfavoredOverload
     @inlinable
     public func executeQuery<First: Bindable, each Value: Bindable>(

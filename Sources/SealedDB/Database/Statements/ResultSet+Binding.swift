@@ -3,7 +3,7 @@
 /// For a parameter pack, the compiler (6.3) copies each value and calls it through its protocol witness. It specializes
 /// these methods for the types of their arguments.
 extension ResultSet {
-    /// Like ``bind(_:)``, for one value.
+    /// Like ``bind(_:)-(Value)``, for one value.
     @inlinable
     public func bind<A: Bindable>(_ a: A) throws(DatabaseError) {
         var slot = try startBinding(1)
@@ -11,7 +11,7 @@ extension ResultSet {
         try endBinding(slot)
     }
 
-    /// Like ``bind(_:)``, for two values.
+    /// Like ``bind(_:)-(Value)``, for two values.
     @inlinable
     public func bind<A: Bindable, B: Bindable>(_ a: A, _ b: B) throws(DatabaseError) {
         var slot = try startBinding(2)
@@ -20,7 +20,7 @@ extension ResultSet {
         try endBinding(slot)
     }
 
-    /// Like ``bind(_:)``, for three values.
+    /// Like ``bind(_:)-(Value)``, for three values.
     @inlinable
     public func bind<A: Bindable, B: Bindable, C: Bindable>(_ a: A, _ b: B, _ c: C) throws(DatabaseError) {
         var slot = try startBinding(3)
@@ -30,7 +30,7 @@ extension ResultSet {
         try endBinding(slot)
     }
 
-    /// Like ``bind(_:)``, for four values.
+    /// Like ``bind(_:)-(Value)``, for four values.
     @inlinable
     public func bind<A: Bindable, B: Bindable, C: Bindable, D: Bindable>(
         _ a: A,
@@ -46,7 +46,7 @@ extension ResultSet {
         try endBinding(slot)
     }
 
-    /// Like ``bind(_:)``, for five values.
+    /// Like ``bind(_:)-(Value)``, for five values.
     @inlinable
     public func bind<A: Bindable, B: Bindable, C: Bindable, D: Bindable, E: Bindable>(
         _ a: A,
@@ -64,7 +64,7 @@ extension ResultSet {
         try endBinding(slot)
     }
 
-    /// Like ``bind(_:)``, for six values.
+    /// Like ``bind(_:)-(Value)``, for six values.
     @inlinable
     public func bind<A: Bindable, B: Bindable, C: Bindable, D: Bindable, E: Bindable, F: Bindable>(
         _ a: A,
@@ -84,7 +84,7 @@ extension ResultSet {
         try endBinding(slot)
     }
 
-    /// Like ``bind(_:)``, for seven values.
+    /// Like ``bind(_:)-(Value)``, for seven values.
     @inlinable
     public func bind<A: Bindable, B: Bindable, C: Bindable, D: Bindable, E: Bindable, F: Bindable, G: Bindable>(
         _ a: A,
@@ -106,7 +106,7 @@ extension ResultSet {
         try endBinding(slot)
     }
 
-    /// Like ``bind(_:)``, for eight values.
+    /// Like ``bind(_:)-(Value)``, for eight values.
     @inlinable
     public func bind<
         A: Bindable,

@@ -120,6 +120,14 @@ extension Connection {
         return isInFile != 0
     }
 
+    /// The number of frames in the log that belong to committed transactions, of this moment; 0 without an index of it.
+    func logFrameCount() throws(DatabaseError) -> Int64 {
+        guard let handle else { throw .notOpen }
+        var frames: sqlite3_int64 = 0
+        try check(sealeddb_log_frames(handle, &frames))
+        return frames
+    }
+
     /// Whether "main" is read-only. https://www.sqlite.org/c3ref/db_readonly.html
     var isReadOnly: Bool { handle.map { sqlite3_db_readonly($0, "main") == 1 } ?? false }
 

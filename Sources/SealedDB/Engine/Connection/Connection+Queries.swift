@@ -21,6 +21,9 @@ extension Connection {
         }
     }
 
+    /// Whether a transaction has begun to read or write "main". https://www.sqlite.org/c3ref/txn_state.html
+    var hasTransaction: Bool { handle.map { sqlite3_txn_state($0, "main") != SQLITE_TXN_NONE } ?? false }
+
     /// Runs `body` with a boolean pragma set as given, and then restores its former value.
     /// https://www.sqlite.org/pragma.html
     func with<T>(_ pragma: String, _ isOn: Bool, _ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {

@@ -8,7 +8,10 @@ internal import SQLiteEngine
 public protocol FTS5Tokenizer {
     /// Passes the tokens of a text to `tokens`, in their order. If it throws, the statement fails, and the caller of
     /// the statement gets the error.
-    /// - Parameter text: the text in UTF-8 as it is stored, so it may be invalid. It is only lent for the call.
+    /// - Parameters:
+    ///   - text: the text in UTF-8 as it is stored, so it may be invalid. It is only lent for the call.
+    ///   - purpose: why the text is split.
+    ///   - tokens: takes the tokens.
     func tokenize(
         _ text: UnsafeBufferPointer<UInt8>,
         for purpose: TokenizationPurpose,

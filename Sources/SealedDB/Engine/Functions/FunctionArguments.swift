@@ -35,6 +35,7 @@ public struct FunctionArguments: ~Copyable {
     /// Copies of all values, which may be kept.
     public var all: [SQLValue] { (0..<count).map { self[$0] } }
 
+    /// Returns the type of an argument; ``SqliteValueType/null`` if there is none at this place.
     public func type(at index: Int) -> SqliteValueType { argument(index)?.type ?? .null }
 
     /// The argument as an integer; 0 for NULL.

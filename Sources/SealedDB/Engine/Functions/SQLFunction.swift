@@ -11,8 +11,10 @@ public typealias FunctionBlock = (
 /// The empty set is the safest: only your own statements may call the function. A file that somebody else wrote cannot
 /// call it from a trigger, view, index or column definition (SQLite's DIRECTONLY).
 public struct FunctionOptions: OptionSet, Sendable, Hashable {
+    /// SQLite's flags.
     public let rawValue: Int32
 
+    /// Makes options of SQLite's flags.
     public init(rawValue: Int32) { self.rawValue = rawValue }
 
     /// Equal arguments always give equal results, so SQLite may omit calls.

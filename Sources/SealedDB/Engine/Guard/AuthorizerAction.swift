@@ -3,32 +3,57 @@ internal import SQLiteEngine
 /// An action of a statement, reported while SQLite prepares the statement.
 /// https://www.sqlite.org/c3ref/c_alter_table.html
 public enum AuthorizerAction: Sendable, Hashable {
+    /// Makes an index.
     case createIndex(String, table: String)
+    /// Makes a table.
     case createTable(String)
+    /// Makes a temporary index.
     case createTemporaryIndex(String, table: String)
+    /// Makes a temporary table.
     case createTemporaryTable(String)
+    /// Makes a temporary trigger.
     case createTemporaryTrigger(String, table: String)
+    /// Makes a temporary view.
     case createTemporaryView(String)
+    /// Makes a trigger.
     case createTrigger(String, table: String)
+    /// Makes a view.
     case createView(String)
+    /// Makes a virtual table with the module.
     case createVirtualTable(String, module: String)
+    /// Changes a table.
     case alterTable(String)
+    /// Removes an index.
     case dropIndex(String, table: String)
+    /// Removes a table.
     case dropTable(String)
+    /// Removes a temporary index.
     case dropTemporaryIndex(String, table: String)
+    /// Removes a temporary table.
     case dropTemporaryTable(String)
+    /// Removes a temporary trigger.
     case dropTemporaryTrigger(String, table: String)
+    /// Removes a temporary view.
     case dropTemporaryView(String)
+    /// Removes a trigger.
     case dropTrigger(String, table: String)
+    /// Removes a view.
     case dropView(String)
+    /// Removes a virtual table of the module.
     case dropVirtualTable(String, module: String)
+    /// Begins a `SELECT`.
     case select
     /// Reads a column. The column is empty if the statement uses the table but none of its columns, as `count(*)` does.
     case read(table: String, column: String)
+    /// Inserts rows.
     case insert(table: String)
+    /// Changes a column.
     case update(table: String, column: String)
+    /// Deletes rows.
     case delete(table: String)
+    /// Calls a function.
     case function(String)
+    /// Uses a recursive common table expression.
     case recursiveSelect
     /// A pragma. The argument is `nil` if the pragma sets a key.
     case pragma(String, argument: String?)
@@ -38,8 +63,11 @@ public enum AuthorizerAction: Sendable, Hashable {
     case savepoint(String, name: String)
     /// Attaches a file. The path is `nil` if it is only known when the statement runs.
     case attach(path: String?)
+    /// Detaches a database.
     case detach(String)
+    /// Collects statistics of a table.
     case analyze(table: String)
+    /// Makes an index anew.
     case reindex(String)
     /// An action that only later versions of SQLite know, with SQLite's number.
     case other(Int32)
@@ -89,6 +117,7 @@ public enum AuthorizerAction: Sendable, Hashable {
 
 /// An action of a statement, on which ``Database/authorizer`` decides.
 public struct AuthorizationRequest: Sendable, Hashable {
+    /// What the statement would do.
     public let action: AuthorizerAction
     /// The schema name, such as `main`, if the action has one.
     public let database: String?
@@ -98,6 +127,7 @@ public struct AuthorizationRequest: Sendable, Hashable {
 
 /// The decision about an action. https://www.sqlite.org/c3ref/c_deny.html
 public enum AuthorizerDecision: Sendable, Hashable {
+    /// The action is allowed.
     case allow
     /// The statement fails with `SQLITE_AUTH`.
     case deny

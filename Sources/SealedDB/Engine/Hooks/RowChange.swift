@@ -3,13 +3,21 @@ internal import SQLiteEngine
 /// A row that a statement changed, as reported to ``Database/updateHook``.
 /// https://www.sqlite.org/c3ref/update_hook.html
 public struct RowChange: Sendable, Hashable {
+    /// What was done to a row.
     public enum Operation: Sendable, Hashable {
-        case insert, update, delete
+        /// The row is new.
+        case insert
+        /// The row was changed.
+        case update
+        /// The row was removed.
+        case delete
     }
 
+    /// What was done to the row.
     public let operation: Operation
     /// The schema name, such as `main`.
     public let database: String
+    /// The name of the table.
     public let table: String
     /// The row id. After an update, the row's new one.
     public let rowID: Int64

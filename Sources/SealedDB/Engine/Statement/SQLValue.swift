@@ -2,11 +2,15 @@ public import Foundation
 
 /// A value of SQLite, which functions take as arguments and return as results. https://www.sqlite.org/datatype3.html
 public enum SQLValue: Sendable, Hashable {
+    /// NULL.
     case null
+    /// An integer.
     case integer(Int64)
     /// A floating-point number. SQLite stores NaN as NULL.
     case real(Double)
+    /// Text.
     case text(String)
+    /// Bytes.
     case blob(Data)
 
     /// Creates an `integer`: 1 for true, 0 for false.
@@ -28,9 +32,14 @@ public enum SQLValue: Sendable, Hashable {
 extension SQLValue: ExpressibleByNilLiteral, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
     ExpressibleByStringLiteral, ExpressibleByStringInterpolation, ExpressibleByBooleanLiteral
 {
+    /// NULL.
     public init(nilLiteral: ()) { self = .null }
+    /// An integer.
     public init(integerLiteral value: Int64) { self = .integer(value) }
+    /// A number.
     public init(floatLiteral value: Double) { self = .real(value) }
+    /// Text.
     public init(stringLiteral value: String) { self = .text(value) }
+    /// 1 or 0, as SQLite has it.
     public init(booleanLiteral value: Bool) { self = .integer(value ? 1 : 0) }
 }

@@ -54,6 +54,26 @@ extension Statement {
         return String(validUTF8: UnsafeBufferPointer(start: start, count: Int(sqlite3_column_bytes(pointer, index))))
     }
 
+    /// Returns a value of any type where SQLite holds it. The bytes are valid until the next step, reset or conversion.
+    func heldValue(at index: Int32) -> HeldValue {
+        guard hasColumn(index), let pointer else { return .null }
+        let value = sqlite3_column_value(pointer, index)
+        switch sqlite3_value_type(value) {
+        case SqliteValueType.integer.rawValue: return .integer(sqlite3_value_int64(value))
+        case SqliteValueType.float.rawValue: return .real(sqlite3_value_double(value))
+        case SqliteValueType.text.rawValue:
+            // Both ways may convert the value, in memory of the connection.
+            let start = isAlone ? sqlite3_value_text(value) : sqlite3_column_text(pointer, index)
+            return .text(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_value_bytes(value))))
+        case SqliteValueType.blob.rawValue:
+            // The pointer of an empty blob is null.
+            let start = isAlone ? sqlite3_value_blob(value) : sqlite3_column_blob(pointer, index)
+            let count = start == nil ? 0 : Int(sqlite3_value_bytes(value))
+            return .blob(UnsafeRawBufferPointer(start: start, count: count))
+        default: return .null
+        }
+    }
+
     /// Returns a BLOB; `nil` for any other type.
     @inline(__always)
     func storedData(at index: Int32) -> Data? {

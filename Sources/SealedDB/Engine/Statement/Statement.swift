@@ -3,10 +3,15 @@ internal import SQLiteEngine
 
 /// The fundamental types of SQLite values. The raw values are SQLite's. https://www.sqlite.org/c3ref/c_blob.html
 public enum SqliteValueType: Int32, Sendable {
+    /// An integer.
     case integer = 1
+    /// A floating-point number.
     case float = 2
+    /// Text.
     case text = 3
+    /// Bytes.
     case blob = 4
+    /// NULL.
     case null = 5
 }
 

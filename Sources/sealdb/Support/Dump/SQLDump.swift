@@ -25,7 +25,10 @@ struct SQLDump {
         }
         let writer = SQLScriptWriter(output: output, encoding: try TextEncoding(of: database))
         if writesSchema, !writer.encoding.isUTF8 { try writer.line("PRAGMA encoding = '\(writer.encoding.rawValue)'") }
-        try writer.transaction { try write(objects, to: writer) }
+        try writer.transaction {
+            try write(objects, to: writer)
+            try database.requireStill()
+        }
     }
 
     private func write(_ objects: [SchemaObject], to writer: SQLScriptWriter) throws {

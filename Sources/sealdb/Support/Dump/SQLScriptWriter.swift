@@ -46,7 +46,22 @@ struct SQLScriptWriter {
 
     func writeRows(of contents: TableContents, in database: Database) throws {
         let start = insertion(into: contents)
-        try contents.forEachRow(in: database) { try write($0, after: start, of: contents) }
+        guard encoding.isUTF8 else {
+            return try contents.forEachRow(in: database) { try write($0, after: start, of: contents) }
+        }
+        // A text that is not valid is written as its bytes.
+        let rows = try database.executeQuery(SQL(raw: contents.query))
+        defer { rows.close() }
+        let (count, buffer) = (Int32(contents.columns.count), output.buffer)
+        while try rows.nextWithError() {
+            buffer.add(start)
+            for column in 0..<count {
+                if column > 0 { buffer.add(UInt8(ascii: ",")) }
+                SQLLiteral.add(rows.heldValue(forColumnIndex: column), to: buffer)
+            }
+            buffer.add(");\n")
+            try output.endRow()
+        }
     }
 
     /// The beginning of the statement that inserts a row. What a constraint would do to the row is not wanted.

@@ -1,31 +1,61 @@
 import ArgumentParser
 
-enum DelimitedFormat: String, ExpressibleByArgument, CaseIterable {
+/// The formats that an import reads.
+enum ImportFormat: String, ExpressibleByArgument, CaseIterable {
     /// RFC 4180.
     case csv
     /// Tab-separated, without quotes; backslash escapes for tab, line feed, carriage return and backslash, `\N` for
     /// NULL.
     case tsv
+    /// Objects one after the other, or an array of them.
+    case json
+    /// The same.
+    case jsonl
 
-    /// The format for the file name's extension: TSV for `.tsv` and `.tab`, otherwise CSV.
+    /// The format for the file name's extension: TSV for `.tsv` and `.tab`, JSON for `.json`, `.jsonl` and `.ndjson`,
+    /// otherwise CSV.
     init(path: String) {
         let name = path.lowercased()
-        self = name.hasSuffix(".tsv") || name.hasSuffix(".tab") ? .tsv : .csv
+        self =
+            if name.hasSuffix(".tsv") || name.hasSuffix(".tab") {
+                .tsv
+            } else if name.hasSuffix(".jsonl") || name.hasSuffix(".ndjson") || name.hasSuffix(".json") {
+                .jsonl
+            } else {
+                .csv
+            }
     }
+
+    var isJSON: Bool { self == .json || self == .jsonl }
 }
 
 /// What may be different in a file.
 struct DelimitedStyle {
     /// An ASCII character between the fields of CSV.
     var delimiter = UInt8(ascii: ",")
-    /// What stands for NULL, where it is not quoted; `nil` for nothing in CSV, and `\N` in TSV.
+    /// What stands for NULL, where it is not quoted; `nil` for an empty field in CSV, and `\N` in TSV.
     var null: [UInt8]?
 }
 
-/// Reads CSV or TSV record by record, in constant memory. Its errors name the line.
-struct DelimitedReader {
-    private(set) var record = DelimitedRecord()
-    private let format: DelimitedFormat
+/// Reads a file row by row, in constant memory.
+protocol RecordReader {
+    /// The row that was read last.
+    var record: ImportedRecord { get }
+    /// The names of the columns that were found in the rows so far; `nil` if rows do not name their columns.
+    var foundNames: [String]? { get }
+    /// The row as it stands in the file; `nil` if its fields can be written as they were.
+    var text: UnsafeRawBufferPointer? { get }
+    /// Reads the next row into ``record``. False at the end of the input.
+    /// - Throws: ``ImportError`` with the line, ``Failure``.
+    mutating func next() throws -> Bool
+}
+
+/// Reads CSV or TSV. Its errors name the line.
+struct DelimitedReader: RecordReader {
+    let record = ImportedRecord()
+    var foundNames: [String]? { nil }
+    var text: UnsafeRawBufferPointer? { nil }
+    private let format: ImportFormat
     private let style: DelimitedStyle
     private let fill: (inout [UInt8]) throws -> Int
     private var buffer: [UInt8]
@@ -44,7 +74,7 @@ struct DelimitedReader {
 
     /// - Parameter fill: writes the next bytes to the front of a buffer, and returns their number; 0 at the end.
     init(
-        format: DelimitedFormat,
+        format: ImportFormat,
         style: DelimitedStyle = DelimitedStyle(),
         bufferSize: Int = 256 * 1024,
         fill: @escaping (inout [UInt8]) throws -> Int
@@ -55,7 +85,7 @@ struct DelimitedReader {
         buffer = [UInt8](repeating: 0, count: max(bufferSize, DelimitedReader.byteOrderMark.count))
     }
 
-    init(format: DelimitedFormat, style: DelimitedStyle, file: InputFile) {
+    init(format: ImportFormat, style: DelimitedStyle, file: InputFile) {
         self.init(format: format, style: style) { try file.read(into: &$0) }
     }
 
@@ -74,15 +104,30 @@ struct DelimitedReader {
         var state = QuotedState.fieldStart
         var quoteLine = line
         var isQuoted = false
-        while let byte = try nextByte() {
+        while true {
+            if state == .quoted {
+                // Within quotes it does not matter whether there was any.
+                _ = appendRun { $0 == DelimitedReader.quote || $0 == DelimitedReader.lineFeed }
+            } else if state == .fieldStart || state == .bare {
+                let delimiter = style.delimiter
+                let isEmpty = appendRun {
+                    $0 == delimiter || $0 == DelimitedReader.lineFeed || $0 == DelimitedReader.quote
+                        || $0 == DelimitedReader.carriageReturn || $0 == 0
+                }
+                if !isEmpty {
+                    state = .bare
+                    try checkSize()
+                }
+            }
+            guard let byte = try nextByte() else { break }
             switch (state, byte) {
             case (.quoted, DelimitedReader.quote):
                 state = .closed
             case (.quoted, _):
                 if byte == DelimitedReader.lineFeed { line += 1 }
                 record.append(byte)
-                if record.bytes.count > DelimitedReader.maximumRecordSize {
-                    throw DelimitedError(line: quoteLine, reason: "the field that is quoted here exceeds 1 GB")
+                if record.content.count > DelimitedReader.maximumRecordSize {
+                    throw ImportError(line: quoteLine, reason: "the field that is quoted here exceeds 1 GB")
                 }
             case (.closed, DelimitedReader.quote):
                 record.append(byte)
@@ -107,6 +152,8 @@ struct DelimitedReader {
                 throw failure("text after the closing quote of field \(record.fieldCount + 1)")
             case (.bare, DelimitedReader.quote):
                 throw failure("a quote inside field \(record.fieldCount + 1), which does not begin with one")
+            case (_, 0):
+                throw failure("a NUL byte that is not in quotes; is this text in UTF-8?")
             default:
                 state = .bare
                 record.append(byte)
@@ -115,7 +162,7 @@ struct DelimitedReader {
         }
         switch state {
         case .quoted:
-            throw DelimitedError(line: quoteLine, reason: "the quote opened here is never closed")
+            throw ImportError(line: quoteLine, reason: "the quote opened here is never closed")
         case .carriageReturn:
             throw failure("a carriage return without a line feed")
         case .fieldStart where record.fieldCount == 0:
@@ -127,11 +174,9 @@ struct DelimitedReader {
     }
 
     private mutating func endQuotableField(_ isQuoted: Bool) {
-        if !isQuoted, let null = style.null, record.openField.elementsEqual(null) {
-            record.endNullField()
-        } else {
-            record.endField()
-        }
+        guard !isQuoted else { return record.endField(.quoted) }
+        let isNull = style.null.map { record.openField.elementsEqual($0) } ?? (record.openFieldCount == 0)
+        record.endField(isNull ? .null : .plain)
     }
 
     // MARK: TSV
@@ -141,8 +186,20 @@ struct DelimitedReader {
         var endsInCarriageReturn = false
         var isNullMark = false
         var isEmpty = true
-        while let byte = try nextByte() {
+        while true {
+            if !isEscape, !endsInCarriageReturn {
+                let isRunEmpty = appendRun {
+                    $0 == UInt8(ascii: "\t") || $0 == DelimitedReader.lineFeed || $0 == DelimitedReader.backslash
+                        || $0 == DelimitedReader.carriageReturn || $0 == 0
+                }
+                if !isRunEmpty {
+                    isEmpty = false
+                    try checkSize()
+                }
+            }
+            guard let byte = try nextByte() else { break }
             isEmpty = false
+            if byte == 0 { throw failure("a NUL byte; is this text in UTF-8?") }
             if isEscape {
                 isEscape = false
                 let decoded: UInt8? =
@@ -150,6 +207,7 @@ struct DelimitedReader {
                     case UInt8(ascii: "t"): UInt8(ascii: "\t")
                     case UInt8(ascii: "n"): DelimitedReader.lineFeed
                     case UInt8(ascii: "r"): DelimitedReader.carriageReturn
+                    case UInt8(ascii: "0"): 0
                     case DelimitedReader.backslash: DelimitedReader.backslash
                     default: nil
                     }
@@ -187,11 +245,7 @@ struct DelimitedReader {
 
     private mutating func endEscapedField(_ isNullMark: Bool) {
         let isNull = style.null.map { record.openField.elementsEqual($0) } ?? (isNullMark && record.openFieldCount == 2)
-        if isNull {
-            record.endNullField()
-        } else {
-            record.endField()
-        }
+        record.endField(isNull ? .null : .plain)
     }
 
     // MARK: Bytes
@@ -204,8 +258,22 @@ struct DelimitedReader {
         }
         let byte = buffer[index]
         index += 1
-        if byte == 0 { throw failure("a NUL byte; is this text in UTF-8?") }
         return byte
+    }
+
+    /// Takes bytes into the record up to one that ends them, or to the end of the buffer.
+    /// - Returns: whether there was none.
+    @inline(__always)
+    private mutating func appendRun(_ endsRun: (UInt8) -> Bool) -> Bool {
+        let (first, last) = (index, limit)
+        let end = buffer.withUnsafeBytes { bytes in
+            var end = first
+            while end < last, !endsRun(bytes[end]) { end &+= 1 }
+            record.append(UnsafeRawBufferPointer(rebasing: bytes[first..<end]))
+            return end
+        }
+        index = end
+        return end == first
     }
 
     private mutating func skipByteOrderMark() throws {
@@ -221,13 +289,13 @@ struct DelimitedReader {
         limit = start.count
     }
 
-    private func failure(_ reason: String) -> DelimitedError {
-        DelimitedError(line: line, reason: reason)
+    private func failure(_ reason: String) -> ImportError {
+        ImportError(line: line, reason: reason)
     }
 
-    private func checkSize() throws(DelimitedError) {
-        if record.bytes.count > DelimitedReader.maximumRecordSize {
-            throw DelimitedError(line: record.line, reason: "the record exceeds 1 GB")
+    private func checkSize() throws(ImportError) {
+        if record.content.count > DelimitedReader.maximumRecordSize {
+            throw ImportError(line: record.line, reason: "the record exceeds 1 GB")
         }
     }
 }

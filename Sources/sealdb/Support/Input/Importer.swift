@@ -1,10 +1,10 @@
 import Foundation
 import SealedDB
 
-/// Fills one table from delimited text in a single transaction: either all rows are stored or none.
+/// Fills one table from a file of rows in a single transaction: either all rows are stored or none.
 struct Importer {
     let input: InputFile
-    let format: DelimitedFormat
+    let format: ImportFormat
     let table: String
     /// Whether rows may be added to an existing table.
     let appends: Bool
@@ -23,6 +23,11 @@ struct Importer {
     var rejects: RejectedRows?
     let progress: ProgressReporter
 
+    /// The place in the input of which the progress was told last.
+    private let reportedPosition = Position()
+
+    private final class Position { var value: Int64 = -1 }
+
     private struct Column {
         let name: String
         let type: ColumnType
@@ -32,37 +37,42 @@ struct Importer {
     /// - Returns: the number of rows.
     func run(on database: Database) throws -> Int {
         do {
-            return try importRows(database)
-        } catch let error as DelimitedError {
+            return try format.isJSON
+                ? importRows(database, jsonReader)
+                : importRows(database) { _, _ in DelimitedReader(format: format, style: style, file: input) }
+        } catch let error as ImportError {
             throw Failure(.data, "\(input.name), line \(error.line): \(error.reason). Nothing was imported.")
         }
     }
 
-    private func importRows(_ database: Database) throws -> Int {
+    /// - Parameter makeReader: makes a reader for the columns that are known, for the first of two passes or the last.
+    private func importRows<Reader: RecordReader>(
+        _ database: Database,
+        _ makeReader: (_ names: [String]?, _ isSurvey: Bool) throws -> Reader
+    ) throws -> Int {
         if try exists(in: database) && !appends { throw tableExists }
         if try !keys.isEmpty && !exists(in: database) {
             throw Failure(.data, "There is no table \(table) with rows to replace. Nothing was imported.")
         }
-        var header: [String] = []
-        var guesses: [ColumnGuess] = []
-        if guessesTypes && input.isRegular && !appends {
+        var surveyed: (names: [String], types: [ColumnType])?
+        // The columns of JSON are known when all of it is read.
+        if readsTwice {
             // Errors in the file are found here, before the store is locked.
-            (header, guesses) = try survey(database)
+            var reader = try makeReader(names, true)
+            surveyed = try survey(&reader, database)
             try input.rewind()
+            reportedPosition.value = -1
         }
-        var reader = DelimitedReader(format: format, style: style, file: input)
-        let names = try readHeader(&reader, database)
-        if hasHeader { try rejects?.write(reader.record) }
-        if header.isEmpty {
-            guesses = names.map { _ in ColumnGuess() }
-        } else if names != header {
-            throw changed
-        }
+        var reader = try makeReader(surveyed?.names ?? names, false)
+        let found = try readHeader(&reader, database)
+        if hasHeader, !format.isJSON { try rejects?.write(reader.record) }
+        if let surveyed, found != surveyed.names { throw changed }
+        let guesses = surveyed?.types ?? found.map { _ in format.isJSON ? .any : .text }
         return try database.inTransaction {
             let columns =
                 try exists(in: database)
-                ? try existingColumns(names, in: database)
-                : try createTable(columns(names, guesses), in: database)
+                ? try existingColumns(found, in: database)
+                : try createTable(columns(found, guesses), in: database)
             let count = try insert(&reader, columns: columns, into: database)
             guard try input.isUnchanged() else { throw changed }
             // Rows that are not stored are safe before the others are.
@@ -71,11 +81,24 @@ struct Importer {
         }
     }
 
-    private func columns(_ names: [String], _ guesses: [ColumnGuess]) throws(Failure) -> [Column] {
+    /// - Parameters:
+    ///   - names: those of the members that are wanted; `nil` for all.
+    ///   - isSurvey: whether the first pass reads it.
+    private func jsonReader(_ names: [String]?, isSurvey: Bool) -> JSONReader {
+        let input = input
+        return JSONReader(
+            names: names,
+            ignoresOthers: self.names != nil,
+            isSurvey: isSurvey,
+            keepsText: rejects != nil
+        ) { try input.read(into: &$0) }
+    }
+
+    private func columns(_ names: [String], _ guesses: [ColumnType]) throws(Failure) -> [Column] {
         for name in types.keys where !names.contains(where: { ExactText(name: $0) == name }) {
             throw Failure(.usage, "--types names the column \(name.text), which the data does not have.")
         }
-        return zip(names, guesses).map { Column(name: $0, type: types[ExactText(name: $0)] ?? $1.type) }
+        return zip(names, guesses).map { Column(name: $0, type: types[ExactText(name: $0)] ?? $1) }
     }
 
     private var changed: Failure {
@@ -84,23 +107,53 @@ struct Importer {
 
     // MARK: Reading
 
-    /// The first pass: reads the header, and guesses the type of each column.
-    private func survey(_ database: Database) throws -> ([String], [ColumnGuess]) {
-        var reader = DelimitedReader(format: format, style: style, file: input)
-        let names = try readHeader(&reader, database)
+    /// The first pass: finds the columns, and guesses their types.
+    private func survey(
+        _ reader: inout some RecordReader,
+        _ database: Database
+    ) throws -> (names: [String], types: [ColumnType]) {
+        var names = try readHeader(&reader, database)
         var guesses = names.map { _ in ColumnGuess() }
-        while try nextRow(&reader, phase: "read") {
-            guard try counts(reader.record, names.count) else { continue }
-            for index in names.indices { guesses[index].observe(reader.record.bytes(at: index)) }
+        var hasPlainField = false
+        // The first row of JSON is read with the names.
+        var isRead = format.isJSON && reader.record.fieldCount > 0
+        while try isRead || nextRow(&reader, phase: "read") {
+            isRead = false
+            if let found = reader.foundNames, found.count > names.count {
+                names = found
+                while guesses.count < names.count { guesses.append(ColumnGuess()) }
+            }
+            let record = reader.record
+            guard try counts(record, names.count) else { continue }
+            for index in 0..<record.fieldCount {
+                let (field, kind) = (record.bytes(at: index), record.kind(at: index))
+                if kind == .plain, !field.isEmpty { hasPlainField = true }
+                guesses[index].observe(field, kind)
+            }
         }
-        return (names, guesses)
+        let types: [ColumnType] = guesses.map { guessesTypes ? $0.type(quotesMean: hasPlainField) : .text }
+        if guessesTypes, !appends {
+            for (name, guess) in zip(names, guesses) where guess.isOfLossyNumbers && !saysType(of: name) {
+                StandardError.message(
+                    """
+                    The column \(name) holds numbers of which some would not stay as they are written, such as 007, 1.10 or \
+                    more digits than a REAL has. It became TEXT, and compares as text. To compare numbers: --types \
+                    \(name)=REAL or =INTEGER.
+                    """,
+                    .warning
+                )
+            }
+        }
+        return (names, types)
     }
 
+    private func saysType(of name: String) -> Bool { types[ExactText(name: name)] != nil }
+
     /// Whether the types of columns depend on the row: not on one that will be rejected.
-    private func counts(_ record: DelimitedRecord, _ fieldCount: Int) throws(DelimitedError) -> Bool {
-        do throws(DelimitedError) {
+    private func counts(_ record: ImportedRecord, _ fieldCount: Int) throws(ImportError) -> Bool {
+        do throws(ImportError) {
             try requireFields(fieldCount, record)
-            try record.validateText()
+            if !format.isJSON { try record.validateText() }
             return true
         } catch {
             guard rejects == nil else { return false }
@@ -110,7 +163,8 @@ struct Importer {
 
     /// Reads the header, if there is one.
     /// - Returns: the names of the columns.
-    private func readHeader(_ reader: inout DelimitedReader, _ database: Database) throws -> [String] {
+    private func readHeader(_ reader: inout some RecordReader, _ database: Database) throws -> [String] {
+        if format.isJSON { return try readNames(&reader, database) }
         guard hasHeader else {
             let names = try names ?? declaredColumns(in: database).map(\.name)
             guard !names.isEmpty else {
@@ -119,14 +173,14 @@ struct Importer {
             return names
         }
         guard try reader.next() else {
-            throw DelimitedError(line: 1, reason: "the file is empty, without even a header row")
+            throw ImportError(line: 1, reason: "the file is empty, without even a header row")
         }
         if let names {
             guard names.count == reader.record.fieldCount else {
                 let found = reader.record.fieldCount
-                throw DelimitedError(
+                throw ImportError(
                     line: 1,
-                    reason: "--columns names \(names.count) columns, but the header has \(found)"
+                    reason: "--columns names \(names.count.counted("column")), but the header has \(found)"
                 )
             }
             return names
@@ -136,22 +190,35 @@ struct Importer {
         for index in 0..<reader.record.fieldCount {
             let name = try reader.record.text(at: index)
             if name.isEmpty {
-                throw DelimitedError(line: reader.record.line, reason: "column \(index + 1) of the header has no name")
+                throw ImportError(line: reader.record.line, reason: "column \(index + 1) of the header has no name")
             }
             // Like SQLite, this compares names without regard to the case of ASCII letters.
             guard seen.insert(ExactText(name: name)).inserted else {
-                throw DelimitedError(
+                throw ImportError(
                     line: reader.record.line,
                     reason: "column \(index + 1) of the header has the name of one before it"
                 )
             }
             names.append(name)
         }
-        if names.count > Importer.maximumColumnCount {
-            throw DelimitedError(
-                line: reader.record.line,
-                reason: "the header has \(names.count) columns, but SQLite takes \(Importer.maximumColumnCount)"
-            )
+        try requireFewNames(names, line: reader.record.line)
+        return names
+    }
+
+    private func requireFewNames(_ names: [String], line: Int) throws(ImportError) {
+        guard names.count > Importer.maximumColumnCount else { return }
+        throw ImportError(
+            line: line,
+            reason: "there are \(names.count.counted("column")), but SQLite takes \(Importer.maximumColumnCount)"
+        )
+    }
+
+    /// Reads the first object of JSON, unless it is known already which members are wanted.
+    /// - Returns: the names of the columns.
+    private func readNames(_ reader: inout some RecordReader, _ database: Database) throws -> [String] {
+        if let known = reader.foundNames, !known.isEmpty { return known }
+        guard try reader.next(), let names = reader.foundNames, !names.isEmpty else {
+            throw ImportError(line: reader.record.line, reason: "there is no object whose members could be columns")
         }
         return names
     }
@@ -159,7 +226,7 @@ struct Importer {
     /// SQLite's default for SQLITE_MAX_COLUMN. https://www.sqlite.org/limits.html
     private static let maximumColumnCount = 2000
 
-    private func nextRow(_ reader: inout DelimitedReader, phase: String) throws -> Bool {
+    private func nextRow(_ reader: inout some RecordReader, phase: String) throws -> Bool {
         if SignalWatch.wasInterrupted {
             throw DatabaseError(
                 extendedCode: SQLITE_INTERRUPT,
@@ -168,14 +235,37 @@ struct Importer {
             )
         }
         guard try reader.next() else { return false }
-        progress.update(phase: phase, completed: input.position, total: input.size)
+        if input.position != reportedPosition.value {
+            reportedPosition.value = input.position
+            progress.update(
+                phase: phase,
+                completed: input.position,
+                total: input.size,
+                fraction: fraction(ofReading: phase == "read")
+            )
+        }
         return true
     }
 
-    private func requireFields(_ count: Int, _ record: DelimitedRecord) throws(DelimitedError) {
+    /// How much of both passes is done; `nil` if the size of the input is not known.
+    private func fraction(ofReading isFirst: Bool) -> Double? {
+        guard input.size > 0 else { return nil }
+        let share = min(1, Double(input.position) / Double(input.size))
+        guard readsTwice else { return share }
+        let first = Importer.shareOfReading
+        return isFirst ? share * first : first + share * (1 - first)
+    }
+
+    /// The share of an import that it takes to find the types, by estimate.
+    private static let shareOfReading = 0.25
+
+    /// Whether the file is read once to find the columns or their types, and once to store the rows.
+    private var readsTwice: Bool { input.isRegular && (format.isJSON || guessesTypes && !appends) }
+
+    private func requireFields(_ count: Int, _ record: ImportedRecord) throws(ImportError) {
         guard record.fieldCount == count else {
             let expectation = "expected \(count) field\(count == 1 ? "" : "s"), found \(record.fieldCount)"
-            throw DelimitedError(
+            throw ImportError(
                 line: record.line,
                 reason: record.isBlankLine ? "\(expectation): the line is blank" : expectation
             )
@@ -216,7 +306,7 @@ struct Importer {
         return try names.map { name in
             let wanted = ExactText(name: name)
             guard let match = declared.first(where: { ExactText(name: $0.name) == wanted }) else {
-                throw DelimitedError(line: 1, reason: "the table \(table) has no column \(name)")
+                throw ImportError(line: 1, reason: "the table \(table) has no column \(name)")
             }
             return match
         }
@@ -225,39 +315,56 @@ struct Importer {
     /// The columns of the table; none if it does not exist.
     private func declaredColumns(in database: Database) throws -> [Column] {
         var declared: [Column] = []
+        let isStrict = try isStrict(database)
         let rows = try database.executeQuery("PRAGMA main.table_info(\(raw: table.quotedIdentifier))", values: nil)
         defer { rows.close() }
         while try rows.nextWithError() {
-            let type = ColumnType(declared: rows.string(forColumnIndex: 2) ?? "")
+            let type = ColumnType(declared: rows.string(forColumnIndex: 2) ?? "", isStrict: isStrict)
             declared.append(Column(name: rows.string(forColumnIndex: 1) ?? "", type: type))
         }
         return declared
     }
 
-    private func insert(_ reader: inout DelimitedReader, columns: [Column], into database: Database) throws -> Int {
+    private func isStrict(_ database: Database) throws -> Bool {
+        let rows = try database.executeQuery("PRAGMA main.table_list(\(raw: table.quotedIdentifier))", values: nil)
+        defer { rows.close() }
+        while try rows.nextWithError() {
+            if rows.string(forColumn: "schema") == "main" { return rows.bool(forColumn: "strict") }
+        }
+        return false
+    }
+
+    private func insert(_ reader: inout some RecordReader, columns: [Column], into database: Database) throws -> Int {
         let statement = try database.prepare(SQL(raw: try insertion(columns)))
         defer { statement.close() }
         // What a trigger has done before it fails, or ignores the row, would stay.
         let isolatesRows = try rejects != nil && hasTriggers(database)
-        var values = [Any](repeating: NSNull(), count: columns.count)
+        var values = [HeldValue](repeating: .null, count: columns.count)
+        let blobs = ByteBuffer(capacity: 4096)
         var count = 0
-        while try nextRow(&reader, phase: "import") {
+        // If it is known only now which members there are, the first object was read with its names.
+        var isRead = format.isJSON && reader.record.fieldCount > 0
+        while try isRead || nextRow(&reader, phase: "import") {
+            isRead = false
             do throws(any Error) {
-                try requireFields(columns.count, reader.record)
-                for (index, column) in columns.enumerated() {
-                    values[index] = try value(of: reader.record, at: index, type: column.type)
+                let record = reader.record
+                try requireFields(columns.count, record)
+                blobs.removeAll()
+                // What is added below does not move what was added before.
+                blobs.reserveAll(record.content.count)
+                for index in columns.indices {
+                    values[index] = try value(of: record, at: index, type: columns[index].type, blobs)
                 }
-                let (row, line) = (values, reader.record.line)
                 if isolatesRows {
-                    try database.savepoint { try insert(row, statement, database, line: line) }
+                    try database.savepoint { try insert(values, statement, database, line: record.line) }
                 } else {
-                    try insert(row, statement, database, line: line)
+                    try insert(values, statement, database, line: record.line)
                 }
                 count += 1
-            } catch let error as DelimitedError {
+            } catch let error as ImportError {
                 // A trigger may have ended the transaction: what follows would be stored row by row.
                 guard let rejects, database.isInTransaction else { throw error }
-                try rejects.add(reader.record)
+                try rejects.add(reader.record, reader.text)
                 if rejects.count <= Importer.maximumReports {
                     StandardError.message(
                         "\(input.name), line \(error.line): \(error.reason). The row was rejected.",
@@ -306,55 +413,115 @@ struct Importer {
             + changes.joined(separator: ", ")
     }
 
-    private func insert(_ values: [Any], _ statement: ResultSet, _ database: Database, line: Int) throws {
-        guard statement.bind(with: values) else { throw database.lastError() }
+    private func insert(_ values: [HeldValue], _ statement: ResultSet, _ database: Database, line: Int) throws {
         do {
+            try statement.bind(values)
             try statement.stepWithError()
         } catch {
             throw located(error, line: line)
         }
         guard database.changes == 1 else {
-            throw DelimitedError(line: line, reason: "a trigger of the table ignored it")
+            throw ImportError(line: line, reason: "a trigger of the table ignored it")
         }
     }
 
     /// Adds the line number to errors that the values of a single row cause.
     private func located(_ error: DatabaseError, line: Int) -> any Error {
         switch error.code {
-        case SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_TOOBIG: DelimitedError(line: line, reason: error.message)
+        case SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_TOOBIG: ImportError(line: line, reason: error.message)
         default: error
         }
     }
 
-    private func value(of record: DelimitedRecord, at index: Int, type: ColumnType) throws -> Any {
-        if record.isNull(at: index) { return NSNull() }
-        let text = try record.text(at: index)
-        if type == .text { return text }
+    /// - Parameter blobs: where the bytes of a blob are put that is written in hex digits.
+    private func value(
+        of record: ImportedRecord,
+        at index: Int,
+        type: ColumnType,
+        _ blobs: ByteBuffer
+    ) throws(ImportError) -> HeldValue {
         let bytes = record.bytes(at: index)
-        let form = NumberForm(bytes)
-        guard form.isKept(in: type) || NumberForm.isKept(bytes, asReal: type == .real) else {
-            throw DelimitedError(
+        switch record.kind(at: index) {
+        case .null: return .null
+        case .blob: return .blob(bytes)
+        case .integer, .real: return try number(of: record, at: index, type: type)
+        case .text:
+            // It may be one that is not UTF-8, which JSON holds in another form.
+            if !type.keepsValues, type != .text { try requireKept(record, at: index, type) }
+            return .text(bytes)
+        case .quoted where type.keepsValues || type == .text:
+            try record.requireText(at: index)
+            return .text(bytes)
+        case .plain where type == .text:
+            try record.requireText(at: index)
+            return .text(bytes)
+        case .plain, .quoted: break
+        }
+        try record.requireText(at: index)
+        let field = ImportedField(bytes)
+        if type.keepsValues {
+            switch field {
+            case .integer(let value): return .integer(value)
+            case .real(let value): return .real(value)
+            case .blob:
+                let start = blobs.count
+                ImportedField.addBlob(bytes, to: blobs)
+                return .blob(UnsafeRawBufferPointer(rebasing: blobs.bytes[start...]))
+            case .text: return .text(bytes)
+            }
+        }
+        // In a column of numbers, an empty field is a number that is missing.
+        if bytes.isEmpty { return .null }
+        switch field {
+        case .integer(let value) where type != .real: return .integer(value)
+        case .real(let value): return .real(value)
+        case .integer, .blob, .text:
+            try requireKept(record, at: index, type)
+            return .text(bytes)
+        }
+    }
+
+    private func number(of record: ImportedRecord, at index: Int, type: ColumnType) throws(ImportError) -> HeldValue {
+        let text = String(decoding: record.bytes(at: index), as: UTF8.self)
+        if record.kind(at: index) == .integer, let value = Int64(text) {
+            if type == .real { try requireKept(record, at: index, type) }
+            return .integer(value)
+        }
+        // Beyond 64 bits, an integer would lose digits.
+        guard record.kind(at: index) == .real, let value = Double(text) else {
+            throw ImportError(
                 line: record.line,
-                reason: """
-                    the table \(table) declares column \(index + 1) as \(type.rawValue), in which SQLite cannot store this \
-                    number as it is; only a TEXT column could
-                    """
+                reason: "column \(index + 1) has an integer beyond 64 bits, which SQLite could keep only as a text"
             )
         }
-        return text.isEmpty ? NSNull() : form.bindable(text: text)
+        return .real(value)
+    }
+
+    private func requireKept(_ record: ImportedRecord, at index: Int, _ type: ColumnType) throws(ImportError) {
+        guard !NumberForm.isKept(Array(record.bytes(at: index))[...], asReal: type == .real) else { return }
+        throw ImportError(
+            line: record.line,
+            reason: """
+                the table \(table) declares column \(index + 1) as \(type.rawValue), in which SQLite cannot store this \
+                number as it is; only a TEXT column could
+                """
+        )
     }
 }
 
 extension ColumnType {
     /// The affinity that SQLite derives from a declared type.
     /// https://www.sqlite.org/datatype3.html#determination_of_column_affinity
-    fileprivate init(declared: String) {
+    /// - Parameter isStrict: whether the table is STRICT, where ANY means what no type means elsewhere.
+    fileprivate init(declared: String, isStrict: Bool) {
         let type = declared.foldedForSQL
         self =
             if type.hasBytes(of: "int") {
                 .integer
-            } else if type.isEmpty || ["char", "clob", "text", "blob"].contains(where: { type.hasBytes(of: $0) }) {
+            } else if ["char", "clob", "text"].contains(where: { type.hasBytes(of: $0) }) {
                 .text
+            } else if type.isEmpty || type.hasBytes(of: "blob") || isStrict && type == "any" {
+                .any
             } else if ["real", "floa", "doub"].contains(where: { type.hasBytes(of: $0) }) {
                 .real
             } else {

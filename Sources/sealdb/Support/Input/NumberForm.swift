@@ -37,6 +37,76 @@ enum NumberForm {
         if let value = Double(String(decoding: bytes, as: UTF8.self)) { self = .real(value) }
     }
 
+    /// The same for bytes in memory, of which most are no number or a short one.
+    init(_ bytes: UnsafeRawBufferPointer) {
+        self = .text
+        guard let first = bytes.first, first.isDigit || first == UInt8(ascii: "-") else { return }
+        let isNegative = first == UInt8(ascii: "-")
+        let start = isNegative ? 1 : 0
+        // With so many digits, both a number of 64 bits and a double hold them.
+        guard (start + 1...start + 16).contains(bytes.count), bytes[start].isDigit else {
+            self = NumberForm(Array(bytes))
+            return
+        }
+        var value: Int64 = 0
+        var point: Int?
+        for index in start..<bytes.count {
+            let byte = bytes[index]
+            if byte.isDigit {
+                value = value &* 10 &+ Int64(byte &- UInt8(ascii: "0"))
+            } else if byte == UInt8(ascii: "."), point == nil {
+                point = index
+            } else {
+                return
+            }
+        }
+        let digits = bytes.count - start - (point == nil ? 0 : 1)
+        let whole = (point ?? bytes.count) - start
+        let hasZero = bytes[start] == UInt8(ascii: "0")
+        // What needs a closer look is rare.
+        guard digits <= 15, !hasZero || whole == 1, value != 0 else {
+            self = NumberForm(Array(bytes))
+            return
+        }
+        guard point != nil else {
+            self = .integer(isNegative ? -value : value)
+            return
+        }
+        let fraction = digits - whole
+        guard fraction > 0, !hasZero, bytes[bytes.count - 1] != UInt8(ascii: "0") || fraction == 1 else {
+            self = NumberForm(Array(bytes))
+            return
+        }
+        // Both are exact, so the quotient is the double that is nearest to the number.
+        let number = Double(value) / NumberForm.powers[fraction]
+        self = .real(isNegative ? -number : number)
+    }
+
+    /// Powers of ten, which a double holds exactly.
+    private static let powers: [Double] = [
+        1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+    ]
+
+    /// Whether SQLite would take a text for a number: digits, perhaps with a sign, a point, an exponent and blanks around.
+    static func spellsNumber(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        let isBlank = { (byte: UInt8) in byte == UInt8(ascii: " ") || (9...13).contains(byte) }
+        var rest = bytes.drop(while: isBlank)
+        while let last = rest.last, isBlank(last) { rest.removeLast() }
+        if rest.first == UInt8(ascii: "-") || rest.first == UInt8(ascii: "+") { rest = rest.dropFirst() }
+        let whole = rest.prefix { $0.isDigit }.count
+        rest = rest.dropFirst(whole)
+        var fraction = 0
+        if rest.first == UInt8(ascii: ".") {
+            fraction = rest.dropFirst().prefix { $0.isDigit }.count
+            rest = rest.dropFirst(fraction + 1)
+        }
+        guard whole + fraction > 0 else { return false }
+        guard rest.first.map({ $0 | 0x20 }) == UInt8(ascii: "e") else { return rest.isEmpty }
+        rest = rest.dropFirst()
+        if rest.first == UInt8(ascii: "-") || rest.first == UInt8(ascii: "+") { rest = rest.dropFirst() }
+        return !rest.isEmpty && rest.allSatisfy(\.isDigit)
+    }
+
     /// Whether a numeric column of this type certainly keeps the value. This quick check covers nearly all values.
     func isKept(in type: ColumnType) -> Bool {
         switch self {

@@ -6,14 +6,14 @@ final class RejectedRows {
     let path: String
     private(set) var count = 0
     private let descriptor: Int32
-    private let format: DelimitedFormat
+    private let format: ImportFormat
     private let style: DelimitedStyle
-    private var buffer: [UInt8] = []
+    private let buffer = ByteBuffer(capacity: RejectedRows.capacity + 4096)
     private var isKept = false
     private static let capacity = 64 * 1024
 
     /// - Throws: ``Failure`` if the file exists, or cannot be made.
-    convenience init(path: String, format: DelimitedFormat, style: DelimitedStyle) throws(Failure) {
+    convenience init(path: String, format: ImportFormat, style: DelimitedStyle) throws(Failure) {
         // Before there is an object, whose end would remove the file: one that exists is somebody else's.
         let descriptor = sealeddb_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else {
@@ -25,7 +25,7 @@ final class RejectedRows {
         self.init(made: descriptor, path, format, style)
     }
 
-    private init(made descriptor: Int32, _ path: String, _ format: DelimitedFormat, _ style: DelimitedStyle) {
+    private init(made descriptor: Int32, _ path: String, _ format: ImportFormat, _ style: DelimitedStyle) {
         (self.descriptor, self.path, self.format, self.style) = (descriptor, path, format, style)
     }
 
@@ -43,29 +43,45 @@ final class RejectedRows {
         return own.st_dev == named.st_dev && own.st_ino == named.st_ino
     }
 
-    func add(_ record: DelimitedRecord) throws(Failure) {
+    /// - Parameter text: the row as it stands in the file, if that is JSON.
+    func add(_ record: ImportedRecord, _ text: UnsafeRawBufferPointer?) throws(Failure) {
         count += 1
-        try write(record)
+        guard let text else { return try write(record) }
+        // An object may stand on several lines. Between its tokens, a blank is as good as a line break, and there is none
+        // within them.
+        for byte in text {
+            let isBreak = byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r")
+            buffer.add(isBreak ? UInt8(ascii: " ") : byte)
+        }
+        try endLine()
     }
 
-    func write(_ record: DelimitedRecord) throws(Failure) {
+    /// Writes a row of CSV or TSV.
+    func write(_ record: ImportedRecord) throws(Failure) {
         for index in 0..<record.fieldCount {
-            if index > 0 { buffer.append(format == .csv ? style.delimiter : UInt8(ascii: "\t")) }
+            if index > 0 { buffer.add(format == .csv ? style.delimiter : UInt8(ascii: "\t")) }
             if record.isNull(at: index) {
-                buffer += style.null ?? Array("\\N".utf8)
+                let mark = style.null ?? (format == .csv ? [] : Array("\\N".utf8))
+                mark.withUnsafeBytes { buffer.add($0) }
+            } else if format != .csv {
+                DelimitedWriter.addEscaped(record.bytes(at: index), to: buffer)
+            } else if record.kind(at: index) == .quoted {
+                DelimitedWriter.addInQuotes(record.bytes(at: index), to: buffer)
             } else {
-                append(record.bytes(at: index))
+                DelimitedWriter.addQuoted(
+                    record.bytes(at: index),
+                    delimiter: style.delimiter,
+                    null: style.null ?? [],
+                    to: buffer
+                )
             }
         }
-        buffer.append(UInt8(ascii: "\n"))
-        if buffer.count >= RejectedRows.capacity { try flush() }
+        try endLine()
     }
 
-    private func append(_ field: ArraySlice<UInt8>) {
-        switch format {
-        case .csv: buffer += DelimitedWriter.quoted(field, delimiter: style.delimiter, null: style.null)
-        case .tsv: buffer += DelimitedWriter.escaped(field)
-        }
+    private func endLine() throws(Failure) {
+        buffer.add(UInt8(ascii: "\n"))
+        if buffer.count >= RejectedRows.capacity { try flush() }
     }
 
     /// Sees to it that the rows outlast a power failure; without any there is no file.
@@ -83,13 +99,13 @@ final class RejectedRows {
     }
 
     private func flush() throws(Failure) {
-        defer { buffer.removeAll(keepingCapacity: true) }
-        var rest = buffer[...]
+        defer { buffer.removeAll() }
+        var rest = buffer.bytes
         while !rest.isEmpty {
-            let written = rest.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
+            let written = Foundation.write(descriptor, rest.baseAddress, rest.count)
             if written < 0, errno == EINTR { continue }
             guard written > 0 else { throw failure() }
-            rest = rest.dropFirst(written)
+            rest = UnsafeRawBufferPointer(rebasing: rest[written...])
         }
     }
 

@@ -1,7 +1,7 @@
 import ArgumentParser
 import SealedDB
 
-/// The SQL of a command, and the values for its parameters.
+/// The SQL of a command, and the values for its parameters in their order. ``ParameterOptions`` has those by name.
 struct SQLOptions: ParsableArguments {
     @Argument(help: "The SQL; - reads it from standard input. Left out with --file.")
     var sql: String?
@@ -11,9 +11,6 @@ struct SQLOptions: ParsableArguments {
 
     @Option(name: .customLong("file"), help: ArgumentHelp("Read the SQL from a file.", valueName: "path"))
     var path: String?
-
-    @OptionGroup(title: "Parameters")
-    var parameters: ParameterOptions
 
     /// The SQL, with the values for its parameters.
     struct Source {
@@ -32,13 +29,11 @@ struct SQLOptions: ParsableArguments {
         guard sql != nil else { throw ValidationError("Give the SQL, or --file with a file that holds it.") }
     }
 
-    /// Whether the SQL or a value comes from standard input.
-    var readsStandardInput: Bool { takesSQLFromStandardInput || parameters.readsStandardInput }
+    /// Whether the SQL comes from standard input.
+    var readsStandardInput: Bool { path.map(InputFile.isStandardInput) ?? (sql == "-") }
 
-    private var takesSQLFromStandardInput: Bool { path.map(InputFile.isStandardInput) ?? (sql == "-") }
-
-    func source() throws -> Source {
-        guard !parameters.readsStandardInput || !takesSQLFromStandardInput else {
+    func source(_ parameters: ParameterOptions) throws -> Source {
+        guard !parameters.readsStandardInput || !readsStandardInput else {
             throw Failure(.usage, "Standard input cannot give both the SQL and a value.")
         }
         var source = try text()

@@ -1,71 +1,130 @@
-import Foundation
+import SealedDB
 
 /// Writes CSV or TSV with a header row, in the form that the import reads.
+///
+/// In CSV, a text that would read as NULL, a number or a blob stands in quotes, as does one with a quote, a delimiter or a line
+/// break.
 final class DelimitedWriter: ResultWriter {
     private let output: ResultOutput
-    private let format: DelimitedFormat
-    private let style: ResultStyle
+    private let format: ImportFormat
+    private let hasHeader: Bool
+    private let null: [UInt8]
+    private let delimiter: UInt8
+    private var columnCount: Int32 = 0
+    /// Whether a number or blob of CSV could read as what stands for NULL.
+    private let mayBeNull: Bool
 
-    init(output: ResultOutput, format: DelimitedFormat, style: ResultStyle) {
+    init(output: ResultOutput, format: ImportFormat, style: ResultStyle) {
         self.output = output
         self.format = format
-        self.style = style
+        hasHeader = style.hasHeader
+        null = Array((style.null ?? (format == .tsv ? "\\N" : "")).utf8)
+        delimiter = UInt8(ascii: format == .tsv ? "\t" : ",")
+        mayBeNull = format == .csv && null.withUnsafeBytes { ImportedField.mayBeValue($0) }
     }
 
     func begin(columns: [String]) throws {
-        guard style.hasHeader else { return }
-        try write(columns.map { Cell.text($0) })
-    }
-
-    func write(_ row: [Cell]) throws {
-        for (column, cell) in row.enumerated() {
-            if column > 0 { try output.write(format == .csv ? "," : "\t") }
-            switch cell {
-            case .null: try output.write(style.null)
-            case .integer, .real, .blob: try writeText((cell.plainText ?? "").utf8)
-            case .text(let text): try writeText(text.utf8)
-            case .brokenText(let bytes): try writeText(bytes)
+        columnCount = Int32(columns.count)
+        guard hasHeader else { return }
+        for (index, column) in columns.enumerated() {
+            if index > 0 { output.buffer.add(delimiter) }
+            var column = column
+            column.withUTF8 { bytes in
+                let bytes = UnsafeRawBufferPointer(bytes)
+                switch format {
+                case .tsv: DelimitedWriter.addEscaped(bytes, to: output.buffer)
+                default: DelimitedWriter.addQuoted(bytes, delimiter: delimiter, null: null, to: output.buffer)
+                }
             }
         }
-        try output.write("\n")
+        output.buffer.add(UInt8(ascii: "\n"))
+        try output.endRow()
+    }
+
+    func write(row: ResultSet) throws {
+        let buffer = output.buffer
+        for column in 0..<columnCount {
+            if column > 0 { buffer.add(delimiter) }
+            let start = buffer.count
+            let value = row.heldValue(forColumnIndex: column)
+            switch value {
+            case .null: null.withUnsafeBytes { buffer.add($0) }
+            case .integer(let value): buffer.add(integer: value)
+            case .real(let value) where value.isFinite: buffer.add(real: value)
+            case .real(let value): buffer.add(value < 0 ? "-Inf" : "Inf")
+            case .blob(let bytes):
+                buffer.add("X'")
+                buffer.add(hex: bytes, isUpperCase: true)
+                buffer.add(UInt8(ascii: "'"))
+            case .text(let bytes) where format == .tsv: DelimitedWriter.addEscaped(bytes, to: buffer)
+            case .text(let bytes):
+                let isAmbiguous = ImportedField.mayBeValue(bytes) && ImportedField(bytes).isValue
+                if isAmbiguous {
+                    DelimitedWriter.addInQuotes(bytes, to: buffer)
+                } else {
+                    DelimitedWriter.addQuoted(bytes, delimiter: delimiter, null: null, to: buffer)
+                }
+            }
+            if mayBeNull { quoteNumber(value, from: start) }
+        }
+        buffer.add(UInt8(ascii: "\n"))
+        try output.endRow()
     }
 
     func end() {}
 
-    private func writeText(_ bytes: some Collection<UInt8>) throws {
-        switch format {
-        case .csv: try writeQuoted(bytes)
-        case .tsv: try writeEscaped(bytes)
+    /// Puts a number or blob in quotes that was written as what stands for NULL.
+    private func quoteNumber(_ value: HeldValue, from start: Int) {
+        switch value {
+        case .null, .text: return
+        case .integer, .real, .blob:
+            let written = Array(output.buffer.bytes[start...])
+            guard written == null else { return }
+            output.buffer.remove(after: start)
+            written.withUnsafeBytes { DelimitedWriter.addInQuotes($0, to: output.buffer) }
         }
     }
 
-    private func writeQuoted(_ bytes: some Collection<UInt8>) throws {
-        // What is written for NULL is quoted where it is a text, to distinguish the two.
-        try output.write(DelimitedWriter.quoted(bytes, delimiter: UInt8(ascii: ","), null: Array(style.null.utf8)))
-    }
+    private static let quote = UInt8(ascii: "\"")
 
     /// A field of CSV: in quotes where it needs them, or where it reads as what stands for NULL.
-    static func quoted(_ bytes: some Collection<UInt8>, delimiter: UInt8, null: [UInt8]?) -> [UInt8] {
-        let quote = UInt8(ascii: "\"")
-        let needsQuotes = bytes.contains { [quote, delimiter, 0x0a, 0x0d].contains($0) }
-        guard needsQuotes || null.map(bytes.elementsEqual) == true else { return Array(bytes) }
-        return [quote] + bytes.flatMap { $0 == quote ? [quote, quote] : [$0] } + [quote]
+    static func addQuoted(_ bytes: UnsafeRawBufferPointer, delimiter: UInt8, null: [UInt8]?, to buffer: ByteBuffer) {
+        let needsQuotes = bytes.contains {
+            $0 == quote || $0 == delimiter || $0 == 0x0a || $0 == 0x0d || $0 == 0
+        }
+        if needsQuotes || null.map({ $0.count == bytes.count && bytes.elementsEqual($0) }) == true {
+            addInQuotes(bytes, to: buffer)
+        } else {
+            buffer.add(bytes)
+        }
     }
 
-    private func writeEscaped(_ bytes: some Collection<UInt8>) throws {
-        try output.write(DelimitedWriter.escaped(bytes))
+    static func addInQuotes(_ bytes: UnsafeRawBufferPointer, to buffer: ByteBuffer) {
+        buffer.add(quote)
+        for byte in bytes {
+            if byte == quote { buffer.add(quote) }
+            buffer.add(byte)
+        }
+        buffer.add(quote)
     }
 
     /// A field of TSV.
-    static func escaped(_ bytes: some Collection<UInt8>) -> [UInt8] {
-        bytes.flatMap { byte -> [UInt8] in
-            switch byte {
-            case 0x09: Array("\\t".utf8)
-            case 0x0a: Array("\\n".utf8)
-            case 0x0d: Array("\\r".utf8)
-            case UInt8(ascii: "\\"): Array("\\\\".utf8)
-            default: [byte]
+    static func addEscaped(_ bytes: UnsafeRawBufferPointer, to buffer: ByteBuffer) {
+        var start = 0
+        for index in 0..<bytes.count {
+            let escape: StaticString
+            switch bytes[index] {
+            case 0x09: escape = "\\t"
+            case 0x0a: escape = "\\n"
+            case 0x0d: escape = "\\r"
+            case 0x00: escape = "\\0"
+            case UInt8(ascii: "\\"): escape = "\\\\"
+            default: continue
             }
+            buffer.add(UnsafeRawBufferPointer(rebasing: bytes[start..<index]))
+            buffer.add(escape)
+            start = index + 1
         }
+        buffer.add(UnsafeRawBufferPointer(rebasing: bytes[start...]))
     }
 }

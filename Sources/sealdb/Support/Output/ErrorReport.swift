@@ -22,6 +22,9 @@ enum ErrorReport {
         case let failure as Failure where failure.status == .interrupted:
             (SignalWatch.exitStatus ?? ExitStatus.interrupted.rawValue, failure.message)
         case let failure as Failure: (failure.status.rawValue, failure.message)
+        case let error as DatabaseError where error.extendedCode == SQLITE_READONLY && JSONReport.path != nil:
+            // SQLite does not say what it could not write.
+            (status(of: error), "Cannot write to \(JSONReport.path ?? ""): \(error.message)")
         case let error as DatabaseError: (status(of: error), error.message)
         case let lost as LostTransaction: statusAndMessage(of: lost.error)
         case let located as LocatedError: (status(of: located.error), located.message)

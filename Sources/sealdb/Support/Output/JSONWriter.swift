@@ -1,6 +1,9 @@
-import Foundation
+import SealedDB
 
 /// Writes objects, one per line, as the rows come: as the elements of an array, or each on its own.
+///
+/// What JSON has no form for is an object with one member, which the import reads: `$blob` with the bytes in Base64, `$text`
+/// with those of a text that is not UTF-8.
 final class JSONWriter: ResultWriter {
     private let output: ResultOutput
     private let isLines: Bool
@@ -15,25 +18,35 @@ final class JSONWriter: ResultWriter {
 
     func begin(columns: [String]) throws {
         names = JSONWriter.unique(columns).map { JSONWriter.string($0) + ":" }
+        for index in names.indices.dropFirst() { names[index] = "," + names[index] }
         if !isLines { try output.write("[") }
     }
 
-    func write(_ row: [Cell]) throws {
-        if !isLines { try output.write(isFirst ? "\n" : ",\n") }
+    func write(row: ResultSet) throws {
+        if !isLines { output.buffer.add(isFirst ? "\n" : ",\n") }
         isFirst = false
-        try writeObject(row)
-        if isLines { try output.write("\n") }
+        addObject(row)
+        if isLines { output.buffer.add(UInt8(ascii: "\n")) }
+        try output.endRow()
     }
 
-    /// Writes the object alone.
-    func writeObject(_ row: [Cell]) throws {
-        try output.write("{")
-        for (column, cell) in row.enumerated() {
-            if column > 0 { try output.write(",") }
-            try output.write(names[column])
-            try output.write(JSONWriter.value(cell))
+    /// Adds the object alone.
+    func addObject(_ row: ResultSet) {
+        let buffer = output.buffer
+        buffer.add(UInt8(ascii: "{"))
+        for column in names.indices {
+            buffer.add(names[column])
+            switch row.heldValue(forColumnIndex: Int32(column)) {
+            case .null: buffer.add("null")
+            case .integer(let value): buffer.add(integer: value)
+            case .real(let value) where value.isFinite: buffer.add(real: value)
+            // A number too large for any computer, which SQLite reads as infinite.
+            case .real(let value): buffer.add(value < 0 ? "-1e999" : "1e999")
+            case .text(let bytes): JSONWriter.add(text: bytes, to: buffer)
+            case .blob(let bytes): JSONWriter.add(bytes, as: "{\"$blob\":\"", to: buffer)
+            }
         }
-        try output.write("}")
+        buffer.add(UInt8(ascii: "}"))
     }
 
     func end() throws {
@@ -57,32 +70,63 @@ final class JSONWriter: ResultWriter {
         }
     }
 
-    private static func value(_ cell: Cell) -> String {
-        switch cell {
-        case .null: "null"
-        case .integer(let value): String(value)
-        // JSON has no infinity, so it becomes null.
-        case .real(let value): value.isFinite ? "\(value)" : "null"
-        case .text(let text): string(text)
-        case .brokenText(let bytes): string(String(decoding: bytes, as: UTF8.self))
-        case .blob(let bytes): "\"\(bytes.base64EncodedString())\""
+    private static func add(_ bytes: UnsafeRawBufferPointer, as start: StaticString, to buffer: ByteBuffer) {
+        buffer.add(start)
+        buffer.add(base64: bytes)
+        buffer.add("\"}")
+    }
+
+    private static func add(text bytes: UnsafeRawBufferPointer, to buffer: ByteBuffer) {
+        guard bytes.isUTF8 else { return add(bytes, as: "{\"$text\":\"", to: buffer) }
+        add(string: bytes, to: buffer)
+    }
+
+    /// Adds a text in quotes. JSON allows the control characters beyond ASCII without an escape, but a terminal would obey
+    /// them.
+    private static func add(string bytes: UnsafeRawBufferPointer, to buffer: ByteBuffer) {
+        buffer.add(UInt8(ascii: "\""))
+        var start = 0
+        var index = 0
+        while index < bytes.count {
+            let byte = bytes[index]
+            guard
+                byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") || byte == 0x7f || byte == 0xc2
+            else {
+                index &+= 1
+                continue
+            }
+            // In UTF-8, these characters have this byte before their own.
+            let isLong = byte == 0xc2
+            if isLong, index + 1 < bytes.count, bytes[index + 1] >= 0xa0 {
+                index &+= 2
+                continue
+            }
+            buffer.add(UnsafeRawBufferPointer(rebasing: bytes[start..<index]))
+            addEscape(isLong && index + 1 < bytes.count ? bytes[index + 1] : byte, to: buffer)
+            index &+= isLong ? 2 : 1
+            start = min(index, bytes.count)
+        }
+        buffer.add(UnsafeRawBufferPointer(rebasing: bytes[start...]))
+        buffer.add(UInt8(ascii: "\""))
+    }
+
+    private static func addEscape(_ byte: UInt8, to buffer: ByteBuffer) {
+        switch byte {
+        case UInt8(ascii: "\""): buffer.add("\\\"")
+        case UInt8(ascii: "\\"): buffer.add("\\\\")
+        case UInt8(ascii: "\n"): buffer.add("\\n")
+        case UInt8(ascii: "\r"): buffer.add("\\r")
+        case UInt8(ascii: "\t"): buffer.add("\\t")
+        default:
+            buffer.add("\\u00")
+            withUnsafeBytes(of: byte) { buffer.add(hex: $0, isUpperCase: false) }
         }
     }
 
     static func string(_ text: String) -> String {
-        var result = "\""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"": result += "\\\""
-            case "\\": result += "\\\\"
-            case "\n": result += "\\n"
-            case "\r": result += "\\r"
-            case "\t": result += "\\t"
-            // JSON allows the control characters beyond ASCII without an escape, but a terminal would obey them.
-            case "\0"..<" ", "\u{7f}"..<"\u{a0}": result += String(format: "\\u%04x", scalar.value)
-            default: result.unicodeScalars.append(scalar)
-            }
-        }
-        return result + "\""
+        let buffer = ByteBuffer(capacity: text.utf8.count + 16)
+        var text = text
+        text.withUTF8 { add(string: UnsafeRawBufferPointer($0), to: buffer) }
+        return String(decoding: buffer.bytes, as: UTF8.self)
     }
 }

@@ -1,7 +1,7 @@
 import SealedDB
 
 /// Writes each value on a line of its own, with the name of its column, and an empty line between rows.
-final class LineWriter: ResultWriter {
+final class LineWriter: CellWriter {
     private let output: ResultOutput
     private let style: ResultStyle
     private var names: [String] = []
@@ -22,7 +22,7 @@ final class LineWriter: ResultWriter {
         if !isFirst { try output.write("\n") }
         isFirst = false
         for (name, cell) in zip(names, row) {
-            try output.write("\(name) = \(TerminalText.escaped(cell.plainText ?? style.null))\n")
+            try output.write("\(name) = \(TerminalText.escaped(cell.plainText ?? style.null ?? ""))\n")
         }
     }
 
@@ -30,7 +30,7 @@ final class LineWriter: ResultWriter {
 }
 
 /// Writes a table in GitHub's Markdown. https://github.github.com/gfm/#tables-extension-
-final class MarkdownWriter: ResultWriter {
+final class MarkdownWriter: CellWriter {
     private let output: ResultOutput
     private let style: ResultStyle
 
@@ -51,39 +51,10 @@ final class MarkdownWriter: ResultWriter {
 
     func write(_ row: [Cell]) throws {
         let texts = row.map { cell in
-            TerminalText.escaped(cell.plainText ?? style.null, keepingNewlines: true).unicodeScalars
+            TerminalText.escaped(cell.plainText ?? style.null ?? "", keepingNewlines: true).unicodeScalars
                 .map { MarkdownWriter.escapes[$0] ?? String($0) }.joined()
         }
         try output.write("| " + texts.joined(separator: " | ") + " |\n")
-    }
-
-    func end() {}
-}
-
-/// Writes statements that insert the rows into a table.
-final class InsertWriter: ResultWriter {
-    private let output: ResultOutput
-    private let table: String
-    private var start = ""
-
-    init(output: ResultOutput, table: String) {
-        self.output = output
-        self.table = table
-    }
-
-    /// - Throws: ``Failure`` if two columns have one name: SQLite would take the values of the first and drop the others.
-    func begin(columns: [String]) throws {
-        if let name = columns.first(where: { name in columns.count { ExactText(name: $0) == ExactText(name: name) } > 1
-        }) {
-            throw Failure(.data, "Two columns are called \"\(name)\". Give them names: SELECT … AS …")
-        }
-        start = SQLLiteral.insertion(into: table, columns: columns)
-    }
-
-    func write(_ row: [Cell]) throws {
-        try output.write(start)
-        try output.write(row.map { SQLLiteral.text(of: $0) }.joined(separator: ","))
-        try output.write(");\n")
     }
 
     func end() {}

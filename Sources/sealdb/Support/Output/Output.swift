@@ -9,19 +9,21 @@ final class ResultOutput {
     static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
     private var descriptor = STDOUT_FILENO
-    private var buffer: [UInt8] = []
-    private let capacity = 64 * 1024
+    /// What is not written yet. Whoever adds to it ends each row with ``endRow()``.
+    let buffer = ByteBuffer(capacity: ResultOutput.limit + 4096)
+    /// From so many bytes on they are written.
+    private static let limit = 64 * 1024
     /// Whether everything stays in memory until ``flush()``.
     var isHeld = false
 
     /// Forgets what is held.
-    func drop() { buffer.removeAll(keepingCapacity: true) }
+    func drop() { buffer.removeAll() }
 
     /// How many bytes are held.
     var heldCount: Int { buffer.count }
 
     /// Forgets what is held behind so many bytes.
-    func drop(after count: Int) { buffer.removeLast(max(0, buffer.count - count)) }
+    func drop(after count: Int) { buffer.remove(after: count) }
 
     private let endsWithReader: Bool
     /// Whether people see it: then nothing in it may control the terminal.
@@ -64,8 +66,19 @@ final class ResultOutput {
     }
 
     func write(_ text: String) throws(Failure) {
-        buffer.append(contentsOf: (isShown ? TerminalText.shown(text) : text).utf8)
-        if buffer.count >= capacity, !isHeld { try flush() }
+        buffer.add(text)
+        try endRow()
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer) throws(Failure) {
+        buffer.add(bytes)
+        try endRow()
+    }
+
+    /// Writes what was added to the buffer, if it is much. Call it only where no character is cut in two.
+    @inline(__always)
+    func endRow() throws(Failure) {
+        if buffer.count >= ResultOutput.limit, !isHeld { try flush() }
     }
 
     private static func failure(_ number: Int32) -> Failure {
@@ -76,20 +89,23 @@ final class ResultOutput {
         )
     }
 
-    func write(_ bytes: some Collection<UInt8>) throws(Failure) {
+    func flush() throws(Failure) {
+        defer { buffer.removeAll() }
+        guard isShown else { return try flush(buffer.bytes) }
         // On a terminal, bytes that are no text cannot be seen in any case.
-        if isShown { return try write(String(decoding: bytes, as: UTF8.self)) }
-        buffer.append(contentsOf: bytes)
-        if buffer.count >= capacity, !isHeld { try flush() }
+        var text = TerminalText.shown(String(decoding: buffer.bytes, as: UTF8.self))
+        let result = text.withUTF8 { bytes in
+            Result { () throws(Failure) in try flush(UnsafeRawBufferPointer(bytes)) }
+        }
+        try result.get()
     }
 
-    func flush() throws(Failure) {
-        defer { buffer.removeAll(keepingCapacity: true) }
-        var rest = buffer[...]
+    private func flush(_ bytes: UnsafeRawBufferPointer) throws(Failure) {
+        var rest = bytes
         while !rest.isEmpty {
-            let written = rest.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
+            let written = Foundation.write(descriptor, rest.baseAddress, rest.count)
             if written >= 0 {
-                rest = rest.dropFirst(written)
+                rest = UnsafeRawBufferPointer(rebasing: rest[written...])
             } else if errno == EPIPE, endsWithReader {
                 // If the process was started with SIGPIPE blocked, this does not end it.
                 signal(SIGPIPE, SIG_DFL)

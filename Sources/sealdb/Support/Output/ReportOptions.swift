@@ -168,10 +168,11 @@ final class JSONRowWriter: ResultWriter {
 
     func begin(columns: [String]) throws { try writer.begin(columns: columns) }
 
-    func write(_ row: [Cell]) throws {
-        try output.write(start)
-        try writer.writeObject(row)
-        try output.write("}\n")
+    func write(row: ResultSet) throws {
+        output.buffer.add(start)
+        writer.addObject(row)
+        output.buffer.add("}\n")
+        try output.endRow()
     }
 
     func end() throws {}

@@ -3,14 +3,19 @@ import SealedDB
 
 /// How rows are written.
 struct ResultOptions: ParsableArguments {
-    @Option(help: "\(ResultFormat.allCases.map(\.rawValue).joined(separator: ", ")).")
+    @Option(help: "How the rows are written.")
     var format = ResultFormat.table
 
     @Flag(help: "Leave out the names of the columns, in table, csv, tsv and markdown.")
     var noHeader = false
 
-    @Option(help: ArgumentHelp("Write this for NULL, in all formats but json, jsonl and insert.", valueName: "text"))
-    var null = ""
+    @Option(
+        help: ArgumentHelp(
+            "Write this for NULL, in all formats but json, jsonl and insert. Without it, \\N in tsv, else nothing.",
+            valueName: "text"
+        )
+    )
+    var null: String?
 
     @Option(help: ArgumentHelp("The table of the statements, in insert.", valueName: "table"))
     var into: String?
@@ -46,22 +51,31 @@ enum ResultFormat: String, ExpressibleByArgument, CaseIterable {
 
 struct ResultStyle {
     var hasHeader = true
-    var null = ""
+    /// What is written for NULL; `nil` for what is usual in the format.
+    var null: String?
 }
 
+/// Writes the rows of a result in one format.
 protocol ResultWriter: AnyObject {
     func begin(columns: [String]) throws
-    func write(_ row: [Cell]) throws
+    /// Writes the current row.
+    func write(row: ResultSet) throws
     func end() throws
+}
+
+/// One that keeps rows, or writes few: it takes values as they are, at the cost of a copy of each.
+protocol CellWriter: ResultWriter {
+    func write(_ row: [Cell]) throws
+}
+
+extension CellWriter {
+    func write(row rows: ResultSet) throws {
+        try write((0..<rows.columnCount).map { Cell(rows, column: $0) })
+    }
 }
 
 extension ResultWriter {
     func begin(columns rows: ResultSet) throws {
         try begin(columns: (0..<rows.columnCount).map { rows.columnName(for: $0) ?? "" })
-    }
-
-    /// Writes the current row.
-    func write(row rows: ResultSet) throws {
-        try write((0..<rows.columnCount).map { Cell(rows, column: $0) })
     }
 }

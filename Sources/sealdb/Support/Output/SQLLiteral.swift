@@ -23,6 +23,51 @@ enum SQLLiteral {
         }
     }
 
+    /// Adds a value to output that is SQL, without a copy of it where that is possible.
+    static func add(_ value: HeldValue, to buffer: ByteBuffer) {
+        switch value {
+        case .null: buffer.add("NULL")
+        case .integer(let value):
+            if value == .min { buffer.add("(-9223372036854775807-1)") } else { buffer.add(integer: value) }
+        case .real(let value) where value.isFinite: buffer.addAllDigits(value)
+        case .real(let value): buffer.add(value < 0 ? "-1e999" : "1e999")
+        case .text(let bytes): add(text: bytes, to: buffer)
+        case .blob(let bytes): add(blob: bytes, to: buffer)
+        }
+    }
+
+    private static func add(blob bytes: UnsafeRawBufferPointer, to buffer: ByteBuffer) {
+        buffer.add("X'")
+        buffer.add(hex: bytes, isUpperCase: false)
+        buffer.add(UInt8(ascii: "'"))
+    }
+
+    private static func add(text bytes: UnsafeRawBufferPointer, to buffer: ByteBuffer) {
+        let quote = UInt8(ascii: "'")
+        var isPlain = true
+        var needsFunction = false
+        for byte in bytes {
+            if byte == quote { isPlain = false }
+            if byte == 0 || byte == 0x0d { needsFunction = true }
+        }
+        guard bytes.isUTF8 else {
+            buffer.add("CAST(")
+            add(blob: bytes, to: buffer)
+            return buffer.add(" AS TEXT)")
+        }
+        if needsFunction { return buffer.add(quoted(String(decoding: bytes, as: UTF8.self))) }
+        buffer.add(quote)
+        if isPlain {
+            buffer.add(bytes)
+        } else {
+            for byte in bytes {
+                if byte == quote { buffer.add(quote) }
+                buffer.add(byte)
+            }
+        }
+        buffer.add(quote)
+    }
+
     /// With 17 digits, which SQLite from 3.46 on reads as the same number. It may read the shortest form as the next one.
     private static func number(_ value: Double) -> String {
         let text = String(format: "%.17g", value)

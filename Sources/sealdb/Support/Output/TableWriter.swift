@@ -2,7 +2,7 @@ import Foundation
 
 /// Writes aligned columns. The first rows determine their widths, and the others are written as they come, so that a
 /// result of any size needs little memory.
-final class TableWriter: ResultWriter {
+final class TableWriter: CellWriter {
     private let output: ResultOutput
     private let style: ResultStyle
     private let sampleSize = 1000
@@ -51,7 +51,7 @@ final class TableWriter: ResultWriter {
     }
 
     private func text(of cell: Cell) -> String {
-        TerminalText.escaped(cell.plainText ?? style.null)
+        TerminalText.escaped(cell.plainText ?? style.null ?? "")
     }
 
     private func writeLine(_ row: [Cell]) throws {

@@ -83,10 +83,11 @@ struct SwapTests {
     /// Runs the operation with something that happens once the copy is complete, and is to make it fail.
     private func failure(_ operation: Operation, _ event: @escaping () throws -> Void) throws -> DatabaseError? {
         try make(operation)
-        var hasHappened = false
+        var (hasCopied, hasHappened) = (false, false)
         let error = #expect(throws: DatabaseError.self) {
             try run(operation) { state in
-                guard state.phase == .verify, !hasHappened else { return }
+                if state.phase == .copy { hasCopied = true }
+                guard hasCopied, state.phase != .copy, !hasHappened else { return }
                 hasHappened = true
                 try event()
             }

@@ -1,0 +1,108 @@
+/// Writes the pages of a store to a new file, under another key or the same one, on all processors.
+///
+/// Each page of the source is authenticated, decrypted, encrypted with a fresh IV and written. It is then read back from
+/// the file, compared with what was written, decrypted, and compared with what the source's page holds.
+///
+/// Pages are also encrypted anew under the same key, because the new file has a salt of its own. With the salt of the
+/// source, a log of the source that is left beside the copy would be taken for the copy's own. See
+/// ``LogDamage/requireOwnPages(ofStore:cipher:store:)``.
+struct PageTransfer {
+    /// The journal mode of the new file, as its header has it.
+    enum Mode {
+        /// As the source has it.
+        case kept
+        case wal
+    }
+
+    let source: PageSource
+    let mode: Mode
+    /// The page that SQLite neither reads nor writes. It is not copied.
+    var lockPage: Int64
+    let sourceCipher: PageCipher
+    let targetCipher: PageCipher
+
+    /// - Parameter sealing: how the new file is encrypted. It must have a key, and the layout of the source.
+    init(_ source: PageSource, to sealing: Sealing, _ mode: Mode) throws(DatabaseError) {
+        precondition(sealing.key != nil && sealing.hasLayout(of: source.sealing), "Pages of the same form are copied.")
+        (self.source, self.mode) = (source, mode)
+        lockPage = PageScan.lockPage(pageSize: source.totals.size)
+        sourceCipher = try source.scan.pageCipher()
+        targetCipher = try PageTransfer.cipher(sealing)
+    }
+
+    /// The cipher of a new file. Its salt is that of the key or of the settings, or else a new one.
+    private static func cipher(_ sealing: Sealing) throws(DatabaseError) -> PageCipher {
+        var salt = try sealing.key?.embeddedSalt() ?? sealing.settings.salt ?? []
+        if salt.isEmpty {
+            salt = [UInt8](repeating: 0, count: Key.saltByteCount)
+            let result = salt.withUnsafeMutableBytes { salt in
+                Result { () throws(DatabaseError) in try PageKeys.fillRandomly(salt) }
+            }
+            try result.get()
+        }
+        guard let key = sealing.key else { throw .notOpen }
+        let parameters = sealing.settings.parameters
+        let secret = try key.encryptionKey(salt: salt, by: parameters.keyDerivation)
+        return try PageCipher(key: secret, salt: salt, parameters: parameters)
+    }
+
+    /// Writes all pages. The file must be empty. It is not synced.
+    /// - Parameter progress: called with the number of pages that are written and compared. If it throws, the call ends.
+    func run(
+        into file: NewFile,
+        progress: (_ completedPages: Int64) throws(DatabaseError) -> Void
+    ) throws(DatabaseError) {
+        let totals = source.totals
+        let pipeline = PagePipeline(pageSize: totals.size, pageCount: totals.count)
+        var completed: Int64 = 0
+        var stop: DatabaseError?
+        try pipeline.forEachRun { () throws(DatabaseError) in
+            try TransferWorker(self, file, pageCount: pipeline.pagesInRun)
+        } deliver: { numbers, written in
+            do throws(DatabaseError) {
+                // Runs come in the order of the pages, and none is left out.
+                guard numbers.lowerBound == completed + 1, written == numbers.count else {
+                    throw PageTransfer.different(completed + 1)
+                }
+                completed = numbers.upperBound
+                try progress(completed)
+            } catch {
+                stop = error
+            }
+            return stop == nil
+        }
+        if let stop { throw stop }
+        guard completed == totals.count, try file.mark().size == totals.count * Int64(totals.size) else {
+            throw PageTransfer.different(completed + 1)
+        }
+    }
+
+    /// Gives the first page, decrypted, the journal mode of the new file.
+    /// https://www.sqlite.org/fileformat.html#file_format_version_numbers
+    func amend(_ contents: UnsafeMutableRawBufferPointer, number: Int64) {
+        guard number == 1, mode == .wal else { return }
+        for offset in [18, 19] { contents[offset] = 2 }
+    }
+
+    static func different(_ number: Int64) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_CORRUPT,
+            reason: .unverified,
+            message: """
+                The new file did not verify and was discarded: page \(number), read back, is not what was written. Look at \
+                the disk, and try again.
+                """
+        )
+    }
+
+    static func damaged(_ number: Int64) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_CORRUPT,
+            reason: .damaged,
+            message: """
+                Page \(number) of the store is not as it was written: its authentication code is wrong. Look at the store \
+                with `sealdb verify`, and restore a backup.
+                """
+        )
+    }
+}

@@ -1,0 +1,45 @@
+extension StoreCopy {
+    /// The share of the copying in the whole, by estimate: the rest is the sync.
+    private static let shareOfPages = 0.9
+
+    /// Fills the file with the pages of a store, compares each with what was read back, has SQLCipher read a sample of
+    /// them, and syncs the file. What the source holds must not change meanwhile.
+    func fill(
+        with source: PageSource,
+        _ sealing: Sealing,
+        _ mode: PageTransfer.Mode,
+        progress: ((KeyRotation.Progress) throws -> Void)?
+    ) throws(DatabaseError) -> PageTotals {
+        let totals = source.totals
+        let report = ProgressReport(totals: totals, progress: progress)
+        let copying = report.part(to: StoreCopy.shareOfPages)
+        let transfer = try PageTransfer(source, to: sealing, mode)
+        let file = try newFile()
+        try copying(.copy, 0)
+        try transfer.run(into: file) { completed throws(DatabaseError) in try copying(.copy, completed) }
+        let mark = try file.mark()
+        try verifySample(sealing, report.part(from: StoreCopy.shareOfPages))
+        // What is written from now on was not compared. SQLCipher writes nothing to look at it.
+        guard try file.mark() == mark else { throw unverified("somebody else has written to it") }
+        // The descriptor of the file is closed after the connection that has checked it: its locks are of no use then.
+        try synchronize(report) { () throws(DatabaseError) in try file.synchronize() }
+        return totals
+    }
+
+    private func verifySample(
+        _ sealing: Sealing,
+        _ report: ProgressReport
+    ) throws(DatabaseError) {
+        try report(.verify, 0)
+        do throws(DatabaseError) {
+            let connection = try opening(sealing).open()
+            defer { connection.close() }
+            if let problem = try SampleCheck(totals: report.totals).problem(connection) { throw unverified(problem) }
+            guard connection.close() else { throw unverified("it could not be closed") }
+        } catch {
+            guard [SQLITE_CORRUPT, SQLITE_NOTADB].contains(error.code), error.reason != .unverified else { throw error }
+            throw unverified("SQLCipher does not read it (\(error.message))")
+        }
+        try report(.verify, report.totals.count)
+    }
+}

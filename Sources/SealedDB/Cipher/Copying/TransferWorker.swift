@@ -1,0 +1,82 @@
+/// Copies the pages of a ``PageTransfer``.
+final class TransferWorker: PageWorker {
+    private let transfer: PageTransfer
+    private let file: NewFile
+    private let sourceCipher: PageCipher
+    private let targetCipher: PageCipher
+    /// The pages of the source, and later what was read back of the new file: both encrypted.
+    private let read: PageBuffer
+    /// The pages of the new file.
+    private let written: PageBuffer
+    /// What the pages of the source hold.
+    private let contents: SecretScratch
+    /// What a page of the new file holds.
+    private let found: SecretScratch
+    private let pageSize: Int
+
+    init(_ transfer: PageTransfer, _ file: NewFile, pageCount: Int) throws(DatabaseError) {
+        (self.transfer, self.file) = (transfer, file)
+        pageSize = transfer.source.totals.size
+        sourceCipher = try transfer.sourceCipher.copy()
+        targetCipher = try transfer.targetCipher.copy()
+        read = PageBuffer(pageSize: pageSize, pageCount: pageCount)
+        written = PageBuffer(pageSize: pageSize, pageCount: pageCount)
+        contents = try SecretScratch(count: pageCount * pageSize)
+        found = try SecretScratch(count: pageSize)
+    }
+
+    func read(_ numbers: ClosedRange<Int64>) throws(DatabaseError) {
+        try transfer.source.read(numbers, into: read.pages(numbers.count))
+    }
+
+    /// - Returns: how many pages were written and compared.
+    func outcome(of numbers: ClosedRange<Int64>) throws(DatabaseError) -> Int {
+        for (index, number) in numbers.enumerated() { try convert(number, index) }
+        let offset = (numbers.lowerBound - 1) * Int64(pageSize)
+        try file.write(UnsafeRawBufferPointer(written.pages(numbers.count)), at: offset)
+        guard try file.read(into: read.pages(numbers.count), at: offset) else {
+            throw PageTransfer.different(numbers.lowerBound)
+        }
+        var count = 0
+        for (index, number) in numbers.enumerated() {
+            try compare(number, index)
+            count += 1
+        }
+        return count
+    }
+
+    /// Where the contents of a page of the source are.
+    private func contents(_ index: Int) -> UnsafeMutableRawBufferPointer {
+        .init(rebasing: contents.bytes[(index * pageSize)..<((index + 1) * pageSize)])
+    }
+
+    private func convert(_ number: Int64, _ index: Int) throws(DatabaseError) {
+        let page = UnsafeRawBufferPointer(read.page(index))
+        let target = written.page(index)
+        guard number != transfer.lockPage else {
+            target.initializeMemory(as: UInt8.self, repeating: 0)
+            return
+        }
+        if sourceCipher.parameters.usesHMAC {
+            guard try sourceCipher.isAuthentic(page, number: number) else { throw PageTransfer.damaged(number) }
+        }
+        let contents = contents(index)
+        try sourceCipher.open(page, number: number, into: contents)
+        transfer.amend(contents, number: number)
+        try targetCipher.seal(UnsafeRawBufferPointer(contents), number: number, into: target)
+    }
+
+    /// Compares a page that was read back with the one that was written, and what it holds with the source.
+    private func compare(_ number: Int64, _ index: Int) throws(DatabaseError) {
+        let page = UnsafeRawBufferPointer(read.page(index))
+        guard page.hasSameBytes(as: UnsafeRawBufferPointer(written.page(index)), count: pageSize) else {
+            throw PageTransfer.different(number)
+        }
+        guard number != transfer.lockPage else { return }
+        try targetCipher.open(page, number: number, into: found.bytes)
+        let wanted = UnsafeRawBufferPointer(contents(index))
+        guard wanted.hasSameBytes(as: UnsafeRawBufferPointer(found.bytes), count: targetCipher.contentSize) else {
+            throw PageTransfer.different(number)
+        }
+    }
+}

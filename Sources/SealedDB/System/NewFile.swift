@@ -1,0 +1,70 @@
+import Foundation
+
+/// A file that this process has created, and writes and reads back without SQLite. Any thread may use it.
+///
+/// As long as it is open, no connection of this process may have a lock on the file that it needs afterwards: closing
+/// the descriptor drops the locks of the process.
+/// <https://www.sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_>
+final class NewFile: Sendable {
+    let path: String
+    private let descriptor: Int32
+
+    /// - Returns: `nil` if the file that was created does not have its name any more.
+    init?(_ identity: FileIdentity, path: String) throws(DatabaseError) {
+        guard let descriptor = try identity.open() else { return nil }
+        (self.path, self.descriptor) = (path, descriptor)
+    }
+
+    deinit {
+        // What was written counts only after `synchronize`.
+        close(descriptor)
+    }
+
+    /// Writes all of the bytes, which are only read during the call.
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(DatabaseError) {
+        var done = 0
+        while done < bytes.count {
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
+            let count = pwrite(descriptor, rest.baseAddress, rest.count, off_t(offset) + done)
+            if count < 0, errno == EINTR { continue }
+            // If nothing is written and there is no error, nothing would be at the next attempt either.
+            let number = count < 0 ? errno : EIO
+            guard count > 0 else { throw .system("Cannot write \(path)", reason: .ioError, number: number) }
+            done += count
+        }
+    }
+
+    /// Fills the buffer.
+    /// - Returns: false if the file ends before.
+    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(DatabaseError) -> Bool {
+        var done = 0
+        while done < buffer.count {
+            let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[done...])
+            let count = pread(descriptor, rest.baseAddress, rest.count, off_t(offset) + done)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw .system("Cannot read \(path)", reason: .ioError) }
+            if count == 0 { return false }
+            done += count
+        }
+        return true
+    }
+
+    /// What changes when somebody writes to a file.
+    struct Mark: Equatable {
+        let size: Int64
+        let seconds: Int
+        let nanoseconds: Int
+    }
+
+    func mark() throws(DatabaseError) -> Mark {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw .system("Cannot examine \(path)", reason: .ioError) }
+        let time = status.st_mtim
+        return Mark(size: Int64(status.st_size), seconds: time.tv_sec, nanoseconds: time.tv_nsec)
+    }
+
+    /// Syncs what was written. A failed fsync is never repeated: the kernel may have dropped the pages.
+    func synchronize() throws(DatabaseError) {
+        guard fsync(descriptor) == 0 else { throw .system("Cannot sync \(path) to disk", reason: .ioError) }
+    }
+}
