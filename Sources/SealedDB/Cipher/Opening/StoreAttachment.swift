@@ -47,7 +47,7 @@ struct StoreAttachment {
         }
         do throws(DatabaseError) {
             try proveSealed(isNew: start.isEmpty)
-            if let slots { try connection.requireNotOlder(slots, schema: schema) }
+            if let slots { try connection.requireNotOlder(slots, schema: schema, readingAgainWith: key) }
             connection.usageLocks[ExactText(name: schema)] = if let lock { lock } else { try usageLock() }
             key?.derivedKeys?.storeExists(path)
         } catch {

@@ -115,7 +115,7 @@ struct StoreOpening {
             throw try explained(error, connection, key)
         }
         try refuseTruncated(connection)
-        if let slots, !acceptsOlderSlots { try connection.requireNotOlder(slots) }
+        if let slots, !acceptsOlderSlots { try connection.requireNotOlder(slots, readingAgainWith: key) }
         try connection.setCheckpointsOnClose(true)
         if let slots, slots.needsRepair { repair(slots, key, connection) }
         if isNew, isFile, createsFirstPage, flags & SQLITE_OPEN_READONLY == 0 {

@@ -32,12 +32,20 @@ extension Connection {
     }
 
     /// Throws if the slots are older than those that the store has seen.
-    func requireNotOlder(_ slots: OpenedSlots, schema: String = "main") throws(DatabaseError) {
+    /// - Parameter key: if given, the slots are read again before they are called older: the files are changed before the
+    ///   store remembers it, so whoever has changed them since they were read has made them as new as that.
+    func requireNotOlder(
+        _ slots: OpenedSlots,
+        schema: String = "main",
+        readingAgainWith key: Key? = nil
+    ) throws(DatabaseError) {
         guard let memory = try slotMemory(schema: schema) else { return }
-        let isOther = memory.store != Hexadecimal.string(slots.table.store)
-        guard isOther || memory.generation > slots.table.generation else { return }
+        func isOther(_ table: SlotTable) -> Bool { memory.store != Hexadecimal.string(table.store) }
+        func isOlder(_ table: SlotTable) -> Bool { isOther(table) || memory.generation > table.generation }
+        guard isOlder(slots.table) else { return }
+        if let key, try !isOlder(slots.files.open(with: key, salt: slots.dataKey.salt).table) { return }
         let age =
-            isOther
+            isOther(slots.table)
             ? "from before the store got the slots that it has now"
             : "of generation \(slots.table.generation), and the store has seen generation \(memory.generation)"
         throw DatabaseError(

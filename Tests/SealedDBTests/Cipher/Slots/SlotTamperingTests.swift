@@ -48,7 +48,9 @@ struct SlotTamperingTests {
         let text = try store.text
         // A slot of somebody else, who knows neither key nor data key.
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
-        let foreign = try SlotStore(slots: [.init(.key(.testing(7)), label: "ops")])
+        let foreign = try SlotStore(slots: [
+            .init(.key(.testing(7)), label: "ops"), .init(.key(.testing(1)), label: "own"),
+        ])
         let foreignLines = try foreign.text.split(separator: "\n").map(String.init)
         var exchanged = lines
         exchanged[5] = foreignLines[5]
