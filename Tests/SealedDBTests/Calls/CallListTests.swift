@@ -47,7 +47,8 @@ struct CallListTests {
 
     /// What the compiler, the runtime and the engine bring along.
     private static let prefixes = [
-        "$s", "swift_", "_swift", "__swift", "sqlite3_", "sealeddb_", "EVP_", "OPENSSL_", "OSSL_", "PKCS5_", "RAND_", "HMAC",
+        "$s", "swift_", "_swift", "__swift", "sqlite3_", "sealeddb_", "EVP_", "OPENSSL_", "OSSL_", "PKCS5_", "RAND_",
+        "HMAC",
         "CRYPTO_",
         "OBJC_",
         "__asan_", "__tsan_", "__sanitizer_", "__lsan_", "__ubsan_", "_Tt", "symbolic ",
