@@ -40,7 +40,7 @@ extension NamedMutant {
             "an older file of slots is used",
             "SealedDB/Cipher/Slots/Connection+SlotMemory.swift",
             .expression,
-            "memory.generation > slots.table.generation",
+            "memory.generation > table.generation",
             "memory.generation < 0"
         ),
         .init(

@@ -126,7 +126,7 @@ extension NamedMutant {
             "the key is not confirmed before a restore",
             "SealedDB/Cipher/Conversion/StoreRestore.swift",
             .statement,
-            "try Sealing(key: key, settings: settings).confirm(for: copy.path)",
+            "try sealing.confirm(for: copy.path)",
             ""
         ),
         .init(
