@@ -173,8 +173,6 @@ struct DatedBackups {
                 status.st_dev == file.status.st_dev
             else { continue }
             if unlink(file.path) == 0 {
-                // Slots that stay open nothing.
-                for ending in KeySlots.fileEndings { unlink(file.path + ending) }
                 plan.removed.append(file.path)
             } else if problem == nil {
                 problem = "\(file.path) cannot be removed: \(String(cString: strerror(errno)))."

@@ -101,12 +101,6 @@ struct KeySourceOptions<Role: KeyRole>: ParsableArguments {
     )
     var passphraseFd: Int32?
 
-    @Option(
-        name: name("unwrap-command"),
-        help: help("Program and arguments that unwrap a key slot; see \"sealdb help slots\".", value: "command")
-    )
-    var unwrapCommand: String?
-
     @Flag(name: name("prompt"), help: help("Ask for the passphrase on the terminal."))
     var prompt = false
 
@@ -135,7 +129,6 @@ struct KeySourceOptions<Role: KeyRole>: ParsableArguments {
             .source(.passphraseCommand(CommandWords.split($0) ?? []))
         }
         choice.add("passphrase-fd", passphraseFd) { .source(.passphraseDescriptor($0)) }
-        choice.add("unwrap-command", unwrapCommand) { .source(.unwrapCommand(CommandWords.split($0) ?? [])) }
         choice.add("prompt", prompt ? true : nil) { _ in .prompt }
         if Role.isInEnvironment { choice.addDefaults() }
         return choice

@@ -24,7 +24,6 @@ enum OperationTable {
         table.append(creation())
         table.append(keyGeneration())
         table += try KeyRingOperations.table(in: directory)
-        table += try SlotOperations.table(in: directory)
         return table
     }
 
@@ -343,7 +342,7 @@ enum OperationTable {
     }
 
     /// Of a database without tables.
-    static var emptyDigest: UInt64 {
+    private static var emptyDigest: UInt64 {
         var hash = Hash()
         hash.add("0")
         hash.add("0")

@@ -12,7 +12,7 @@ public struct StoreBackup: Sendable {
     /// Path of the new file. It must not exist.
     public let backupPath: String
     private let key: Key
-    private let backupKey: Key?
+    private let backupKey: Key
     private let settings: CipherSettings
     private let busyTimeout: Double
 
@@ -22,8 +22,7 @@ public struct StoreBackup: Sendable {
     ///   - key: its key.
     ///   - cipherSettings: the settings of the store, which the copy gets too. Default: those of SQLCipher 4.
     ///   - backupPath: path of the copy. It must not exist.
-    ///   - backupKey: the key of the copy. `nil`, the default, means the store's key: the copy of a store with slots then
-    ///     has the same slots. Under a key of its own it has none.
+    ///   - backupKey: the key of the copy. `nil`, the default, means the store's key.
     ///   - busyTimeout: how long to wait for a writer.
     public init(
         path: String,
@@ -37,7 +36,7 @@ public struct StoreBackup: Sendable {
         self.key = key
         self.settings = cipherSettings
         self.backupPath = backupPath
-        self.backupKey = backupKey == key ? nil : backupKey
+        self.backupKey = backupKey ?? key
         self.busyTimeout = busyTimeout.seconds
     }
 
@@ -49,14 +48,13 @@ public struct StoreBackup: Sendable {
     public func run(
         progress: ((KeyRotation.Progress) throws -> Void)? = nil
     ) throws(DatabaseError) -> KeyRotation.Report {
-        try settings.validate(for: backupKey ?? key)
-        var backup = NewStore(
+        try settings.validate(for: backupKey)
+        let backup = NewStore(
             path: backupPath,
-            sealing: Sealing(key: backupKey ?? key, settings: settings),
-            confirmsKey: backupKey != nil
+            sealing: Sealing(key: backupKey, settings: settings),
+            confirmsKey: backupKey != key
         )
-        let mayHaveSlots = backupKey == nil && SlotFiles(of: path).mayExist
-        if !mayHaveSlots { try backup.requireAbsent() }
+        try backup.requireAbsent()
         let opening = try StoreOpening.existing(path, key: key, settings: settings, busyTimeout: busyTimeout)
         try LogDamage.requireNone(ofStore: opening.path ?? path)
         let source = try opening.open()
@@ -64,16 +62,6 @@ public struct StoreBackup: Sendable {
         // The transaction keeps others from changing what is copied.
         try source.run("BEGIN")
         _ = try source.integer("SELECT count(*) FROM sqlite_schema")
-        // Read after what they belong to, so that they are not older.
-        if backupKey == nil, let slots = try SlotCopy(opening, key, source) {
-            backup = NewStore(
-                path: backupPath,
-                sealing: Sealing(key: slots.key, settings: settings),
-                confirmsKey: false,
-                slots: slots
-            )
-        }
-        try backup.requireAbsent()
         return try backup.make(
             from: source,
             method: .transfer(PageSource(reading: source, key: key, settings: settings)),
