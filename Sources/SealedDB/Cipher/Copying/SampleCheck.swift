@@ -1,5 +1,5 @@
 /// Lets SQLCipher have the last word on a file that was written without it: it opens the file, reads the schema, and looks
-/// for rows over the whole file, which takes it through pages of all parts of it.
+/// for rows at equal distances in the tables. It need not meet pages of indexes, overflow pages and free pages.
 ///
 /// That each page is what the source has was compared before. This finds out that SQLCipher, too, accepts what was
 /// written.
