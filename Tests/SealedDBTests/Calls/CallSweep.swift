@@ -16,6 +16,9 @@ struct CallSweep {
     let check: (TemporaryDirectory, State) throws -> Void
     /// What an error says of the state; by default, that nothing is done.
     var state: (DatabaseError) -> State = { _ in .undone }
+    /// Whether each call fails in its turn, and not only the first and the last of each kind. For what works without
+    /// SQLite, and so makes few calls.
+    var isComplete = false
 
     /// What became of the operation.
     enum State {
@@ -75,10 +78,11 @@ struct CallSweep {
         return calls
     }
 
-    /// Of each kind of call to a file the first, and the last, too, if it fails alone.
+    /// Of each kind of call to a file the first, and the last, too, if it fails alone; or all of them.
     ///
     /// That nothing works on the index of a log any more is left out: SQLite tries again for ten seconds.
     private func chosen(_ calls: [String], _ manner: Manner) -> [Int] {
+        guard !isComplete else { return Array(calls.indices) }
         var first: [String: Int] = [:]
         var last: [String: Int] = [:]
         for (index, call) in calls.enumerated() where manner == .alone || !call.hasSuffix("-shm") {

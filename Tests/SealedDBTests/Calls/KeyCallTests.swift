@@ -32,7 +32,8 @@ struct KeyCallTests {
                 _ = try KeySource.keyFile(directory.file("key")).key()
                 try Self.requireOnly(["key"], directory)
             },
-            state: { $0.message.contains("is complete") ? .done : .undone }
+            state: { $0.message.contains("is complete") ? .done : .undone },
+            isComplete: true
         )
         try sweep(manner)
     }
@@ -46,7 +47,8 @@ struct KeyCallTests {
                 try #require(key == expected)
                 try key.confirm()
             },
-            check: { directory, _ in try Self.requireOnly(["key"], directory) }
+            check: { directory, _ in try Self.requireOnly(["key"], directory) },
+            isComplete: true
         )
         try sweep(manner)
     }
@@ -62,7 +64,8 @@ struct KeyCallTests {
                 try #require(second == expected)
                 try Self.requireOnly(["ring"], directory)
             },
-            state: { $0.message.contains("is complete") ? .done : .undone }
+            state: { $0.message.contains("is complete") ? .done : .undone },
+            isComplete: true
         )
         try sweep(manner)
     }
@@ -90,7 +93,8 @@ struct KeyCallTests {
             state: { error in
                 for words in ["is probably changed", "may be"] where error.message.contains(words) { return .either }
                 return .undone
-            }
+            },
+            isComplete: true
         )
         try sweep(manner)
     }

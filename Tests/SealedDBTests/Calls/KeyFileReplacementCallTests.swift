@@ -50,7 +50,8 @@ struct KeyFileReplacementCallTests {
                 if state == .done { return try Self.requireDone(directory) }
                 try #require(!Self.holders(of: 2, directory).isEmpty)
                 try #require(Self.holders(of: 1, directory) != [] && Self.holders(of: 1, directory) != ["new.key"])
-            }
+            },
+            isComplete: true
         )
         let told = try sweep(manner)
         for call in ["link", "rename", "unlink", "fsync"] {

@@ -497,6 +497,13 @@ extension NamedMutant {
             ""
         ),
         .init(
+            "a key file is replaced although the kept old key was not found",
+            "SealedDB/Keys/Replacement/KeyFileReplacement.swift",
+            .expression,
+            "formerKey() == key",
+            "formerKey() == key || true"
+        ),
+        .init(
             "a key file is replaced before all stores have the new key",
             "sealdb/Batch/KeyFilePlan.swift",
             .statement,

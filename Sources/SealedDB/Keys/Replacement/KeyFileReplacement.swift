@@ -169,7 +169,12 @@ package struct KeyFileReplacement: Sendable {
             }
         }
         try FileSystem.synchronizeDirectory(of: file)
-        try requireNoOtherFormerKey(than: try key(in: contents, file))
+        let key = try key(in: contents, file)
+        try requireNoOtherFormerKey(than: key)
+        // Whether a file exists may have been answered wrongly by a failed call. Only a key that was read is kept.
+        guard try formerKey() == key else {
+            throw .keySourceFailed("The old key is not kept as \(formerFile). The \(what) \(file) is unchanged.")
+        }
     }
 
     private func addFormerName(_ contents: SecretBytes) throws(DatabaseError) {
