@@ -2,7 +2,7 @@ internal import CSealedDBSystem
 import Foundation
 
 /// File-system calls, mainly those that make a new file durable and give it the attributes of the old one.
-enum FileSystem {
+package enum FileSystem {
     /// Returns the absolute path with symbolic links followed; `nil`, with `errno` set, if the file does not exist.
     static func resolve(_ path: String) -> String? {
         guard let resolved = realpath(path, nil) else { return nil }
@@ -30,7 +30,8 @@ enum FileSystem {
         throw .system("Cannot sync \(path) to disk", reason: .ioError)
     }
 
-    static func synchronizeDirectory(of path: String) throws(DatabaseError) {
+    /// Makes names that were added to the directory of the file, or removed from it, durable.
+    package static func synchronizeDirectory(of path: String) throws(DatabaseError) {
         try synchronize(directory(of: path), flags: O_RDONLY | O_DIRECTORY)
     }
 

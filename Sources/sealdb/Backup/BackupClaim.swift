@@ -89,16 +89,12 @@ final class BackupClaim {
     }
 
     private func write(_ line: [UInt8], _ path: String) throws(Failure) {
-        let directory = sealeddb_open(path.directoryOfPath, O_RDONLY | O_DIRECTORY, 0)
-        // The result does not matter: nothing was written through this descriptor.
-        defer { if directory >= 0 { close(directory) } }
-        guard pwrite(descriptor, line, line.count, 0) == line.count, fsync(descriptor) == 0, directory >= 0,
-            fsync(directory) == 0
-        else {
+        guard pwrite(descriptor, line, line.count, 0) == line.count, fsync(descriptor) == 0 else {
             throw Failure(
                 .inputOutput,
                 "Cannot write \(path): \(String(cString: strerror(errno))). No backup was made."
             )
         }
+        try synchronizeDirectory(of: path, orSay: "No backup was made.")
     }
 }

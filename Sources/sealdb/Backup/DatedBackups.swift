@@ -178,19 +178,13 @@ struct DatedBackups {
                 problem = "\(file.path) cannot be removed: \(String(cString: strerror(errno)))."
             }
         }
-        if !plan.removed.isEmpty { problem = synchronize() ?? problem }
+        if !plan.removed.isEmpty {
+            do throws(Failure) { try synchronizeDirectory(of: new.path) } catch { problem = error.message }
+        }
         let failure = problem.map {
             Failure(.inputOutput, "The backup \(new.path) is complete, but not all old ones are removed. \($0)")
         }
         return (plan, failure)
-    }
-
-    private func synchronize() -> String? {
-        let descriptor = sealeddb_open(directory, O_RDONLY | O_DIRECTORY, 0)
-        // The result does not matter: nothing was written through this descriptor.
-        defer { if descriptor >= 0 { close(descriptor) } }
-        guard descriptor < 0 || fsync(descriptor) != 0 else { return nil }
-        return "\(directory) cannot be synced: \(String(cString: strerror(errno)))."
     }
 }
 

@@ -28,7 +28,7 @@ final class BatchJournal: Sendable {
             self.state = state
             // End a line that was cut off, so that it does not run into the next one.
             if !isWhole { try BatchJournal.append([0x0a], to: descriptor, path: path) }
-            try BatchJournal.synchronizeDirectory(of: path)
+            try synchronizeDirectory(of: path)
         } catch {
             // What was written was synced, or its failure is already reported.
             sealeddb_unlock_and_close(descriptor)
@@ -184,16 +184,6 @@ final class BatchJournal: Sendable {
                 of the two keys: keep both. To go on, run the same command.
                 """
             )
-        }
-    }
-
-    private static func synchronizeDirectory(of path: String) throws(Failure) {
-        let directory = path.directoryOfPath
-        let descriptor = sealeddb_open(directory, O_RDONLY | O_DIRECTORY, 0)
-        // The result does not matter: nothing was written through this descriptor.
-        defer { if descriptor >= 0 { close(descriptor) } }
-        guard descriptor >= 0, fsync(descriptor) == 0 else {
-            throw Failure(.inputOutput, "Cannot sync \(directory): \(String(cString: strerror(errno))).")
         }
     }
 }

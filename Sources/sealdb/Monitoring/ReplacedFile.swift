@@ -21,10 +21,7 @@ enum ReplacedFile {
             unlink(temporary)
             throw error
         }
-        let directory = sealeddb_open(path.directoryOfPath, O_RDONLY | O_DIRECTORY, 0)
-        // The result does not matter: nothing was written through this descriptor.
-        defer { if directory >= 0 { close(directory) } }
-        guard directory >= 0, fsync(directory) == 0 else { throw failure(path, .inputOutput) }
+        try synchronizeDirectory(of: path)
     }
 
     /// Writes, syncs and closes.

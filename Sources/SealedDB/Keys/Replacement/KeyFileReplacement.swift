@@ -173,7 +173,11 @@ package struct KeyFileReplacement: Sendable {
         try requireNoOtherFormerKey(than: key)
         // Whether a file exists may have been answered wrongly by a failed call. Only a key that was read is kept.
         guard try formerKey() == key else {
-            throw .keySourceFailed("The old key is not kept as \(formerFile). The \(what) \(file) is unchanged.")
+            throw DatabaseError(
+                extendedCode: SQLITE_IOERR,
+                reason: .ioError,
+                message: "The old key could not be kept as \(formerFile). The \(what) \(file) is unchanged."
+            )
         }
     }
 
@@ -197,8 +201,9 @@ package struct KeyFileReplacement: Sendable {
     private func putNewKey(_ key: Key) throws(DatabaseError) {
         let contents = try SecretFile.durableContents(atPath: newFile, what: what)
         guard try self.key(in: contents, newFile) == key else {
-            throw .keySourceFailed(
-                "The \(what) \(newFile) does not hold the key that the stores got: it was changed meanwhile."
+            throw KeyFileReplacement.otherKey(
+                "The \(what) \(newFile) does not hold the key that the stores got: it was changed meanwhile. "
+                    + "\(file) is unchanged."
             )
         }
         try contents.withBytes { bytes throws(DatabaseError) in try SecretFile.replace(file, what: what, bytes) }
@@ -219,7 +224,12 @@ package struct KeyFileReplacement: Sendable {
     private func requireInPlace(_ key: Key) throws(DatabaseError) {
         let contents = try SecretFile.durableContents(atPath: file, what: what)
         guard try self.key(in: contents, file) == key else {
-            throw .keySourceFailed("The \(what) \(file) does not hold the key that the stores have now.")
+            throw KeyFileReplacement.otherKey("The \(what) \(file) does not hold the key that the stores have now.")
         }
+    }
+
+    /// Not by `keySourceFailed`, which says that nothing was changed: the stores have the new key.
+    private static func otherKey(_ message: String) -> DatabaseError {
+        DatabaseError(extendedCode: SQLITE_ERROR, reason: .keySourceFailed, message: message)
     }
 }

@@ -91,10 +91,8 @@ final class RejectedRows {
     func finish() throws(Failure) {
         guard count > 0 else { return }
         try flush()
-        let directory = sealeddb_open(path.directoryOfPath, O_RDONLY | O_DIRECTORY, 0)
-        // The result does not matter: nothing was written through this descriptor.
-        defer { if directory >= 0 { close(directory) } }
-        guard fsync(descriptor) == 0, directory >= 0, fsync(directory) == 0 else { throw failure() }
+        guard fsync(descriptor) == 0 else { throw failure() }
+        try synchronizeDirectory(of: path, orSay: "Nothing was imported.")
         isKept = true
     }
 
