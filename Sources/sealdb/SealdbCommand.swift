@@ -109,11 +109,22 @@ struct SealdbCommand: ParsableCommand {
         return try parseAsRoot(arguments)
     }
 
+    /// The variables that name files or directories.
+    private static let namesOfFileVariables = [
+        "SEALDB_CONFIG", "SEALDB_KEY_FILE", "SEALDB_KEY_RING", "SEALDB_PASSPHRASE_FILE", "SEALDB_HISTORY",
+        "CREDENTIALS_DIRECTORY", "TMPDIR", "HOME", "XDG_STATE_HOME", "STATE_DIRECTORY",
+    ]
+
     static func main() {
         // Otherwise a file could be opened as descriptor 0, 1 or 2, and results be printed into it.
         guard sealeddb_take_standard_descriptors() == 0 else {
             StandardError.message("A standard stream is closed, and /dev/null cannot be opened in its place.")
             Foundation.exit(ExitStatus.inputOutput.rawValue)
+        }
+        // Swift finds the arguments by way of /proc. Without them every command would print its help, and succeed.
+        guard CommandLine.argc > 0 else {
+            StandardError.message("The arguments cannot be read; /proc is needed for that. Nothing was done.")
+            Foundation.exit(ExitStatus.software.rawValue)
         }
         // Swift would repair such an argument, and so name another file.
         for index in 0..<Int(CommandLine.argc) {
@@ -121,6 +132,10 @@ struct SealdbCommand: ParsableCommand {
                 continue
             }
             StandardError.message("An argument is not UTF-8. Nothing was done.")
+            Foundation.exit(ExitStatus.usage.rawValue)
+        }
+        for name in namesOfFileVariables where getenv(name).map({ String(validatingCString: $0) }) == .some(nil) {
+            StandardError.message("The environment variable \(name) is not UTF-8. Nothing was done.")
             Foundation.exit(ExitStatus.usage.rawValue)
         }
         // Keys must not get into a core dump, or be read by another process of the same user. If this fails, work goes

@@ -82,6 +82,47 @@ struct JSONImportTests {
         #expect(try query("SELECT count(*) FROM t") == "3\n")
     }
 
+    /// What the file does not say of a row is not overwritten.
+    @Test func membersThatAreMissing() throws {
+        let schema = "CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT, note TEXT)"
+        try sandbox.succeed("exec", "db", schema, "--key-file", "key")
+        try sandbox.succeed("exec", "db", "INSERT INTO t VALUES (1, 'ann', 'precious')", "--key-file", "key")
+        try sandbox.write("rows.jsonl", "{\"id\":1,\"name\":\"Ann\"}\n{\"id\":2,\"note\":\"new\"}\n")
+        let outcome = try importing("rows.jsonl", "--upsert", "id")
+        let message = "line 1: the object has no member note"
+        #expect(outcome.status == 65 && outcome.error.contains(message), "\(outcome.error)")
+        #expect(try query("SELECT * FROM t") == "1\tann\tprecious\n")
+        try sandbox.write("rows.jsonl", "{\"id\":1,\"note\":null}\n{\"note\":\"no key\"}\n")
+        #expect(try importing("rows.jsonl", "--upsert", "id").status == 65)
+        let partly = try importing("rows.jsonl", "--upsert", "id", "--rejects", "bad.jsonl")
+        #expect(partly.status == 2, "\(partly.error)")
+        #expect(try query("SELECT * FROM t") == "1\tann\t\\N\n")
+        #expect(String(decoding: try sandbox.contents("bad.jsonl"), as: UTF8.self) == "{\"note\":\"no key\"}\n")
+    }
+
+    @Test(arguments: ["9007199254740993.0", "1e400", "-1e-400", "12345678901234567890.0"])
+    func numbersThatARealDoesNotHold(number: String) throws {
+        try sandbox.write("rows.json", "{\"n\":\(number)}")
+        let outcome = try importing("rows.json")
+        #expect(outcome.status == 65 && outcome.error.contains("a REAL would lose digits"), "\(outcome.error)")
+        #expect(try query("SELECT count(*) FROM sqlite_schema") == "0\n")
+        #expect(try importing("rows.json", "--types", "n=TEXT").status == 0)
+        #expect(try query("SELECT n, typeof(n) FROM t") == "\(number)\ttext\n")
+    }
+
+    /// SQLite would write a REAL into a column of texts with 15 digits.
+    @Test func numbersInColumnsOfTexts() throws {
+        try sandbox.write("rows.json", "{\"n\":0.30000000000000004}\n{\"n\":123456789.123456789}\n")
+        #expect(try importing("rows.json", "--types", "n=TEXT").status == 0)
+        #expect(try query("SELECT n FROM t") == "0.30000000000000004\n123456789.123456789\n")
+    }
+
+    @Test func escapesThatJSONDoesNotHave() throws {
+        try sandbox.write("rows.json", #"{"a":["\uZZZZ"]}"#)
+        let outcome = try importing("rows.json")
+        #expect(outcome.status == 65 && outcome.error.contains("four hexadecimal digits"), "\(outcome.error)")
+    }
+
     @Test func wrongUsage() throws {
         try sandbox.write("rows.json", "{\"a\":1}")
         for options in [["--no-header"], ["--null", "x"], ["--delimiter", ";"], ["--types", "b=TEXT"]] {

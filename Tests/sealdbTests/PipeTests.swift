@@ -71,11 +71,16 @@ struct PipeTests {
 
     /// What a process leaves that is killed, the next one removes; not what may belong to one that runs.
     @Test func whatAKilledProcessLeaves() throws {
-        let names = ["sealdb-pipe-aaaaaaaaaa", "sealdb-pipe-bbbbbbbbbb", "sealdb-pipe-cccccccccc", "sealdb-pipe-else"]
+        let names = [
+            "sealdb-pipe-aaaaaaaaaa", "sealdb-pipe-bbbbbbbbbb", "sealdb-pipe-cccccccccc", "sealdb-pipe-else",
+            "sealdb-pipe-production",
+        ]
         for name in names {
             let path = sandbox.path("tmp/" + name)
             try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
             try sandbox.write("tmp/\(name)/store", "encrypted")
+            // This one is a user's own.
+            if name == names[4] { try sandbox.write("tmp/\(name)/plan", "of the user") }
             guard name != names[1] else { continue }
             let date = Date(timeIntervalSinceNow: -3600)
             try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: path)

@@ -60,4 +60,12 @@ struct UsageTests {
         #expect(outcome.error.hasPrefix("sealdb: "))
         #expect(outcome.error.contains("Usage: sealdb"))
     }
+
+    /// Swift would repair such a value, and so name another file.
+    @Test(arguments: ["SEALDB_KEY_FILE", "SEALDB_CONFIG", "TMPDIR", "CREDENTIALS_DIRECTORY"])
+    func variablesThatAreNotText(name: String) throws {
+        let sandbox = try Sandbox()
+        let outcome = try sandbox.run(["sh", "-c", "export \(name)=$(printf 'x\\377'); exec \(Tool.sealdb) doctor"])
+        #expect(outcome.status == 64 && outcome.error.contains("variable \(name) is not UTF-8"), "\(outcome.error)")
+    }
 }

@@ -4,7 +4,7 @@ import Foundation
 enum Credential {
     static func contents(
         _ name: String,
-        directory: String? = getenv("CREDENTIALS_DIRECTORY").map { String(cString: $0) }
+        directory: String? = getenv("CREDENTIALS_DIRECTORY").flatMap { String(validatingCString: $0) }
     ) throws(DatabaseError) -> SecretBytes {
         try Key.requireName(name, of: "credential")
         let isFileName = !name.utf8.contains { $0 == 0 || $0 == UInt8(ascii: "/") }
@@ -16,7 +16,7 @@ enum Credential {
                 extendedCode: SQLITE_CANTOPEN,
                 reason: .noSuchFile,
                 message: """
-                    There is no credential \(name): CREDENTIALS_DIRECTORY is not set, so systemd has handed none to \
+                    There is no credential \(name): CREDENTIALS_DIRECTORY is not set, or not in UTF-8, so systemd has handed none to \
                     this process. Name it in the unit, with LoadCredential= or LoadCredentialEncrypted=. No key was \
                     used, and nothing was changed.
                     """

@@ -54,7 +54,10 @@ struct KeyCommand {
     private func start() throws(DatabaseError) -> (process: pid_t, output: Int32) {
         var variables = ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]
         for name in KeyCommand.environmentNames {
-            if let value = getenv(name) { variables.append("\(name)=\(String(cString: value))") }
+            // A value that is not UTF-8 is left out: repaired, it could name something else.
+            if let value = getenv(name).flatMap({ String(validatingCString: $0) }) {
+                variables.append("\(name)=\(value)")
+            }
         }
         let argumentPointers = arguments.map { strdup($0) } + [nil]
         let variablePointers = variables.map { strdup($0) } + [nil]

@@ -3,11 +3,16 @@ import Foundation
 
 /// File-system calls, mainly those that make a new file durable and give it the attributes of the old one.
 package enum FileSystem {
-    /// Returns the absolute path with symbolic links followed; `nil`, with `errno` set, if the file does not exist.
+    /// Returns the absolute path with symbolic links followed; `nil`, with `errno` set, if the file does not exist, or if
+    /// that path is not UTF-8. A `String` would repair it, and so name another file.
     static func resolve(_ path: String) -> String? {
         guard let resolved = realpath(path, nil) else { return nil }
         defer { free(resolved) }
-        return String(cString: resolved)
+        guard let text = String(validatingCString: resolved) else {
+            errno = EILSEQ
+            return nil
+        }
+        return text
     }
 
     static func directory(of path: String) -> String { path.directoryOfPath }
@@ -87,6 +92,20 @@ package enum FileSystem {
         return status
     }
 
+    /// The status of what has this name, without following a symbolic link; `nil` if certainly nothing has it.
+    /// - Throws: if that cannot be known.
+    package static func statusIfPresent(_ path: String) throws(DatabaseError) -> stat? {
+        var status = stat()
+        guard lstat(path, &status) != 0 else { return status }
+        let number = errno
+        guard number == ENOENT || number == ENOTDIR else {
+            throw .system("Cannot examine \(path)", reason: .ioError, number: number)
+        }
+        return nil
+    }
+
+    /// Whether the file can be seen. False also if it cannot be examined: see ``mayExist(_:)`` and
+    /// ``statusIfPresent(_:)`` for when something depends on its absence.
     static func exists(_ path: String) -> Bool {
         var status = stat()
         return lstat(path, &status) == 0

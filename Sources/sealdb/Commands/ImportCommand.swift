@@ -25,7 +25,8 @@ struct ImportCommand: ParsableCommand {
             change digits before the point, as a REAL one does to most numbers of 19 digits.
 
             JSON is objects one after the other (JSON lines), or one array of them. Each member is a column; a row \
-            without it has NULL there. A column of several types is made without one, so that each value stays what it \
+            without it has NULL there, and with --upsert it is an error. A number of which a REAL would lose digits is \
+            an error, too, but in a column of TEXT, which keeps it as it is written. A column of several types is made without one, so that each value stays what it \
             is. true is 1, false is 0, and an array or object is stored as JSON text. --columns names the members that \
             are wanted. Standard input is read once: there, the first object must have all members.
 

@@ -65,9 +65,20 @@ final class PipedFile: Sendable {
             guard lstat(parent + name, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, status.st_uid == geteuid(),
                 time(nil) - status.st_mtim.tv_sec > 60, let descriptor = lock(parent + name)
             else { continue }
-            try? FileManager.default.removeItem(atPath: parent + name)  // See above.
+            if holdsOnlyStore(parent + name) {
+                try? FileManager.default.removeItem(atPath: parent + name)  // See above.
+            }
             // The result does not matter: nothing was written through this descriptor.
             close(descriptor)
+        }
+    }
+
+    /// Whether nothing is in the directory but what lies beside a store of that name. Otherwise it is not one of ours.
+    private static func holdsOnlyStore(_ directory: String) -> Bool {
+        // A directory that cannot be listed may hold anything.
+        guard let names = try? FileManager.default.contentsOfDirectory(atPath: directory) else { return false }
+        return names.allSatisfy { name in
+            name.isSame(as: "store") || name.begins(with: "store-") || name.begins(with: ".store.sealdb-")
         }
     }
 

@@ -84,11 +84,18 @@ enum Store {
 
     /// Fails early, before a key is asked for. `create` makes sure of it again.
     static func requireAbsent(_ path: String) throws(Failure) {
-        var status = stat()
-        if lstat(path, &status) == 0 {
+        func status(_ path: String) throws(Failure) -> stat? {
+            do throws(DatabaseError) {
+                return try FileSystem.statusIfPresent(path)
+            } catch {
+                throw Failure(.inputOutput, "\(error.message) Nothing was done.")
+            }
+        }
+        if try status(path) != nil {
             throw Failure(.cannotCreate, "\(path) exists already. Nothing was done.")
         }
-        for log in [path + "-wal", path + "-journal"] where lstat(log, &status) == 0 && status.st_size > 0 {
+        for log in [path + "-wal", path + "-journal"] {
+            guard let found = try status(log), found.st_size > 0 else { continue }
             throw Failure(
                 .cannotCreate,
                 "\(log) belongs to a database that is gone, and would be taken for one of the new file. Nothing was done."

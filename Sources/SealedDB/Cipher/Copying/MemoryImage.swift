@@ -11,7 +11,7 @@ struct MemoryImage {
     /// Replaces the database in memory by the contents of the file. Does not change the file.
     func load(_ path: String) throws(DatabaseError) {
         let status = try FileSystem.status(path)
-        guard status.st_size > 0 else {
+        guard !StoreHeader.isEmpty(fileSize: Int64(status.st_size)) else {
             throw DatabaseError(
                 extendedCode: SQLITE_NOTADB,
                 reason: .notADatabase,
@@ -48,7 +48,7 @@ struct MemoryImage {
     /// Writes a new file, verifies it, and replaces an existing file at this path with it. An existing file must be a
     /// store with the same key or, without a key, a plaintext database. If anything fails, the old file stays whole.
     func save(_ path: String) throws(DatabaseError) {
-        let exists = FileSystem.exists(path)
+        let exists = try FileSystem.statusIfPresent(path) != nil
         guard let target = exists ? FileSystem.resolve(path) : path else {
             throw .system("Cannot follow the symbolic link \(path)", reason: .cannotCreate)
         }

@@ -18,8 +18,10 @@ extension StoreOpening {
                 throw emptied(.notRegularFile)
             }
             guard status.st_nlink > 0 || flags & SQLITE_OPEN_READONLY != 0 else { throw .nameless(path) }
-            guard status.st_size == 0 else { return }
-            guard !needsContents, key == nil || flags & SQLITE_OPEN_CREATE != 0 else { throw emptied(.emptyFile) }
+            guard StoreHeader.isEmpty(fileSize: Int64(status.st_size)) else { return }
+            // A process that is killed while it creates a store leaves no byte.
+            let mayBeNew = status.st_size == 0 && flags & SQLITE_OPEN_CREATE != 0
+            guard !needsContents, key == nil || mayBeNew else { throw emptied(.emptyFile) }
         }
         // SQLite deletes the log even if the file is opened only for reading.
         guard let log = try StoreOpening.logWithContents(of: FileSystem.resolve(path) ?? path) else { return }
@@ -36,11 +38,14 @@ extension StoreOpening {
     /// killed while it created a store leaves a journal too, but that one says that the store had no pages. A log or
     /// journal with a second hard link was left by a restore that was killed: it is safe under its other name.
     private static func logWithContents(of path: String) throws(DatabaseError) -> String? {
-        var status = stat()
         let log = path + "-wal"
-        if lstat(log, &status) == 0, status.st_size > WriteAheadLog.headerSize, status.st_nlink == 1 { return log }
+        if let status = try FileSystem.statusIfPresent(log), status.st_size > WriteAheadLog.headerSize,
+            status.st_nlink == 1
+        {
+            return log
+        }
         let journal = path + "-journal"
-        guard lstat(journal, &status) == 0, status.st_nlink == 1 else { return nil }
+        guard let status = try FileSystem.statusIfPresent(journal), status.st_nlink == 1 else { return nil }
         guard let pages = try RollbackJournal(ofStore: path)?.originalPageCount, pages > 0 else { return nil }
         return journal
     }

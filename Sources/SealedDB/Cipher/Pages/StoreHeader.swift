@@ -5,6 +5,10 @@ enum StoreHeader {
     /// The smallest page size of SQLite, in bytes.
     static let smallestPage: Int64 = 512
 
+    /// Whether SQLite takes a file of this size for an empty one, whatever it holds: on some systems it once wrote one
+    /// byte into empty files.
+    static func isEmpty(fileSize: Int64) -> Bool { fileSize <= 1 }
+
     static func hasMagic(_ bytes: [UInt8]) -> Bool { bytes.starts(with: plaintextMagic) }
 
     /// Whether the whole header is plaintext, and not only the part that ``CipherSettings/plaintextHeaderSize`` leaves

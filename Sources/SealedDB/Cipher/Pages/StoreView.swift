@@ -50,7 +50,7 @@ final class StoreView {
     /// If others use the store in WAL mode: a connection with a read transaction, which keeps them from overwriting the
     /// log and the file. Otherwise `nil`.
     private static func reader(_ path: String, _ opening: StoreOpening) throws(DatabaseError) -> Connection? {
-        guard FileSystem.exists(path + "-shm"), FileSystem.exists(path + "-wal"),
+        guard FileSystem.mayExist(path + "-shm"), FileSystem.mayExist(path + "-wal"),
             LockHolders.hasLocks(on: path + "-shm")
         else { return nil }
         var ordinary = opening

@@ -25,7 +25,7 @@ struct StoreExamination {
 
     mutating func examine(_ connection: Connection) throws(DatabaseError) -> StoreDiagnosis {
         fileSize = try connection.mainFileSize()
-        guard fileSize > 0 else { return result(.emptyFile) }
+        guard !StoreHeader.isEmpty(fileSize: fileSize) else { return result(.emptyFile) }
         let start = try connection.fileBytes(count: 4096)
         if StoreHeader.isPlaintext(start) {
             if StoreHeader.isTruncatedPlaintext(start, fileSize: fileSize), !hasLog { return result(.truncated) }
@@ -142,6 +142,7 @@ struct StoreExamination {
         case .opens:
             key == nil
                 ? "is a plaintext SQLite database." : "opens with this key\(isUnauthenticated ? unauthenticated : ".")"
+        case .emptyFile where fileSize > 0: "is empty but for one byte: something emptied it.\(besideIt)"
         case .emptyFile: "is empty: nothing was ever written to it, or something emptied it.\(besideIt)"
         case .directory: "is a directory."
         case .notRegularFile: "is not a regular file."

@@ -79,7 +79,7 @@ public struct StoreInfo: Sendable, Codable, Hashable {
             throw .system("Cannot open \(path)", reason: .noSuchFile)
         }
         let status = try FileSystem.status(resolved)
-        let siblings = ["-wal", "-shm", "-journal"].filter { FileSystem.exists(resolved + $0) }
+        let siblings = ["-wal", "-shm", "-journal"].filter { FileSystem.mayExist(resolved + $0) }
         guard status.st_mode & S_IFMT == S_IFREG else {
             let kind: Kind = status.st_mode & S_IFMT == S_IFDIR ? .directory : .notADatabase
             return StoreInfo(path: resolved, kind: kind, fileSize: 0, siblings: siblings, salt: nil, details: nil)
@@ -109,7 +109,7 @@ public struct StoreInfo: Sendable, Codable, Hashable {
     }
 
     private static func kind(start: [UInt8], size: Int64) -> Kind {
-        if size == 0 { return .emptyFile }
+        if StoreHeader.isEmpty(fileSize: size) { return .emptyFile }
         if StoreHeader.isPlaintext(start) { return .plaintext }
         return size >= StoreHeader.smallestPage && size % StoreHeader.smallestPage == 0 ? .encrypted : .notADatabase
     }

@@ -72,6 +72,13 @@ extension Connection {
         try check(bytes.withUnsafeBytes { sealeddb_write_file(handle, "main", $0.baseAddress, Int32(byteCount), 0) })
     }
 
+    /// Whether the path of the file of "main", with symbolic links followed, is a text. If it were repaired to one, that
+    /// would be the path of another file.
+    var hasNameInUTF8: Bool {
+        guard let path = handle.flatMap({ sqlite3_db_filename($0, "main") }) else { return true }
+        return String(validatingCString: path) != nil
+    }
+
     /// The absolute path of the file of "main", with symbolic links followed; `nil` for a database without a file.
     /// https://www.sqlite.org/c3ref/db_filename.html
     var mainFilePath: String? {
@@ -140,5 +147,15 @@ extension Connection {
     func setCheckpointsOnClose(_ isOn: Bool) throws(DatabaseError) {
         guard let handle else { return }
         try check(sealeddb_set_checkpoint_on_close(handle, isOn ? 1 : 0))
+    }
+}
+
+extension DatabaseError {
+    static func nameNotUTF8(_ path: String) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_CANTOPEN,
+            reason: .unsupported,
+            message: "\(path) leads to a directory or file whose name is not UTF-8. Nothing was opened. Rename that."
+        )
     }
 }

@@ -109,6 +109,12 @@ final class Connection {
             handle = nil
             throw error
         }
+        guard hasNameInUTF8 else {
+            // Nothing was read yet, so there is nothing that closing could lose.
+            sqlite3_close_v2(handle)
+            handle = nil
+            throw .nameNotUTF8(path)
+        }
         // This only sets a flag, and cannot fail.
         sqlite3_extended_result_codes(handle, 1)
         installAuthorizer()

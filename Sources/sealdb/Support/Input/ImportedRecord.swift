@@ -28,6 +28,8 @@ final class ImportedRecord {
         var start: Int
         var end: Int
         var kind: Kind
+        /// Whether the row has no such field.
+        var isMissing = false
     }
 
     /// The line on which the record begins.
@@ -54,6 +56,9 @@ final class ImportedRecord {
     }
 
     func kind(at index: Int) -> Kind { fields[index].kind }
+
+    /// Whether the row, an object of JSON, has no such member.
+    func isMissing(at index: Int) -> Bool { fields[index].isMissing }
 
     /// Whether the field stands for NULL, such as `\N`, which PostgreSQL writes.
     func isNull(at index: Int) -> Bool { fields[index].kind == .null }
@@ -104,7 +109,7 @@ final class ImportedRecord {
 
     /// Adds fields that are NULL, up to so many, for a reader that fills them in any order.
     func fill(_ count: Int) {
-        while fields.count < count { fields.append(Field(start: 0, end: 0, kind: .null)) }
+        while fields.count < count { fields.append(Field(start: 0, end: 0, kind: .null, isMissing: true)) }
     }
 
     /// Ends the field that is being read as the one with a number.

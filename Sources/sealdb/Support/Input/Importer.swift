@@ -349,6 +349,7 @@ struct Importer {
             do throws(any Error) {
                 let record = reader.record
                 try requireFields(columns.count, record)
+                if !keys.isEmpty { try requireMembers(columns, record) }
                 blobs.removeAll()
                 // What is added below does not move what was added before.
                 blobs.reserveAll(record.content.count)
@@ -411,6 +412,18 @@ struct Importer {
         let changes = (others.isEmpty ? columns : others).map(\.name.quotedIdentifier).map { "\($0) = excluded.\($0)" }
         return start + " ON CONFLICT (\(keys.map(\.quotedIdentifier).joined(separator: ", "))) DO UPDATE SET "
             + changes.joined(separator: ", ")
+    }
+
+    /// A member that is missing would be stored as NULL, over the value that the row has.
+    private func requireMembers(_ columns: [Column], _ record: ImportedRecord) throws(ImportError) {
+        guard let index = columns.indices.first(where: { record.isMissing(at: $0) }) else { return }
+        throw ImportError(
+            line: record.line,
+            reason: """
+                the object has no member \(columns[index].name), which others have; with --upsert each needs all of them, \
+                null for NULL
+                """
+        )
     }
 
     private func insert(_ values: [HeldValue], _ statement: ResultSet, _ database: Database, line: Int) throws {
@@ -492,6 +505,18 @@ struct Importer {
             throw ImportError(
                 line: record.line,
                 reason: "column \(index + 1) has an integer beyond 64 bits, which SQLite could keep only as a text"
+            )
+        }
+        // SQLite would write a REAL into a column of texts with 15 digits.
+        if type == .text { return .text(record.bytes(at: index)) }
+        let spellsInfinity = ["1e999", "-1e999"].contains { text.isSame(as: $0) }
+        guard spellsInfinity || NumberForm.isKept(Array(record.bytes(at: index))[...], asReal: true) else {
+            throw ImportError(
+                line: record.line,
+                reason: """
+                    column \(index + 1) has a number of which a REAL would lose digits; only a TEXT column keeps it as it is \
+                    written (--types)
+                    """
             )
         }
         return .real(value)

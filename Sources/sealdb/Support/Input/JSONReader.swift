@@ -418,6 +418,16 @@ struct JSONReader: RecordReader {
                 }
                 source.take()
                 target.add(escaped)
+                guard escaped == UInt8(ascii: "u") else { continue }
+                for _ in 0..<4 {
+                    guard let digit = try source.peek(),
+                        (0x30...0x39).contains(digit) || (0x61...0x66).contains(digit | 0x20)
+                    else {
+                        throw failure("\\u in a string is not followed by four hexadecimal digits")
+                    }
+                    source.take()
+                    target.add(digit)
+                }
             case 0x20...: continue
             default: throw failure("a control character is in a string; JSON has escapes for them")
             }

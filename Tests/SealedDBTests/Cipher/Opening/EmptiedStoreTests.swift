@@ -25,6 +25,7 @@ struct EmptiedStoreTests {
 
     private func expectRefusal(
         _ names: [String] = ["db"],
+        contents: [UInt8] = [],
         sourceLocation: SourceLocation = #_sourceLocation,
         _ body: () throws -> Void
     ) throws {
@@ -32,10 +33,15 @@ struct EmptiedStoreTests {
         #expect(error?.reason == .truncated, "\(error as Any)", sourceLocation: sourceLocation)
         #expect(error?.message.contains("\(path) is empty") == true, "\(error as Any)", sourceLocation: sourceLocation)
         #expect(directory.names == names, sourceLocation: sourceLocation)
-        #expect(try directory.bytes("db").isEmpty, sourceLocation: sourceLocation)
+        #expect(try directory.bytes("db") == Data(contents), sourceLocation: sourceLocation)
     }
 
-    @Test func everyUseIsRefused() throws {
+    /// SQLite takes a file of one byte for an empty one.
+    @Test(arguments: [[], [0x0a]] as [[UInt8]]) func everyUseIsRefused(contents: [UInt8]) throws {
+        func expectRefusal(sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Void) throws {
+            try self.expectRefusal(contents: contents, sourceLocation: sourceLocation, body)
+        }
+        try directory.write("db", contents)
         let key = try Key.testing(1)
         let new = try Key.testing(2)
         try expectRefusal { try open() }
@@ -55,6 +61,12 @@ struct EmptiedStoreTests {
         }
         let diagnosis = try StoreDiagnosis.examine(path: path, key: key)
         #expect(diagnosis.finding == .emptyFile && diagnosis.error.reason == .truncated)
+        guard !contents.isEmpty else { return }
+        // No creation that was killed leaves a byte.
+        try expectRefusal { try open(createsFile: true) }
+        let memory = try Database.testing(nil)
+        let error = #expect(throws: DatabaseError.self) { try memory.load(fromFile: path) }
+        #expect(error?.reason == .notADatabase, "\(error as Any)")
     }
 
     @Test func attachingIsRefused() throws {
@@ -75,14 +87,15 @@ struct EmptiedStoreTests {
     }
 
     /// SQLite deletes a log that lies beside an empty file, and the last commits of the store with it.
-    @Test(arguments: [true, false], [true, false])
-    func logIsKept(exists: Bool, hasKey: Bool) throws {
+    @Test(arguments: [nil, [], [0x0a]] as [[UInt8]?], [true, false])
+    func logIsKept(contents: [UInt8]?, hasKey: Bool) throws {
+        let exists = contents != nil
         let owner = try Database.testing(directory.file("owned"), journalMode: .wal)
         try owner.fill(rows: 30)
         let log = try directory.bytes("owned-wal")
         owner.close()
         try directory.write("db-wal", log)
-        if !exists { unlink(path) }
+        if let contents { try directory.write("db", contents) } else { unlink(path) }
         let names = exists ? ["db", "db-wal", "owned"] : ["db-wal", "owned"]
         for createsFile in [true, false] where exists || createsFile {
             var configuration = Configuration(key: hasKey ? try .testing(1) : nil)
@@ -94,6 +107,19 @@ struct EmptiedStoreTests {
             #expect(error?.message.contains("-wal") == true, "\(error as Any)")
             #expect(directory.names == names)
             #expect(try directory.bytes("db-wal") == log)
+        }
+    }
+
+    /// That the log cannot be examined does not mean that there is none.
+    @Test func logThatCannotBeExamined() throws {
+        try directory.write("db-wal", Array(repeating: 1, count: 5000))
+        let count = CallWatch(directory.path)
+        try expectRefusal(["db", "db-wal"]) { try open(createsFile: true) }
+        for (index, call) in count.endWithAll().enumerated() where call.hasSuffix("stat db-wal") {
+            let watch = CallWatch(directory.path, failing: index...index)
+            #expect(throws: DatabaseError.self, "\(call)") { try open(createsFile: true) }
+            watch.end()
+            #expect(directory.names == ["db", "db-wal"])
         }
     }
 
