@@ -89,14 +89,14 @@ extension NamedMutant {
             "a page of a copy has the code of another number",
             "SealedDB/Cipher/Pages/PageCipher+Writing.swift",
             .statement,
-            "try keys.authenticate(covered, number: number, code: iv + 16)",
-            "try keys.authenticate(covered, number: number + 1, code: iv + 16)"
+            "try keys.authenticate(covered, number: number, code: start + end)",
+            "try keys.authenticate(covered, number: number + 1, code: start + end)"
         ),
         .init(
             "all pages of a copy have one IV",
             "SealedDB/Cipher/Pages/PageCipher+Writing.swift",
             .statement,
-            "try PageKeys.fillRandomly(UnsafeMutableRawBufferPointer(rebasing: page[contentSize...]))",
+            "try keys.fillRandomly(UnsafeMutableRawBufferPointer(rebasing: page[contentSize...]))",
             ""
         ),
         .init(
