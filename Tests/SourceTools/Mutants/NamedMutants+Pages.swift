@@ -114,6 +114,27 @@ extension NamedMutant {
             "true"
         ),
         .init(
+            "SQLite checks the structure of pages that are not authentic",
+            "SealedDB/Cipher/Verification/AuthenticPages.swift",
+            .expression,
+            "try cipher.isAuthentic(page, number: number)",
+            "true"
+        ),
+        .init(
+            "a page that is changed on the way keeps its IV",
+            "SealedDB/Cipher/Copying/PageTransfer.swift",
+            .expression,
+            "hasSameKey && !amends(number)",
+            "hasSameKey"
+        ),
+        .init(
+            "a copy under the same key has the salt of its source",
+            "SealedDB/Cipher/Copying/PageTransfer.swift",
+            .expression,
+            "try key.embeddedSalt() ?? sealing.settings.salt",
+            "(sourceSalt as [UInt8]?)"
+        ),
+        .init(
             "a backup leaves out what is only in the log",
             "SealedDB/Cipher/Copying/PageSource.swift",
             .expression,

@@ -107,11 +107,11 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
             let cipher = try scan.pageCipher()
             structure = try StructureThread(connection, cipher: cipher, pragma: pragma)
             let part = report.part(to: IntegrityReport.shareOfCodes)
-            damagedPages = try scan.damagedPages(ofFirst: totals.count, cipher) {
-                (completed, isSound) throws(DatabaseError) in
-                if isSound { structure?.pages.noteAuthentic(upTo: completed) }
+            let tell = { [structure] (completed: Int64, areSound: Bool) throws(DatabaseError) in
+                if areSound { structure?.pages.noteAuthentic(upTo: completed) }
                 try part(.verify, completed)
             }
+            damagedPages = try scan.damagedPages(ofFirst: totals.count, cipher, progress: tell)
         }
         var problems = knownProblems
         do throws(DatabaseError) {
