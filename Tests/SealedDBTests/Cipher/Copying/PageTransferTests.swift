@@ -203,6 +203,40 @@ struct PageTransferTests {
         #expect(PageScan.lockPage(pageSize: 4096) == 262_145)
     }
 
+    /// A gibibyte behind the start of files that hold little of it.
+    @Test(arguments: [1, 2] as [UInt8]) func aroundTheLockPage(key: UInt8) throws {
+        try make(rows: 30)
+        let connection = try open("db")
+        defer { connection.close() }
+        let transfer = try PageTransfer(source(connection), to: Sealing(key: .testing(key)), .kept)
+        let numbers = transfer.lockPage - 1...transfer.lockPage + 1
+        let contents = [UInt8](repeating: 7, count: Self.size)
+        var page = [UInt8](repeating: 0, count: Self.size)
+        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: directory.file("db")))
+        for number in [numbers.lowerBound, numbers.upperBound] {
+            try contents.withUnsafeBytes { contents in
+                try page.withUnsafeMutableBytes { try transfer.sourceCipher.seal(contents, number: number, into: $0) }
+            }
+            try file.seek(toOffset: UInt64(number - 1) * UInt64(Self.size))
+            try file.write(contentsOf: page)
+        }
+        try file.close()
+        let new = try newFile()
+        let worker = try TransferWorker(transfer, new, pageCount: numbers.count)
+        try worker.read(numbers)
+        #expect(try worker.outcome(of: numbers) == numbers.count)
+        for number in numbers {
+            #expect(try page.withUnsafeMutableBytes { try new.read(into: $0, at: (number - 1) * Int64(Self.size)) })
+            guard number != transfer.lockPage else {
+                #expect(page.allSatisfy { $0 == 0 })
+                continue
+            }
+            #expect(transfer.targetCipher.authenticates(page, number: number))
+            let found = transfer.targetCipher.contents(page[...], number: number)
+            #expect(found == Array(contents[..<transfer.targetCipher.contentSize]))
+        }
+    }
+
     // MARK: Damage
 
     /// Anywhere in a page, of whatever kind.
