@@ -118,7 +118,7 @@ struct PageTransferTests {
     /// Under the same raw key, pages keep ciphertext and IV, and get codes under the new salt; with a salt that is part of
     /// the key, they are the same.
     @Test(arguments: [false, true]) func underTheSameKeyCiphertextIsKept(isSalted: Bool) throws {
-        let key = try Array(0..<(isSalted ? 48 : 32)).withUnsafeBytes { bytes in
+        let key = try Array(0..<UInt8(isSalted ? 48 : 32)).withUnsafeBytes { bytes in
             try isSalted
                 ? Key.raw(.init(rebasing: bytes[..<32]), salt: .init(rebasing: bytes[32...])) : Key.raw(bytes)
         }
