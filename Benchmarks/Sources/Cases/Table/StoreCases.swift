@@ -106,7 +106,7 @@ enum LargeStoreCases {
     /// 256 MiB with what SQLite and SQLCipher add, or 16 with --quick.
     static func store(_ name: String, _ fixtures: Fixtures) throws -> (path: String, mebibytes: Int) {
         let path = try fixtures.bulkStore(named: "large \(name)", bytes: (fixtures.isQuick ? 14 : 225) << 20)
-        return (path, try fixtures.pageCount(path, StoreOptions()) * 4096 >> 20)
+        return (path, (try fixtures.pageCount(path, StoreOptions()) * 4096) >> 20)
     }
 
     /// Work of a thread that has so many processors; 0 for all.
