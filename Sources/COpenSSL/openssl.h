@@ -32,9 +32,9 @@ static inline int sealeddb_pbkdf2(
     return PKCS5_PBKDF2_HMAC(passphrase, passphrase_count, salt, salt_count, iterations, hash, key_count, key);
 }
 
-// Random bytes that nobody can predict, from the generator that SQLCipher uses for the IVs of its pages. 1, or 0 for a
-// failure, after which the bytes must not be used. https://docs.openssl.org/3.0/man3/RAND_bytes/
-static inline int sealeddb_random_for_pages(void *bytes, int count) {
+// Random bytes that nobody can predict, from the generator that SQLCipher uses. 1, or 0 for a failure, after which the
+// bytes must not be used. https://docs.openssl.org/3.0/man3/RAND_bytes/
+static inline int sealeddb_random_bytes(void *bytes, int count) {
     return RAND_bytes((unsigned char *)bytes, count) == 1;
 }
 
@@ -48,6 +48,9 @@ struct sealeddb_page_keys {
     EVP_MD_CTX *hash;
     EVP_CIPHER_CTX *decryption, *encryption;
     int code_size;
+    // Random bytes, of which the last ones are not used yet.
+    unsigned char random[4096];
+    int random_left;
 };
 
 // Frees the contexts. OpenSSL wipes what it has of the keys.
@@ -60,6 +63,24 @@ static inline void sealeddb_page_keys_free(void *object) {
     EVP_CIPHER_CTX_free(keys->decryption);
     EVP_CIPHER_CTX_free(keys->encryption);
     OPENSSL_free(keys);
+}
+
+// Random bytes for the reserved bytes of a page. They come from the generator in larger pieces: each of its calls asks
+// the kernel for the process, and takes as long as a quarter of the page's encryption, for however few bytes. None is
+// given out twice. 1, or 0 for a failure, after which the bytes must not be used.
+static inline int sealeddb_random_for_page(void *object, void *bytes, int count) {
+    struct sealeddb_page_keys *keys = (struct sealeddb_page_keys *)object;
+    int size = (int)sizeof keys->random;
+    if (count < 0 || count > size) return 0;
+    if (count > keys->random_left) {
+        keys->random_left = 0;
+        if (!sealeddb_random_bytes(keys->random, size)) return 0;
+        keys->random_left = size;
+    }
+    unsigned char *next = keys->random + size - keys->random_left;
+    for (int i = 0; i < count; i++) ((unsigned char *)bytes)[i] = next[i];
+    keys->random_left -= count;
+    return 1;
 }
 
 // Contexts without keys. NULL without memory.

@@ -83,8 +83,13 @@ static inline int sealeddb_page_encrypt(
     return 0;
 }
 
-static inline int sealeddb_random_for_pages(void *bytes, int count) {
+static inline int sealeddb_random_bytes(void *bytes, int count) {
     (void)bytes; (void)count;
+    return 0;
+}
+
+static inline int sealeddb_random_for_page(void *object, void *bytes, int count) {
+    (void)object; (void)bytes; (void)count;
     return 0;
 }
 

@@ -219,6 +219,10 @@ static int copy_extended_attributes(const char *from, int to) {
 
 int sealeddb_sync_file_system(int descriptor) { return syncfs(descriptor); }
 
+int sealeddb_begin_writing(int descriptor, long long offset, long long count) {
+    return sync_file_range(descriptor, offset, count, SYNC_FILE_RANGE_WRITE);
+}
+
 int sealeddb_copy_attributes(const char *from, int to, const char **step) {
     struct stat original, copy;
     *step = "stat";

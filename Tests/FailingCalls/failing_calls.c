@@ -253,6 +253,11 @@ ON_DESCRIPTOR(fsync)
 ON_DESCRIPTOR(fdatasync)
 ON_DESCRIPTOR(syncfs)
 
+int sync_file_range(int descriptor, off_t offset, off_t count, unsigned flags) {
+    NEXT(sync_file_range);
+    return fails_on("sync_file_range", descriptor) ? -1 : next(descriptor, offset, count, flags);
+}
+
 #define STATUS(name, call, status_type) \
     int name(const char *path, status_type *status) { \
         NEXT(name); \

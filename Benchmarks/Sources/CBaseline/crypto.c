@@ -112,6 +112,11 @@ static int page(baseline_crypto *crypto, baseline_crypto_work work) {
     case BASELINE_WRITE_PAGE_AS_SQLCIPHER:
         return RAND_bytes(crypto->page + crypto->page_size - reserve, reserve) == 1 && fresh_cipher(crypto, 1)
             && fresh_authenticate(crypto);
+    case BASELINE_ROTATE_PAGE:
+        return EVP_MAC_init(crypto->authenticator, NULL, 0, NULL) && authenticate(crypto, crypto->authenticator)
+            && cipher(crypto, crypto->decryptor, 0) && RAND_bytes(crypto->vector, vector_size) == 1
+            && cipher(crypto, crypto->encryptor, 1) && EVP_MAC_init(crypto->authenticator, NULL, 0, NULL)
+            && authenticate(crypto, crypto->authenticator);
     }
     return 0;
 }

@@ -20,9 +20,9 @@ public struct Suite {
         let makers = makers
         let all =
             BindCases.infos + ReadCases.infos + PointCases.infos + ScanCases.infos + TransactionCases.infos
-            + ConcurrencyCases.infos + OpenCases.infos + WholeStoreCases.infos + FunctionCases.infos
-            + FullTextCases.infos + BlobCases.infos + (packageFile == nil ? [] : PackageCases.infos) + CipherCases.infos
-            + LimitCases.infos
+            + ConcurrencyCases.infos + OpenCases.infos + WholeStoreCases.infos + LargeStoreCases.infos
+            + FunctionCases.infos + FullTextCases.infos + BlobCases.infos
+            + (packageFile == nil ? [] : PackageCases.infos) + CipherCases.infos + LimitCases.infos
         cases = all.compactMap { info in
             var info = info
             info.subjects = Subject.allCases.filter { makers[$0]?[info.id] != nil }

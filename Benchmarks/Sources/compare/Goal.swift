@@ -89,7 +89,17 @@ struct Goal {
             ),
             bound: 1.2
         ),
-        wrapper("Rotate: copy, verify, swap, against the backup API alone", "store.rotate", 1.5),
+        wrapper("Rotate a large store; C copies it by the backup API", "store.large.rotate", 0.35),
+        wrapper("Back a large store up under its key; C copies it by the backup API", "store.large.backup", 0.25),
+        wrapper("Verify a large store; C runs cipher_integrity_check", "store.large.verify", 0.35),
+        Goal(
+            title: "Rotate a large store, against what libcrypto takes for its pages on all cores",
+            measure: .ratio(
+                encrypted("store.large.rotate"),
+                Comparison.Series(id: "limit.rotate", engine: .encrypted, subject: .c)
+            ),
+            bound: 1.3
+        ),
         allocations("Bind and step, 5 × Int64", "bind.integer.prepared"),
         allocations("Scan of 5 × Int64", "read.integer.index"),
         allocations("Tuples of 5 × Int64", "read.integer.tuple"),

@@ -95,6 +95,10 @@ int sealeddb_is_mounted(const char *path);
 int sealeddb_catch_signals(void);
 void sealeddb_release_signals(void);
 
+// Has the kernel begin to write these bytes of a file to the disk, without waiting for it. Nothing is stored for certain
+// by that. Returns 0, or -1 with errno set. https://man7.org/linux/man-pages/man2/sync_file_range.2.html
+int sealeddb_begin_writing(int descriptor, long long offset, long long count);
+
 // Starts a thread that gets no signals but those that its own instructions raise. Returns 0, or the error number.
 int sealeddb_start_thread(pthread_t *thread, void *(*body)(void *), void *context);
 

@@ -88,9 +88,18 @@ final class PageKeys {
         guard answer == 1 else { throw .cryptographyFailed }
     }
 
-    /// Fills the buffer with random bytes that nobody can predict.
-    static func fillRandomly(_ bytes: UnsafeMutableRawBufferPointer) throws(DatabaseError) {
-        guard sealeddb_random_for_pages(bytes.baseAddress, Int32(bytes.count)) == 1 else { throw .cryptographyFailed }
+    /// Fills the reserved bytes of a page with random bytes that nobody can predict.
+    func fillRandomly(_ bytes: UnsafeMutableRawBufferPointer) throws(DatabaseError) {
+        guard sealeddb_random_for_page(contexts, bytes.baseAddress, Int32(bytes.count)) == 1 else {
+            throw .cryptographyFailed
+        }
+    }
+
+    /// Random bytes that nobody can predict, such as a salt.
+    static func randomBytes(count: Int) throws(DatabaseError) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        guard sealeddb_random_bytes(&bytes, Int32(count)) == 1 else { throw .cryptographyFailed }
+        return bytes
     }
 }
 

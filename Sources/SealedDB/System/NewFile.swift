@@ -1,3 +1,4 @@
+internal import CSealedDBSystem
 import Foundation
 
 /// A file that this process has created, and writes and reads back without SQLite. Any thread may use it.
@@ -61,6 +62,19 @@ final class NewFile: Sendable {
         guard fstat(descriptor, &status) == 0 else { throw .system("Cannot examine \(path)", reason: .ioError) }
         let time = status.st_mtim
         return Mark(size: Int64(status.st_size), seconds: time.tv_sec, nanoseconds: time.tv_nsec)
+    }
+
+    /// Has the system begin to write these bytes to the disk, so that ``synchronize()`` has less to wait for. Nothing is
+    /// stored for certain by that.
+    func beginWriting(_ range: Range<Int64>) throws(DatabaseError) {
+        guard sealeddb_begin_writing(descriptor, range.lowerBound, range.upperBound - range.lowerBound) != 0 else {
+            return
+        }
+        let number = errno
+        // Where this is not possible or not allowed, all is left to the sync. Everything else may be a disk that fails,
+        // which the system need not tell twice.
+        guard ![ENOSYS, EPERM, EINVAL, ESPIPE, EOPNOTSUPP].contains(number) else { return }
+        throw .system("Cannot write \(path) to disk", reason: .ioError, number: number)
     }
 
     /// Syncs what was written. A failed fsync is never repeated: the kernel may have dropped the pages.

@@ -133,7 +133,7 @@ static const struct form forms[] = {
     ON(read, READING), ON(pread64, READING), ON(readv, READING), ON(preadv, READING), ON(preadv2, READING),
     ON(write, WRITING), ON(pwrite64, WRITING), ON(writev, STRANGE), ON(pwritev, STRANGE), ON(pwritev2, STRANGE),
     AT(openat, OPENING), AT(openat2, STRANGE), ON(close, CLOSING),
-    ON(fsync, SYNCING), ON(fdatasync, SYNCING), ON(sync_file_range, STRANGE), ON(syncfs, STRANGE),
+    ON(fsync, SYNCING), ON(fdatasync, SYNCING), ON(sync_file_range, LOOKING), ON(syncfs, STRANGE),
     PATH(truncate, STRANGE, 0), ON(ftruncate, TRUNCATING), ON(fallocate, STRANGE),
     AT_AT(renameat, RENAMING), AT_AT(renameat2, RENAMING), AT_AT(linkat, LINKING), AT(unlinkat, UNLINKING),
     AT(mkdirat, MAKING), {SYS_symlinkat, "symlinkat", STRANGE, 1, 2, -1, -1, -1},

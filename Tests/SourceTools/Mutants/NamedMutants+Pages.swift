@@ -89,14 +89,14 @@ extension NamedMutant {
             "a page of a copy has the code of another number",
             "SealedDB/Cipher/Pages/PageCipher+Writing.swift",
             .statement,
-            "try keys.authenticate(covered, number: number, code: iv + 16)",
-            "try keys.authenticate(covered, number: number + 1, code: iv + 16)"
+            "try keys.authenticate(covered, number: number, code: start + end)",
+            "try keys.authenticate(covered, number: number + 1, code: start + end)"
         ),
         .init(
             "all pages of a copy have one IV",
             "SealedDB/Cipher/Pages/PageCipher+Writing.swift",
             .statement,
-            "try PageKeys.fillRandomly(UnsafeMutableRawBufferPointer(rebasing: page[contentSize...]))",
+            "try keys.fillRandomly(UnsafeMutableRawBufferPointer(rebasing: page[contentSize...]))",
             ""
         ),
         .init(
@@ -112,6 +112,27 @@ extension NamedMutant {
             .expression,
             "try sourceCipher.isAuthentic(page, number: number)",
             "true"
+        ),
+        .init(
+            "SQLite checks the structure of pages that are not authentic",
+            "SealedDB/Cipher/Verification/AuthenticPages.swift",
+            .expression,
+            "try cipher.isAuthentic(page, number: number)",
+            "true"
+        ),
+        .init(
+            "a page that is changed on the way keeps its IV",
+            "SealedDB/Cipher/Copying/PageTransfer.swift",
+            .expression,
+            "hasSameKey && !amends(number)",
+            "hasSameKey"
+        ),
+        .init(
+            "a copy under the same key has the salt of its source",
+            "SealedDB/Cipher/Copying/PageTransfer.swift",
+            .expression,
+            "try key.embeddedSalt() ?? sealing.settings.salt",
+            "(sourceSalt as [UInt8]?)"
         ),
         .init(
             "a backup leaves out what is only in the log",

@@ -44,6 +44,13 @@ int baseline_execute(baseline *db, const char *sql);
 // The first column of the first row, or minus the result code.
 int64_t baseline_integer(baseline *db, const char *sql);
 
+// ---- Processors ----
+
+// How many the calling thread may run on.
+int baseline_processor_count(void);
+// Has the calling thread, and those that it starts from now on, run on so many of them; 0 for all. 1, or 0 for a failure.
+int baseline_use_processors(int count);
+
 // ---- Values ----
 
 typedef enum {
@@ -130,6 +137,8 @@ typedef enum {
     BASELINE_READ_PAGE_AS_SQLCIPHER,
     // What writing a page takes, as SQLCipher 4.6 does it.
     BASELINE_WRITE_PAGE_AS_SQLCIPHER,
+    // What giving a page another key takes: authenticate, decrypt, encrypt with a random vector, authenticate.
+    BASELINE_ROTATE_PAGE,
 } baseline_crypto_work;
 
 baseline_crypto *baseline_crypto_make(int page_size);

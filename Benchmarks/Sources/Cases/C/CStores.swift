@@ -30,6 +30,17 @@ extension CMakers {
             }
         }
         #if SQLCipher
+            result["store.large.rotate"] = { try copyLarge($0, to: .otherRaw) }
+            result["store.large.backup"] = { try copyLarge($0, to: .raw) }
+            result["store.large.verify"] = { fixtures in
+                let (path, mebibytes) = try LargeStoreCases.store("read", fixtures)
+                let db = try Baseline(path)
+                return Work(units: mebibytes) {
+                    let damaged = try db.checkCount(baseline_run(db.pointer, "PRAGMA cipher_integrity_check"))
+                    guard damaged == 0 else { throw Failure("C: \(damaged) pages are damaged.") }
+                    return 1
+                }
+            }
             result["store.encrypt"] = { try export($0, from: .none, to: .raw) }
             result["store.decrypt"] = { try export($0, from: .raw, to: .none) }
         #endif
@@ -38,10 +49,24 @@ extension CMakers {
 
     private static func backup(_ fixtures: Fixtures, to secret: StoreOptions.Secret) throws -> Work {
         let path = try fixtures.bulkStore(named: "copied")
+        return backup(path, fixtures.bulkBytes >> 20, fixtures, to: secret)
+    }
+
+    private static func copyLarge(_ fixtures: Fixtures, to secret: StoreOptions.Secret) throws -> Work {
+        let (path, mebibytes) = try LargeStoreCases.store("read", fixtures)
+        return backup(path, mebibytes, fixtures, to: secret)
+    }
+
+    private static func backup(
+        _ path: String,
+        _ mebibytes: Int,
+        _ fixtures: Fixtures,
+        to secret: StoreOptions.Secret
+    ) -> Work {
         let copy = fixtures.newPath("copy")
         let source = StoreOptions(journalMode: "delete")
         let target = StoreOptions(secret: secret, journalMode: "delete")
-        return Work(units: fixtures.bulkBytes >> 20, before: { removeFile(copy) }) {
+        return Work(units: mebibytes, before: { removeFile(copy) }) {
             let code = source.withCOptions { source in
                 target.withCOptions { baseline_backup(path, source, copy, $0) }
             }
@@ -101,6 +126,24 @@ extension CMakers {
                         }
                         return 64
                     }
+                }
+            }
+            result["limit.rotate"] = { fixtures in
+                let (path, mebibytes) = try LargeStoreCases.store("read", fixtures)
+                let count = Int(baseline_processor_count())
+                let pages = try fixtures.pageCount(path, StoreOptions()) / count
+                let contexts = try (0..<count).map { _ in
+                    guard let context = CryptoContext() else { throw Failure("libcrypto has no AES or HMAC.") }
+                    return context
+                }
+                let crew = Crew(count) { thread in
+                    guard baseline_crypto_run(contexts[thread].pointer, BASELINE_ROTATE_PAGE, Int32(pages)) == 1 else {
+                        throw Failure("libcrypto failed.")
+                    }
+                }
+                return Work(units: mebibytes) {
+                    try crew.work()
+                    return 1
                 }
             }
             result["limit.derivation"] = { _ in

@@ -47,6 +47,20 @@ extension SealedMakers {
             }
         }
         #if SQLCipher
+            for count in [0] + LargeStoreCases.workerCounts {
+                let suffix = count == 0 ? "" : ".on-\(count)"
+                result["store.large.rotate" + suffix] = { try rotateLarge($0, on: count) }
+                result["store.large.verify" + suffix] = { try verifyLarge($0, on: count) }
+            }
+            result["store.large.backup"] = { fixtures in
+                let (path, mebibytes) = try LargeStoreCases.store("read", fixtures)
+                let copy = fixtures.newPath("copy")
+                let key = try StoreOptions().key!
+                return Work(units: mebibytes, before: { removeFile(copy) }) {
+                    try StoreBackup(path: path, key: key, to: copy).run()
+                    return 1
+                }
+            }
             result["store.rotate"] = { fixtures in
                 let path = try fixtures.bulkStore(named: "rotated")
                 var keys = try (StoreOptions().key!, StoreOptions(secret: .otherRaw).key!)
@@ -86,6 +100,30 @@ extension SealedMakers {
         #endif
         return result
     }
+
+    #if SQLCipher
+        /// Each has a store of its own, whose key changes.
+        private static func rotateLarge(_ fixtures: Fixtures, on processors: Int) throws -> Work {
+            let (path, mebibytes) = try LargeStoreCases.store("rotated on \(processors)", fixtures)
+            var keys = try (StoreOptions().key!, StoreOptions(secret: .otherRaw).key!)
+            return Work(units: mebibytes) {
+                try LargeStoreCases.on(processors) { try KeyRotation(path: path, from: keys.0, to: keys.1).run() }
+                keys = (keys.1, keys.0)
+                return 1
+            }
+        }
+
+        private static func verifyLarge(_ fixtures: Fixtures, on processors: Int) throws -> Work {
+            let (path, mebibytes) = try LargeStoreCases.store("read", fixtures)
+            let key = try StoreOptions().key
+            return Work(units: mebibytes) {
+                try LargeStoreCases.on(processors) {
+                    guard try IntegrityReport.verify(path: path, key: key).isSound else { throw Failure("Not sound") }
+                }
+                return 1
+            }
+        }
+    #endif
 
     private static func readNote(_ db: Database) throws {
         guard try db.integer("SELECT count(*) FROM note") == 1 else { throw Failure("SealedDB: nothing to read") }

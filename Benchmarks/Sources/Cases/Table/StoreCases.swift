@@ -78,6 +78,47 @@ enum WholeStoreCases {
     ].map { CaseInfo(id: $0.0, group: "Whole stores", title: $0.1, unit: "MiB", bytes: 1_048_576) }
 }
 
+/// What is done with a large store, against C on SQLCipher as it is.
+enum LargeStoreCases {
+    /// Those that the machine has.
+    static let workerCounts = [1, 2, 4, 8].filter { $0 <= Int(baseline_processor_count()) }
+
+    static let infos =
+        [
+            info("rotate", "rotate: copy, authenticate, compare, sync, swap; C copies by the backup API", "rotation"),
+            info("backup", "backup under the same key: copy, authenticate, compare, sync; C copies by the backup API"),
+            info("verify", "every code, and the structure; C: cipher_integrity_check, which has no structure", "codes"),
+        ]
+        + workerCounts.flatMap { count in
+            let processors = count == 1 ? "1 processor" : "\(count) processors"
+            return [
+                info("rotate.on-\(count)", "rotate on \(processors)", "rotation"),
+                info("verify.on-\(count)", "every code, and the structure, on \(processors)", "codes"),
+            ]
+        }
+
+    /// - Parameter set: see ``CaseInfo/set``.
+    private static func info(_ name: String, _ title: String, _ set: String = "") -> CaseInfo {
+        let id = "store.large.\(name)"
+        return CaseInfo(id: id, group: "A large store", title: title, unit: "MiB", bytes: 1_048_576, set: set)
+    }
+
+    /// 256 MiB with what SQLite and SQLCipher add, or 16 with --quick.
+    static func store(_ name: String, _ fixtures: Fixtures) throws -> (path: String, mebibytes: Int) {
+        let path = try fixtures.bulkStore(named: "large \(name)", bytes: (fixtures.isQuick ? 14 : 225) << 20)
+        return (path, (try fixtures.pageCount(path, StoreOptions()) * 4096) >> 20)
+    }
+
+    /// Work of a thread that has so many processors; 0 for all.
+    static func on(_ processors: Int, _ body: () throws -> Void) throws {
+        guard processors > 0 else { return try body() }
+        guard baseline_use_processors(Int32(processors)) == 1 else { throw Failure("No processor can be chosen.") }
+        let result = Result { try body() }
+        guard baseline_use_processors(0) == 1 else { throw Failure("The processors cannot be given back.") }
+        try result.get()
+    }
+}
+
 /// The ways to encrypt, each against plain SQLite with pages of the same size.
 enum CipherCases {
     static let rows = 1000
@@ -180,12 +221,21 @@ enum LimitCases {
             ("limit.write-as-sqlcipher", "write a page: random vector, encrypt, HMAC-SHA512, as SQLCipher 4.6 does"),
         ].map { CaseInfo(id: $0.0, group: "Physical limit", title: $0.1, unit: "page", bytes: 4096) } + [
             CaseInfo(
+                id: "limit.rotate",
+                group: "Physical limit",
+                title:
+                    "rotate the pages of the large store: HMAC-SHA512, decrypt, encrypt, HMAC-SHA512, on all processors",
+                unit: "MiB",
+                bytes: 1_048_576,
+                set: "rotation"
+            ),
+            CaseInfo(
                 id: "limit.derivation",
                 group: "Physical limit",
                 title: "PBKDF2-HMAC-SHA512, 256,000 iterations: one derivation",
                 unit: "key",
                 set: "derivation"
-            )
+            ),
         ]
 
     /// As SQLCipher derives a key from a passphrase.

@@ -5,7 +5,8 @@
 ///
 /// Each page is authenticated, encrypted anew, written, read back, and compared with the page of the store, on all
 /// processors. SQLCipher opens the copy and reads a sample of its pages. The copy has a salt of its own, also under the
-/// store's key.
+/// store's key. Under the same raw key pages keep their ciphertext, and get new codes: who has both files sees which pages
+/// of them are equal, as one sees it of two copies of the store that were made by other means.
 public struct StoreBackup: Sendable {
     /// Path of the store.
     public let path: String

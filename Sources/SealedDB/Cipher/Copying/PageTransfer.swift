@@ -3,9 +3,11 @@
 /// Each page of the source is authenticated, decrypted, encrypted with a fresh IV and written. It is then read back from
 /// the file, compared with what was written, decrypted, and compared with what the source's page holds.
 ///
-/// Pages are also encrypted anew under the same key, because the new file has a salt of its own. With the salt of the
-/// source, a log of the source that is left beside the copy would be taken for the copy's own. See
-/// ``LogDamage/requireOwnPages(ofStore:cipher:store:)``.
+/// Also under the same key, the new file has a salt of its own. With the salt of the source, a log of the source that is
+/// left beside the copy would be taken for the copy's own; see ``LogDamage/requireOwnPages(ofStore:cipher:store:)``. With
+/// the salt, the key of the codes is another one, and the key that is derived from a passphrase. A raw key encrypts pages
+/// as it is, so their ciphertext is copied as it is, and each page gets a new code. A page that is changed on the way is
+/// encrypted anew: no IV is used for two contents.
 struct PageTransfer {
     /// The journal mode of the new file, as its header has it.
     enum Mode {
@@ -20,31 +22,32 @@ struct PageTransfer {
     var lockPage: Int64
     let sourceCipher: PageCipher
     let targetCipher: PageCipher
+    /// Whether the pages of both files are encrypted with the same key, and have the same plaintext header.
+    private let hasSameKey: Bool
+
+    /// How many bytes are compared before the system is told to begin to write them to the disk.
+    private static let bytesInPart: Int64 = 4 << 20
 
     /// - Parameter sealing: how the new file is encrypted. It must have a key, and the layout of the source.
     init(_ source: PageSource, to sealing: Sealing, _ mode: Mode) throws(DatabaseError) {
-        precondition(sealing.key != nil && sealing.hasLayout(of: source.sealing), "Pages of the same form are copied.")
+        guard let key = sealing.key else { throw .notOpen }
+        precondition(sealing.hasLayout(of: source.sealing), "Pages of the same form are copied.")
         (self.source, self.mode) = (source, mode)
         lockPage = PageScan.lockPage(pageSize: source.totals.size)
-        sourceCipher = try source.scan.pageCipher()
-        targetCipher = try PageTransfer.cipher(sealing)
+        let (parameters, others) = (sealing.settings.parameters, source.scan.settings.parameters)
+        let (sourceSecret, sourceSalt) = try source.scan.pageKey()
+        sourceCipher = try PageCipher(key: sourceSecret, salt: sourceSalt, parameters: others)
+        // The salt of the new file is that of the key or of the settings, or else a new one.
+        let given = try key.embeddedSalt() ?? sealing.settings.salt
+        let salt = if let given { given } else { try PageKeys.randomBytes(count: Key.saltByteCount) }
+        let secret = try key.encryptionKey(salt: salt, by: parameters.keyDerivation)
+        targetCipher = try PageCipher(key: secret, salt: salt, parameters: parameters)
+        hasSameKey =
+            secret.isEqual(to: sourceSecret) && parameters.plaintextHeaderSize == others.plaintextHeaderSize
     }
 
-    /// The cipher of a new file. Its salt is that of the key or of the settings, or else a new one.
-    private static func cipher(_ sealing: Sealing) throws(DatabaseError) -> PageCipher {
-        var salt = try sealing.key?.embeddedSalt() ?? sealing.settings.salt ?? []
-        if salt.isEmpty {
-            salt = [UInt8](repeating: 0, count: Key.saltByteCount)
-            let result = salt.withUnsafeMutableBytes { salt in
-                Result { () throws(DatabaseError) in try PageKeys.fillRandomly(salt) }
-            }
-            try result.get()
-        }
-        guard let key = sealing.key else { throw .notOpen }
-        let parameters = sealing.settings.parameters
-        let secret = try key.encryptionKey(salt: salt, by: parameters.keyDerivation)
-        return try PageCipher(key: secret, salt: salt, parameters: parameters)
-    }
+    /// Whether the page is copied as it is encrypted.
+    func keepsCiphertext(ofPage number: Int64) -> Bool { hasSameKey && !amends(number) }
 
     /// Writes all pages. The file must be empty. It is not synced.
     /// - Parameter progress: called with the number of pages that are written and compared. If it throws, the call ends.
@@ -55,6 +58,7 @@ struct PageTransfer {
         let totals = source.totals
         let pipeline = PagePipeline(pageSize: totals.size, pageCount: totals.count)
         var completed: Int64 = 0
+        var begun: Int64 = 0
         var stop: DatabaseError?
         try pipeline.forEachRun { () throws(DatabaseError) in
             try TransferWorker(self, file, pageCount: pipeline.pagesInRun)
@@ -65,6 +69,11 @@ struct PageTransfer {
                     throw PageTransfer.different(completed + 1)
                 }
                 completed = numbers.upperBound
+                let end = completed * Int64(totals.size)
+                if end - begun >= PageTransfer.bytesInPart {
+                    try file.beginWriting(begun..<end)
+                    begun = end
+                }
                 try progress(completed)
             } catch {
                 stop = error
@@ -77,10 +86,13 @@ struct PageTransfer {
         }
     }
 
+    /// Whether ``amend(_:number:)`` changes this page.
+    private func amends(_ number: Int64) -> Bool { number == 1 && mode == .wal }
+
     /// Gives the first page, decrypted, the journal mode of the new file.
     /// https://www.sqlite.org/fileformat.html#file_format_version_numbers
     func amend(_ contents: UnsafeMutableRawBufferPointer, number: Int64) {
-        guard number == 1, mode == .wal else { return }
+        guard amends(number) else { return }
         for offset in [18, 19] { contents[offset] = 2 }
     }
 

@@ -60,19 +60,23 @@ final class TransferWorker: PageWorker {
         if sourceCipher.parameters.usesHMAC {
             guard try sourceCipher.isAuthentic(page, number: number) else { throw PageTransfer.damaged(number) }
         }
+        guard !transfer.keepsCiphertext(ofPage: number) else {
+            return try targetCipher.reseal(page, number: number, into: target)
+        }
         let contents = contents(index)
         try sourceCipher.open(page, number: number, into: contents)
         transfer.amend(contents, number: number)
         try targetCipher.seal(UnsafeRawBufferPointer(contents), number: number, into: target)
     }
 
-    /// Compares a page that was read back with the one that was written, and what it holds with the source.
+    /// Compares a page that was read back with the one that was written, and what it holds with the source. A page that was
+    /// copied as it is encrypted holds the same with the same bytes.
     private func compare(_ number: Int64, _ index: Int) throws(DatabaseError) {
         let page = UnsafeRawBufferPointer(read.page(index))
         guard page.hasSameBytes(as: UnsafeRawBufferPointer(written.page(index)), count: pageSize) else {
             throw PageTransfer.different(number)
         }
-        guard number != transfer.lockPage else { return }
+        guard number != transfer.lockPage, !transfer.keepsCiphertext(ofPage: number) else { return }
         try targetCipher.open(page, number: number, into: found.bytes)
         let wanted = UnsafeRawBufferPointer(contents(index))
         guard wanted.hasSameBytes(as: UnsafeRawBufferPointer(found.bytes), count: targetCipher.contentSize) else {

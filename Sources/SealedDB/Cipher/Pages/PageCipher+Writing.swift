@@ -22,7 +22,7 @@ extension PageCipher {
     ) throws(DatabaseError) {
         precondition(page.count == parameters.pageSize, "A page has the size of a page.")
         // SQLCipher also fills what the IV and the code leave over of the reserved bytes.
-        try PageKeys.fillRandomly(UnsafeMutableRawBufferPointer(rebasing: page[contentSize...]))
+        try keys.fillRandomly(UnsafeMutableRawBufferPointer(rebasing: page[contentSize...]))
         try sealWithOwnIV(contents, number: number, into: page)
     }
 
@@ -46,8 +46,31 @@ extension PageCipher {
             iv: iv,
             into: start + clear
         )
-        guard parameters.usesHMAC else { return }
-        let covered = UnsafeRawBufferPointer(rebasing: page[clear..<(contentSize + 16)])
-        try keys.authenticate(covered, number: number, code: iv + 16)
+        try authenticate(page, number: number)
+    }
+
+    /// Writes a page that was encrypted with the key of this cipher, under the salt of this cipher: its ciphertext and IV
+    /// are kept, and it gets a code of its own.
+    /// - Parameters:
+    ///   - page: an authentic page, only read during the call.
+    ///   - target: room for a page. It must not overlap the page.
+    /// - Throws: if OpenSSL fails. The page must not be used then.
+    func reseal(
+        _ page: UnsafeRawBufferPointer,
+        number: Int64,
+        into target: UnsafeMutableRawBufferPointer
+    ) throws(DatabaseError) {
+        precondition(page.count == parameters.pageSize && target.count == page.count, "A page has the size of a page.")
+        target.copyMemory(from: page)
+        if number == 1, parameters.plaintextHeaderSize == 0 { target.copyBytes(from: salt) }
+        try authenticate(target, number: number)
+    }
+
+    /// Writes the code of a page into it.
+    private func authenticate(_ page: UnsafeMutableRawBufferPointer, number: Int64) throws(DatabaseError) {
+        guard parameters.usesHMAC, let start = page.baseAddress else { return }
+        let end = contentSize + 16
+        let covered = UnsafeRawBufferPointer(rebasing: page[clearBytes(ofPage: number)..<end])
+        try keys.authenticate(covered, number: number, code: start + end)
     }
 }

@@ -20,7 +20,17 @@ struct PageScan {
         ofFirst count: Int64,
         progress: (_ completedPages: Int64) throws(DatabaseError) -> Void = { _ in }
     ) throws(DatabaseError) -> [Int64] {
-        let cipher = try pageCipher()
+        try damagedPages(ofFirst: count, pageCipher()) { (completed, _) throws(DatabaseError) in try progress(completed)
+        }
+    }
+
+    /// The same with the cipher of the store.
+    /// - Parameter progress: also gets whether none of these pages is damaged.
+    func damagedPages(
+        ofFirst count: Int64,
+        _ cipher: PageCipher,
+        progress: (_ completedPages: Int64, _ areSound: Bool) throws(DatabaseError) -> Void
+    ) throws(DatabaseError) -> [Int64] {
         let size = cipher.parameters.pageSize
         let count = min(count, try connection.mainFileSize() / Int64(size))
         let pipeline = PagePipeline(pageSize: size, pageCount: count)
@@ -30,7 +40,11 @@ struct PageScan {
             try CodeWorker(scan: self, cipher: cipher.copy(), pageCount: pipeline.pagesInRun)
         } deliver: { numbers, damaged in
             result += damaged
-            do throws(DatabaseError) { try progress(numbers.upperBound) } catch { stop = error }
+            do throws(DatabaseError) {
+                try progress(numbers.upperBound, result.isEmpty)
+            } catch {
+                stop = error
+            }
             return stop == nil
         }
         if let stop { throw stop }
@@ -73,6 +87,12 @@ struct PageScan {
     static func lockPage(pageSize: Int) -> Int64 { 0x4000_0000 / Int64(pageSize) + 1 }
 
     func pageCipher() throws(DatabaseError) -> PageCipher {
+        let (secret, salt) = try pageKey()
+        return try PageCipher(key: secret, salt: salt, parameters: settings.parameters)
+    }
+
+    /// The key that the pages are encrypted with, and the salt of the store.
+    func pageKey() throws(DatabaseError) -> (secret: SecretBytes, salt: [UInt8]) {
         let salt: [UInt8]
         if let embedded = try key.embeddedSalt() {
             salt = embedded
@@ -81,7 +101,6 @@ struct PageScan {
         } else {
             salt = try connection.mainFileHeader()
         }
-        let secret = try key.encryptionKey(salt: salt, by: settings.parameters.keyDerivation)
-        return try PageCipher(key: secret, salt: salt, parameters: settings.parameters)
+        return (try key.encryptionKey(salt: salt, by: settings.parameters.keyDerivation), salt)
     }
 }

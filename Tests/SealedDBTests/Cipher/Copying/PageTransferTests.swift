@@ -115,6 +115,47 @@ struct PageTransferTests {
         #expect(pages > 300 && vectors.count == pages)
     }
 
+    /// Under the same raw key, pages keep ciphertext and IV, and get codes under the new salt; with a salt that is part of
+    /// the key, they are the same.
+    @Test(arguments: [false, true]) func underTheSameKeyCiphertextIsKept(isSalted: Bool) throws {
+        let key = try Array(0..<UInt8(isSalted ? 48 : 32)).withUnsafeBytes { bytes in
+            try isSalted
+                ? Key.raw(.init(rebasing: bytes[..<32]), salt: .init(rebasing: bytes[32...])) : Key.raw(bytes)
+        }
+        let store = Database(path: directory.file("db"), configuration: Configuration(key: key))
+        try store.openVerified()
+        try store.fill(rows: 3000)
+        #expect(store.close())
+        try StoreBackup(path: directory.file("db"), key: key, to: directory.file("backup")).run()
+        let (source, copy) = (try directory.bytes("db"), try directory.bytes("backup"))
+        #expect(source.count == copy.count && source.count > 100 * Self.size)
+        #expect((source == copy) == isSalted)
+        #expect((source.prefix(16) == copy.prefix(16)) == isSalted)
+        for start in stride(from: 0, to: source.count, by: Self.size) {
+            let kept = (start == 0 ? 16 : start)..<(start + Self.size - 64)
+            let code = (start + Self.size - 64)..<(start + Self.size)
+            #expect(source[kept] == copy[kept] && (source[code] == copy[code]) == isSalted, "\(start)")
+        }
+        #expect(try IntegrityReport.verify(path: directory.file("backup"), key: key).isSound)
+    }
+
+    /// A page that is changed on the way is encrypted anew, also under the same key.
+    @Test func aChangedPageHasAnotherIV() throws {
+        try make()
+        let connection = try open("db")
+        defer { connection.close() }
+        let transfer = try PageTransfer(source(connection), to: Sealing(key: .testing(1)), .wal)
+        try transfer.run(into: newFile()) { _ in }
+        let (source, copy) = (try directory.bytes("db"), try directory.bytes("new"))
+        func vector(_ bytes: Data, _ page: Int) -> Data { bytes[(page * Self.size - 80)..<(page * Self.size - 64)] }
+        #expect(vector(source, 1) != vector(copy, 1) && vector(source, 2) == vector(copy, 2))
+        #expect(source[16..<32] != copy[16..<32])
+        let opened = try open("new")
+        defer { opened.close() }
+        #expect(try opened.text("PRAGMA journal_mode") == "wal")
+        #expect(try opened.integer("SELECT count(*) FROM t") == 3001)
+    }
+
     @Test(arguments: [1, 2, 63, 64, 65, 128, 200]) func filesOfThisManyPages(wanted: Int) throws {
         let store = try Database.testing(directory.file("db"))
         try store.executeUpdate("CREATE TABLE t (a)")
@@ -160,6 +201,40 @@ struct PageTransferTests {
         let copy = try directory.bytes("new")
         #expect(copy.count == bytes.count && copy[range] == Data(count: Self.size))
         #expect(PageScan.lockPage(pageSize: 4096) == 262_145)
+    }
+
+    /// A gibibyte behind the start of files that hold little of it.
+    @Test(arguments: [1, 2] as [UInt8]) func aroundTheLockPage(key: UInt8) throws {
+        try make(rows: 30)
+        let connection = try open("db")
+        defer { connection.close() }
+        let transfer = try PageTransfer(source(connection), to: Sealing(key: .testing(key)), .kept)
+        let numbers = transfer.lockPage - 1...transfer.lockPage + 1
+        let contents = [UInt8](repeating: 7, count: Self.size)
+        var page = [UInt8](repeating: 0, count: Self.size)
+        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: directory.file("db")))
+        for number in [numbers.lowerBound, numbers.upperBound] {
+            try contents.withUnsafeBytes { contents in
+                try page.withUnsafeMutableBytes { try transfer.sourceCipher.seal(contents, number: number, into: $0) }
+            }
+            try file.seek(toOffset: UInt64(number - 1) * UInt64(Self.size))
+            try file.write(contentsOf: page)
+        }
+        try file.close()
+        let new = try newFile()
+        let worker = try TransferWorker(transfer, new, pageCount: numbers.count)
+        try worker.read(numbers)
+        #expect(try worker.outcome(of: numbers) == numbers.count)
+        for number in numbers {
+            #expect(try page.withUnsafeMutableBytes { try new.read(into: $0, at: (number - 1) * Int64(Self.size)) })
+            guard number != transfer.lockPage else {
+                #expect(page.allSatisfy { $0 == 0 })
+                continue
+            }
+            #expect(transfer.targetCipher.authenticates(page, number: number))
+            let found = transfer.targetCipher.contents(page[...], number: number)
+            #expect(found == Array(contents[..<transfer.targetCipher.contentSize]))
+        }
     }
 
     // MARK: Damage
@@ -270,6 +345,31 @@ struct PageTransferTests {
         try make(rows: 60)
         let found = try copy(2, failing: firstCall("pwrite"), ENOSPC).error
         #expect(found?.reason == .noSpace, "\(String(describing: found))")
+    }
+
+    /// Parts of a large file are on their way to the disk before the sync.
+    @Test(arguments: [1, 2] as [UInt8]) func whatIsWrittenBeforeTheSync(key: UInt8) throws {
+        let store = try Database.testing(directory.file("db"))
+        try store.executeUpdate("CREATE TABLE t (a)")
+        try store.executeUpdate("INSERT INTO t VALUES (zeroblob(9000000))")
+        #expect(store.close())
+        let calls = try copy(key).calls
+        #expect(calls.filter { $0.hasPrefix("sync_file_range") }.count == 2)
+        let sync = try #require(calls.firstIndex { $0.hasPrefix("fsync") })
+        #expect(calls[..<sync].contains { $0.hasPrefix("sync_file_range") })
+        #expect(try count("copies/db", key: key) == [1])
+    }
+
+    /// Not every file system can begin to write. A disk that fails need not say so twice.
+    @Test func whatCannotBeWritten() throws {
+        let file = try newFile()
+        for code in [ENOSYS, EPERM, EINVAL, EIO, ENOSPC] {
+            let watch = CallWatch(directory.path, failing: 0...0, code: code)
+            let found = error { try file.beginWriting(0..<4096) }
+            let calls = watch.endWithAll()
+            #expect(calls.count == 1 && calls[0].hasPrefix("sync_file_range"))
+            #expect(found?.reason == (code == EIO ? .ioError : code == ENOSPC ? .noSpace : nil), "\(code)")
+        }
     }
 
     // MARK: SQLCipher's last word
