@@ -1,4 +1,5 @@
 import Foundation
+import SealedDB
 import Testing
 
 @testable import sealdb
@@ -19,12 +20,20 @@ struct DatedBackupTests {
         try sandbox.run(tool + ["backup", "db", "--into", "b", "--key-file", "key"] + more)
     }
 
-    /// Backups of these times, whichever time it is.
-    private func makeBackups(_ stamps: String...) throws {
+    /// Backups of these times, whichever time it is, as runs of the command have noted them.
+    private func makeBackups(_ stamps: String..., pageCount: Int64 = 3) throws {
         if !sandbox.exists("one") { try sandbox.succeed("backup", "db", "one", "--key-file", "key") }
+        let claim = try #require(try claim())
+        let mark = try StoreMark(path: sandbox.path("db"))
         for stamp in stamps {
-            try files.copyItem(atPath: sandbox.path("one"), toPath: sandbox.path("b/db.\(stamp)"))
+            let path = sandbox.path("b/db.\(stamp)")
+            try files.copyItem(atPath: sandbox.path("one"), toPath: path)
+            try claim.add(BackupClaim.Entry(path: path, store: mark, pageCount: pageCount))
         }
+    }
+
+    private func claim() throws -> BackupClaim? {
+        try BackupClaim.take(sandbox.path("b"), StoreItem(sandbox.path("db")), isLooking: false)
     }
 
     /// The names of backups, without that of this year, which is the new one.
@@ -104,7 +113,7 @@ struct DatedBackupTests {
             "adb.2024-05-01T00.00.00Z", "db2.2024-05-01T00.00.00Z", "db.2024-05-01T24.00.00Z", "db", "db.2024-05-01",
         ]
         for name in others { try sandbox.write("b/\(name)", one) }
-        // With the name of a backup, but of a plaintext database, a text, an empty file, a link, a directory, one that is cut
+        // Not noted, and with the name of a backup, but of a plaintext database, a text, an empty file, a link, a directory, one that is cut
         // off, and one that somebody has written to.
         try sandbox.succeed("decrypt", "db", "b/db.2024-05-01T00.00.01Z", "--allow-plaintext", "--key-file", "key")
         try sandbox.write("b/db.2024-05-01T00.00.02Z", String(repeating: "x", count: 5000))
@@ -120,25 +129,95 @@ struct DatedBackupTests {
         let before = try names()
         let outcome = try backup("--keep-last", "2")
         #expect(outcome.status == 0, "\(outcome.error)")
-        for second in 1...7 {
-            #expect(
-                outcome.error.contains("db.2024-05-01T00.00.0\(second)Z has the name of a backup, but"),
-                "\(second)"
-            )
-        }
+        #expect(outcome.error.contains("db.2024-05-01T00.00.01Z") && outcome.error.contains("is not noted"))
+        #expect(outcome.error.contains("it is not a regular file"), "\(outcome.error)")
         let new = try newOnes()
         #expect(new.count == 1)
         #expect(try Set(names()) == Set(before).subtracting(["db.2024-01-01T00.00.00Z"]).union(new))
     }
 
-    /// The key of the store was changed since; its backups are still its backups.
+    /// The key of the store was changed since: nobody can tell whether what the key at hand does not open is still needed.
     @Test func backupsUnderAnOlderKey() throws {
         try makeBackups("2024-01-01T00.00.00Z", "2024-01-02T00.00.00Z")
         try sandbox.makeKey("next")
         try sandbox.succeed("rotate", "db", "--key-file", "key", "--new-key-file", "next")
-        let outcome = try sandbox.sealdb("backup", "db", "--into", "b", "--key-file", "next", "--keep-last", "2")
-        #expect(outcome.status == 0 && outcome.error.isEmpty, "\(outcome.error)")
-        #expect(try names().count == 2 && names().first == "db.2024-01-02T00.00.00Z")
+        let outcome = try sandbox.sealdb("backup", "db", "--into", "b", "--key-file", "next", "--keep-last", "1")
+        #expect(outcome.status == 0 && outcome.error.contains("2 files, such as"), "\(outcome.error)")
+        #expect(try names().count == 3)
+    }
+
+    /// Another store has taken the name, under the same key.
+    @Test func backupsOfAnotherStore() throws {
+        #expect(try backup("--keep-last", "1").status == 0)
+        let before = try names()
+        try files.moveItem(atPath: sandbox.path("db"), toPath: sandbox.path("moved"))
+        for log in ["-wal", "-shm"] where sandbox.exists("db" + log) {
+            try files.removeItem(atPath: sandbox.path("db" + log))
+        }
+        try sandbox.succeed("create", "db", "--key-file", "key")
+        for _ in 1...2 {
+            let outcome = try backup("--keep-last", "1")
+            #expect(outcome.status == 0 && outcome.error.contains("one of another store"), "\(outcome.error)")
+        }
+        #expect(try names().filter(before.contains) == before && names().count == 2)
+    }
+
+    /// What was written to since, lies there unlisted, or is open in a process.
+    @Test func backupsThatChanged() throws {
+        try makeBackups("2024-01-01T00.00.00Z", "2024-01-02T00.00.00Z", "2024-01-03T00.00.00Z", "2024-01-04T00.00.00Z")
+        try sandbox.overwrite("b/db.2024-01-01T00.00.00Z", at: 5000, with: [1, 2, 3, 4])
+        try files.removeItem(atPath: sandbox.path("b/db.2024-01-02T00.00.00Z"))
+        try files.copyItem(atPath: sandbox.path("one"), toPath: sandbox.path("b/db.2024-01-02T00.00.00Z"))
+        let user = open(sandbox.path("b/db.2024-01-03T00.00.00Z"), O_RDWR | O_CLOEXEC)
+        #expect(user >= 0)
+        defer { close(user) }
+        let outcome = try backup("--keep-last", "1")
+        #expect(outcome.status == 0 && outcome.error.contains("a process has it open"), "\(outcome.error)")
+        #expect(outcome.error.contains("was changed since it was made"), "\(outcome.error)")
+        #expect(try names().dropLast() == (1...3).map { "db.2024-01-0\($0)T00.00.00Z" })
+    }
+
+    /// A damaged backup makes no sound one go.
+    @Test func aDamagedBackupDoesNotCount() throws {
+        try makeBackups("2024-01-01T00.00.00Z", "2024-01-02T00.00.00Z", "2024-01-03T00.00.00Z")
+        let damaged = sandbox.path("b/db.2024-01-03T00.00.00Z")
+        var status = stat()
+        #expect(stat(damaged, &status) == 0)
+        try sandbox.overwrite("b/db.2024-01-03T00.00.00Z", at: 5000, with: [1, 2, 3, 4])
+        // As on a disk that forgets.
+        #expect(utimensat(AT_FDCWD, damaged, [status.st_atim, status.st_mtim], 0) == 0)
+        let outcome = try backup("--keep-last", "2")
+        #expect(
+            outcome.status == 0 && outcome.error.contains("03T00.00.00Z has the name of a backup, but it is damaged")
+        )
+        #expect(try names().dropLast() == ["db.2024-01-02T00.00.00Z", "db.2024-01-03T00.00.00Z"])
+    }
+
+    /// A store that suddenly holds next to nothing makes no backup go, until somebody says that it may.
+    @Test func aStoreThatWasEmptied() throws {
+        try makeBackups("2024-01-01T00.00.00Z", "2024-01-02T00.00.00Z", pageCount: 1000)
+        for _ in 1...2 {
+            let outcome = try backup("--keep-last", "1")
+            #expect(outcome.status == 2 && outcome.error.contains("--allow-smaller"), "\(outcome)")
+        }
+        #expect(try names().count == 4)
+        #expect(try backup("--keep-last", "2", "--allow-smaller").status == 0)
+        #expect(try backup("--keep-last", "2").status == 0)
+        #expect(try names().count == 2 && newOnes().count == 2)
+    }
+
+    /// A directory that cannot be read to its end is not one with fewer files.
+    @Test func aDirectoryThatCannotBeRead() throws {
+        try makeBackups("2024-01-01T00.00.00Z", "2024-01-02T00.00.00Z")
+        let before = try names()
+        let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", sandbox.path("b"), "-e", "trace=getdents64"]
+        let outcome = try backup(
+            "--keep-last",
+            "1",
+            tool: strace + ["-e", "inject=getdents64:error=EIO:when=2+", Tool.sealdb]
+        )
+        #expect(outcome.status == 73 && outcome.error.contains("Cannot read the directory"), "\(outcome)")
+        #expect(try names() == before)
     }
 
     /// Were the clock right, these would be the newest: they are neither removed nor make others go.
@@ -225,6 +304,28 @@ struct DatedBackupTests {
         #expect(try sandbox.contents("b/.db.sealdb-backups") == Data("notes\n".utf8))
         try sandbox.write("b/.db.sealdb-backups", "{\"store\":\"/")
         #expect(try backup("--dated").status == 0)
+    }
+
+    /// A claim without a list makes nothing go, and neither does one of another machine, or one that others may write.
+    @Test func claimsOfOthers() throws {
+        try makeBackups("2024-01-01T00.00.00Z")
+        let path = "b/.db.sealdb-backups"
+        let lines = String(decoding: try sandbox.contents(path), as: UTF8.self).split(separator: "\n")
+        #expect(lines.count == 3)
+        try sandbox.write(path, "\(lines[0])\n{\"machine\":\"1\"}\n\(lines[2])\n")
+        let other = try sandbox.fail(73, "backup", "db", "--into", "b", "--key-file", "key", "--dated")
+        #expect(other.error.contains("machine"))
+        try sandbox.write(path, "\(lines[0])\nx\n\(lines[2])\n")
+        try sandbox.fail(65, "backup", "db", "--into", "b", "--key-file", "key", "--dated")
+        #expect(try names().count == 1)
+        try sandbox.write(path, String(lines[0]).replacing("\"version\":2", with: "\"version\":1") + "\n")
+        #expect(try backup("--keep-last", "1").status == 0)
+        #expect(try names().count == 2)
+        #expect(try backup("--keep-last", "1").status == 0)
+        #expect(try names().count == 2 && names().first == "db.2024-01-01T00.00.00Z")
+        try files.setAttributes([.posixPermissions: 0o666], ofItemAtPath: sandbox.path(path))
+        try sandbox.fail(78, "backup", "db", "--into", "b", "--key-file", "key", "--keep-last", "1")
+        #expect(try names().count == 2)
     }
 
     @Test func oneRunAtATime() throws {

@@ -149,7 +149,7 @@ package enum FileSystem {
     }
 
     /// Returns the names in a directory; `nil`, with `errno` set, if the directory cannot be read.
-    static func names(in directory: String) -> [String]? {
+    package static func names(in directory: String) -> [String]? {
         guard let stream = opendir(directory) else { return nil }
         defer { closedir(stream) }  // Only read from.
         var names: [String] = []

@@ -3,7 +3,7 @@ import Foundation
 
 /// Finds the processes that have a file open, whatever locks they hold. Locks alone do not find them all: a stock
 /// SQLite shell may hold none, and a container that mounts only the file has a separate lock file.
-enum FileUsers {
+package enum FileUsers {
     /// Ensures that only the caller has the file open, right before another file takes its place.
     ///
     /// The kernel knows, and tells the owner of a file through a lease. Where it does not tell, processes are searched
@@ -49,7 +49,7 @@ enum FileUsers {
     }
 
     /// Returns the processes other than this one that have the file open.
-    static func others(_ path: String) throws(DatabaseError) -> [Int32] { try Search(path).users }
+    package static func others(_ path: String) throws(DatabaseError) -> [Int32] { try Search(path).users }
 
     /// A search of all other processes. Descriptors show device and inode, even of files in another mount name space.
     private struct Search {

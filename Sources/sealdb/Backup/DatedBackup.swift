@@ -23,26 +23,37 @@ struct DatedBackup {
     let store: StoreItem
     let directory: String
     let policy: RetentionPolicy
+    let mayBeSmaller: Bool
     let keys: KeyAssignment
     let backupKey: Key?
     let settings: CipherSettings
     let lockWait: Double
 
     func report(isPlan: Bool, _ progress: @escaping (KeyRotation.Progress) throws -> Void) throws -> StoreReport {
-        let backups = try DatedBackups(of: store, in: directory, policy, isLooking: isPlan)
+        let backups = try DatedBackups(
+            of: store,
+            in: directory,
+            policy,
+            mayBeSmaller: mayBeSmaller,
+            isLooking: isPlan
+        )
         if !isPlan { try backups.removeLeftovers() }
         let new = backups.newBackup()
         // The key that fits is that of the new backup, too.
         return try keys.withKey(of: store) { key, _ in
             let pageCount = isPlan ? try look(key) : try copy(key, to: new.path, progress)
             if !isPlan {
-                let record = StoreRecords.Record(backupPath: StoreItem.identity(of: new.path))
-                StoreRecords.note(.backup, of: store.path, record)
+                StoreRecords.note(.backup, of: store.path, .init(backups.mark, backupPath: new.path))
+                try backups.note(new, pageCount: pageCount)
             }
             let key = backupKey ?? key
-            let (plan, failure) = try backups.prune(new: new) { path in
+            let examiner = DatedBackups.Examiner { path in
                 _ = try StoreInfo.inspect(path: path, key: key, cipherSettings: settings)
+            } isSound: { path in
+                let report = try IntegrityReport.verify(path: path, key: key, cipherSettings: settings)
+                guard report.isSound else { throw Failure(.data, "it is damaged") }
             }
+            let (plan, failure) = try backups.prune(new: new, pageCount: pageCount, examiner)
             for remark in plan.remarks { StandardError.message(remark) }
             var lines = plan.lines(isPlan: isPlan)
             if !isPlan {

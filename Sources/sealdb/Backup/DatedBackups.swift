@@ -4,9 +4,9 @@ import SealedDB
 
 /// The dated backups of one store in a directory.
 ///
-/// A backup is one of them if it has the name of one, is a regular file of this user or root, and is an encrypted store,
-/// whether the key at hand opens it or not: the store may have had another key. It is complete, because the command gives
-/// a backup its name when it is verified and synced. All other files stay, and do not count.
+/// A backup is one of them if the claim tells that a run has made it of this store, if it is unchanged since, and if the
+/// key at hand opens it. It is complete, because the command gives a backup its name when it is verified and synced. All
+/// other files stay, and do not count.
 struct DatedBackups {
     /// The lock, which lasts as long as this; `nil` if there is none because nothing is to be written.
     private let claim: BackupClaim?
@@ -14,25 +14,40 @@ struct DatedBackups {
     private let isLooking: Bool
     private let directory: String
     private let store: String
+    /// That of the store, from before the backup.
+    let mark: StoreMark
     private let policy: RetentionPolicy
+    /// Whether the new backup may be far smaller than those before it.
+    private let mayBeSmaller: Bool
 
-    init(of store: StoreItem, in directory: String, _ policy: RetentionPolicy, isLooking: Bool) throws(Failure) {
+    init(
+        of store: StoreItem,
+        in directory: String,
+        _ policy: RetentionPolicy,
+        mayBeSmaller: Bool,
+        isLooking: Bool
+    ) throws {
         self.directory = StoreItem.identity(of: directory)
         self.store = store.path.nameOfPath
         self.policy = policy
+        self.mayBeSmaller = mayBeSmaller
         self.isLooking = isLooking
-        // This fails before anything is written.
+        // These fail before anything is written.
+        mark = try StoreMark(path: store.path)
         _ = try DatedBackups.names(in: directory)
-        claim = try BackupClaim.take(directory, store, isLooking: isLooking)
+        claim = try BackupClaim.take(self.directory, store, isLooking: isLooking)
     }
 
-    private static func names(in directory: String) throws(Failure) -> [String] {
-        do {
-            return try FileManager.default.contentsOfDirectory(atPath: directory)
-        } catch {
-            let reason = access(directory, R_OK) == 0 ? "" : ": \(String(cString: strerror(errno)))"
-            throw Failure(.cannotCreate, "Cannot read the directory \(directory)\(reason). No backup was made.")
+    /// - Throws: also if the directory cannot be read to its end.
+    private static func names(
+        in directory: String,
+        orSay state: String = "No backup was made."
+    ) throws(Failure) -> [String] {
+        guard let names = FileSystem.names(in: directory) else {
+            let reason = String(cString: strerror(errno))
+            throw Failure(.cannotCreate, "Cannot read the directory \(directory): \(reason). \(state)")
         }
+        return names
     }
 
     private func path(_ stamp: BackupStamp) -> String { "\(directory)/\(store).\(stamp.text)" }
@@ -61,12 +76,25 @@ struct DatedBackups {
         }
     }
 
+    /// Notes that the new backup was made, so that a later run may remove it.
+    func note(_ new: (path: String, stamp: BackupStamp), pageCount: Int64) throws {
+        guard let claim, !isLooking else { return }
+        let entry: BackupClaim.Entry
+        do {
+            entry = try .init(path: new.path, store: mark, pageCount: pageCount, mayBeSmaller: mayBeSmaller)
+        } catch {
+            let message = ErrorReport.statusAndMessage(of: error).message
+            throw Failure(.inputOutput, "The new backup \(new.path) is gone. \(message) No old one was removed.")
+        }
+        try claim.add(entry)
+    }
+
     // MARK: What is kept
 
     private struct File {
         let path: String
         let stamp: BackupStamp
-        let status: stat
+        let entry: BackupClaim.Entry
     }
 
     /// What becomes of the files.
@@ -85,77 +113,119 @@ struct DatedBackups {
         /// The newest first.
         var kept: [Kept] = []
         var removed: [String] = []
-        /// Files that have the name of a backup, and are none.
+        /// Files that have the name of a backup, and do not count.
         var untouched: [Untouched] = []
     }
 
-    /// - Parameter opens: throws if a file does not open with the key of the backups.
+    /// Looks at backups with the key that opens them. Each throws if it finds something wrong.
+    struct Examiner {
+        let opens: (String) throws -> Void
+        /// Looks at each page.
+        let isSound: (String) throws -> Void
+    }
+
     private func planAndFiles(
         _ new: (path: String, stamp: BackupStamp),
-        _ opens: (String) throws -> Void
-    ) throws(Failure) -> (plan: Plan, removed: [File]) {
+        _ examiner: Examiner
+    ) throws(Failure) -> (plan: Plan, removed: [File], counted: [File]) {
         var plan = Plan()
         var files: [File] = []
-        for name in try DatedBackups.names(in: directory) {
+        for name in try DatedBackups.names(in: directory, orSay: "No old backup was removed.") {
             guard let stamp = BackupStamp(ofName: name, store: store) else { continue }
             let file = "\(directory)/\(name)"
             guard !file.isSame(as: new.path) else { continue }
-            var status = stat()
-            guard lstat(file, &status) == 0 else { continue }
-            if let reason = DatedBackups.objection(to: file, status, opens) {
-                plan.untouched.append(Plan.Untouched(path: file, reason: reason))
-            } else if stamp.seconds > new.stamp.seconds {
+            let entry = claim?.entries.last { $0.name.isSame(as: name) }
+            if stamp.seconds > new.stamp.seconds {
                 plan.kept.append(Plan.Kept(path: file, reasons: ["later"]))
-            } else {
-                files.append(File(path: file, stamp: stamp, status: status))
+            } else if let reason = objection(to: file, entry) ?? DatedBackups.problem(examiner.opens, file) {
+                plan.untouched.append(Plan.Untouched(path: file, reason: reason))
+            } else if let entry {
+                files.append(File(path: file, stamp: stamp, entry: entry))
             }
         }
         files.sort { $0.stamp.seconds > $1.stamp.seconds }
         plan.kept.sort { $0.path > $1.path }
-        plan.untouched.sort { $0.path < $1.path }
-        let reasons = policy.reasons([new.stamp] + files.map(\.stamp))
-        plan.kept.append(Plan.Kept(path: new.path, reasons: reasons[0]))
-        var removed: [File] = []
-        for (file, reasons) in zip(files, reasons.dropFirst()) {
-            if reasons.isEmpty {
-                removed.append(file)
+        // Others are removed in favour of those that are kept: so these must be sound.
+        var sound: Set<ExactText> = []
+        while true {
+            let reasons = policy.reasons([new.stamp] + files.map(\.stamp))
+            let pairs = Array(zip(files, reasons.dropFirst()))
+            let removed = pairs.filter(\.1.isEmpty).map(\.0)
+            let kept = pairs.filter { !$0.1.isEmpty }
+            let next = kept.first { !sound.contains(ExactText($0.0.path)) }?.0
+            guard !removed.isEmpty, let next else {
+                plan.kept.append(Plan.Kept(path: new.path, reasons: reasons[0]))
+                plan.kept += kept.map { Plan.Kept(path: $0.0.path, reasons: $0.1) }
+                plan.removed = removed.map(\.path)
+                plan.untouched.sort { $0.path < $1.path }
+                return (plan, removed, files)
+            }
+            if let reason = DatedBackups.problem(examiner.isSound, next.path) {
+                plan.untouched.append(Plan.Untouched(path: next.path, reason: reason))
+                files.removeAll { $0.path.isSame(as: next.path) }
             } else {
-                plan.kept.append(Plan.Kept(path: file.path, reasons: reasons))
+                sound.insert(ExactText(next.path))
             }
         }
-        plan.removed = removed.map(\.path)
-        return (plan, removed)
     }
 
-    /// Why a file with the name of a backup is none of this command's, or is not to be relied on; `nil` if it is one.
-    private static func objection(to file: String, _ status: stat, _ opens: (String) throws -> Void) -> String? {
+    /// Why a file with the name of a backup is not one that was made of this store, or was changed since.
+    private func objection(to file: String, _ entry: BackupClaim.Entry?) -> String? {
+        var status = stat()
+        guard lstat(file, &status) == 0 else { return "it cannot be examined: \(String(cString: strerror(errno)))" }
         guard status.st_mode & S_IFMT == S_IFREG else { return "it is not a regular file" }
         guard [0, geteuid()].contains(status.st_uid) else { return "it belongs to another user" }
-        do {
-            guard try StoreInfo.outside(path: file).kind == .encrypted else { return "it is not an encrypted store" }
-            for log in ["-wal", "-journal"] {
-                var status = stat()
-                if lstat(file + log, &status) == 0, status.st_size > 0 {
-                    return "it was changed: it has a \(log) beside it"
-                }
+        guard let entry else { return "it is not noted as one that was made here" }
+        guard entry.store.isSame(as: mark.text) else {
+            return "it is one of another store of this name, or of this one before it was restored or its key changed"
+        }
+        for log in ["-wal", "-journal"] {
+            var status = stat()
+            let mayBeChanged = lstat(file + log, &status) == 0 ? status.st_size > 0 : errno != ENOENT
+            if mayBeChanged {
+                return "it was changed: it has a \(log) beside it"
             }
-            try opens(file)
+        }
+        do {
+            let info = try StoreInfo.outside(path: file)
+            guard entry.describes(status, salt: info.salt) else { return "it was changed since it was made" }
         } catch {
-            guard (error as? DatabaseError)?.reason != .wrongKey else { return nil }
             return ErrorReport.statusAndMessage(of: error).message
         }
         return nil
     }
 
+    private static func problem(_ examine: (String) throws -> Void, _ file: String) -> String? {
+        do {
+            try examine(file)
+            return nil
+        } catch {
+            if (error as? DatabaseError)?.reason == .wrongKey { return "the key at hand does not open it" }
+            return ErrorReport.statusAndMessage(of: error).message
+        }
+    }
+
     // MARK: Pruning
 
-    /// Removes the backups that no rule keeps. Call it when the new one is complete.
+    /// Removes the backups that no rule keeps. Call it when the new one is complete and noted.
     /// - Returns: what was done, and why it was not done wholly.
     func prune(
         new: (path: String, stamp: BackupStamp),
-        opens: (String) throws -> Void
+        pageCount: Int64,
+        _ examiner: Examiner
     ) throws(Failure) -> (plan: Plan, failure: Failure?) {
-        var (plan, files) = try planAndFiles(new, opens)
+        var (plan, files, counted) = try planAndFiles(new, examiner)
+        if !files.isEmpty, let larger = farLarger(than: pageCount, counted) {
+            plan.kept += plan.removed.map { Plan.Kept(path: $0, reasons: ["smaller"]) }
+            plan.removed = []
+            let failure = Failure(
+                .partial,
+                "The new backup \(new.path) has \(pageCount.counted("page")), and \(larger.path) has "
+                    + "\(larger.entry.pageCount). No old one was removed, because the store may have lost what it held. If it "
+                    + "may be so small, say so once with --allow-smaller."
+            )
+            return (plan, failure)
+        }
         guard !isLooking else { return (plan, nil) }
         plan.removed = []
         var status = stat()
@@ -168,11 +238,9 @@ struct DatedBackups {
         var problem: String?
         // The oldest first: if that is cut short, what is left is what is worth more.
         for file in files.reversed() {
-            var status = stat()
-            guard lstat(file.path, &status) == 0, status.st_ino == file.status.st_ino,
-                status.st_dev == file.status.st_dev
-            else { continue }
-            if unlink(file.path) == 0 {
+            if let reason = objection(to: file.path, file.entry) ?? DatedBackups.use(of: file.path) {
+                plan.untouched.append(Plan.Untouched(path: file.path, reason: reason))
+            } else if unlink(file.path) == 0 {
                 plan.removed.append(file.path)
             } else if problem == nil {
                 problem = "\(file.path) cannot be removed: \(String(cString: strerror(errno)))."
@@ -185,6 +253,34 @@ struct DatedBackups {
             Failure(.inputOutput, "The backup \(new.path) is complete, but not all old ones are removed. \($0)")
         }
         return (plan, failure)
+    }
+
+    /// A backup with more than ten times as many pages, of those since the last that was allowed to be smaller.
+    private func farLarger(than pageCount: Int64, _ files: [File]) -> File? {
+        guard !mayBeSmaller else { return nil }
+        let end = files.firstIndex { $0.entry.mayBeSmaller } ?? files.count - 1
+        let largest = files.prefix(end + 1).max { $0.entry.pageCount < $1.entry.pageCount }
+        guard let largest, largest.entry.pageCount > 32, largest.entry.pageCount / 10 > pageCount else { return nil }
+        return largest
+    }
+
+    /// Who has a backup open, and may be writing to it; `nil` for nobody.
+    private static func use(of file: String) -> String? {
+        let descriptor = sealeddb_open(file, O_RDONLY | O_NOFOLLOW, 0)
+        guard descriptor >= 0 else { return "it cannot be opened: \(String(cString: strerror(errno)))" }
+        // The result does not matter: nothing was written through this descriptor.
+        defer { close(descriptor) }
+        switch sealeddb_is_only_descriptor(descriptor) {
+        case 1: return nil
+        case 0: return "a process has it open"
+        default: break
+        }
+        // The kernel does not tell. Not all processes can be looked into: then those that can decide.
+        do throws(DatabaseError) {
+            return try FileUsers.others(file).isEmpty ? nil : "a process has it open"
+        } catch {
+            return error.message
+        }
     }
 }
 
@@ -200,8 +296,16 @@ extension DatedBackups.Plan {
     /// What the user should know of files that stay.
     var remarks: [String] {
         let late = kept.filter { $0.reasons == ["later"] }.map(\.path)
-        var remarks = untouched.map {
-            "\($0.path) has the name of a backup, but \($0.reason): it stays, and does not count."
+        var remarks: [String] = []
+        for (index, file) in untouched.enumerated() {
+            let alike = untouched.filter { $0.reason.isSame(as: file.reason) }
+            guard alike[0].path.isSame(as: untouched[index].path) else { continue }
+            remarks.append(
+                alike.count == 1
+                    ? "\(file.path) has the name of a backup, but \(file.reason): it stays, and does not count."
+                    : "\(alike.count) files, such as \(file.path), have the name of a backup, and of each is true: "
+                        + "\(file.reason). They stay, and do not count."
+            )
         }
         if let first = late.first {
             let which =

@@ -30,6 +30,9 @@ struct RetentionOptions: ParsableArguments {
     )
     var dryRun = false
 
+    @Flag(help: "Remove old backups although the new one has less than a tenth of the pages that they have.")
+    var allowSmaller = false
+
     private var counts: [(rule: RetentionPolicy.Rule, count: Int?)] {
         [
             (.last, keepLast), (.hourly, keepHourly), (.daily, keepDaily), (.weekly, keepWeekly),
@@ -49,6 +52,7 @@ struct RetentionOptions: ParsableArguments {
     func validate(into directory: String?) throws {
         guard policy != nil else {
             if dryRun { throw ValidationError("--dry-run is for backups with --dated or --keep-….") }
+            if allowSmaller { throw ValidationError("--allow-smaller is for backups with --dated or --keep-….") }
             return
         }
         guard directory != nil else {

@@ -61,8 +61,10 @@ struct StoreRotation: Sendable {
     ) throws -> Result {
         try attempt(store, isLooking: false) { rotation in
             if isThoughtDone, try rotation.isDone() { return .unchanged(id: nil) }
+            let mark = try? StoreMark(path: store.path)
             let report = try rotation.run(progress: progress)
             StoreRecords.note(.key, of: store.path)
+            StoreRecords.carryOver(store.path, from: mark)
             return .changed(report)
         }
     }

@@ -17,8 +17,14 @@ struct BackupCommand: ParsableCommand {
 
             With --keep-… the backups in the directory have date and time (UTC) in their names, and those that no rule keeps \
             are removed, after the new one is verified. The rules are those of restic: --keep-daily 7 keeps the last backup \
-            of each of the last 7 days that have one (and, while there are fewer, the oldest), and a backup stays as long as one rule keeps it. What was not made \
-            so stays: files with other names, links, files that are no encrypted store, backups later than the clock.
+            of each of the last 7 days that have one (and, while there are fewer, the oldest), and a backup stays as long as one rule keeps it. Before others are \
+            removed, the pages of those that stay are verified.
+
+            Only what such a run has made of this store is ever removed, as its list .app.db.sealdb-backups in the directory \
+            tells, and only if it is unchanged, not in use, and opens with the key at hand. All else with the name of a \
+            backup stays, does not count, and is told: also backups under a former key, and those that are later than the \
+            clock. Remove these by hand. If the new backup has less than a tenth of the pages of one before it, none is \
+            removed (exit 2), until you say once that it may: --allow-smaller.
 
               sealdb backup app.db --into /backups --key-file app.key --keep-daily 7
               sealdb backup *.db --into /backups --key-file app.key \\
@@ -26,7 +32,7 @@ struct BackupCommand: ParsableCommand {
               sealdb restore /backups/app.db.2026-11-24T03.55.04Z app.db \\
                   --key-file app.key --replace
 
-            A name in a directory belongs to one store, as its file .app.db.sealdb-backups there says. Another store of that \
+            A name in a directory belongs to one store of one machine, as that list says. Another store of that \
             name is refused (exit 73), and so is a second run at the same time (exit 75).
 
             A backup to - goes to standard output, once it is complete and verified; until then it lies in $TMPDIR, \
@@ -122,7 +128,7 @@ struct BackupCommand: ParsableCommand {
             reportOptions: reportOptions,
             doneText: "backed up"
         ) {
-            [lockWait = lockOptions.lockWait, policy = retentionOptions.policy, isPlan = retentionOptions.dryRun]
+            [lockWait = lockOptions.lockWait, policy = retentionOptions.policy, retentionOptions]
             store,
             progress in
             if let policy, let directory {
@@ -130,14 +136,16 @@ struct BackupCommand: ParsableCommand {
                     store: store,
                     directory: directory,
                     policy: policy,
+                    mayBeSmaller: retentionOptions.allowSmaller,
                     keys: keys,
                     backupKey: backupKey,
                     settings: ciphers.settings(of: store),
                     lockWait: lockWait
-                ).report(isPlan: isPlan, progress)
+                ).report(isPlan: retentionOptions.dryRun, progress)
             }
             let path = paths[ExactText(store.identity)]!
             let settings = ciphers.settings(of: store)
+            let mark = try? StoreMark(path: store.path)
             let report = try keys.withKey(of: store) { key, _ in
                 try piped?.prepare()
                 let copy = StoreBackup(
@@ -152,11 +160,7 @@ struct BackupCommand: ParsableCommand {
             }
             // Whether it arrived at the other end of a pipe, nobody knows here.
             if piped != nil { return StoreReport(text: .lines([])) }
-            StoreRecords.note(
-                .backup,
-                of: store.path,
-                StoreRecords.Record(backupPath: StoreItem.identity(of: path))
-            )
+            StoreRecords.note(.backup, of: store.path, .init(mark, backupPath: path))
             let name = TerminalText.escaped(path)
             let remark = settings.remarkOnAuthentication
             return StoreReport(

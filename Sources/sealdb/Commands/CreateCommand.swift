@@ -39,6 +39,7 @@ struct CreateCommand: ParsableCommand {
         try Store.requireAbsent(path)
         let key = try keyOptions.keyForNewStore(store)
         try Store.create(path, key: key, settings: try cipherOptions.settings(of: path))
+        StoreRecords.forget(path)
         StoreRecords.note(.key, of: path)
         try reportOptions.report("\(TerminalText.escaped(store)): new store\n")
     }

@@ -50,6 +50,7 @@ struct EncryptCommand: ParsableCommand {
             cipherSettings: try cipherOptions.settings(of: path)
         )
         let report = try progressOptions.watchingSignals { try encryption.run(progress: $0) }
+        StoreRecords.forget(path)
         StoreRecords.note(.key, of: path)
         try reportOptions.report(
             "\(TerminalText.escaped(store)): encrypted \(report.pageCount.counted("page"))\n",

@@ -76,8 +76,8 @@ struct RestoreCommand: ParsableCommand {
             let run = { try progressOptions.watchingSignals { try restore.run(progress: $0) } }
             return try pipe?.naming(run) ?? run()
         }
-        // The key is the backup's, and as old as that.
-        StoreRecords.forgetKey(of: path)
+        // The key is the backup's, and as old as that; and the store is not the one that was verified and backed up.
+        StoreRecords.forget(path)
         var text = "\(TerminalText.escaped(store)): restored \(report.pageCount.counted("page"))\n"
         if let replaced = report.replacedPath {
             text += "The store that was there is now \(TerminalText.escaped(replaced))\n"

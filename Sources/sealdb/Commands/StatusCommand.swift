@@ -16,7 +16,8 @@ struct StatusCommand: ParsableCommand {
 
             Of stores: those that are named, or with --all those on disk that sections of the configuration are for (see: \
             sealdb config). Each is opened with its key, and only read. Exit 0 if nothing is due, 1 if something is, 2 if \
-            a store cannot be opened.
+            a store cannot be opened, a section names a store that is missing, or a place cannot be searched for stores. A \
+            link that matches a pattern, and leads to what none of its stores is, counts as such a place.
 
               sealdb status --all
               sealdb status --stores app.db other.db --key-ring app.ring --json
@@ -25,8 +26,10 @@ struct StatusCommand: ParsableCommand {
 
             A rotation is due if the active key of the ring is another one, or the key is older than rotate-after says; \
             the others if verify-after or backup-after says so. Times come from the state-directory of the configuration, \
-            where create, encrypt, rotate, verify and backup note what they have done; what has no note is due. Where none \
-            tells since when a store has its key, the time of the key file tells how old it is at least.
+            where create, encrypt, rotate, verify and backup note what they have done; what has no note is due, and so is what \
+            has a time that is still to come. A note counts only for the file that it is about, and that of a backup only \
+            while the backup is there. Where none tells since when a store has its key, the time of the key file tells how old \
+            it is at least.
             """
     )
 
@@ -81,9 +84,10 @@ struct StatusCommand: ParsableCommand {
         if let journal { return try tell(of: journal) }
         reportOptions.begin()
         try Engine.requireEncryption()
-        if let prometheus { try PrometheusText.requireReplaceable(prometheus) }
+        if let prometheus { _ = try PrometheusText.requireReplaceable(prometheus) }
         let file = try ConfigurationInUse.file()
-        let items = try items(file)
+        let (items, problems) = try items(file)
+        for problem in problems { StandardError.message(problem) }
         let source = StoreStatusSource(
             choice: keyOptions.choice,
             keys: try keyOptions.choice.assignment(prompt: "Passphrase of the stores: ", confirm: false),
@@ -113,31 +117,40 @@ struct StatusCommand: ParsableCommand {
         if let prometheus, SignalWatch.exitStatus == nil {
             let known = found.withLock { $0 }
             let states = items.map { ($0.identity, known[ExactText($0.identity)]) }
-            try PrometheusText.requireReplaceable(prometheus)
-            let text = PrometheusText(states, time: Date()).text
-            try ReplacedFile.write(Data(text.utf8), to: prometheus, mode: 0o644)
+            let former = try PrometheusText.requireReplaceable(prometheus)
+            let text = PrometheusText(states, unseen: problems.count, time: Date()).text
+            try ReplacedFile.write(Data(text.utf8), to: prometheus, mode: 0o644, replacing: former)
         }
-        try result.get()
+        // A store that is not seen would not be missed. What is due of the others counts less.
+        do {
+            try result.get()
+        } catch let code as ExitCode where !problems.isEmpty && code.rawValue == ExitStatus.different.rawValue {
+            throw ExitCode(ExitStatus.partial.rawValue)
+        }
+        guard problems.isEmpty else { throw ExitCode(ExitStatus.partial.rawValue) }
     }
 
-    private func items(_ file: ConfigurationFile?) throws -> [StoreItem] {
+    /// - Returns: the stores, and what keeps others from being seen.
+    private func items(_ file: ConfigurationFile?) throws -> (items: [StoreItem], problems: [String]) {
         guard all else {
             var known: Set<ExactText> = []
             let items = try stores.map { name in try StoreItem(name) }
-            return items.filter { known.insert(ExactText($0.identity)).inserted }
+            return (items.filter { known.insert(ExactText($0.identity)).inserted }, [])
         }
         guard let file else {
             throw Failure(.noInput, "No configuration says which stores there are. See: sealdb help config")
         }
         var problems: [String] = []
         let items = try file.storesOnDisk { problems.append($0) }.map(\.store)
-        // A store that is not seen would not be missed.
-        guard problems.isEmpty else {
-            let list = problems.joined(separator: "; ")
-            throw Failure(.noInput, "Not all stores can be found: \(list). Nothing was done.")
+        guard !items.isEmpty else {
+            throw Failure(
+                .noInput,
+                problems.isEmpty
+                    ? "No store on disk belongs to a section of \(file.path)."
+                    : "No store can be found: \(problems.joined(separator: "; ")). Nothing was done."
+            )
         }
-        guard !items.isEmpty else { throw Failure(.noInput, "No store on disk belongs to a section of \(file.path).") }
-        return items
+        return (items, problems)
     }
 
     private func tell(of journal: String) throws {

@@ -63,6 +63,8 @@ struct VerifyCommand: ParsableCommand {
             reportOptions: reportOptions,
             doneText: "sound"
         ) { [deep] store, progress in
+            // Should another file take its place meanwhile, the record is not about that.
+            let mark = try? StoreMark(path: store.path)
             let report = try keys.withKey(of: store) { key, _ in
                 try IntegrityReport.verify(
                     path: store.path,
@@ -72,11 +74,7 @@ struct VerifyCommand: ParsableCommand {
                     progress: progress
                 )
             }
-            StoreRecords.note(
-                .verification,
-                of: store.path,
-                StoreRecords.Record(isSound: report.isSound, isDeep: deep)
-            )
+            StoreRecords.note(.verification, of: store.path, .init(mark, isSound: report.isSound, isDeep: deep))
             return VerifyCommand.report(report, of: store)
         }
         try work.run(stores)

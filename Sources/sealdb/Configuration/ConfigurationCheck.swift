@@ -35,6 +35,12 @@ struct ConfigurationCheck: Encodable, Sendable {
             let source = file.stores[number].key
             let shown = try source.map { key throws(Failure) in try check(key, for: store) }
             stores[number].append(Store(path: store.identity, keySource: shown))
+            var status = stat()
+            if stat(store.path, &status) != 0 {
+                problems.append("\(store.identity) cannot be found: \(String(cString: strerror(errno))).")
+            } else if status.st_mode & S_IFMT != S_IFREG {
+                problems.append("\(store.identity) is not a regular file.")
+            }
         }
         for (number, section) in file.stores.enumerated() where stores[number].isEmpty {
             // A source that is the same for all stores can be looked at without one.

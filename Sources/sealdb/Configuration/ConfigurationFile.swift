@@ -157,8 +157,9 @@ struct ConfigurationFile: Sendable {
         return try key.origin(for: store)
     }
 
-    /// The stores on disk that sections are for, with the number of the section, sorted.
-    /// - Parameter problem: is called for each place that cannot be read.
+    /// The stores on disk that sections are for, with the number of the section, sorted. One that a section names without a
+    /// pattern is there even if it is missing.
+    /// - Parameter problem: is called for each place that cannot be searched.
     func storesOnDisk(_ problem: (String) -> Void) throws(Failure) -> [(store: StoreItem, section: Int)] {
         var found: [(store: StoreItem, section: Int)] = []
         var known: Set<ExactText> = []

@@ -1,3 +1,4 @@
+import CSealedDBSystem
 import Foundation
 
 /// The state of stores in the text format of Prometheus.
@@ -5,7 +6,8 @@ struct PrometheusText {
     let text: String
 
     /// - Parameter states: the path of each store, and its status; `nil` if it could not be found out.
-    init(_ states: [(path: String, status: StoreStatus?)], time: Date) {
+    /// - Parameter unseen: how many places could not be searched for stores.
+    init(_ states: [(path: String, status: StoreStatus?)], unseen: Int = 0, time: Date) {
         var text = ""
         func add(_ name: String, _ help: String, _ value: (StoreStatus?) -> Double?) {
             let samples = states.compactMap { path, status in value(status).map { (path, $0) } }
@@ -36,6 +38,8 @@ struct PrometheusText {
             flag($0?.due.contains("verification"))
         }
         add("sealdb_store_backup_due", "Whether the last backup is too long ago.") { flag($0?.due.contains("backup")) }
+        text += "# HELP sealdb_status_unseen_places Places that could not be searched for stores.\n"
+        text += "# TYPE sealdb_status_unseen_places gauge\nsealdb_status_unseen_places \(unseen)\n"
         text += "# HELP sealdb_status_timestamp_seconds When this was found out.\n"
         text += "# TYPE sealdb_status_timestamp_seconds gauge\n"
         text += "sealdb_status_timestamp_seconds \(PrometheusText.number(time.timeIntervalSince1970))\n"
@@ -43,23 +47,41 @@ struct PrometheusText {
     }
 
     /// Refuses to replace a file that is something else, such as a store.
-    static func requireReplaceable(_ path: String) throws(Failure) {
-        var status = stat()
-        guard lstat(path, &status) == 0 else { return }
-        if status.st_mode & S_IFMT == S_IFREG {
-            var start = [UInt8](repeating: 0, count: beginning.utf8.count)
-            let count = try InputFile(path: path).read(into: &start)
-            if count == 0 || start[..<count].elementsEqual(beginning.utf8) { return }
+    /// - Returns: what may be replaced.
+    static func requireReplaceable(_ path: String) throws(Failure) -> ReplacedFile.Former {
+        let descriptor = sealeddb_open(path, O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0)
+        guard descriptor >= 0 else {
+            let number = errno
+            if number == ENOENT { return .nothing }
+            throw foreign(path, number == ELOOP ? "" : ": \(String(cString: strerror(number)))")
         }
-        throw Failure(
+        // The result does not matter: nothing was written through this descriptor.
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else {
+            throw foreign(path, ": \(String(cString: strerror(errno)))")
+        }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw foreign(path) }
+        var start = [UInt8](repeating: 0, count: beginning.utf8.count)
+        let count = try InputFile(descriptor: descriptor, name: path).read(into: &start)
+        guard count == 0 || start[..<count].elementsEqual(beginning.utf8) else { throw foreign(path) }
+        return .file(status)
+    }
+
+    private static func foreign(_ path: String, _ reason: String = "") -> Failure {
+        Failure(
             .cannotCreate,
-            "\(path) exists, and is not a file that sealdb status has written. It was not changed. Name another one."
+            "\(path) exists, and is not a file that sealdb status has written\(reason). It was not changed. Name another one."
         )
     }
 
     private static let beginning = "# HELP sealdb_"
 
-    private static func number(_ value: Double) -> String { String(Int64(value)) }
+    private static func number(_ value: Double) -> String {
+        // Of numbers that an Int64 does not hold, the nearest.
+        if let number = Int64(exactly: value.rounded(.towardZero)) { return String(number) }
+        return String(value > 0 ? Int64.max : Int64.min)
+    }
 
     /// In the value of a label, these three have escapes, and nothing else has.
     private static func escaped(_ value: String) -> String {

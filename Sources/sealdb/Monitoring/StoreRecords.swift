@@ -5,7 +5,7 @@ import SealedDB
 /// When the command last gave a store its key, verified it, and backed it up: one small file for each, in a directory that
 /// the configuration names. They are for `sealdb status`; nothing else believes them.
 struct StoreRecords: Sendable {
-    enum Event: String, Sendable {
+    enum Event: String, Sendable, CaseIterable {
         case key, verification, backup
     }
 
@@ -13,14 +13,59 @@ struct StoreRecords: Sendable {
         var version = 1
         var path = ""
         var time = Date()
-        /// Of a key: the salt of the store, which is another one when somebody has put another file in its place, such as
-        /// a service that rotates its key.
+        /// Those of the ``StoreMark`` of the store: another file in its place, such as a copy or one of a service that
+        /// rotates its key, is not what this is about.
         var salt: String?
+        var inode: UInt64?
         /// Of a verification.
         var isSound: Bool?
         var isDeep: Bool?
         /// Of a backup.
         var backupPath: String?
+        /// The salt of the backup.
+        var backupSalt: String?
+
+        init() {}
+
+        init(_ mark: StoreMark?, isSound: Bool, isDeep: Bool) {
+            (self.isSound, self.isDeep) = (isSound, isDeep)
+            self.mark = mark
+        }
+
+        /// - Parameter mark: that of the store before the backup.
+        init(_ mark: StoreMark?, backupPath: String) {
+            self.backupPath = StoreItem.identity(of: backupPath)
+            // Without it the record says less.
+            backupSalt = try? StoreInfo.outside(path: backupPath).salt
+            self.mark = mark
+        }
+
+        /// `nil` if it is not known: then the record is not believed.
+        var mark: StoreMark? {
+            get { inode.map { StoreMark(salt: salt, inode: $0) } }
+            set { (salt, inode) = (newValue?.salt, newValue?.inode) }
+        }
+
+        /// Whether it is about the store that has this mark.
+        func isAbout(_ store: StoreMark, _ event: Event) -> Bool {
+            guard let mark else { return false }
+            // A copy of the store has the same key, which is as old.
+            if event == .key, let salt = mark.salt { return salt == store.salt }
+            return mark == store
+        }
+
+        /// Why a backup is there no more; `nil` if it is.
+        var missingBackup: String? {
+            guard let backupPath else { return "its path is not known" }
+            var status = stat()
+            guard lstat(backupPath, &status) == 0 else {
+                return "\(backupPath) cannot be examined: \(String(cString: strerror(errno)))"
+            }
+            guard status.st_mode & S_IFMT == S_IFREG, status.st_size > 0 else { return "\(backupPath) is no backup" }
+            guard let backupSalt else { return nil }
+            let found = try? StoreInfo.outside(path: backupPath).salt
+            return found == backupSalt ? nil : "\(backupPath) is another file"
+        }
     }
 
     let directory: String
@@ -34,7 +79,7 @@ struct StoreRecords: Sendable {
         var record = record
         record.path = StoreItem.identity(of: path)
         // Without it the record is not believed.
-        if event == .key { record.salt = try? StoreInfo.outside(path: path).salt }
+        if event == .key { record.mark = try? StoreMark(path: path) }
         do throws(Failure) {
             try StoreRecords(directory: directory).write(event, record)
         } catch {
@@ -45,17 +90,33 @@ struct StoreRecords: Sendable {
         }
     }
 
-    /// Forgets since when the store has its key.
-    static func forgetKey(of path: String) {
+    /// Forgets what was done with a store that is another one now.
+    static func forget(_ path: String) {
         guard let directory = ConfigurationInUse.defaults.stateDirectory else { return }
         let records = StoreRecords(directory: directory)
-        let file = records.file(.key, of: StoreItem.identity(of: path))
-        guard unlink(file) != 0, errno != ENOENT else { return }
-        StandardError.message(
-            "\(path): this is done, but \(file) cannot be removed: \(String(cString: strerror(errno))). It tells sealdb "
-                + "status a wrong age of the key.",
-            .warning
-        )
+        for event in Event.allCases {
+            let file = records.file(event, of: StoreItem.identity(of: path))
+            guard unlink(file) != 0, errno != ENOENT else { continue }
+            StandardError.message(
+                "\(path): this is done, but \(file) cannot be removed: \(String(cString: strerror(errno))). It is about the "
+                    + "store that was there before.",
+                .warning
+            )
+        }
+    }
+
+    /// Keeps what was done with a store whose key was changed: each page was verified then, and its backups are still its.
+    /// - Parameter mark: that of the store before; `nil` if it is not known.
+    static func carryOver(_ path: String, from mark: StoreMark?) {
+        guard let directory = ConfigurationInUse.defaults.stateDirectory, let mark else { return }
+        let records = StoreRecords(directory: directory)
+        // What cannot be kept is due, and what is due is told.
+        guard let item = try? StoreItem(path), let new = try? StoreMark(path: path) else { return }
+        for event in [Event.verification, .backup] {
+            guard var record = try? records.record(event, of: item), record.isAbout(mark, event) else { continue }
+            record.mark = new
+            try? records.write(event, record)
+        }
     }
 
     /// What is wrong with a directory for records; `nil` also for one that is still to be made.

@@ -23,6 +23,8 @@ struct StoreStatus: Encodable, Sendable {
     var needsRotation: Bool?
     /// What is to be done: rotation, verification, backup.
     var due: [String] = []
+    /// What is odd about the times, and which records do not count.
+    var remarks: [String] = []
 
     /// The same times, for who computes with them.
     var times = Times()
@@ -34,7 +36,8 @@ struct StoreStatus: Encodable, Sendable {
     }
 
     private enum CodingKeys: String, CodingKey {
-        case keyID, keyChangedAt, keyAgeSource, verifiedAt, isSound, isDeep, backedUpAt, backupPath, needsRotation, due
+        case keyID, keyChangedAt, keyAgeSource, verifiedAt, isSound, isDeep, backedUpAt, backupPath, needsRotation, due,
+            remarks
     }
 
     var text: String {
@@ -45,11 +48,22 @@ struct StoreStatus: Encodable, Sendable {
         parts.append(times.verification.map { "verified \(age($0)) ago\(verdict)" } ?? "verification unknown")
         parts.append(times.backup.map { "backed up \(age($0)) ago" } ?? "backup unknown")
         parts.append(due.isEmpty ? "nothing is due" : "due: \(due.joined(separator: ", "))")
+        parts += remarks.map { TerminalText.escaped($0) }
         return parts.joined(separator: "; ")
     }
 
+    /// Clocks of machines that share a file system differ a little.
+    private static let clockTolerance = 60.0
+
+    func isLater(_ date: Date) -> Bool { date.timeIntervalSince(times.now) > StoreStatus.clockTolerance }
+
+    /// A time of the years 1 to 9999: no other is one that anything happened at, and calendars fail on some.
+    static func clamped(_ date: Date) -> Date {
+        Date(timeIntervalSince1970: min(max(date.timeIntervalSince1970, -62_135_596_800), 253_402_300_799))
+    }
+
     private func age(_ date: Date) -> String {
-        let seconds = Int(max(0, times.now.timeIntervalSince(date)))
+        let seconds = Int(max(0, times.now.timeIntervalSince(StoreStatus.clamped(date))))
         let (count, unit) =
             switch seconds {
             case ..<120: (seconds, "second")
@@ -71,17 +85,21 @@ struct StoreStatusSource: Sendable {
     /// - Throws: if the store cannot be opened with its key, or a record cannot be believed.
     func status(of store: StoreItem) throws -> StoreStatus {
         var status = StoreStatus()
-        var salt: String?
+        var mark: StoreMark?
         let opening = try keys.withKey(of: store) { key, fromRing -> (id: String, isActive: Bool)? in
-            salt = try store.requireOpens(with: key, ciphers.settings(of: store)).salt
+            let before = try StoreMark(path: store.path)
+            let info = try store.requireOpens(with: key, ciphers.settings(of: store))
+            // A file that was put in its place meanwhile has no records yet.
+            mark = info.salt == before.salt ? before : nil
             return fromRing.map { ($0.id, $0.id.isSame(as: $0.ring.activeID)) }
         }
         status.keyID = opening?.id
-        try addTimes(of: store, salt, to: &status)
+        try addTimes(of: store, mark, to: &status)
         let limits = configuration?.limits(of: store) ?? AgeLimits()
         func isOver(_ date: Date?, _ limit: Double?) -> Bool? {
             guard let limit else { return nil }
-            guard let date else { return true }
+            // Nobody did it at a time that is still to come, so nobody knows when.
+            guard let date, !status.isLater(date) else { return true }
             return status.times.now.timeIntervalSince(date) > limit
         }
         let isOld = isOver(status.times.key, limits.rotation)
@@ -93,22 +111,42 @@ struct StoreStatusSource: Sendable {
         return status
     }
 
-    private func addTimes(of store: StoreItem, _ salt: String?, to status: inout StoreStatus) throws {
+    private func addTimes(of store: StoreItem, _ mark: StoreMark?, to status: inout StoreStatus) throws {
         if let directory = configuration?.defaults.stateDirectory {
             let records = StoreRecords(directory: directory)
-            if let record = try records.record(.key, of: store), let salt, record.salt == salt {
+            func record(_ event: StoreRecords.Event, _ name: String) throws -> StoreRecords.Record? {
+                guard let record = try records.record(event, of: store) else { return nil }
+                if let mark, record.isAbout(mark, event) { return record }
+                status.remarks.append("the record of its \(name) is about another file that was here")
+                return nil
+            }
+            if let record = try record(.key, "key") {
                 (status.times.key, status.keyAgeSource) = (record.time, .record)
             }
-            if let record = try records.record(.verification, of: store) {
+            if let record = try record(.verification, "verification") {
                 status.times.verification = record.time
                 (status.isSound, status.isDeep) = (record.isSound, record.isDeep)
             }
-            if let record = try records.record(.backup, of: store) {
-                (status.times.backup, status.backupPath) = (record.time, record.backupPath)
+            if let record = try record(.backup, "backup") {
+                if let reason = record.missingBackup {
+                    status.remarks.append("its last backup does not count: \(reason)")
+                } else {
+                    (status.times.backup, status.backupPath) = (record.time, record.backupPath)
+                }
             }
         }
         if status.times.key == nil, let date = try dateOfKeyFile(of: store) {
             (status.times.key, status.keyAgeSource) = (date, .keyFile)
+        }
+        status.times.key = status.times.key.map(StoreStatus.clamped)
+        status.times.verification = status.times.verification.map(StoreStatus.clamped)
+        status.times.backup = status.times.backup.map(StoreStatus.clamped)
+        let named = [
+            ("key", status.times.key), ("verification", status.times.verification), ("backup", status.times.backup),
+        ]
+        for (name, date) in named {
+            guard let date, status.isLater(date) else { continue }
+            status.remarks.append("the time of its \(name) is later than the clock of this machine, and does not count")
         }
         status.keyChangedAt = status.times.key?.formatted(.iso8601)
         status.verifiedAt = status.times.verification?.formatted(.iso8601)

@@ -56,7 +56,39 @@ struct PathPatternTests {
         #expect(try found("a*") == ["a.db"])
         #expect(try found("**/**/*.db") == ["a.db", "real/e.db", "x/y/c.db"])
         #expect(try found("absent/*") == [] && found("a.db") == ["a.db"] && found("a.db/*") == [])
+        // What a section names without a pattern is missed.
+        #expect(try found("absent.db") == ["absent.db"])
         // A link before the first pattern is followed, as in the paths of stores.
         #expect(try found("link/*.db") == ["real/e.db"])
+    }
+
+    private func problems(_ pattern: String) throws -> (files: [String], problems: [String]) {
+        var problems: [String] = []
+        let files = try #require(PathPattern(pattern)).files { problems.append($0) }
+        return (files, problems)
+    }
+
+    /// A store that is not seen would not be missed.
+    @Test func whatCannotBeSeen() throws {
+        let sandbox = try Sandbox()
+        let manager = FileManager.default
+        let place = StoreItem.identity(of: sandbox.directory)
+        try manager.createDirectory(atPath: sandbox.path("in/x"), withIntermediateDirectories: true)
+        try manager.createDirectory(atPath: sandbox.path("out"), withIntermediateDirectories: false)
+        for name in ["in/x/a.db", "in/x/b.db", "out/c.db"] { try sandbox.write(name, "") }
+        #expect(try problems(place + "/in/*/*.db").problems == [])
+        for code in [EACCES, EIO, ELOOP] {
+            // The directory can be opened and read, and nothing in it examined.
+            let watch = CallWatch(place + "/in/x", failing: 1...99, code: code)
+            let seen = try problems(place + "/in/*/*.db")
+            watch.end()
+            #expect(seen.files.count < 2 && !seen.problems.isEmpty, "\(seen)")
+        }
+        for (name, target) in [("x/d.db", "/no/such/file"), ("x/e.db", "../../out/c.db"), ("y", "../out")] {
+            try manager.createSymbolicLink(atPath: sandbox.path("in/" + name), withDestinationPath: target)
+            #expect(try problems(place + "/in/*/*.db").problems.count == 1, "\(name)")
+            #expect(try problems(place + "/in/**/*.db").problems.count == 1, "\(name)")
+            try manager.removeItem(atPath: sandbox.path("in/" + name))
+        }
     }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import SealedDB
 import Testing
 
 @testable import sealdb
@@ -30,7 +31,7 @@ struct PrometheusTests {
                 }
                 typed = true
             } else {
-                let pattern = /([a-z_]+)(?:\{store="((?:[^"\\\n]|\\["\\n])*)"\})? ([0-9]+)/
+                let pattern = /([a-z_]+)(?:\{store="((?:[^"\\\n]|\\["\\n])*)"\})? (-?[0-9]+)/
                 guard let match = line.wholeMatch(of: pattern), typed, match.output.1 == current,
                     let value = Double(match.output.3)
                 else { throw Malformed(line: String(line)) }
@@ -62,6 +63,42 @@ struct PrometheusTests {
         // What nobody knows has no sample.
         #expect(samples["sealdb_store_backup_timestamp_seconds"] == nil && samples["sealdb_store_sound"] == nil)
         #expect(samples["sealdb_store_rotation_needed"]?["/gone"] == nil)
+    }
+
+    /// Some file systems keep times that no calendar has.
+    @Test(arguments: [Double(Int64.max), Double(Int64.min), .infinity])
+    func timesOfNoCalendar(time: Double) throws {
+        var status = StoreStatus()
+        status.times.key = Date(timeIntervalSince1970: time)
+        #expect(status.text.contains("key is"))
+        let samples = try PrometheusTests.samples(PrometheusText([("/a", status)], time: Date()).text)
+        #expect(samples["sealdb_store_key_changed_timestamp_seconds"]?["/a"] != nil)
+        #expect(StoreStatus.clamped(Date(timeIntervalSince1970: time)).formatted(.iso8601).hasSuffix("Z"))
+    }
+
+    /// A file that cannot be examined may be anybody's, and one that comes meanwhile is.
+    @Test func noOtherFileIsReplaced() throws {
+        let sandbox = try Sandbox()
+        let directory = StoreItem.identity(of: sandbox.directory)
+        let path = directory + "/f.prom"
+        let new = Data("new\n".utf8)
+        try sandbox.write("f.prom", "somebody's\n")
+        for code in [EIO, EACCES, ENOTDIR] {
+            let watch = CallWatch(directory, failing: 0...0, code: code)
+            #expect(throws: Failure.self) { _ = try PrometheusText.requireReplaceable(path) }
+            #expect(watch.end(describing: 0)?.hasPrefix("open") == true)
+        }
+        #expect(throws: Failure.self) { try ReplacedFile.write(new, to: path, mode: 0o644, replacing: .nothing) }
+        try sandbox.write("f.prom", "")
+        let former = try PrometheusText.requireReplaceable(path)
+        try sandbox.write("f.prom", "somebody's\n")
+        #expect(throws: Failure.self) { try ReplacedFile.write(new, to: path, mode: 0o644, replacing: former) }
+        #expect(try sandbox.contents("f.prom") == Data("somebody's\n".utf8))
+        #expect(try sandbox.names() == ["f.prom"])
+        // What a killed run has left goes.
+        try sandbox.write(TemporaryFile.path(beside: path).nameOfPath, "left")
+        try ReplacedFile.write(new, to: directory + "/f.prom", mode: 0o644)
+        #expect(try sandbox.names() == ["f.prom"])
     }
 
     /// Whatever call fails, readers find the former contents or the new ones, and no other file stays.

@@ -95,6 +95,70 @@ struct StoreStatusTests {
         #expect(found["due"] as? [String] == ["rotation"] && found["needsRotation"] as? Bool == true)
     }
 
+    /// What was done with a store is not said of another file that has its name.
+    @Test func recordsOfAnotherFile() throws {
+        try configure("state-directory = \(sandbox.path("state"))\nverify-after = 7d\nbackup-after = 1d")
+        try run(0, "verify", "a.db")
+        try run(0, "backup", "a.db", "copy")
+        // The command itself makes the new file from all pages of the old one.
+        try sandbox.makeKey("new.key")
+        try run(0, "rotate", "a.db", "--new-key-file", "new.key")
+        try FileManager.default.removeItem(atPath: sandbox.path("a.key"))
+        try FileManager.default.moveItem(atPath: sandbox.path("new.key"), toPath: sandbox.path("a.key"))
+        #expect(try status(0)["remarks"] as? [String] == [])
+        try FileManager.default.moveItem(atPath: sandbox.path("copy"), toPath: sandbox.path("moved"))
+        var found = try status(1)
+        #expect(found["due"] as? [String] == ["backup"] && found["backedUpAt"] == nil)
+        #expect((found["remarks"] as? [String])?.first?.contains("cannot be examined") == true)
+        try FileManager.default.moveItem(atPath: sandbox.path("moved"), toPath: sandbox.path("copy"))
+        try run(0, "create", "other", "--key-file", "a.key")
+        try sandbox.write("a.db", try sandbox.contents("other"))
+        found = try status(1)
+        #expect(found["due"] as? [String] == ["verification", "backup"] && found["verifiedAt"] == nil)
+        #expect((found["remarks"] as? [String])?.count == 3)
+        try run(0, "verify", "a.db")
+        #expect(try status(1)["due"] as? [String] == ["backup"])
+        try FileManager.default.removeItem(atPath: sandbox.path("a.db"))
+        try run(0, "create", "a.db")
+        #expect(try status(1)["remarks"] as? [String] == [])
+    }
+
+    /// What is said to have been done at a time to come was done at an unknown one.
+    @Test func timesToCome() throws {
+        try configure("state-directory = \(sandbox.path("state"))\nverify-after = 7d")
+        try run(0, "verify", "a.db")
+        let names = try FileManager.default.contentsOfDirectory(atPath: sandbox.path("state"))
+        let name = try "state/" + #require(names.first { $0.hasSuffix(".verification") })
+        let record = String(decoding: try sandbox.contents(name), as: UTF8.self)
+        try sandbox.write(name, record.replacing(/"time":"[0-9]{4}/, with: "\"time\":\"2999"))
+        let found = try status(1)
+        #expect(found["due"] as? [String] == ["verification"])
+        #expect((found["remarks"] as? [String])?.first?.contains("later than the clock") == true)
+    }
+
+    /// A store that a section names and that is gone is missed; also one behind a link that is still there.
+    @Test func storesThatAreLost() throws {
+        let path = StoreItem.identity(of: sandbox.path("main.db"))
+        let sections = [path, sandbox.path("*.db")].map { "[store \"\($0)\"]\nkey-file = {dir}/a.key\n" }
+        try sandbox.write("c.conf", sections.joined())
+        let lost = try run(2, "status", "--all", "--prometheus", "out.prom")
+        #expect(lost.output.contains("a.db: ") && lost.error.contains("main.db: "), "\(lost)")
+        let samples = try PrometheusTests.samples(String(decoding: sandbox.contents("out.prom"), as: UTF8.self))
+        #expect(samples["sealdb_store_up"]?[path] == 0)
+        #expect(try run(78, "config", "check").output.contains("main.db cannot be found"))
+        try run(0, "create", "main.db")
+        try run(0, "status", "--all")
+        try FileManager.default.createSymbolicLink(
+            atPath: sandbox.path("gone.db"),
+            withDestinationPath: "/no/such/file"
+        )
+        let link = try run(2, "status", "--all", "--prometheus", "out.prom")
+        #expect(link.output.contains("a.db: ") && link.error.contains("gone.db is a link"), "\(link)")
+        let unseen = try PrometheusTests.samples(String(decoding: sandbox.contents("out.prom"), as: UTF8.self))
+        #expect(unseen["sealdb_status_unseen_places"] == ["": 1])
+        try run(78, "config", "check")
+    }
+
     @Test func damageIsRemembered() throws {
         try run(0, "exec", "a.db", "CREATE TABLE t (x); INSERT INTO t VALUES (zeroblob(9000))")
         try sandbox.overwrite("a.db", at: 9000, with: [1, 2, 3, 4])
