@@ -113,8 +113,10 @@ struct StoreRecords: Sendable {
         // What cannot be kept is due, and what is due is told.
         guard let item = try? StoreItem(path), let new = try? StoreMark(path: path) else { return }
         for event in [Event.verification, .backup] {
+            // As above: what cannot be read or kept is due.
             guard var record = try? records.record(event, of: item), record.isAbout(mark, event) else { continue }
             record.mark = new
+            // As above.
             try? records.write(event, record)
         }
     }
