@@ -188,6 +188,7 @@ final class BackupClaim {
     /// A number that the machine has and that does not tell its identifier, which is not for everybody.
     /// https://man7.org/linux/man-pages/man5/machine-id.5.html
     private static let machine: String? = {
+        // If the file cannot be read for a moment, the machine counts as another one, and no backup is made.
         guard let text = try? String(contentsOfFile: "/etc/machine-id", encoding: .utf8) else { return nil }
         let digits = text.utf8.filter { $0 > UInt8(ascii: " ") }
         guard digits.count == 32 else { return nil }

@@ -61,6 +61,7 @@ struct StoreRotation: Sendable {
     ) throws -> Result {
         try attempt(store, isLooking: false) { rotation in
             if isThoughtDone, try rotation.isDone() { return .unchanged(id: nil) }
+            // Without it, records of the store do not count any more, and what they told is due.
             let mark = try? StoreMark(path: store.path)
             let report = try rotation.run(progress: progress)
             StoreRecords.note(.key, of: store.path)

@@ -145,6 +145,7 @@ struct BackupCommand: ParsableCommand {
             }
             let path = paths[ExactText(store.identity)]!
             let settings = ciphers.settings(of: store)
+            // Without it, no backup is recorded, and one is due.
             let mark = try? StoreMark(path: store.path)
             let report = try keys.withKey(of: store) { key, _ in
                 try piped?.prepare()

@@ -63,6 +63,7 @@ struct StoreRecords: Sendable {
             }
             guard status.st_mode & S_IFMT == S_IFREG, status.st_size > 0 else { return "\(backupPath) is no backup" }
             guard let backupSalt else { return nil }
+            // A file that cannot be read is not known to be the backup.
             let found = try? StoreInfo.outside(path: backupPath).salt
             return found == backupSalt ? nil : "\(backupPath) is another file"
         }
