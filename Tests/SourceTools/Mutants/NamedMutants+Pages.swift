@@ -114,13 +114,6 @@ extension NamedMutant {
             "true"
         ),
         .init(
-            "SQLite checks the structure of pages that are not authentic",
-            "SealedDB/Cipher/Verification/AuthenticPages.swift",
-            .expression,
-            "try cipher.isAuthentic(page, number: number)",
-            "true"
-        ),
-        .init(
             "a page that is changed on the way keeps its IV",
             "SealedDB/Cipher/Copying/PageTransfer.swift",
             .expression,

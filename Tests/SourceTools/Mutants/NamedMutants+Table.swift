@@ -441,8 +441,8 @@ extension NamedMutant {
             "pages behind the end of the database count",
             "SealedDB/Cipher/Verification/IntegrityReport.swift",
             .expression,
-            "scan.damagedPages(ofFirst: totals.count, cipher, progress: tell)",
-            "scan.damagedPages(ofFirst: .max, cipher, progress: tell)"
+            "scan.damagedPages(ofFirst: totals.count, progress: tell)",
+            "scan.damagedPages(ofFirst: .max, progress: tell)"
         ),
         .init(
             "a cancellation hides every error",

@@ -48,22 +48,13 @@ struct ProgressReport {
         _ body: () throws(DatabaseError) -> T
     ) throws(DatabaseError) -> T {
         guard progress != nil else { return try body() }
-        return try whileReading(phase, timesRead: timesRead) { tell throws(DatabaseError) in
-            try connection.whileReading(report: tell, body)
-        }
-    }
-
-    /// The same for a body that tells itself how many pages were read.
-    func whileReading<T>(
-        _ phase: KeyRotation.Progress.Phase,
-        timesRead: Double,
-        _ body: (_ tell: (_ pagesRead: Int64) throws(DatabaseError) -> Void) throws(DatabaseError) -> T
-    ) throws(DatabaseError) -> T {
         try self(phase, 0)
-        let result = try body { read throws(DatabaseError) in
+        let result = try connection.whileReading { read throws(DatabaseError) in
             let share = Double(read) / (timesRead * Double(max(1, totals.count)))
             let shown = share < 0.9 ? share : 1 - 0.09 / share
             try self(phase, max(0, Int64(shown * Double(totals.count))))
+        } _: { () throws(DatabaseError) in
+            try body()
         }
         try self(phase, totals.count)
         return result

@@ -20,17 +20,7 @@ struct PageScan {
         ofFirst count: Int64,
         progress: (_ completedPages: Int64) throws(DatabaseError) -> Void = { _ in }
     ) throws(DatabaseError) -> [Int64] {
-        try damagedPages(ofFirst: count, pageCipher()) { (completed, _) throws(DatabaseError) in try progress(completed)
-        }
-    }
-
-    /// The same with the cipher of the store.
-    /// - Parameter progress: also gets whether none of these pages is damaged.
-    func damagedPages(
-        ofFirst count: Int64,
-        _ cipher: PageCipher,
-        progress: (_ completedPages: Int64, _ areSound: Bool) throws(DatabaseError) -> Void
-    ) throws(DatabaseError) -> [Int64] {
+        let cipher = try pageCipher()
         let size = cipher.parameters.pageSize
         let count = min(count, try connection.mainFileSize() / Int64(size))
         let pipeline = PagePipeline(pageSize: size, pageCount: count)
@@ -40,11 +30,7 @@ struct PageScan {
             try CodeWorker(scan: self, cipher: cipher.copy(), pageCount: pipeline.pagesInRun)
         } deliver: { numbers, damaged in
             result += damaged
-            do throws(DatabaseError) {
-                try progress(numbers.upperBound, result.isEmpty)
-            } catch {
-                stop = error
-            }
+            do throws(DatabaseError) { try progress(numbers.upperBound) } catch { stop = error }
             return stop == nil
         }
         if let stop { throw stop }

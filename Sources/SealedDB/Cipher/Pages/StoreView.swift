@@ -37,23 +37,6 @@ final class StoreView {
         return connection
     }
 
-    /// Opens the same state of the same file once more, decrypted. The view's own connection must stay open as long as
-    /// this one.
-    func connection(decryptedBy decryption: any PageDecryption) throws(DatabaseError) -> Connection {
-        guard let file else { throw .notOpen }
-        let view = try FileView(of: file, decryption: decryption)
-        let connection = try view.open(nil)
-        connection.view = view
-        do throws(DatabaseError) {
-            // Sorts would otherwise reach the disk in plaintext.
-            try connection.run("PRAGMA temp_store = MEMORY")
-        } catch {
-            connection.close()
-            throw error
-        }
-        return connection
-    }
-
     private init(_ path: String, _ opening: StoreOpening) throws(DatabaseError) {
         self.path = path
         isOnReadOnlyMedium = FileSystem.isOnReadOnlyMedium(path)

@@ -27,8 +27,8 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
     ///
     /// Pages in a write-ahead log, or in the journal of an unfinished transaction, are checked in place of the file's
     /// own pages, as SQLite would read them. A store that is in use is checked as it is at one moment; in
-    /// rollback-journal mode writers wait meanwhile. The codes are computed without SQLCipher, on all processors; SQLite
-    /// checks the structure meanwhile, of pages that are authentic. If some are not, it checks what SQLCipher reads.
+    /// rollback-journal mode writers wait meanwhile. The codes are computed without SQLCipher. SQLCipher computes those
+    /// of the pages in use again while it reads them for the check of the structure.
     /// <https://www.sqlite.org/pragma.html#pragma_quick_check>
     /// - Parameters:
     ///   - path: path of the store.
@@ -81,7 +81,7 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
     }
 
     /// The share of a check that it takes to compute the codes, by estimate.
-    private static let shareOfCodes = 0.5
+    private static let shareOfCodes = 0.25
 
     /// - Parameters:
     ///   - connection: a connection of a ``StoreView``, or one to a file without a log.
@@ -99,36 +99,21 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
         let fileSize = try connection.mainFileSize()
         var damagedPages: [Int64] = []
         let isAuthenticated = sealing.key != nil && sealing.settings.parameters.usesHMAC
-        let pragma = isDeep ? "integrity_check" : "quick_check"
-        var structure: StructureThread?
-        defer { structure?.end() }
         if let key = sealing.key, isAuthenticated {
             let scan = PageScan(connection: connection, key: key, settings: sealing.settings)
-            let cipher = try scan.pageCipher()
-            structure = try StructureThread(connection, cipher: cipher, pragma: pragma)
             let part = report.part(to: IntegrityReport.shareOfCodes)
-            let tell = { [structure] (completed: Int64, areSound: Bool) throws(DatabaseError) in
-                if areSound { structure?.pages.noteAuthentic(upTo: completed) }
-                try part(.verify, completed)
-            }
-            damagedPages = try scan.damagedPages(ofFirst: totals.count, cipher, progress: tell)
+            let tell = { (completed: Int64) throws(DatabaseError) in try part(.verify, completed) }
+            damagedPages = try scan.damagedPages(ofFirst: totals.count, progress: tell)
         }
         var problems = knownProblems
         do throws(DatabaseError) {
+            let pragma = isDeep ? "integrity_check" : "quick_check"
             // SQLite follows the trees, and then reads the rows of the tables. A deep check looks each row up in its
             // indexes, too.
-            let timesRead = isDeep ? 4.0 : 2
             let part = report.part(from: isAuthenticated ? IntegrityReport.shareOfCodes : 0)
-            if let structure, damagedPages.isEmpty {
-                problems += try part.whileReading(.structure, timesRead: timesRead) {
-                    (tell) throws(DatabaseError) in try structure.problems(report: tell)
-                }
-            } else {
-                // What SQLite says of a store whose pages are damaged, it says of what SQLCipher lets it see.
-                structure?.end()
-                problems += try part.whileReading(connection, .structure, timesRead: timesRead) {
-                    () throws(DatabaseError) in try StructureCheck(connection: connection).problems(pragma)
-                }
+            problems += try part.whileReading(connection, .structure, timesRead: isDeep ? 4 : 2) {
+                () throws(DatabaseError) in
+                try StructureCheck(connection: connection).problems(pragma)
             }
         } catch {
             guard error.reason != .interrupted else { throw error }

@@ -11,23 +11,6 @@ protocol PageOverlay {
     func bytes(ofPage number: Int64, from start: Int, count: Int) throws(DatabaseError) -> [UInt8]?
 }
 
-/// Decrypts the pages of a file when they are read, so that SQLite sees a plaintext database.
-protocol PageDecryption: AnyObject {
-    /// The page size in bytes.
-    var pageSize: Int { get }
-    /// Reads a part of a page.
-    /// - Parameters:
-    ///   - target: is filled with the bytes of the page from `start` on.
-    ///   - load: fills its buffer, which has the size of a page, with the page as it is encrypted.
-    /// - Returns: a result code of SQLite, which is that of `load` if it failed.
-    func read(
-        _ number: Int64,
-        from start: Int,
-        into target: UnsafeMutableRawBufferPointer,
-        load: (UnsafeMutableRawBufferPointer) -> Int32
-    ) -> Int32
-}
-
 /// Shows a database file to SQLite through a VFS that writes nothing and declares the file immutable. So SQLite creates
 /// no lock, index or journal. <https://www.sqlite.org/vfs.html>, <https://www.sqlite.org/c3ref/c_iocap_atomic.html>
 final class FileView {
@@ -38,7 +21,6 @@ final class FileView {
     /// to write.
     private let findOverlay: (_ hasWriter: Bool) throws(DatabaseError) -> (any PageOverlay)?
     private var overlay: (any PageOverlay)?
-    private var decryption: (any PageDecryption)?
     /// Why the file could not be opened. SQLite only returns a code.
     private var failure: DatabaseError?
     private let name: UnsafeMutablePointer<CChar>
@@ -69,13 +51,6 @@ final class FileView {
         vfs.pointee.pAppData = Unmanaged.passUnretained(self).toOpaque()
         vfs.pointee.xOpen = ViewedFile.open
         vfs.pointee.xDelete = { _, _, _ in SQLITE_READONLY }
-    }
-
-    /// Shows what another view shows, decrypted. The connection of the other view must stay open as long as this one's:
-    /// its lock keeps writers out.
-    convenience init(of other: FileView, decryption: any PageDecryption) throws(DatabaseError) {
-        try self.init(path: other.path, lockTimeout: nil) { [overlay = other.overlay] _ in overlay }
-        self.decryption = decryption
     }
 
     deinit {
@@ -152,33 +127,6 @@ final class FileView {
     }
 
     fileprivate func read(
-        _ file: UnsafeMutablePointer<sqlite3_file>,
-        into buffer: UnsafeMutableRawBufferPointer,
-        at offset: Int64
-    ) -> Int32 {
-        guard let decryption else { return readStored(file, into: buffer, at: offset) }
-        let size = Int64(decryption.pageSize)
-        var done = 0
-        while done < buffer.count {
-            let place = offset + Int64(done)
-            let start = Int(place % size)
-            let count = min(decryption.pageSize - start, buffer.count - done)
-            let part = UnsafeMutableRawBufferPointer(rebasing: buffer[done..<done + count])
-            let code = decryption.read(place / size + 1, from: start, into: part) { page in
-                readStored(file, into: page, at: place - Int64(start))
-            }
-            guard code == SQLITE_OK else {
-                // SQLite wants zeros where the file has ended.
-                UnsafeMutableRawBufferPointer(rebasing: buffer[done...]).initializeMemory(as: UInt8.self, repeating: 0)
-                return code
-            }
-            done += count
-        }
-        return SQLITE_OK
-    }
-
-    /// Reads the file, with the pages that replace those of it.
-    private func readStored(
         _ file: UnsafeMutablePointer<sqlite3_file>,
         into buffer: UnsafeMutableRawBufferPointer,
         at offset: Int64
