@@ -149,6 +149,47 @@ static inline int sealeddb_log_frames(sqlite3 *db, sqlite3_int64 *frames) {
     return rc;
 }
 
+// What the index of a write-ahead log says of its committed transactions.
+// https://www.sqlite.org/walformat.html#the_wal_index_header
+struct sealeddb_log_position {
+    int has_index;
+    unsigned int change_count;     // iChange
+    int is_big_endian;             // of the words that checksums add: bigEndCksum
+    unsigned int frame_count;      // mxFrame
+    unsigned int page_count;       // nPage
+    unsigned int checksum[2];      // aFrameCksum, of the last of these frames
+    unsigned char salts[8];        // aSalt, as the log has them
+    unsigned int backfilled_count; // nBackfill: so many frames are in the database file
+};
+
+// Reads all of it as it was at one moment. The connection must be in a read transaction of "main".
+static inline int sealeddb_read_log_position(sqlite3 *db, struct sealeddb_log_position *position) {
+    const volatile unsigned int *words;
+    unsigned int first[12], second[12], again[12];
+    *position = (struct sealeddb_log_position){0};
+    int rc = sealeddb_log_index(db, &words);
+    if (rc != SQLITE_OK || words == 0) return rc;
+    for (int attempt = 0; attempt < 1000; attempt++) {
+        // A writer changes the second copy first. Who begins the log anew changes both before it sets nBackfill to 0.
+        for (int i = 0; i < 12; i++) first[i] = words[i];
+        __sync_synchronize();
+        for (int i = 0; i < 12; i++) second[i] = words[12 + i];
+        __sync_synchronize();
+        unsigned int backfilled_count = words[24];
+        __sync_synchronize();
+        for (int i = 0; i < 12; i++) again[i] = words[i];
+        int is_same = 1;
+        for (int i = 0; i < 12; i++) is_same &= first[i] == second[i] && first[i] == again[i];
+        const unsigned char *bytes = (const unsigned char *)first;
+        if (!is_same || bytes[12] == 0) continue;
+        *position = (struct sealeddb_log_position){
+            1, first[2], bytes[13], first[4], first[5], {first[6], first[7]}, {0}, backfilled_count};
+        for (int i = 0; i < 8; i++) position->salts[i] = bytes[32 + i];
+        return SQLITE_OK;
+    }
+    return SQLITE_PROTOCOL;
+}
+
 // Sets whether closing the last connection checkpoints the write-ahead log and deletes it.
 static inline int sealeddb_set_checkpoint_on_close(sqlite3 *db, int on) {
     return sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, on ? 0 : 1, (int *)0);

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Gives a store a new key while a queue or pool uses it. The copy is made between the turns of other callers, who only
-/// wait while the copy is verified and swapped in.
+/// Gives a store a new key while a queue or pool uses it. The copy is made meanwhile; callers only wait while what was changed
+/// last is copied, and the copy is swapped in.
 struct ServiceRotation {
     let newKey: Key
     let progress: ((KeyRotation.Progress) throws -> Void)?
@@ -54,7 +54,7 @@ struct ServiceRotation {
     /// Copies the store and finishes the rotation. Returns `nil` if the connection was closed in the meantime, so that
     /// the copy is lost.
     private func attempt() throws -> KeyRotation.Report? {
-        var begun: LiveCopy?
+        var begun: (any ServiceCopy)?
         do {
             var state: KeyRotation.Progress?
             try statingWhatIs {
@@ -66,8 +66,9 @@ struct ServiceRotation {
             let copy = begun!
             try ProgressReport.send(state!, to: progress)
             while true {
-                switch try statingWhatIs({ try advance(copy) }) {
+                switch try advance(copy) {
                 case .copied(let state): try ProgressReport.send(state, to: progress)
+                case .advanced: break
                 case .nearlyComplete:
                     // The source of the key may take long to answer, and callers do not wait yet.
                     try confirmNewKey()
@@ -86,25 +87,48 @@ struct ServiceRotation {
 
     private enum Outcome {
         case copied(KeyRotation.Progress)
+        /// What was copied is told already.
+        case advanced
         case nearlyComplete
         case lost
     }
 
-    private func advance(_ copy: LiveCopy) throws -> Outcome {
+    private func advance(_ copy: any ServiceCopy) throws -> Outcome {
+        guard copy.needsTurns else {
+            guard !copy.isNearlyComplete else { return .nearlyComplete }
+            var stop: DatabaseError?
+            do {
+                try copy.advance { state in
+                    // What the caller throws is told as it is everywhere.
+                    do throws(DatabaseError) {
+                        try ProgressReport.send(state, to: progress)
+                    } catch {
+                        stop = error
+                        throw error
+                    }
+                }
+            } catch {
+                if let stop { throw stop }
+                try statingWhatIs { throw error }
+            }
+            return .advanced
+        }
         var outcome = Outcome.lost
-        try turn { db in
-            guard !copy.isLost else { return }
-            if copy.isNearlyComplete {
-                outcome = .nearlyComplete
-            } else {
-                try db.recording { () throws(DatabaseError) in try copy.advance() }
-                outcome = .copied(copy.progress)
+        try statingWhatIs {
+            try turn { db in
+                guard !copy.isLost else { return }
+                if copy.isNearlyComplete {
+                    outcome = .nearlyComplete
+                } else {
+                    try db.recording { () throws(DatabaseError) in try copy.advance() }
+                    outcome = .copied(copy.progress)
+                }
             }
         }
         return outcome
     }
 
-    private func finish(with copy: LiveCopy?) throws -> KeyRotation.Report {
+    private func finish(with copy: (any ServiceCopy)?) throws -> KeyRotation.Report {
         var hasBegun = false
         func rotate(_ db: Database) throws -> KeyRotation.Report {
             hasBegun = true

@@ -50,11 +50,35 @@ final class NewFile: Sendable {
         return true
     }
 
+    /// Cuts the file off.
+    func truncate(to size: Int64) throws(DatabaseError) {
+        while ftruncate(descriptor, off_t(size)) != 0 {
+            guard errno == EINTR else { throw .system("Cannot cut off \(path)", reason: .ioError) }
+        }
+    }
+
     /// What changes when somebody writes to a file.
     struct Mark: Equatable {
         let size: Int64
         let seconds: Int
         let nanoseconds: Int
+    }
+
+    /// The mark after a write of this process, such that a later write by anybody changes it: the kernel dates writes by a
+    /// clock that ticks only a few hundred times a second.
+    func settledMark() throws(DatabaseError) -> Mark {
+        for _ in 0..<50 {
+            let mark = try mark()
+            var now = timespec()
+            // The result does not matter: this clock always exists.
+            clock_gettime(CLOCK_REALTIME_COARSE, &now)
+            if (mark.seconds, mark.nanoseconds) < (now.tv_sec, now.tv_nsec) { return mark }
+            var pause = timespec(tv_sec: 0, tv_nsec: 500_000)
+            // A signal may end the pause early.
+            nanosleep(&pause, nil)
+        }
+        // The clock was put back. Then the mark tells a write from the next second on.
+        return try mark()
     }
 
     func mark() throws(DatabaseError) -> Mark {

@@ -38,9 +38,13 @@ struct ShrinkingStoreRotationTests {
         }
     }
 
-    private func make(_ shrinking: Shrinking, rows: Int) throws {
+    private func make(_ shrinking: Shrinking, rows: Int, _ mode: Configuration.JournalMode = .wal) throws {
         let db = try Database.testing(directory.file("db"))
-        #expect(db.executeStatements("PRAGMA auto_vacuum = \(raw: shrinking.mode); VACUUM; PRAGMA journal_mode = WAL"))
+        #expect(
+            db.executeStatements(
+                "PRAGMA auto_vacuum = \(raw: shrinking.mode); VACUUM; PRAGMA journal_mode = \(raw: mode.rawValue)"
+            )
+        )
         try db.fill(rows: rows)
         #expect(db.executeStatements("CREATE TABLE kept (id INTEGER PRIMARY KEY, body TEXT)"))
         db.close()
@@ -83,15 +87,15 @@ struct ShrinkingStoreRotationTests {
 
     /// A copy that SQLite takes for complete is begun anew, not trusted.
     @Test func anEarlyEndBeginsAnew() throws {
-        try make(.vacuum, rows: 12_000)
-        let db = try Database.testing(directory.file("db"))
+        try make(.vacuum, rows: 12_000, .delete)
+        let db = try Database.testing(directory.file("db"), journalMode: .delete)
         let copy = try db.liveCopy(for: .testing(2))
         while copy.progress.completedPages < 100 { try copy.advance() }
         try shrink(db, .vacuum)
         try copy.advance()
         #expect(copy.progress.completedPages < copy.progress.totalPages)
         try db.executeUpdate("INSERT INTO kept (body) VALUES ('after the end')")
-        try copy.complete()
+        try copy.complete(#require(db.connection))
         let target = Database(path: copy.file.path, configuration: Configuration(key: try .testing(2)))
         try target.openVerified()
         #expect(try target.executeQuery("SELECT body FROM kept").scalar(String.self) == "after the end")
@@ -106,7 +110,7 @@ struct ShrinkingStoreRotationTests {
         try db.executeUpdate("INSERT INTO kept (body) VALUES ('right')")
         let copy = try db.liveCopy(for: .testing(2))
         while !copy.isNearlyComplete { try copy.advance() }
-        try copy.complete()
+        try copy.complete(#require(db.connection))
         let target = Database(path: copy.file.path, configuration: Configuration(key: try .testing(2)))
         try target.openVerified()
         try target.executeUpdate("UPDATE kept SET body = 'wrong'")

@@ -44,6 +44,19 @@ struct PageSource: Sendable {
         try self.init(scan, PageTotals(count: log.pageCount, size: log.pageSize), log)
     }
 
+    /// A store as it was at a look of a ``LogFollower``. The connection must be in the read transaction of that look, which
+    /// must not end as long as the source is used.
+    /// - Parameter log: what the follower has for this look.
+    init(
+        following connection: Connection,
+        key: Key,
+        settings: CipherSettings,
+        totals: PageTotals,
+        log: LogOverlay?
+    ) throws(DatabaseError) {
+        try self.init(PageScan(connection: connection, key: key, settings: settings), totals, log)
+    }
+
     /// The pages that replace those of the main file; `nil` if the main file alone is complete.
     private static func log(_ connection: Connection) throws(DatabaseError) -> LogOverlay? {
         // As long as there is a log, SQLite uses it, and makes an index of it for all connections.

@@ -16,7 +16,7 @@ struct PageTransfer {
         case wal
     }
 
-    let source: PageSource
+    private(set) var source: PageSource
     let mode: Mode
     /// The page that SQLite neither reads nor writes. It is not copied.
     var lockPage: Int64
@@ -49,6 +49,12 @@ struct PageTransfer {
     /// Whether the page is copied as it is encrypted.
     func keepsCiphertext(ofPage number: Int64) -> Bool { hasSameKey && !amends(number) }
 
+    /// The same transfer, of the store as it is at another moment.
+    init(_ source: PageSource, continuing former: PageTransfer) {
+        self = former
+        self.source = source
+    }
+
     /// Writes all pages. The file must be empty. It is not synced.
     /// - Parameter progress: called with the number of pages that are written and compared. If it throws, the call ends.
     func run(
@@ -56,20 +62,35 @@ struct PageTransfer {
         progress: (_ completedPages: Int64) throws(DatabaseError) -> Void
     ) throws(DatabaseError) {
         let totals = source.totals
-        let pipeline = PagePipeline(pageSize: totals.size, pageCount: totals.count)
-        var completed: Int64 = 0
-        var begun: Int64 = 0
+        if totals.count > 0 { try copy(1...totals.count, into: file, progress: progress) }
+        guard try file.mark().size == totals.count * Int64(totals.size) else {
+            throw PageTransfer.different(totals.count)
+        }
+    }
+
+    /// Writes these pages to their places.
+    /// - Parameter progress: called with the last of the pages that are written and compared, of which none is left out. If
+    ///   it throws, the call ends.
+    func copy(
+        _ numbers: ClosedRange<Int64>,
+        into file: NewFile,
+        progress: (_ lastPage: Int64) throws(DatabaseError) -> Void
+    ) throws(DatabaseError) {
+        let pageSize = Int64(source.totals.size)
+        let pipeline = PagePipeline(pageSize: source.totals.size, pages: numbers)
+        var completed = numbers.lowerBound - 1
+        var begun = completed * pageSize
         var stop: DatabaseError?
         try pipeline.forEachRun { () throws(DatabaseError) in
             try TransferWorker(self, file, pageCount: pipeline.pagesInRun)
-        } deliver: { numbers, written in
+        } deliver: { run, written in
             do throws(DatabaseError) {
                 // Runs come in the order of the pages, and none is left out.
-                guard numbers.lowerBound == completed + 1, written == numbers.count else {
+                guard run.lowerBound == completed + 1, written == run.count else {
                     throw PageTransfer.different(completed + 1)
                 }
-                completed = numbers.upperBound
-                let end = completed * Int64(totals.size)
+                completed = run.upperBound
+                let end = completed * pageSize
                 if end - begun >= PageTransfer.bytesInPart {
                     try file.beginWriting(begun..<end)
                     begun = end
@@ -81,9 +102,7 @@ struct PageTransfer {
             return stop == nil
         }
         if let stop { throw stop }
-        guard completed == totals.count, try file.mark().size == totals.count * Int64(totals.size) else {
-            throw PageTransfer.different(completed + 1)
-        }
+        guard completed == numbers.upperBound else { throw PageTransfer.different(completed + 1) }
     }
 
     /// Whether ``amend(_:number:)`` changes this page.

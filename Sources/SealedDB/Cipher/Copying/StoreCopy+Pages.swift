@@ -17,13 +17,23 @@ extension StoreCopy {
         let file = try newFile()
         try copying(.copy, 0)
         try transfer.run(into: file) { completed throws(DatabaseError) in try copying(.copy, completed) }
-        let mark = try file.mark()
-        try verifySample(sealing, report.part(from: StoreCopy.shareOfPages))
+        try settle(sealing, file, file.settledMark(), report.part(from: StoreCopy.shareOfPages))
+        return totals
+    }
+
+    /// Has SQLCipher read a sample of a file whose pages were all compared, and syncs it.
+    /// - Parameter mark: that of the file when its last page was compared.
+    func settle(
+        _ sealing: Sealing,
+        _ file: NewFile,
+        _ mark: NewFile.Mark,
+        _ report: ProgressReport
+    ) throws(DatabaseError) {
+        try verifySample(sealing, report)
         // What is written from now on was not compared. SQLCipher writes nothing to look at it.
         guard try file.mark() == mark else { throw unverified("somebody else has written to it") }
         // The descriptor of the file is closed after the connection that has checked it: its locks are of no use then.
         try synchronize(report) { () throws(DatabaseError) in try file.synchronize() }
-        return totals
     }
 
     private func verifySample(

@@ -18,7 +18,9 @@ protocol PageWorker: AnyObject {
 /// works on the run without the lock. All helpers have ended when the call returns.
 struct PagePipeline {
     let pageSize: Int
+    /// How many pages are worked on, from ``firstPage`` on.
     let pageCount: Int64
+    var firstPage: Int64 = 1
     /// How many workers there are if the system gives as many threads.
     var workerCount: Int
     /// Starts a helper.
@@ -33,6 +35,11 @@ struct PagePipeline {
     private static let mostBytesInRun = 1 << 18
     /// How many runs per worker may be taken before the first of them is delivered.
     private static let runsAhead: Int64 = 4
+
+    init(pageSize: Int, pages numbers: ClosedRange<Int64>) {
+        self.init(pageSize: pageSize, pageCount: Int64(numbers.count))
+        firstPage = numbers.lowerBound
+    }
 
     init(pageSize: Int, pageCount: Int64) {
         (self.pageSize, self.pageCount) = (pageSize, pageCount)
@@ -67,32 +74,46 @@ struct PagePipeline {
         }
         while threads.count < helperCount {
             // What one worker lacks the memory for, or the system has no thread for, the others do.
-            guard let helper = try? makeWorker(),
-                let thread = startThread(PagePipeline.helping(line, load: helper.read, work: helper.outcome))
-            else { break }
+            guard let helper = try? makeWorker(), let thread = startThread(helping(line, helper)) else { break }
             threads.append(thread)
         }
         while true {
-            switch line.step(worker.read) {
+            switch line.step({ numbers throws(DatabaseError) in try worker.read(pages(numbers)) }) {
             case .work(let numbers):
-                line.put(Result { () throws(DatabaseError) in try worker.outcome(of: numbers) }, of: numbers)
-            case .deliver(let numbers, let outcome): guard try deliver(numbers, outcome.get()) else { return }
+                line.put(Result { () throws(DatabaseError) in try worker.outcome(of: pages(numbers)) }, of: numbers)
+            case .deliver(let numbers, let outcome): guard try deliver(pages(numbers), outcome.get()) else { return }
             case .end: return
             }
         }
     }
 
-    /// What a helper's thread does. The two closures are those of its worker.
-    private static func helping<Outcome: Sendable>(
-        _ line: RunLine<Outcome>,
-        load: @escaping RunLine<Outcome>.Load,
-        work: @escaping (ClosedRange<Int64>) throws(DatabaseError) -> Outcome
+    /// The pages of the file that are these ones of the line, which counts from 1.
+    private func pages(_ numbers: ClosedRange<Int64>) -> ClosedRange<Int64> {
+        PagePipeline.pages(numbers, from: firstPage)
+    }
+
+    private static func pages(_ numbers: ClosedRange<Int64>, from firstPage: Int64) -> ClosedRange<Int64> {
+        numbers.lowerBound + firstPage - 1...numbers.upperBound + firstPage - 1
+    }
+
+    /// What a helper's thread does.
+    private func helping<Worker: PageWorker>(
+        _ line: RunLine<Worker.Outcome>,
+        _ worker: Worker
     ) -> @Sendable () -> Void {
         // Only the thread that calls this uses the worker from now on.
-        nonisolated(unsafe) let (load, work) = (load, work)
+        nonisolated(unsafe) let worker = worker
+        let first = firstPage
         return {
-            while let numbers = line.take(load) {
-                line.put(Result { () throws(DatabaseError) in try work(numbers) }, of: numbers)
+            while let numbers = line.take({ numbers throws(DatabaseError) in
+                try worker.read(PagePipeline.pages(numbers, from: first))
+            }) {
+                line.put(
+                    Result { () throws(DatabaseError) in
+                        try worker.outcome(of: PagePipeline.pages(numbers, from: first))
+                    },
+                    of: numbers
+                )
             }
         }
     }

@@ -133,7 +133,7 @@ public struct KeyRotation: Sendable {
     }
 
     /// Like ``run(progress:)``, but uses a copy that was made while the store was in use.
-    func run(with copy: LiveCopy?, progress: ((Progress) throws -> Void)?) throws(DatabaseError) -> Report {
+    func run(with copy: (any ServiceCopy)?, progress: ((Progress) throws -> Void)?) throws(DatabaseError) -> Report {
         try replacement().run(with: copy, progress: progress)
     }
 

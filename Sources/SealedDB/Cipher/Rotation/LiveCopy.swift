@@ -1,18 +1,19 @@
 import Foundation
 
-/// A copy of a store, under a new key, that is made while the store is in use.
+/// A copy that SQLite makes, of a store with a rollback journal; for those with a log, see ``FollowedCopy``.
 ///
-/// Each call of ``advance()`` copies some pages. What the source's own connection writes in between goes into the copy
+/// Each call of ``advance(_:)`` copies some pages. What the source's own connection writes in between goes into the copy
 /// too, even to pages that are already copied. A write by another connection restarts the copy.
 /// <https://www.sqlite.org/c3ref/backup_finish.html>
 ///
 /// Only the user of the source's connection may call its methods, except ``discard()``, which any thread may call.
-final class LiveCopy {
+final class LiveCopy: ServiceCopy {
     static let pagesPerStep: Int32 = 64
-    /// The share of a rotation that it takes to copy, by estimate.
-    static let share = 0.6
 
+    let needsTurns = true
+    let share = 0.6
     let file: StoreCopy
+    private let sealing: Sealing
     private let path: String
     private let source: Connection
     private let target: Connection
@@ -36,6 +37,7 @@ final class LiveCopy {
         usageLock = try UsageLock.shared(place.path, timeout: 0)
         self.path = place.path
         self.source = source
+        self.sealing = sealing
         isWAL = try source.text("PRAGMA journal_mode") == "wal"
         pageSize = totals.size
         // At most as many steps as two complete copies take. If writers are faster than that, they then have to wait.
@@ -55,12 +57,12 @@ final class LiveCopy {
         }
     }
 
-    /// Whether it is time to make others wait while the rest is copied: little is left, or the copy does not get ahead.
+    /// Little is left, or the copy does not get ahead.
     var isNearlyComplete: Bool {
         backup.remainingPages <= Int64(4 * LiveCopy.pagesPerStep) || restartCount > 3 || stepsLeft <= 0
     }
 
-    /// Whether the source's connection has been closed.
+    /// The source's connection has been closed.
     var isLost: Bool { !backup.isOpen }
 
     var progress: KeyRotation.Progress {
@@ -69,7 +71,7 @@ final class LiveCopy {
             completedPages: backup.completedPages,
             totalPages: backup.totalPages,
             pageSize: pageSize,
-            fractionCompleted: LiveCopy.share * Double(backup.completedPages) / Double(max(1, backup.totalPages))
+            fractionCompleted: share * Double(backup.completedPages) / Double(max(1, backup.totalPages))
         )
     }
 
@@ -91,7 +93,7 @@ final class LiveCopy {
     ///
     /// If the store becomes shorter than the part that is copied, SQLite ends the backup and forwards no more writes to
     /// it. The copy then begins anew. https://www.sqlite.org/c3ref/backup_finish.html#sqlite3backupstep
-    func advance() throws(DatabaseError) {
+    func advance(_ progress: ((KeyRotation.Progress) throws -> Void)?) throws(DatabaseError) {
         let before = backup.completedPages
         stepsLeft -= 1
         let goesOn = try backup.step(pages: LiveCopy.pagesPerStep)
@@ -102,8 +104,7 @@ final class LiveCopy {
         backup = try LiveCopy.begin(from: source, to: target)
     }
 
-    /// Copies the rest, and closes the copy. From now on nothing in this process may write to the store.
-    func complete() throws(DatabaseError) {
+    func complete(_ connection: Connection) throws(DatabaseError) {
         defer { usageLock?.release() }
         // If the checkpoint fails, the log is not empty, and `StoreState.settled` returns `nil`.
         if isWAL { _ = try? source.checkpoint(.truncate, schema: "main") }
@@ -114,10 +115,16 @@ final class LiveCopy {
         completedState = state
     }
 
-    /// Whether the copy holds everything that the store holds. Call it only while nobody else can write to the store.
     func isCurrent() throws(DatabaseError) -> Bool {
         guard let completedState else { return false }
         return try StoreState(of: path) == completedState
+    }
+
+    func settle(
+        comparingWith store: (connection: Connection, sealing: Sealing),
+        _ report: ProgressReport
+    ) throws(DatabaseError) -> PageTotals {
+        try file.settle(sealing, comparingWith: store, report)
     }
 
     /// Ends the backup and removes the copy. May be called more than once, and on any thread. If the source's

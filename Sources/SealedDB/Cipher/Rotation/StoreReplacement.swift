@@ -41,7 +41,7 @@ struct StoreReplacement {
     /// - Parameter prepared: a copy that was made while the store was in use. If the store has changed since the copy
     ///   was complete, a new copy is made.
     func run(
-        with prepared: LiveCopy? = nil,
+        with prepared: (any ServiceCopy)? = nil,
         progress: ((KeyRotation.Progress) throws -> Void)?
     ) throws(DatabaseError) -> KeyRotation.Report {
         let start = DispatchTime.now().uptimeNanoseconds
@@ -84,7 +84,7 @@ struct StoreReplacement {
     /// except that the caller has to put WAL mode back.
     private func verifiedCopy(
         of source: RotationSource,
-        _ prepared: LiveCopy?,
+        _ prepared: (any ServiceCopy)?,
         setsWAL: Bool,
         progress: ((KeyRotation.Progress) throws -> Void)?
     ) throws(DatabaseError) -> (StoreCopy, PageTotals) {
@@ -98,7 +98,8 @@ struct StoreReplacement {
             copy.removeOtherLeftovers()
             if setsWAL { try source.leaveWAL() }
             try source.holdExclusively()
-            var totals = try isPrepared ? settled(copy, source, progress) : nil
+            var totals: PageTotals?
+            if let prepared, isPrepared { totals = try settled(prepared, source, progress) }
             if isPrepared, totals == nil {
                 copy.discard()
                 copy = try StoreCopy(beside: source.plan.path, ofWAL: setsWAL)
@@ -137,14 +138,14 @@ struct StoreReplacement {
     /// Verifies a copy that was made while the store was in use.
     /// - Returns: `nil` if the copy does not hold what the store holds.
     private func settled(
-        _ copy: StoreCopy,
+        _ copy: any ServiceCopy,
         _ source: RotationSource,
         _ progress: ((KeyRotation.Progress) throws -> Void)?
     ) throws(DatabaseError) -> PageTotals? {
         let report = ProgressReport(totals: try PageTotals(of: source.connection), progress: progress)
-            .part(from: LiveCopy.share)
+            .part(from: copy.share)
         do throws(DatabaseError) {
-            return try copy.settle(new, comparingWith: (source.connection, old), report)
+            return try copy.settle(comparingWith: (source.connection, old), report)
         } catch {
             guard error.reason == .unverified else { throw error }
             return nil

@@ -145,7 +145,7 @@ extension Database {
     /// Changes the key, and can use a copy that was made beforehand. The copy is completed now, or discarded.
     func rotateKey(
         to newKey: Key,
-        with copy: LiveCopy?,
+        with copy: (any ServiceCopy)?,
         progress: ((KeyRotation.Progress) throws -> Void)?
     ) throws(DatabaseError) -> KeyRotation.Report {
         try recording { () throws(DatabaseError) in
@@ -159,7 +159,7 @@ extension Database {
                 ignoresUnseenUsers: configuration.ignoresUnseenUsers
             )
             do throws(DatabaseError) {
-                try copy?.complete()
+                try copy?.complete(openConnection())
             } catch {
                 throw error.adding(context: KeyRotation.changedNothing)
             }
@@ -170,16 +170,32 @@ extension Database {
     }
 
     /// Begins to copy the store under a new key, for ``rotateKey(to:with:progress:)``.
-    func liveCopy(for newKey: Key) throws(DatabaseError) -> LiveCopy {
+    func liveCopy(for newKey: Key) throws(DatabaseError) -> any ServiceCopy {
         try recording { () throws(DatabaseError) in
             let path = try pathToRotate(for: newKey)
             let sealing = Sealing(key: newKey, settings: configuration.cipherSettings)
+            let connection = try openConnection()
             do throws(DatabaseError) {
-                return try LiveCopy(of: openConnection(), path: path, sealing: sealing)
+                guard try canFollow(connection), let key = fittingKey?.key else {
+                    return try LiveCopy(of: connection, path: path, sealing: sealing)
+                }
+                return try FollowedCopy(
+                    of: connection,
+                    path: path,
+                    Sealing(key: key, settings: configuration.cipherSettings),
+                    sealing,
+                    busyTimeout: configuration.busyTimeout.seconds
+                )
             } catch {
                 throw error.adding(context: "The rotation did not begin, and the store is unchanged")
             }
         }
+    }
+
+    /// Whether other connections can read the store's log meanwhile, by SQLite's own VFS.
+    private func canFollow(_ connection: Connection) throws(DatabaseError) -> Bool {
+        guard openedVFS == nil, try connection.text("PRAGMA main.journal_mode") == "wal" else { return false }
+        return try connection.text("PRAGMA main.locking_mode") == "normal"
     }
 
     /// Returns the path of the store. Throws if its key cannot be changed to this one.

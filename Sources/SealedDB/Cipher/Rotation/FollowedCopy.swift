@@ -1,0 +1,275 @@
+import Foundation
+
+/// A copy of a store in WAL mode that is made page by page, on all processors, while others write.
+///
+/// Each round copies some of the pages as they are in one snapshot, and compares each with what was read back. A new snapshot
+/// begins before the last one ends, and what was changed in between is copied again; see ``LogFollower``. So nobody waits for
+/// the copy, and the pages that are left at the end are those that were changed last, however large the store is.
+///
+/// Its snapshots end after some megabytes, so that the log can begin anew meanwhile.
+final class FollowedCopy: ServiceCopy {
+    let needsTurns = false
+    let isLost = false
+    let share = 0.95
+    let file: StoreCopy
+    private let path: String
+    private let pageSize: Int
+    private let old: Sealing
+    private let new: Sealing
+    private let busyTimeout: Double
+    /// Keeps other processes from taking the unfinished file for a leftover of a killed process.
+    private let usageLock: UsageLock?
+    /// `nil` before the first round and after the copy is complete.
+    private var reading: Reading?
+    /// What is written, and its state after the last write.
+    private var target: (file: NewFile, mark: NewFile.Mark)?
+    /// The numbers of the pages that are to be copied, perhaps again.
+    private var pending = IndexSet()
+    /// The page from which on the next ones are taken, so that those that are often changed do not keep others waiting.
+    private var nextPage = 1
+    private var pageCount: Int64
+    private var completedPages: Int64 = 0
+    private var roundsLeft: Int64
+    private var isSynced = false
+    /// The state of the store when the copy was complete; `nil` before that.
+    private var completedState: StoreState?
+    /// Fewer, so that tests have more rounds.
+    var pagesInRound = 4096
+    /// So many are copied while others wait. It takes some milliseconds.
+    private static let mostPagesAtEnd = 256
+
+    /// Two connections, whose snapshots take turns.
+    private struct Reading {
+        var current: Connection
+        var other: Connection
+        var follower: LogFollower
+        var transfer: PageTransfer
+        var position: LogPosition
+
+        /// - Returns: whether both are closed.
+        func close() -> Bool {
+            // Both are closed, whatever becomes of the first.
+            let isClosed = current.close()
+            return other.close() && isClosed
+        }
+    }
+
+    /// Begins a copy. Nothing is copied yet.
+    /// - Throws: as ``LiveCopy``.
+    init(
+        of source: Connection,
+        path: String,
+        _ old: Sealing,
+        _ new: Sealing,
+        busyTimeout: Double
+    ) throws(DatabaseError) {
+        let totals = try PageTotals(of: source)
+        let place = try ReplaceablePlace(path)
+        try place.requireSpace(for: totals)
+        usageLock = try UsageLock.shared(place.path, timeout: 0)
+        (self.path, self.old, self.new, self.busyTimeout) = (place.path, old, new, busyTimeout)
+        (pageSize, pageCount) = (totals.size, totals.count)
+        // At most as many as three complete copies take. If writers are faster than that, they then have to wait.
+        roundsLeft = 3 * totals.count / Int64(pagesInRound) + 16
+        file = try StoreCopy(beside: place.path, ofWAL: true)
+    }
+
+    /// Little is left, and nearly all is on the disk; or the copy does not get ahead.
+    var isNearlyComplete: Bool {
+        isSynced && pending.count <= FollowedCopy.mostPagesAtEnd || roundsLeft <= 0
+    }
+
+    var progress: KeyRotation.Progress {
+        KeyRotation.Progress(
+            phase: .copy,
+            completedPages: completedPages,
+            totalPages: pageCount,
+            pageSize: pageSize,
+            fractionCompleted: share * Double(completedPages) / Double(max(1, pageCount))
+        )
+    }
+
+    // MARK: Rounds
+
+    func advance(_ progress: ((KeyRotation.Progress) throws -> Void)?) throws(DatabaseError) {
+        roundsLeft -= 1
+        if reading == nil { try begin() }
+        try copyPending(upTo: pagesInRound) { () throws(DatabaseError) in
+            try ProgressReport.send(self.progress, to: progress)
+        }
+        try moveOn()
+        guard !isSynced, pending.count <= FollowedCopy.mostPagesAtEnd, let target else { return }
+        // What is written later is little, and soon synced.
+        try target.file.synchronize()
+        isSynced = true
+    }
+
+    private func begin() throws(DatabaseError) {
+        guard let key = old.key else { throw .notOpen }
+        let opening = try StoreOpening.existing(path, key: key, settings: old.settings, busyTimeout: busyTimeout)
+        let first = try opening.open()
+        do throws(DatabaseError) {
+            let second = try opening.open()
+            do throws(DatabaseError) {
+                let written = try file.newFile()
+                var follower = LogFollower(path: path, pageSize: pageSize)
+                let position = try FollowedCopy.snapshot(first)
+                _ = try follower.move(to: position)
+                let source = try pages(first, position, follower)
+                let transfer = try PageTransfer(source, to: new, .wal)
+                reading = Reading(
+                    current: first,
+                    other: second,
+                    follower: follower,
+                    transfer: transfer,
+                    position: position
+                )
+                target = (written, try written.mark())
+                note(source.totals.count, changed: nil)
+            } catch {
+                // This and the next were only read from.
+                second.close()
+                throw error
+            }
+        } catch {
+            first.close()
+            throw error
+        }
+    }
+
+    /// Begins a read transaction, and returns where the log ends.
+    private static func snapshot(_ connection: Connection) throws(DatabaseError) -> LogPosition {
+        try connection.run("BEGIN")
+        _ = try connection.integer("SELECT count(*) FROM main.sqlite_schema")
+        guard let position = try connection.logPosition() else {
+            throw DatabaseError(
+                extendedCode: SQLITE_BUSY,
+                message: "The store is not in WAL mode any more. Nothing was changed. Try again."
+            )
+        }
+        return position
+    }
+
+    /// The pages of the store as they are in the snapshot of this connection.
+    private func pages(
+        _ connection: Connection,
+        _ position: LogPosition,
+        _ follower: LogFollower
+    ) throws(DatabaseError) -> PageSource {
+        guard let key = old.key else { throw .notOpen }
+        let count = try position.frameCount > 0 ? position.pageCount : PageTotals(of: connection).count
+        return try PageSource(
+            following: connection,
+            key: key,
+            settings: old.settings,
+            totals: PageTotals(count: count, size: pageSize),
+            log: follower.overlay(pageCount: count)
+        )
+    }
+
+    /// Goes to a new snapshot, and notes what has changed since the last one.
+    private func moveOn() throws(DatabaseError) {
+        guard var reading else { return }
+        let position = try FollowedCopy.snapshot(reading.other)
+        let changed = try reading.follower.move(to: position)
+        let source = try pages(reading.other, position, reading.follower)
+        // A transaction that has only read loses nothing.
+        try reading.current.run("ROLLBACK")
+        swap(&reading.current, &reading.other)
+        reading.position = position
+        reading.transfer = PageTransfer(source, continuing: reading.transfer)
+        self.reading = reading
+        note(source.totals.count, changed: changed)
+    }
+
+    /// - Parameters:
+    ///   - count: the number of pages of the store.
+    ///   - changed: `nil` if each page may have changed.
+    private func note(_ count: Int64, changed: Set<Int64>?) {
+        if let changed {
+            for page in changed { pending.insert(Int(page)) }
+            // Also what the log has nothing of, so that no page stays as it was before the store was shorter.
+            if count > pageCount { pending.insert(integersIn: Int(pageCount) + 1...Int(count)) }
+        } else if count > 0 {
+            pending.insert(integersIn: 1...Int(count))
+        }
+        pending.remove(integersIn: Int(count) + 1..<Int.max)
+        pageCount = count
+        completedPages = min(max(completedPages, count - Int64(pending.count)), count)
+    }
+
+    /// Copies pending pages as they are in the present snapshot.
+    private func copyPending(
+        upTo limit: Int,
+        tell: () throws(DatabaseError) -> Void = {}
+    ) throws(DatabaseError) {
+        guard let reading, let target else { return }
+        guard try target.file.mark() == target.mark else {
+            throw file.unverified("somebody else has written to it")
+        }
+        var left = limit
+        while left > 0, !pending.isEmpty {
+            let start = pending.integerGreaterThanOrEqualTo(nextPage) ?? pending.first ?? 1
+            guard let range = pending.rangeView(of: start..<Int.max).first else { break }
+            let end = start + min(range.count, left)
+            var done = start
+            try reading.transfer.copy(Int64(start)...Int64(end - 1), into: target.file) { last throws(DatabaseError) in
+                // What it was before is not known any more.
+                self.pending.remove(integersIn: done...Int(last))
+                done = Int(last) + 1
+                self.completedPages = max(self.completedPages, self.pageCount - Int64(self.pending.count))
+                try tell()
+            }
+            left -= end - start
+            nextPage = end
+        }
+        self.target = (target.file, try target.file.settledMark())
+    }
+
+    // MARK: The end
+
+    func complete(_ connection: Connection) throws(DatabaseError) {
+        defer { usageLock?.release() }
+        if reading == nil { try begin() }
+        try moveOn()
+        try copyPending(upTo: .max)
+        guard let reading, let target, pending.isEmpty else { throw .notOpen }
+        try target.file.truncate(to: pageCount * Int64(pageSize))
+        self.target = (target.file, try target.file.settledMark())
+        let isOfStore = try !reading.current.mainFileHasMoved()
+        self.reading = nil
+        guard reading.close() else { throw file.unverified("the connections that read the store could not be closed") }
+        // If the checkpoint fails, the log is not empty, and `StoreState.settled` returns `nil`.
+        _ = try? connection.checkpoint(.truncate, schema: "main")
+        let state = try StoreState.settled(path)
+        // Between the last snapshot and that state, nobody has committed anything, and it is the state of the same file.
+        guard isOfStore, try !connection.mainFileHasMoved(),
+            try connection.logPosition()?.changeCount == reading.position.changeCount
+        else { return }
+        completedState = state
+    }
+
+    func isCurrent() throws(DatabaseError) -> Bool {
+        guard let completedState else { return false }
+        return try StoreState(of: path) == completedState
+    }
+
+    func settle(
+        comparingWith store: (connection: Connection, sealing: Sealing),
+        _ report: ProgressReport
+    ) throws(DatabaseError) -> PageTotals {
+        guard let target else { throw .notOpen }
+        try file.settle(new, target.file, target.mark, report)
+        self.target = nil
+        return report.totals
+    }
+
+    func discard() {
+        // The connections have only read, so closing them loses nothing. What stays open is closed with the process.
+        _ = reading?.close()
+        reading = nil
+        target = nil
+        file.discard()
+        usageLock?.release()
+    }
+}

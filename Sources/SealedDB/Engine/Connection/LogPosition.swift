@@ -1,0 +1,41 @@
+internal import SQLiteEngine
+
+/// Where the write-ahead log of a store ends at one moment, as its index has it.
+/// <https://www.sqlite.org/walformat.html#the_wal_index_header>
+struct LogPosition {
+    /// Grows with each transaction, and begins anew with the index.
+    let changeCount: UInt32
+    /// How many frames of the log belong to committed transactions.
+    let frameCount: Int64
+    /// The pages of the store after the last of these; 0 if there is none.
+    let pageCount: Int64
+    /// Those that each frame of the log has. They change when the log begins anew.
+    let salts: [UInt8]
+    /// That of the last of the frames, as it stands in the log.
+    let checksum: [UInt8]
+    /// Whether checksums add big-endian words.
+    let isBigEndian: Bool
+    /// Whether the database file holds what all of these frames hold.
+    let isWholeInFile: Bool
+}
+
+extension Connection {
+    /// The end of the log now. It may lie after this connection's snapshot. The connection must be in a read transaction.
+    /// - Returns: `nil` without an index of the log.
+    func logPosition() throws(DatabaseError) -> LogPosition? {
+        guard let handle else { throw .notOpen }
+        var found = sealeddb_log_position()
+        try check(sealeddb_read_log_position(handle, &found))
+        guard found.has_index != 0 else { return nil }
+        let words = [found.checksum.0, found.checksum.1]
+        return LogPosition(
+            changeCount: found.change_count,
+            frameCount: Int64(found.frame_count),
+            pageCount: Int64(found.page_count),
+            salts: withUnsafeBytes(of: found.salts) { Array($0) },
+            checksum: words.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> (24 - 8 * $0)) } },
+            isBigEndian: found.is_big_endian != 0,
+            isWholeInFile: found.backfilled_count == found.frame_count
+        )
+    }
+}
