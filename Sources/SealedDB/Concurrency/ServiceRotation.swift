@@ -107,6 +107,12 @@ struct ServiceRotation {
                         throw error
                     }
                 }
+                if copy.needsRelief {
+                    try turn { db in
+                        guard let connection = db.connection, !db.isInTransaction else { return }
+                        try db.recording { () throws(DatabaseError) in try copy.relieveLog(connection) }
+                    }
+                }
             } catch {
                 if let stop { throw stop }
                 try statingWhatIs { throw error }

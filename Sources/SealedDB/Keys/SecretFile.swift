@@ -305,6 +305,37 @@ enum SecretFile {
     ) throws(DatabaseError) {
         try write(contents, toDescriptor: descriptor, path, what: what)
         guard fsync(descriptor) == 0 else { throw .system("Cannot sync the \(what) \(path)", reason: .ioError) }
+        try requireWritten(contents, descriptor, path, what: what)
+    }
+
+    /// Reads back what was written: it may become the only copy of a key.
+    private static func requireWritten(
+        _ contents: UnsafeRawBufferPointer,
+        _ descriptor: Int32,
+        _ path: String,
+        what: String
+    ) throws(DatabaseError) {
+        let found = try SecretBytes(capacity: contents.count + 1) { target throws(DatabaseError) in
+            var count = 0
+            while count < target.count {
+                let got = pread(descriptor, target.baseAddress! + count, target.count - count, off_t(count))
+                if got < 0, errno == EINTR { continue }
+                guard got >= 0 else { throw .system("Cannot read back the \(what) \(path)", reason: .ioError) }
+                if got == 0 { break }
+                count += got
+            }
+            return count
+        }
+        let isSame = try found.withBytes { bytes throws(DatabaseError) in
+            bytes.count == contents.count && contents.hasSameBytes(as: bytes, count: bytes.count)
+        }
+        guard isSame else {
+            throw DatabaseError(
+                extendedCode: SQLITE_IOERR,
+                reason: .ioError,
+                message: "The \(what) \(path), read back, is not what was written. Look at the disk."
+            )
+        }
     }
 
     /// Writes everything, and syncs nothing.

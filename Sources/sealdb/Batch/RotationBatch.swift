@@ -28,6 +28,7 @@ struct RotationBatch: Sendable {
         let known = journal.unfinishedBatch(operation: operation, stores)
         try rotation.keyFiles?.check(known, isLooking: false)
         let pending = stores.filter { known?.state(of: $0.identity) != .done }
+        try rotation.requireSameNewKey(as: stores.filter { known?.state(of: $0.identity) == .done })
         try SpaceCheck.check(pending, jobs: runner.jobs, keepsOld: rotation.oldFileSuffix != nil)
         SignalWatch.start()
         try journal.begin(operation: operation, stores, isResumeOnly: isResumeOnly)
@@ -152,6 +153,7 @@ struct RotationBatch: Sendable {
         // If the journal cannot be read, that is told below.
         let known = (try? JournalFile.state(journalPath))?.asUnfinishedBatch(operation: operation, stores)
         try rotation.keyFiles?.check(known, isLooking: true)
+        try rotation.requireSameNewKey(as: stores.filter { known?.state(of: $0.identity) == .done })
         let progress = BatchProgress(mode: .never, stores: stores)
         let output = BatchOutput(reportOptions, progress: progress)
         var outcomes: [StoreOutcome] = []

@@ -70,6 +70,43 @@ struct StoreRotation: Sendable {
         }
     }
 
+    /// Refuses a new key that is not the one that an earlier run gave to these stores. Otherwise the others would get a third
+    /// key, and that of these may be in no file any more.
+    func requireSameNewKey(as stores: [StoreItem]) throws {
+        guard new != nil else { return }
+        var known: [Key] = []
+        for store in stores {
+            // What cannot be known now is told when it is the store's turn.
+            guard let key = try? keyFiles?.keyInPlace(of: store) ?? newKey(of: store, nil), !known.contains(key) else {
+                continue
+            }
+            known.append(key)
+            let isOther = isWrongKey { try require(key, of: store) } && isWrongKey { try requireOldKey(of: store) }
+            guard isOther else { continue }
+            throw Failure(
+                .wrongKey,
+                "An earlier run has given \(store.name) a key that is neither the new one that is given now nor the old one. "
+                    + "Nothing was changed. Give the new key of that run, or rotate the other stores with a journal of "
+                    + "their own (--journal)."
+            )
+        }
+    }
+
+    private func requireOldKey(of store: StoreItem) throws {
+        // It is not asked for again here.
+        if case .typed(let key, _) = old { return try require(key, of: store) }
+        try old.withKey(of: store) { key, _ in try require(key, of: store) }
+    }
+
+    private func isWrongKey(_ body: () throws -> Void) -> Bool {
+        do {
+            try body()
+            return false
+        } catch {
+            return (error as? DatabaseError)?.reason == .wrongKey
+        }
+    }
+
     private func attempt(
         _ store: StoreItem,
         isLooking: Bool,

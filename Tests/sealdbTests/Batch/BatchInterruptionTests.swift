@@ -166,6 +166,26 @@ struct BatchInterruptionTests {
         #expect(stores.count == 3)
     }
 
+    /// The stores that are done have a key that is given no more, perhaps in no file: the others must not get a third one.
+    @Test func anotherNewKeyIsRefused() throws {
+        let stores = try sandbox.makeFleet(3)
+        let whole = try sandbox.contents(stores[1])
+        try sandbox.write(stores[1], Data(count: 8192))
+        #expect(try rotate(stores).status != 0)
+        try sandbox.write(stores[1], whole)
+        let new = try sandbox.contents("new")
+        try FileManager.default.removeItem(atPath: sandbox.path("new"))
+        try sandbox.makeKey("new")
+        for more in [["--dry-run"], []] {
+            let outcome = try rotate(stores + more)
+            #expect(outcome.status == 77 && outcome.error.contains("neither the new one"), "\(outcome.error)")
+            #expect(outcome.error.contains("Nothing was changed"))
+        }
+        #expect(try sandbox.contents(stores[1]) == whole)
+        try sandbox.write("new", new)
+        try finish(stores)
+    }
+
     /// The stores know better than the journal.
     @Test func journalIsNotBelieved() throws {
         let stores = try sandbox.makeFleet(3)

@@ -6,7 +6,8 @@ import Foundation
 /// begins before the last one ends, and what was changed in between is copied again; see ``LogFollower``. So nobody waits for
 /// the copy, and the pages that are left at the end are those that were changed last, however large the store is.
 ///
-/// Its snapshots end after some megabytes, so that the log can begin anew meanwhile.
+/// There is always a snapshot, so the log cannot begin anew by itself. From time to time a turn of the writer lets it; see
+/// ``relieveLog(_:)``.
 final class FollowedCopy: ServiceCopy {
     let needsTurns = false
     let isLost = false
@@ -31,12 +32,16 @@ final class FollowedCopy: ServiceCopy {
     private var completedPages: Int64 = 0
     private var roundsLeft: Int64
     private var isSynced = false
+    /// The bytes of the log from which on it is to begin anew.
+    private var relievedAt = FollowedCopy.logBytes
     /// The state of the store when the copy was complete; `nil` before that.
     private var completedState: StoreState?
     /// Fewer, so that tests have more rounds.
     var pagesInRound = 4096
     /// So many are copied while others wait. It takes some milliseconds.
     private static let mostPagesAtEnd = 256
+
+    private static let logBytes: Int64 = 16 << 20
 
     /// Two connections, whose snapshots take turns.
     private struct Reading {
@@ -180,6 +185,21 @@ final class FollowedCopy: ServiceCopy {
         reading.transfer = PageTransfer(source, continuing: reading.transfer)
         self.reading = reading
         note(source.totals.count, changed: changed)
+    }
+
+    private var logSize: Int64 { (reading?.position.frameCount ?? 0) * Int64(pageSize) }
+
+    var needsRelief: Bool { logSize >= relievedAt && reading?.position.isWholeInFile == false }
+
+    /// Moves the whole log into the file, and begins a snapshot that needs nothing of the log. The next writer then begins it
+    /// anew, unless others still read from it.
+    func relieveLog(_ connection: Connection) throws(DatabaseError) {
+        // A checkpoint goes no further than the snapshots that are open.
+        try moveOn()
+        // If it fails, the log goes on to grow, and this is tried again.
+        _ = try? connection.checkpoint(.passive, schema: "main")
+        try moveOn()
+        relievedAt = FollowedCopy.logBytes + (reading?.position.isWholeInFile == true ? 0 : logSize)
     }
 
     /// - Parameters:

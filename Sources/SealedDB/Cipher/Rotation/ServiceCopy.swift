@@ -17,6 +17,13 @@ protocol ServiceCopy: AnyObject {
     ///   ends.
     func advance(_ progress: ((KeyRotation.Progress) throws -> Void)?) throws(DatabaseError)
 
+    /// Whether ``relieveLog(_:)`` is due.
+    var needsRelief: Bool { get }
+
+    /// Lets the log begin anew, which the copy keeps from it.
+    /// - Parameter connection: the writer's, in a turn of its own.
+    func relieveLog(_ connection: Connection) throws(DatabaseError)
+
     /// Copies the rest. From now on nothing in this process may write to the store.
     /// - Parameter connection: the writer's.
     func complete(_ connection: Connection) throws(DatabaseError)
@@ -39,5 +46,9 @@ protocol ServiceCopy: AnyObject {
 }
 
 extension ServiceCopy {
+    var needsRelief: Bool { false }
+
+    func relieveLog(_ connection: Connection) throws(DatabaseError) {}
+
     func advance() throws(DatabaseError) { try advance(nil) }
 }

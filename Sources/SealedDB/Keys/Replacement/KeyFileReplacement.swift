@@ -211,6 +211,7 @@ package struct KeyFileReplacement: Sendable {
 
     private func removeNewFile(_ key: Key) throws(DatabaseError) {
         try requireInPlace(key)
+        try requireNoOtherNewKey(than: key)
         guard unlink(newFile) == 0 || errno == ENOENT else {
             throw .system(
                 "\(file) holds the new key, but \(newFile), which holds it too, cannot be removed",
@@ -218,6 +219,20 @@ package struct KeyFileReplacement: Sendable {
             )
         }
         try FileSystem.synchronizeDirectory(of: newFile)
+    }
+
+    /// Makes sure that nobody has put another key there meanwhile, of which this may be the only copy.
+    private func requireNoOtherNewKey(than key: Key) throws(DatabaseError) {
+        do throws(DatabaseError) {
+            guard try self.key(in: newFile) != key else { return }
+        } catch {
+            // What is gone cannot be lost.
+            guard FileSystem.mayExist(newFile) else { return }
+            throw error
+        }
+        throw KeyFileReplacement.otherKey(
+            "\(newFile) holds another key by now, so it is not removed. \(file) holds the key that the stores have."
+        )
     }
 
     /// Makes sure that the file holds the key for good.

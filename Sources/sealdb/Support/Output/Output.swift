@@ -165,7 +165,9 @@ enum StandardError {
         if writesJSON.load(ordering: .relaxed), let line = try? encoder.encode(Message(message: text)) {
             return write(TerminalText.escapedInJSON(String(decoding: line, as: UTF8.self)) + "\n")
         }
-        let lines = "sealdb: \(TerminalText.escaped(text, keepingNewlines: true))"
+        let escaped = TerminalText.escaped(text, keepingNewlines: true)
+        // A file's name with line breaks must not look like a message of its own.
+        let lines = "sealdb: " + escaped.parts(between: "\n").joined(separator: "\n  ")
         guard isJournal else { return write(lines + "\n") }
         // The journal takes each line for a message of its own.
         write(lines.parts(between: "\n").map { "<\(priority.rawValue)>\($0)\n" }.joined())
