@@ -162,14 +162,15 @@ struct sealeddb_log_position {
     unsigned int backfilled_count; // nBackfill: so many frames are in the database file
 };
 
-// Reads all of it as it was at one moment. The connection must be in a read transaction of "main".
+// Reads all of it as it was at one moment. The connection must be in a read transaction of "main". Returns
+// SQLITE_PROTOCOL if it is being written all the time.
 static inline int sealeddb_read_log_position(sqlite3 *db, struct sealeddb_log_position *position) {
     const volatile unsigned int *words;
     unsigned int first[12], second[12], again[12];
     *position = (struct sealeddb_log_position){0};
     int rc = sealeddb_log_index(db, &words);
     if (rc != SQLITE_OK || words == 0) return rc;
-    for (int attempt = 0; attempt < 1000; attempt++) {
+    for (int attempt = 0; attempt < 100; attempt++) {
         // A writer changes the second copy first. Who begins the log anew changes both before it sets nBackfill to 0.
         for (int i = 0; i < 12; i++) first[i] = words[i];
         __sync_synchronize();

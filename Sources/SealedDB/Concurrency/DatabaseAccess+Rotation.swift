@@ -3,10 +3,15 @@ import Foundation
 extension DatabasePool {
     /// Gives the store a new key by copy, verify, swap (see ``KeyRotation``), while the pool is in use.
     ///
-    /// Blocks run while the copy is made, also those that write: what `write` changes goes into the copy too. FMDB's
-    /// calls and other processes write through another connection, and each such write makes the copy begin anew. After
-    /// a few times, callers have to wait until the copy is complete. Callers always wait while the copy is verified and
-    /// put in the store's place. After that they use the new key.
+    /// Blocks run while the copy is made, also those that write: what they change is copied again. Callers wait only while
+    /// what was changed last is copied and the copy is put in the store's place, however large the store is. After that they
+    /// use the new key. If callers write faster than it can be copied, they have to wait in the end.
+    ///
+    /// With a rollback journal, FMDB's calls and other processes make the copy begin anew. After a few times, callers have to
+    /// wait until it is complete. They also wait while it is compared with the store.
+    ///
+    /// In WAL mode two connections of the rotation read the store meanwhile. So the journal mode cannot be changed, and
+    /// checkpoints need not empty the log.
     ///
     /// The new key is confirmed (see ``Key/confirm()``) before callers have to wait, and again before it becomes the
     /// only key. If the key was made in memory, keeping it is up to you: store it where it survives a power failure
@@ -63,9 +68,12 @@ extension DatabasePool {
 extension DatabaseQueue {
     /// Gives the store a new key by copy, verify, swap (see ``KeyRotation``), while the queue is in use.
     ///
-    /// Blocks run while the copy is made, and what they write goes into the copy too. A write by another process makes
-    /// the copy begin anew. After a few times, callers have to wait until the copy is complete. Callers always wait
-    /// while the copy is verified and put in the store's place. After that they use the new key.
+    /// Blocks run while the copy is made, and what they write goes into the copy too. In WAL mode callers wait only while what
+    /// was changed last is copied and the copy is put in the store's place, however large the store is; two connections of
+    /// the rotation read the store meanwhile, so the journal mode cannot be changed, and checkpoints need not empty the log.
+    /// With a rollback journal, callers wait while the copy is compared with the store, and a write by another process makes
+    /// it begin anew; after a few times, callers have to wait until it is complete. After the rotation callers use the new
+    /// key.
     ///
     /// The new key is confirmed (see ``Key/confirm()``) before callers have to wait, and again before it becomes the
     /// only key. If the key was made in memory, keeping it is up to you: store it where it survives a power failure

@@ -64,15 +64,21 @@ struct ServiceRotation {
                 }
             }
             let copy = begun!
+            var (isConfirmed, isAsked) = (false, false)
             try ProgressReport.send(state!, to: progress)
             while true {
-                switch try advance(copy) {
+                switch try advance(copy, isAsked: isAsked) {
                 case .copied(let state): try ProgressReport.send(state, to: progress)
-                case .advanced: break
+                case .advanced: isAsked = false
                 case .nearlyComplete:
                     // The source of the key may take long to answer, and callers do not wait yet.
-                    try confirmNewKey()
-                    return try finish(with: copy)
+                    guard isConfirmed else {
+                        try confirmNewKey()
+                        // Much may have been written meanwhile.
+                        (isConfirmed, isAsked) = (true, true)
+                        continue
+                    }
+                    do { return try finish(with: copy) } catch is TooMuchIsLeft { continue }
                 case .lost:
                     copy.discard()
                     return nil
@@ -85,6 +91,9 @@ struct ServiceRotation {
         }
     }
 
+    /// What was written at the last moment is copied before others have to wait.
+    private struct TooMuchIsLeft: Error {}
+
     private enum Outcome {
         case copied(KeyRotation.Progress)
         /// What was copied is told already.
@@ -93,9 +102,10 @@ struct ServiceRotation {
         case lost
     }
 
-    private func advance(_ copy: any ServiceCopy) throws -> Outcome {
+    /// - Parameter isAsked: whether the copy is to go on although it was nearly complete.
+    private func advance(_ copy: any ServiceCopy, isAsked: Bool) throws -> Outcome {
         guard copy.needsTurns else {
-            guard !copy.isNearlyComplete else { return .nearlyComplete }
+            guard isAsked || !copy.isNearlyComplete else { return .nearlyComplete }
             var stop: DatabaseError?
             do {
                 try copy.advance { state in
@@ -108,9 +118,10 @@ struct ServiceRotation {
                     }
                 }
                 if copy.needsRelief {
-                    try turn { db in
+                    // If it cannot be done now, the log only grows, and it is tried again.
+                    try? turn { db in
                         guard let connection = db.connection, !db.isInTransaction else { return }
-                        try db.recording { () throws(DatabaseError) in try copy.relieveLog(connection) }
+                        try copy.relieveLog(connection)
                     }
                 }
             } catch {
@@ -137,11 +148,13 @@ struct ServiceRotation {
     private func finish(with copy: (any ServiceCopy)?) throws -> KeyRotation.Report {
         var hasBegun = false
         func rotate(_ db: Database) throws -> KeyRotation.Report {
-            hasBegun = true
             guard let copy, !copy.isLost else {
+                hasBegun = true
                 copy?.discard()
                 return try db.rotateKey(to: newKey, with: nil, progress: progress)
             }
+            guard try copy.isCloseEnough() else { throw TooMuchIsLeft() }
+            hasBegun = true
             return try db.rotateKey(to: newKey, with: copy, progress: progress)
         }
         do {

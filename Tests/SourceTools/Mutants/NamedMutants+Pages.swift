@@ -2,6 +2,55 @@ extension NamedMutant {
     /// All pages are looked at, and what was found in one of them is not lost.
     static let pages: [NamedMutant] = [
         .init(
+            "a frame of an earlier log is taken for one of this",
+            "SealedDB/Cipher/Pages/LogFollower.swift",
+            .expression,
+            "old.salts == new.salts",
+            "true"
+        ),
+        .init(
+            "frames are taken that the index does not have",
+            "SealedDB/Cipher/Pages/LogFollower.swift",
+            .expression,
+            "sum.bytes == new.checksum",
+            "true"
+        ),
+        .init(
+            "a log that was missed is not noticed",
+            "SealedDB/Cipher/Pages/LogFollower.swift",
+            .expression,
+            "new.changeCount &- changeCount > commitCount",
+            "false"
+        ),
+        .init(
+            "pages of a log that begins anew are read from it",
+            "SealedDB/Cipher/Pages/LogFollower.swift",
+            .statement,
+            "if new.isWholeInFile { offsets = [:] }",
+            ""
+        ),
+        .init(
+            "what was changed since the last snapshot is not copied again",
+            "SealedDB/Cipher/Rotation/FollowedCopy.swift",
+            .statement,
+            "for page in changed { pending.insert(page) }",
+            ""
+        ),
+        .init(
+            "what was committed after the last snapshot is not noticed",
+            "SealedDB/Cipher/Rotation/FollowedCopy.swift",
+            .expression,
+            "end.hasSameEnd(as: reading.position)",
+            "true"
+        ),
+        .init(
+            "what was written to the file after the last snapshot is not noticed",
+            "SealedDB/Cipher/Rotation/FollowedCopy.swift",
+            .expression,
+            "state.hasSameFile(as: copied)",
+            "true"
+        ),
+        .init(
             "the last page of a run is left out",
             "SealedDB/Cipher/Pages/RunLine.swift",
             .expression,
@@ -33,8 +82,8 @@ extension NamedMutant {
             "the failure of a worker is ignored",
             "SealedDB/Cipher/Pages/PagePipeline.swift",
             .expression,
-            "try deliver(numbers, outcome.get())",
-            "(try? outcome.get()).map { deliver(numbers, $0) } ?? true"
+            "try deliver(pages(numbers), outcome.get())",
+            "(try? outcome.get()).map { deliver(pages(numbers), $0) } ?? true"
         ),
         .init(
             "pages are taken after a failure",

@@ -1,6 +1,7 @@
 /// Copies the pages of a ``PageTransfer``.
 final class TransferWorker: PageWorker {
-    private let transfer: PageTransfer
+    /// May go on with the store as it is at another moment.
+    var transfer: PageTransfer
     private let file: NewFile
     private let sourceCipher: PageCipher
     private let targetCipher: PageCipher
@@ -13,9 +14,11 @@ final class TransferWorker: PageWorker {
     /// What a page of the new file holds.
     private let found: SecretScratch
     private let pageSize: Int
+    private let pageCount: Int
 
+    /// - Parameter pageCount: how many pages it can work on at a time.
     init(_ transfer: PageTransfer, _ file: NewFile, pageCount: Int) throws(DatabaseError) {
-        (self.transfer, self.file) = (transfer, file)
+        (self.transfer, self.file, self.pageCount) = (transfer, file, pageCount)
         pageSize = transfer.source.totals.size
         sourceCipher = try transfer.sourceCipher.copy()
         targetCipher = try transfer.targetCipher.copy()
@@ -23,6 +26,15 @@ final class TransferWorker: PageWorker {
         written = PageBuffer(pageSize: pageSize, pageCount: pageCount)
         contents = try SecretScratch(count: pageCount * pageSize)
         found = try SecretScratch(count: pageSize)
+    }
+
+    /// Whether it can work on these at once.
+    func hasRoom(for numbers: ClosedRange<Int64>) -> Bool { numbers.count <= pageCount }
+
+    /// Writes these pages to their places.
+    func copy(_ numbers: ClosedRange<Int64>) throws(DatabaseError) {
+        try read(numbers)
+        guard try outcome(of: numbers) == numbers.count else { throw PageTransfer.different(numbers.lowerBound) }
     }
 
     func read(_ numbers: ClosedRange<Int64>) throws(DatabaseError) {

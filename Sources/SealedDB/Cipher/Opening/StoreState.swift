@@ -12,10 +12,16 @@ struct StoreState: Equatable {
     /// The state of a store to which no connection of this process is writing now.
     /// - Returns: `nil` if a later write might leave the state as it is, or if the log is not empty.
     static func settled(_ path: String) throws(DatabaseError) -> StoreState? {
+        guard let state = try settledFile(path), !state.hasLog else { return nil }
+        return state
+    }
+
+    /// The same for the file alone, whatever is in the log.
+    static func settledFile(_ path: String) throws(DatabaseError) -> StoreState? {
         let state = try StoreState(of: path)
         // On file systems that only count whole seconds, two writes can have the same time. Their times have no
         // nanoseconds.
-        guard !state.hasLog, state.modified.nanoseconds != 0 else { return nil }
+        guard state.modified.nanoseconds != 0 else { return nil }
         // The kernel dates writes by a clock that ticks only a few hundred times a second. Wait for its next tick.
         for _ in 0..<50 {
             var now = timespec()
@@ -27,6 +33,11 @@ struct StoreState: Equatable {
             nanosleep(&pause, nil)
         }
         return nil
+    }
+
+    /// Whether the files are the same one, and nobody has written to it between the two. What is in the logs does not count.
+    func hasSameFile(as other: StoreState) -> Bool {
+        device == other.device && inode == other.inode && size == other.size && modified == other.modified
     }
 
     init(of path: String) throws(DatabaseError) {

@@ -1,5 +1,3 @@
-import Foundation
-
 /// A copy of a store in WAL mode that is made page by page, on all processors, while others write.
 ///
 /// Each round copies some of the pages as they are in one snapshot, and compares each with what was read back. A new snapshot
@@ -25,30 +23,37 @@ final class FollowedCopy: ServiceCopy {
     /// What is written, and its state after the last write.
     private var target: (file: NewFile, mark: NewFile.Mark)?
     /// The numbers of the pages that are to be copied, perhaps again.
-    private var pending = IndexSet()
+    private var pending = PageSet()
     /// The page from which on the next ones are taken, so that those that are often changed do not keep others waiting.
-    private var nextPage = 1
+    private var nextPage: Int64 = 1
     private var pageCount: Int64
     private var completedPages: Int64 = 0
     private var roundsLeft: Int64
+    private var untold: Int64 = 0
     private var isSynced = false
     /// The bytes of the log from which on it is to begin anew.
     private var relievedAt = FollowedCopy.logBytes
     /// The state of the store when the copy was complete; `nil` before that.
     private var completedState: StoreState?
     /// Fewer, so that tests have more rounds.
-    var pagesInRound = 4096
+    var pagesInRound: Int64 = 4096
     /// So many are copied while others wait. It takes some milliseconds.
-    private static let mostPagesAtEnd = 256
+    private static let mostPagesAtEnd: Int64 = 256
+    /// So many may have come before everybody waits.
+    private static let mostPagesTooLate: Int64 = 1024
 
     private static let logBytes: Int64 = 16 << 20
+    private static let pagesBetweenReports: Int64 = 64
+    /// More in a row are copied on all processors.
+    private static let pagesOfWorker = 16
 
     /// Two connections, whose snapshots take turns.
     private struct Reading {
         var current: Connection
         var other: Connection
         var follower: LogFollower
-        var transfer: PageTransfer
+        /// Copies pages that stand alone.
+        let worker: TransferWorker
         var position: LogPosition
 
         /// - Returns: whether both are closed.
@@ -75,7 +80,7 @@ final class FollowedCopy: ServiceCopy {
         (self.path, self.old, self.new, self.busyTimeout) = (place.path, old, new, busyTimeout)
         (pageSize, pageCount) = (totals.size, totals.count)
         // At most as many as three complete copies take. If writers are faster than that, they then have to wait.
-        roundsLeft = 3 * totals.count / Int64(pagesInRound) + 16
+        roundsLeft = 3 * totals.count / pagesInRound + 16
         file = try StoreCopy(beside: place.path, ofWAL: true)
     }
 
@@ -84,9 +89,11 @@ final class FollowedCopy: ServiceCopy {
         isSynced && pending.count <= FollowedCopy.mostPagesAtEnd || roundsLeft <= 0
     }
 
-    var progress: KeyRotation.Progress {
+    var progress: KeyRotation.Progress { progress(.copy) }
+
+    private func progress(_ phase: KeyRotation.Progress.Phase) -> KeyRotation.Progress {
         KeyRotation.Progress(
-            phase: .copy,
+            phase: phase,
             completedPages: completedPages,
             totalPages: pageCount,
             pageSize: pageSize,
@@ -126,7 +133,7 @@ final class FollowedCopy: ServiceCopy {
                     current: first,
                     other: second,
                     follower: follower,
-                    transfer: transfer,
+                    worker: try TransferWorker(transfer, written, pageCount: FollowedCopy.pagesOfWorker),
                     position: position
                 )
                 target = (written, try written.mark())
@@ -174,7 +181,18 @@ final class FollowedCopy: ServiceCopy {
 
     /// Goes to a new snapshot, and notes what has changed since the last one.
     private func moveOn() throws(DatabaseError) {
-        guard var reading else { return }
+        guard let reading else { return }
+        do throws(DatabaseError) {
+            try moveOn(reading)
+        } catch {
+            // The last snapshot stays. This one has not been used; if it cannot end, neither can the next begin.
+            if reading.other.hasTransaction { try? reading.other.run("ROLLBACK") }
+            throw error
+        }
+    }
+
+    private func moveOn(_ former: Reading) throws(DatabaseError) {
+        var reading = former
         let position = try FollowedCopy.snapshot(reading.other)
         let changed = try reading.follower.move(to: position)
         let source = try pages(reading.other, position, reading.follower)
@@ -182,7 +200,7 @@ final class FollowedCopy: ServiceCopy {
         try reading.current.run("ROLLBACK")
         swap(&reading.current, &reading.other)
         reading.position = position
-        reading.transfer = PageTransfer(source, continuing: reading.transfer)
+        reading.worker.transfer = PageTransfer(source, continuing: reading.worker.transfer)
         self.reading = reading
         note(source.totals.count, changed: changed)
     }
@@ -207,66 +225,98 @@ final class FollowedCopy: ServiceCopy {
     ///   - changed: `nil` if each page may have changed.
     private func note(_ count: Int64, changed: Set<Int64>?) {
         if let changed {
-            for page in changed { pending.insert(Int(page)) }
+            for page in changed { pending.insert(page) }
             // Also what the log has nothing of, so that no page stays as it was before the store was shorter.
-            if count > pageCount { pending.insert(integersIn: Int(pageCount) + 1...Int(count)) }
+            if count > pageCount { pending.insert(pageCount + 1...count) }
         } else if count > 0 {
-            pending.insert(integersIn: 1...Int(count))
+            pending.insert(1...count)
         }
-        pending.remove(integersIn: Int(count) + 1..<Int.max)
+        pending.remove(count + 1...Int64.max)
         pageCount = count
-        completedPages = min(max(completedPages, count - Int64(pending.count)), count)
+        completedPages = min(max(completedPages, count - pending.count), count)
     }
 
     /// Copies pending pages as they are in the present snapshot.
     private func copyPending(
-        upTo limit: Int,
-        tell: () throws(DatabaseError) -> Void = {}
+        upTo limit: Int64,
+        tell: () throws(DatabaseError) -> Void
     ) throws(DatabaseError) {
-        guard let reading, let target else { return }
-        guard try target.file.mark() == target.mark else {
-            throw file.unverified("somebody else has written to it")
-        }
+        guard let worker = reading?.worker, let target else { return }
+        guard try target.file.mark() == target.mark else { throw file.unverified("somebody else has written to it") }
         var left = limit
-        while left > 0, !pending.isEmpty {
-            let start = pending.integerGreaterThanOrEqualTo(nextPage) ?? pending.first ?? 1
-            guard let range = pending.rangeView(of: start..<Int.max).first else { break }
-            let end = start + min(range.count, left)
-            var done = start
-            try reading.transfer.copy(Int64(start)...Int64(end - 1), into: target.file) { last throws(DatabaseError) in
-                // What it was before is not known any more.
-                self.pending.remove(integersIn: done...Int(last))
-                done = Int(last) + 1
-                self.completedPages = max(self.completedPages, self.pageCount - Int64(self.pending.count))
-                try tell()
+        while left > 0, let run = pending.run(from: nextPage, limit: left) ?? pending.run(from: 1, limit: left) {
+            if worker.hasRoom(for: run) {
+                try worker.copy(run)
+                try note(copied: run, tell)
+            } else {
+                var next = run.lowerBound
+                try worker.transfer.copy(run, into: target.file) { last throws(DatabaseError) in
+                    try self.note(copied: next...last, tell)
+                    next = last + 1
+                }
             }
-            left -= end - start
-            nextPage = end
+            left -= Int64(run.count)
+            nextPage = run.upperBound + 1
         }
         self.target = (target.file, try target.file.settledMark())
     }
 
+    private func note(
+        copied numbers: ClosedRange<Int64>,
+        _ tell: () throws(DatabaseError) -> Void
+    ) throws(DatabaseError) {
+        pending.remove(numbers)
+        completedPages = max(completedPages, pageCount - pending.count)
+        // Once for some pages, or the last one.
+        untold += Int64(numbers.count)
+        guard untold >= FollowedCopy.pagesBetweenReports || pending.isEmpty else { return }
+        untold = 0
+        try tell()
+    }
+
     // MARK: The end
 
-    func complete(_ connection: Connection) throws(DatabaseError) {
+    func isCloseEnough() throws(DatabaseError) -> Bool {
+        try moveOn()
+        return pending.count <= FollowedCopy.mostPagesTooLate || roundsLeft <= 0
+    }
+
+    func complete(
+        _ connection: Connection,
+        _ progress: ((KeyRotation.Progress) throws -> Void)?
+    ) throws(DatabaseError) {
         defer { usageLock?.release() }
         if reading == nil { try begin() }
         try moveOn()
-        try copyPending(upTo: .max)
+        // The callers of the store wait by now, as they do in this phase.
+        try copyPending(upTo: .max) { () throws(DatabaseError) in
+            try ProgressReport.send(self.progress(.verify), to: progress)
+        }
         guard let reading, let target, pending.isEmpty else { throw .notOpen }
         try target.file.truncate(to: pageCount * Int64(pageSize))
         self.target = (target.file, try target.file.settledMark())
-        let isOfStore = try !reading.current.mainFileHasMoved()
+        completedState = try state(reading, connection)
+    }
+
+    /// The state of the store, if it is the one that is copied, and if nothing is in its log any more. Ends the snapshots.
+    private func state(_ reading: Reading, _ connection: Connection) throws(DatabaseError) -> StoreState? {
+        // As long as the last snapshot is open, the log stays, and each transaction of another process would be in it. Those
+        // that come later are written to the file by the second checkpoint, and change its state. If a checkpoint fails, the
+        // log is not in the file, or not empty.
+        _ = try? connection.checkpoint(.passive, schema: "main")
+        let end = try reading.current.logPosition()
+        let copied = try StoreState.settledFile(path)
+        let haveMoved = [try reading.current.mainFileHasMoved(), try connection.mainFileHasMoved()]
         self.reading = nil
         guard reading.close() else { throw file.unverified("the connections that read the store could not be closed") }
-        // If the checkpoint fails, the log is not empty, and `StoreState.settled` returns `nil`.
+        guard let end, end.hasSameEnd(as: reading.position), end.isWholeInFile, haveMoved == [false, false], let copied
+        else {
+            return nil
+        }
+        // As above.
         _ = try? connection.checkpoint(.truncate, schema: "main")
-        let state = try StoreState.settled(path)
-        // Between the last snapshot and that state, nobody has committed anything, and it is the state of the same file.
-        guard isOfStore, try !connection.mainFileHasMoved(),
-            try connection.logPosition()?.changeCount == reading.position.changeCount
-        else { return }
-        completedState = state
+        guard let state = try StoreState.settled(path), state.hasSameFile(as: copied) else { return nil }
+        return state
     }
 
     func isCurrent() throws(DatabaseError) -> Bool {

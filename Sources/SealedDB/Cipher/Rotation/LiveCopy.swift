@@ -104,7 +104,10 @@ final class LiveCopy: ServiceCopy {
         backup = try LiveCopy.begin(from: source, to: target)
     }
 
-    func complete(_ connection: Connection) throws(DatabaseError) {
+    func complete(
+        _ connection: Connection,
+        _ progress: ((KeyRotation.Progress) throws -> Void)?
+    ) throws(DatabaseError) {
         defer { usageLock?.release() }
         // If the checkpoint fails, the log is not empty, and `StoreState.settled` returns `nil`.
         if isWAL { _ = try? source.checkpoint(.truncate, schema: "main") }

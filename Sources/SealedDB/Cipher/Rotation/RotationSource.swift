@@ -92,6 +92,9 @@ struct RotationSource {
     func returnedToWAL(_ error: DatabaseError) -> DatabaseError {
         do throws(DatabaseError) {
             try connection.run("PRAGMA locking_mode = NORMAL")
+            // The end of this read gives the lock back, and closes a journal that ``requireNoJournal()`` has removed: what is
+            // written next needs one that has a name.
+            _ = try connection.integer("SELECT count(*) FROM sqlite_schema")
             guard try connection.text("PRAGMA journal_mode = WAL") == "wal" else {
                 throw DatabaseError(extendedCode: SQLITE_BUSY, message: "Another connection has the store open.")
             }

@@ -24,9 +24,17 @@ protocol ServiceCopy: AnyObject {
     /// - Parameter connection: the writer's, in a turn of its own.
     func relieveLog(_ connection: Connection) throws(DatabaseError)
 
+    /// Whether little is left, now that nothing in this process can write to the store. If not, others should not wait for it.
+    func isCloseEnough() throws(DatabaseError) -> Bool
+
     /// Copies the rest. From now on nothing in this process may write to the store.
-    /// - Parameter connection: the writer's.
-    func complete(_ connection: Connection) throws(DatabaseError)
+    /// - Parameters:
+    ///   - connection: the writer's.
+    ///   - progress: called with what is done. If it throws, the call ends.
+    func complete(
+        _ connection: Connection,
+        _ progress: ((KeyRotation.Progress) throws -> Void)?
+    ) throws(DatabaseError)
 
     /// Whether the copy holds everything that the store holds. Call it only while nobody else can write to the store.
     func isCurrent() throws(DatabaseError) -> Bool
@@ -46,6 +54,10 @@ protocol ServiceCopy: AnyObject {
 }
 
 extension ServiceCopy {
+    func complete(_ connection: Connection) throws(DatabaseError) { try complete(connection, nil) }
+
+    func isCloseEnough() throws(DatabaseError) -> Bool { true }
+
     var needsRelief: Bool { false }
 
     func relieveLog(_ connection: Connection) throws(DatabaseError) {}

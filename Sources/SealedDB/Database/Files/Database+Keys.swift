@@ -159,7 +159,7 @@ extension Database {
                 ignoresUnseenUsers: configuration.ignoresUnseenUsers
             )
             do throws(DatabaseError) {
-                try copy?.complete(openConnection())
+                try copy?.complete(openConnection(), progress)
             } catch {
                 throw error.adding(context: KeyRotation.changedNothing)
             }

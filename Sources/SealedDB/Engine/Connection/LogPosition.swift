@@ -1,3 +1,4 @@
+import Foundation
 internal import SQLiteEngine
 
 /// Where the write-ahead log of a store ends at one moment, as its index has it.
@@ -17,15 +18,34 @@ struct LogPosition {
     let isBigEndian: Bool
     /// Whether the database file holds what all of these frames hold.
     let isWholeInFile: Bool
+
+    /// Whether nothing was committed between the two, while a transaction was open that needs the log up to the first.
+    func hasSameEnd(as other: LogPosition) -> Bool {
+        frameCount == other.frameCount && salts == other.salts && checksum == other.checksum
+    }
 }
 
 extension Connection {
     /// The end of the log now. It may lie after this connection's snapshot. The connection must be in a read transaction.
-    /// - Returns: `nil` without an index of the log.
+    /// - Returns: `nil` if the store is not in WAL mode.
     func logPosition() throws(DatabaseError) -> LogPosition? {
         guard let handle else { throw .notOpen }
+        // Without a log, to ask for its index would make one, and nobody would remove it.
+        guard try text("PRAGMA main.journal_mode") == "wal" else { return nil }
         var found = sealeddb_log_position()
-        try check(sealeddb_read_log_position(handle, &found))
+        // A process that writes the index may be stopped in the middle of it. SQLite, too, waits for it, and so long.
+        var pauses = 2000
+        while true {
+            let code = sealeddb_read_log_position(handle, &found)
+            guard code == SQLITE_PROTOCOL, pauses > 0 else {
+                try check(code)
+                break
+            }
+            pauses -= 1
+            var pause = timespec(tv_sec: 0, tv_nsec: 1_000_000)
+            // A signal may end the pause early.
+            nanosleep(&pause, nil)
+        }
         guard found.has_index != 0 else { return nil }
         let words = [found.checksum.0, found.checksum.1]
         return LogPosition(

@@ -182,6 +182,60 @@ struct FollowedCopyTests {
         #expect(error?.reason == .damaged, "\(String(describing: error))")
     }
 
+    /// As by another process, after the last snapshot.
+    @Test(arguments: [false, true])
+    func whatIsCommittedAtTheLastMomentIsSeen(isChecked: Bool) throws {
+        let db = try store()
+        try db.fill(rows: 300)
+        let other = try store()
+        let copy = try followedCopy(of: db)
+        defer { copy.discard() }
+        while !copy.isNearlyComplete { try copy.advance() }
+        try db.executeUpdate("UPDATE t SET body = 'x' WHERE id = 1")
+        var told = 0
+        try copy.complete(#require(db.connection)) { _ in
+            told += 1
+            try other.executeUpdate("UPDATE t SET body = 'late' WHERE id = 2")
+            if isChecked { checkpoint(other, .passive) }
+        }
+        #expect(told == 1)
+        #expect(try !copy.isCurrent())
+    }
+
+    /// The log of a long copy is not as long as all that was written meanwhile.
+    @Test func theLogBeginsAnew() throws {
+        let db = try store()
+        try db.fill(rows: 300)
+        let copy = try followedCopy(of: db)
+        defer { copy.discard() }
+        let connection = try #require(db.connection)
+        func logSize() throws -> Int64 { Int64(try FileSystem.status(directory.file("db-wal")).st_size) }
+        var longest: Int64 = 0
+        for step in 1...60 {
+            try db.executeUpdate("UPDATE t SET body = hex(zeroblob(500000)) WHERE id = \(step)")
+            try copy.advance()
+            if copy.needsRelief { try copy.relieveLog(connection) }
+            longest = max(longest, try logSize())
+        }
+        #expect(longest < 24 << 20, "60 MB were written.")
+        #expect(longest > 16 << 20)
+        try copy.complete(connection)
+        #expect(try copy.isCurrent())
+        try requireEqual(copy, db, "complete")
+    }
+
+    /// A log that is gone has no index, and none is made.
+    @Test func aStoreThatLeavesWALModeIsNotFollowed() throws {
+        let db = try store()
+        try db.fill(rows: 300)
+        let copy = try followedCopy(of: db)
+        defer { copy.discard() }
+        #expect(try db.connection?.text("PRAGMA journal_mode = DELETE") == "delete")
+        let error = #expect(throws: DatabaseError.self) { try copy.advance() }
+        #expect(error?.reason == .busy)
+        #expect(!directory.names.contains("db-shm"))
+    }
+
     @Test func aStoreThatWasReplacedIsNotCurrent() throws {
         let db = try store()
         try db.fill(rows: 100)
