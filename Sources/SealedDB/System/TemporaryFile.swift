@@ -39,7 +39,7 @@ package enum TemporaryFile {
     }
 
     /// Returns the paths of leftover regular files that belong to this user or to the owner of the target.
-    private static func leftovers(of target: String) -> [String] {
+    static func leftovers(of target: String) -> [String] {
         let directory = FileSystem.directory(of: target)
         // If the directory cannot be read, nothing is found and nothing removed.
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []

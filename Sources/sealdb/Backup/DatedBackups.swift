@@ -241,6 +241,8 @@ struct DatedBackups {
             if let reason = objection(to: file.path, file.entry) ?? DatedBackups.use(of: file.path) {
                 plan.untouched.append(Plan.Untouched(path: file.path, reason: reason))
             } else if unlink(file.path) == 0 {
+                // Slots that stay open nothing.
+                for ending in KeySlots.fileEndings { unlink(file.path + ending) }
                 plan.removed.append(file.path)
             } else if problem == nil {
                 problem = "\(file.path) cannot be removed: \(String(cString: strerror(errno)))."

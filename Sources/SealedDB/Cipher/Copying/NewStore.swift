@@ -7,6 +7,8 @@ struct NewStore {
     let sealing: Sealing
     /// Whether the key has to be confirmed. False if it is also the key of another store.
     var confirmsKey = true
+    /// The slots that the new store gets; `nil` if it gets none.
+    var slots: SlotCopy?
     /// Whether the contents of an encrypted database may be written in plaintext.
     var decrypts = false
 
@@ -20,6 +22,8 @@ struct NewStore {
             )
         }
         try StoreCopy.requireNoLog(of: path)
+        guard let slots else { return try SlotFiles(of: path).requireNone() }
+        try slots.requireAbsent(beside: path)
     }
 
     /// - Parameter context: the beginning of the message of an error. It says what was not done.
@@ -47,6 +51,8 @@ struct NewStore {
             )
             if confirmsKey { try sealing.confirm(for: copy.path) }
             try source.requireStill()
+            // Without them nobody could open the store.
+            try slots?.write(beside: path, attributesFrom: copy.path)
         } catch {
             copy.discard()
             throw error.adding(context: context)

@@ -31,6 +31,9 @@ struct StoreAttachment {
         // With a key, this lock keeps others from replacing the file from here on.
         let lock = try usageLock()
         let start = try check()
+        let slots = try key.flatMap { key throws(DatabaseError) in
+            try StoreOpening(path: path, key: key).openedSlots(key, header: Array(start.prefix(Key.saltByteCount)))
+        }
         if start.isEmpty, isFile, let key { try confirm(key) }
         if key != nil { try connection.guardKeyFromAPI() }
         do throws(DatabaseError) {
@@ -44,6 +47,7 @@ struct StoreAttachment {
         }
         do throws(DatabaseError) {
             try proveSealed(isNew: start.isEmpty)
+            if let slots { try connection.requireNotOlder(slots, schema: schema, readingAgainWith: key) }
             connection.usageLocks[ExactText(name: schema)] = if let lock { lock } else { try usageLock() }
             key?.derivedKeys?.storeExists(path)
         } catch {
@@ -125,7 +129,9 @@ struct StoreAttachment {
     /// raw key.
     private func bind(_ key: Key, _ start: [UInt8], to statement: Statement) throws(DatabaseError) {
         var salt: [UInt8] = []
-        if let derivedKeys = key.derivedKeys {
+        if start.count >= Key.saltByteCount, key.slotKeys.dataKey(salt: Array(start.prefix(Key.saltByteCount))) != nil {
+            salt = Array(start.prefix(Key.saltByteCount))
+        } else if let derivedKeys = key.derivedKeys {
             salt = start.isEmpty ? try derivedKeys.saltOfNewStore(path) : Array(start.prefix(Key.saltByteCount))
         }
         let raw = try key.derived(salt: salt, by: CipherSettings.sqlCipher4.parameters.keyDerivation)

@@ -23,6 +23,10 @@ struct StoreOpening {
     var locksExclusively = false
     /// Whether the store is only read, and nothing is written, not even beside the file; see ``StoreView``.
     var looks = false
+    /// Whether slots are used that are older than those that the store has seen.
+    var acceptsOlderSlots = false
+    /// Whether the key is the store's own, whatever slots lie beside it.
+    var ignoresSlots = false
     /// Whether the store is looked at where SQLite cannot read it, because it would have to write in a directory in which
     /// this user may not. Only for reading. See ``StoreView/isStill()``.
     var looksIfUnreadable = false
@@ -80,6 +84,7 @@ struct StoreOpening {
         guard hasLog || FileSystem.mayExist(file + "-journal") else { return }
         let connection = try Connection(path: file, flags: SQLITE_OPEN_READONLY, vfs: vfs)
         defer { connection.close() }
+        try openedSlots(key, connection)
         let recognition = StoreRecognition(connection: connection, key: key, settings: settings)
         try JournalDamage.requireNone(ofStore: file, cipher: try recognition.pageCipher(), store: connection)
         if hasLog {
@@ -98,6 +103,7 @@ struct StoreOpening {
             throw try diagnosis(of: connection, key: key, .quick).error(code: SQLITE_NOTADB)
         }
         if !isNew { try refuseChangedHeader(connection) }
+        let slots = try openedSlots(key, header: header)
         // If the key proves wrong, closing must not write somebody else's log into the file.
         try connection.setCheckpointsOnClose(false)
         try applyKey(key, to: connection)
@@ -109,7 +115,9 @@ struct StoreOpening {
             throw try explained(error, connection, key)
         }
         try refuseTruncated(connection)
+        if let slots, !acceptsOlderSlots { try connection.requireNotOlder(slots, readingAgainWith: key) }
         try connection.setCheckpointsOnClose(true)
+        if let slots, slots.needsRepair { repair(slots, key, connection) }
         if isNew, isFile, createsFirstPage, flags & SQLITE_OPEN_READONLY == 0 {
             try createFirstPage(connection, key)
         }

@@ -187,6 +187,16 @@ public struct StoreRecovery: Sendable {
                 salts.append(salt)
             }
         }
+        let slots = SlotFiles(of: path)
+        if slots.mayExist {
+            // The beginning of the file may be damaged, but the slots have the salts too.
+            let listed = slots.read().compactMap(\.slots).flatMap { $0.table.dataKeys.map(\.salt) }
+            let fitting = salts.filter { listed.contains($0) }
+            if salt == nil, embedded == nil {
+                salts = fitting.isEmpty ? listed.reduce(into: []) { if !$0.contains($1) { $0.append($1) } } : fitting
+            }
+            for salt in salts where listed.contains(salt) { _ = try slots.open(with: key, salt: salt) }
+        }
         guard !salts.isEmpty else { throw try notOurs(path) }
         guard salts.allSatisfy({ $0.count == Key.saltByteCount }) else {
             throw .unusableSettings("A salt has \(Key.saltByteCount) bytes.")

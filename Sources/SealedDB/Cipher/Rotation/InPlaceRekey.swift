@@ -16,6 +16,11 @@ struct InPlaceRekey {
         }
         // A store with a plaintext header does not hold its salt. Without the salt the store would be lost.
         try opening.settings.validate(for: newKey)
+        try SlotFiles.requireNone(
+            opening.path ?? "",
+            "rekeying in place would leave them with a data key that opens nothing",
+            remedy: "Use rotateKey(to:), which replaces a slot."
+        )
         let lock = try exclusiveLock()
         defer { lock.release() }
         var opening = opening

@@ -11,6 +11,8 @@ struct StoreReplacement {
     var oldFileSuffix: String?
     var ignoresUnseenUsers = false
     let words: Words
+    /// Called when the copy is verified and nobody else has the store open. If it throws, the store stays as it is.
+    var beforeSwap: (() throws(DatabaseError) -> Void)?
 
     /// The words that error messages use for the operation.
     struct Words {
@@ -120,6 +122,7 @@ struct StoreReplacement {
             // This comes last. Whoever opens the file later is left with the old file, which `RotationSource.spoil`
             // makes useless.
             try source.requireNobodyElse()
+            try beforeSwap?()
             return (copy, totals)
         } catch {
             copy.discard()

@@ -94,6 +94,7 @@ public struct StoreDiagnosis: Sendable, Codable, Hashable {
         guard access(resolved, R_OK) == 0 else { return examination.result(.notPermitted) }
         let connection = try Connection(path: resolved, flags: SQLITE_OPEN_READONLY)
         defer { connection.close() }
+        if let key { try openSlots(StoreOpening(path: resolved, key: key, settings: cipherSettings), key, connection) }
         for _ in 0..<5 {
             let before = try Moment(of: resolved, connection)
             var examination = examination
@@ -104,6 +105,20 @@ public struct StoreDiagnosis: Sendable, Codable, Hashable {
             guard try before != Moment(of: resolved, connection) else { return diagnosis }
         }
         throw StoreOpening.isBusy(path)
+    }
+
+    /// Finds the data key of a store with slots. If no slot opens, the examination finds that no page was written with this
+    /// key.
+    private static func openSlots(
+        _ opening: StoreOpening,
+        _ key: Key,
+        _ connection: Connection
+    ) throws(DatabaseError) {
+        do throws(DatabaseError) {
+            try opening.openedSlots(key, connection)
+        } catch {
+            guard error.reason == .wrongKey, key.form != .program else { throw error }
+        }
     }
 
     private var opens: Bool { [.opens, .olderFormat, .otherSettings].contains(finding) }

@@ -1,0 +1,126 @@
+/// The slots of a store, opened with the key of one of them.
+struct OpenedSlots: Sendable {
+    let files: SlotFiles
+    let sealed: SealedSlots
+    /// The data key that the store needs now.
+    let dataKey: SlotTable.DataKey
+    let secret: SecretBytes
+    /// The slot that was opened; `nil` if the key is the data key itself, together with its salt.
+    let slot: SlotTable.Slot?
+    /// Whether one of the files is missing, damaged or older.
+    let needsRepair: Bool
+
+    var table: SlotTable { sealed.table }
+}
+
+extension SlotFiles {
+    /// Finds the data key of the store whose file begins with this salt, and remembers it in the key.
+    ///
+    /// The newest file counts. An older one is taken only if the newest is provably not as it was written: otherwise a
+    /// slot that was removed would go on opening the store by a second file that a killed process left.
+    /// - Throws: ``DatabaseError/Reason/wrongKey`` if no slot opens with this key;
+    ///   ``DatabaseError/Reason/malformedSlots`` if the slots are damaged, changed, or another store's;
+    ///   ``DatabaseError/Reason/unsupported`` for another version, or a derivation beyond the limits;
+    ///   ``DatabaseError/Reason/keySourceFailed`` if the program of the key failed.
+    func open(with key: Key, salt: [UInt8]) throws(DatabaseError) -> OpenedSlots {
+        let copies = read()
+        var faults = copies.compactMap { if case .unusable(let error) = $0.content { error } else { nil } }
+        let found = copies.filter { $0.slots != nil }
+            .sorted { $0.slots!.table.generation > $1.slots!.table.generation }
+        let isWhole = found.count == 2 && found[0].slots!.bytes == found[1].slots!.bytes
+        var refusedGeneration: Int64?
+        var mismatch: DatabaseError?
+        for copy in isWhole ? Array(found.prefix(1)) : found {
+            guard let sealed = copy.slots, refusedGeneration ?? 0 <= sealed.table.generation else { break }
+            do throws(DatabaseError) {
+                if let opened = try open(sealed, with: key, salt: salt, needsRepair: !isWhole) {
+                    key.slotKeys.note(opened.secret, salt: salt)
+                    return opened
+                }
+                refusedGeneration = sealed.table.generation
+            } catch {
+                guard error.reason == .malformedSlots || error.reason == .keySourceFailed else { throw error }
+                if error.reason == .keySourceFailed {
+                    (refusedGeneration, mismatch) = (sealed.table.generation, error)
+                } else {
+                    faults.append(error.adding(context: copy.path))
+                }
+            }
+        }
+        if let mismatch { throw mismatch }
+        if refusedGeneration == nil, let fault = faults.first {
+            throw fault.adding(context: "\(store) was not opened, because its slots cannot be used")
+        }
+        throw DatabaseError(
+            extendedCode: SQLITE_NOTADB,
+            reason: .wrongKey,
+            message: """
+                No slot of \(store) opens with this key. Nothing was changed. `sealdb slots list` tells which slots there \
+                are.\(faults.first.map { " Besides: \($0.message)" } ?? "")
+                """
+        )
+    }
+
+    /// Opens what is in a file of slots, or in an exported text.
+    /// - Returns: `nil` if no slot opens with the key.
+    func open(
+        _ sealed: SealedSlots,
+        with key: Key,
+        salt: [UInt8],
+        needsRepair: Bool
+    ) throws(DatabaseError) -> OpenedSlots? {
+        guard let dataKey = sealed.table.dataKey(salt: salt) else {
+            throw .malformedSlots(
+                """
+                the slots are not those of this store, whose file begins with another salt. If it was put there from \
+                elsewhere, bring its own slots (\(SlotFiles.ending), \(SlotFiles.secondEnding)) too; if it never had any, \
+                move these away.
+                """
+            )
+        }
+        if key.form == .rawWithSalt { return try openWithDataKey(sealed, dataKey, key, needsRepair: needsRepair) }
+        var failure: DatabaseError?
+        for slot in sealed.table.slots {
+            do throws(DatabaseError) {
+                guard let secret = try sealed.table.unwrap(slot, dataKey, with: key) else { continue }
+                try sealed.requireAuthentic(under: secret, dataKey.number)
+                return OpenedSlots(
+                    files: self,
+                    sealed: sealed,
+                    dataKey: dataKey,
+                    secret: secret,
+                    slot: slot,
+                    needsRepair: needsRepair
+                )
+            } catch {
+                // The slots of other programs fail too.
+                guard slot.kind == .program || error.reason == .malformedSlots else { throw error }
+                if failure?.reason != .malformedSlots { failure = error }
+            }
+        }
+        if let failure { throw failure }
+        return nil
+    }
+
+    /// Opens with the data key itself, which nothing but its salt tells from the key of a slot.
+    private func openWithDataKey(
+        _ sealed: SealedSlots,
+        _ dataKey: SlotTable.DataKey,
+        _ key: Key,
+        needsRepair: Bool
+    ) throws(DatabaseError) -> OpenedSlots? {
+        guard try key.embeddedSalt() == dataKey.salt else { return nil }
+        let secret = try key.withSecret { bytes throws(DatabaseError) in
+            try SecretBytes(copying: UnsafeRawBufferPointer(rebasing: bytes[..<Key.rawByteCount]))
+        }
+        try sealed.requireAuthentic(under: secret, dataKey.number)
+        return OpenedSlots(
+            files: self,
+            sealed: sealed,
+            dataKey: dataKey,
+            secret: secret,
+            slot: nil,
+            needsRepair: needsRepair
+        )
+    }
+}
