@@ -5,7 +5,7 @@ import Foundation
 /// directly from and into memory that is wiped.
 struct KeyCommand {
     let arguments: [String]
-    private let timeout: Double
+    let timeout: Double
     /// What messages call it.
     private let kind: String
 

@@ -119,9 +119,7 @@ extension DatabaseError {
     fileprivate static var wrappingFailed: DatabaseError {
         DatabaseError(
             extendedCode: SQLITE_NOMEM,
-            message: """
-                OpenSSL did not wrap or unwrap a key, as when memory has run out. Nothing was changed. Try again.
-                """
+            message: "OpenSSL did not wrap or unwrap a key, as when memory has run out. Try again."
         )
     }
 }

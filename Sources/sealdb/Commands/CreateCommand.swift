@@ -55,6 +55,7 @@ struct CreateCommand: ParsableCommand {
             let new = try firstSlots.slots(key)
             SignalWatch.start()
             let report = try KeySlots.create(path: path, cipherSettings: cipherOptions.settings(of: path), new)
+            StoreRecords.forget(path)
             StoreRecords.note(.key, of: path)
             let text = "\(TerminalText.escaped(store)): new store with \(report.slots.count) key slots\n"
             return try reportOptions.report(text + report.warnings, report)

@@ -157,7 +157,7 @@ extension SlotsCommand {
             var bytes: [UInt8] = []
             var buffer = [UInt8](repeating: 0, count: 1 << 16)
             // What is longer is no text of slots.
-            while bytes.count <= 1 << 17 {
+            while bytes.count <= 1 << 20 {
                 let count = try input.read(into: &buffer)
                 if count == 0 { break }
                 bytes += buffer.prefix(count)

@@ -38,7 +38,7 @@ public struct StoreBackup: Sendable {
         self.key = key
         self.settings = cipherSettings
         self.backupPath = backupPath
-        self.backupKey = backupKey == key ? nil : backupKey
+        self.backupKey = backupKey
         self.busyTimeout = busyTimeout.seconds
     }
 
@@ -54,7 +54,7 @@ public struct StoreBackup: Sendable {
         var backup = NewStore(
             path: backupPath,
             sealing: Sealing(key: backupKey ?? key, settings: settings),
-            confirmsKey: backupKey != nil
+            confirmsKey: backupKey != nil && backupKey != key
         )
         let mayHaveSlots = backupKey == nil && SlotFiles(of: path).mayExist
         if !mayHaveSlots { try backup.requireAbsent() }

@@ -102,9 +102,16 @@ public struct StoreRestore: Sendable {
             { (state: KeyRotation.Progress) in try progress(state.inPart(from: StoreRestore.shareOfCheck)) }
         }
         guard replaces, let target else {
-            let store = NewStore(path: path, sealing: sealing, slots: slots)
-            // That key has no source of its own.
-            if slots != nil { try key.confirm() }
+            var store = NewStore(path: path, sealing: sealing, slots: slots)
+            if let slots {
+                // That key has no source of its own.
+                try key.confirm()
+                store.leavesSlots = try slots.isServed(by: SlotFiles(of: path))
+                if store.leavesSlots {
+                    store.slots = nil
+                    try slots.requireSame(key, opens: path)
+                }
+            }
             // Also for a symbolic link that leads nowhere, which is not followed.
             try store.requireAbsent()
             let pages = try PageSource(reading: source, key: key, settings: settings)
@@ -128,12 +135,23 @@ public struct StoreRestore: Sendable {
         let replacedSlots: ReplacedSlots
         do throws(DatabaseError) {
             replacedSlots = try ReplacedSlots(of: target, keptFor: replacedPath, by: slots)
-            try FileUsers.requireNobodyElse(target, ignoresUnseen: ignoresUnseenUsers)
         } catch {
             copy.discard()
             throw error.adding(context: context)
         }
-        try copy.swapIn(keepingOldUnder: replacedPath)
+        do throws(DatabaseError) {
+            try FileUsers.requireNobodyElse(target, ignoresUnseen: ignoresUnseenUsers)
+        } catch {
+            replacedSlots.undo()
+            copy.discard()
+            throw error.adding(context: context)
+        }
+        do throws(DatabaseError) {
+            try copy.swapIn(keepingOldUnder: replacedPath)
+        } catch {
+            replacedSlots.undo()
+            throw error
+        }
         try copy.synchronizeSwap()
         try replacedSlots.finish()
         try FileUsers.requireNobodyCame(to: replacedPath, "The store now has the new contents and key")

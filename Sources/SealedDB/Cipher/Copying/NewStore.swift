@@ -9,6 +9,8 @@ struct NewStore {
     var confirmsKey = true
     /// The slots that the new store gets; `nil` if it gets none.
     var slots: SlotCopy?
+    /// Whether slots that lie there are the store's own, and stay.
+    var leavesSlots = false
     /// Whether the contents of an encrypted database may be written in plaintext.
     var decrypts = false
 
@@ -21,7 +23,13 @@ struct NewStore {
                 message: "\(path) exists, and is not overwritten. Nothing was changed."
             )
         }
+        try StoreName.requireNoSlots(path)
         try StoreCopy.requireNoLog(of: path)
+        try requireNoOtherSlots()
+    }
+
+    private func requireNoOtherSlots() throws(DatabaseError) {
+        guard !leavesSlots else { return }
         guard let slots else { return try SlotFiles(of: path).requireNone() }
         try slots.requireAbsent(beside: path)
     }
@@ -40,6 +48,7 @@ struct NewStore {
         // file in place.
         StoreCopy.removeLeftovers(of: path)
         let copy = try StoreCopy(beside: path, takesAttributes: false)
+        let newSlots = NewSlotFiles(SlotFiles(of: path))
         let totals: PageTotals
         do throws(DatabaseError) {
             totals = try copy.fill(
@@ -51,14 +60,25 @@ struct NewStore {
             )
             if confirmsKey { try sealing.confirm(for: copy.path) }
             try source.requireStill()
+            // Somebody may have put slots there meanwhile.
+            try requireNoOtherSlots()
             // Without them nobody could open the store.
-            try slots?.write(beside: path, attributesFrom: copy.path)
+            if let slots { try newSlots.write(slots.sealed, attributesFrom: copy.path, adoptsSame: true) }
         } catch {
             copy.discard()
-            throw error.adding(context: context)
+            throw newSlots.discard(error).adding(context: context)
         }
-        try copy.moveIn()
+        do throws(DatabaseError) {
+            try copy.moveIn()
+        } catch {
+            throw copy.isInPlace ? error : newSlots.discard(error)
+        }
         try copy.synchronizeNew()
+        do throws(DatabaseError) {
+            try newSlots.requireInPlace()
+        } catch {
+            throw error.adding(context: "\(path) is complete, but without its slots, which alone open it")
+        }
         let seconds = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
         return KeyRotation.Report(path: path, pageCount: totals.count, pageSize: totals.size, seconds: seconds)
     }

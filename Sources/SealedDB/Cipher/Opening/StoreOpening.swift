@@ -25,6 +25,8 @@ struct StoreOpening {
     var looks = false
     /// Whether slots are used that are older than those that the store has seen.
     var acceptsOlderSlots = false
+    /// What the slots must be at least; `nil` for nothing.
+    var slotPin: KeySlots.Pin?
     /// Whether the key is the store's own, whatever slots lie beside it.
     var ignoresSlots = false
     /// Whether the store is looked at where SQLite cannot read it, because it would have to write in a directory in which
@@ -52,10 +54,11 @@ struct StoreOpening {
             connection.setBusyTimeout(seconds: busyTimeout)
             if let image { try connection.deserialize(image) }
             if let key {
-                try unlock(connection, with: key)
+                let slots = try unlock(connection, with: key)
                 connection.guardRules = GuardRules(
                     allowsCipherStatements: allowsCipherStatements,
-                    allowsInheritedKeys: settings.isDefault
+                    allowsInheritedKeys: settings.isDefault,
+                    hasSlots: slots != nil
                 )
             }
         } catch {
@@ -96,7 +99,8 @@ struct StoreOpening {
         throw try diagnosis(of: connection, key: key, .quick).error(code: SQLITE_NOTADB)
     }
 
-    private func unlock(_ connection: Connection, with key: Key) throws(DatabaseError) {
+    /// - Returns: the slots with which the store was opened; `nil` if it has none.
+    private func unlock(_ connection: Connection, with key: Key) throws(DatabaseError) -> OpenedSlots? {
         let header = try connection.mainFileHeader()
         let isNew = header.isEmpty
         guard isNew || StoreHeader.hasMagic(header) == (settings.plaintextHeaderSize > 0) else {
@@ -104,6 +108,7 @@ struct StoreOpening {
         }
         if !isNew { try refuseChangedHeader(connection) }
         let slots = try openedSlots(key, header: header)
+        if isFile, let slotPin { try slotPin.requireFit(slots, of: name) }
         // If the key proves wrong, closing must not write somebody else's log into the file.
         try connection.setCheckpointsOnClose(false)
         try applyKey(key, to: connection)
@@ -122,6 +127,7 @@ struct StoreOpening {
             try createFirstPage(connection, key)
         }
         if let path { key.derivedKeys?.storeExists(path) }
+        return slots
     }
 
     /// Refuses a plaintext header that was changed. Anybody who can write to the file can change it; SQLite would
@@ -239,6 +245,7 @@ struct StoreOpening {
 
     private func createFirstPage(_ connection: Connection, _ key: Key) throws(DatabaseError) {
         do throws(DatabaseError) {
+            if let path { try StoreName.requireNoSlots(path) }
             try key.confirm()
         } catch {
             throw error.adding(context: "Nothing was written to \(name), which is a new store")

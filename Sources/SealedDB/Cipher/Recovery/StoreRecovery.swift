@@ -109,6 +109,11 @@ public struct StoreRecovery: Sendable {
             )
         }
         let sealing = Sealing(key: newKey ?? key, settings: settings)
+        guard sealing.key?.form != .program else {
+            throw .malformedKey(
+                "What is recovered has no key slots, so a program that unwraps cannot be its key: give it a new one."
+            )
+        }
         if let key = sealing.key { try settings.validate(for: key) }
         let new = NewStore(path: recoveredPath, sealing: sealing, confirmsKey: newKey != nil)
         try new.requireAbsent()
@@ -176,7 +181,7 @@ public struct StoreRecovery: Sendable {
     private func cipher(of path: String, _ connection: Connection) throws(DatabaseError) -> PageCipher {
         let parameters = settings.parameters
         var salts: [[UInt8]] = []
-        let embedded = try key.embeddedSalt()
+        let embedded = try self.key.embeddedSalt()
         if let known = salt ?? embedded ?? settings.salt {
             salts = [known]
         } else {
@@ -188,6 +193,9 @@ public struct StoreRecovery: Sendable {
             }
         }
         let slots = SlotFiles(of: path)
+        // Without slots beside it, what the key may know from another store does not count.
+        let isForeign = !slots.mayExist && salts.contains { self.key.slotKeys.dataKey(salt: $0) != nil }
+        let key = isForeign ? self.key.unused : self.key
         if slots.mayExist {
             // The beginning of the file may be damaged, but the slots have the salts too.
             let listed = slots.read().compactMap(\.slots).flatMap { $0.table.dataKeys.map(\.salt) }

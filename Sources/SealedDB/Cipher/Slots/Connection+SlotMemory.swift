@@ -3,6 +3,10 @@
 extension Connection {
     static let slotMemory = "sealdb_slots"
 
+    /// As SQLite keeps it of ``remember(_:)``.
+    private static let schemaOfMemory =
+        "CREATE TABLE \(slotMemory) (store TEXT NOT NULL, generation INTEGER NOT NULL)"
+
     struct SlotMemory: Equatable {
         let store: String
         let generation: Int64
@@ -11,24 +15,49 @@ extension Connection {
     /// `nil` if the store has never had slots, or has forgotten them.
     /// - Parameter schema: the schema of an attached store.
     func slotMemory(schema: String = "main") throws(DatabaseError) -> SlotMemory? {
-        let schema = schema.quotedIdentifier
-        let exists = try integer(
-            "SELECT count(*) FROM \(schema).sqlite_schema WHERE type = 'table' AND name = '\(Connection.slotMemory)'"
+        guard try schemaOfSlotMemory(schema) == Connection.schemaOfMemory else { return nil }
+        let table = "\(schema.quotedIdentifier).\(Connection.slotMemory)"
+        guard let store = try text("SELECT store FROM \(table)") else { return nil }
+        return SlotMemory(store: store, generation: try integer("SELECT generation FROM \(table)") ?? 0)
+    }
+
+    /// `nil` if there is nothing of that name.
+    private func schemaOfSlotMemory(_ schema: String = "main") throws(DatabaseError) -> String? {
+        try text(
+            """
+            SELECT coalesce(sql, type) FROM \(schema.quotedIdentifier).sqlite_schema \
+            WHERE name = '\(Connection.slotMemory)' COLLATE NOCASE
+            """
         )
-        guard exists == 1, let store = try text("SELECT store FROM \(schema).\(Connection.slotMemory)") else {
-            return nil
-        }
-        let generation = try integer("SELECT generation FROM \(schema).\(Connection.slotMemory)") ?? 0
-        return SlotMemory(store: store, generation: generation)
+    }
+
+    /// Throws if the store has something else of that name, which is somebody's own.
+    func requireOwnSlotMemory() throws(DatabaseError) {
+        guard let schema = try schemaOfSlotMemory(), schema != Connection.schemaOfMemory else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_ERROR,
+            reason: .alreadyExists,
+            message: """
+                The store has a \(Connection.slotMemory) of its own, where a store with key slots keeps what it remembers of \
+                them. It was left alone. Rename it.
+                """
+        )
     }
 
     /// Call it within a transaction.
     func remember(_ table: SlotTable) throws(DatabaseError) {
         let name = Connection.slotMemory
+        try requireOwnSlotMemory()
         try run("CREATE TABLE IF NOT EXISTS main.\(name) (store TEXT NOT NULL, generation INTEGER NOT NULL)")
         try run("DELETE FROM main.\(name)")
         let store = Hexadecimal.string(table.store)
         try run("INSERT INTO main.\(name) (store, generation) VALUES ('\(store)', \(table.generation))")
+    }
+
+    /// Forgets slots that the store had once, and has no longer: those that it gets next would be called older.
+    func forgetSlots() throws(DatabaseError) {
+        guard try slotMemory() != nil else { return }
+        try run("DELETE FROM main.\(Connection.slotMemory)")
     }
 
     /// Throws if the slots are older than those that the store has seen.
@@ -53,7 +82,7 @@ extension Connection {
             reason: .olderSlots,
             message: """
                 The slots of \(slots.files.store) are \(age): somebody has put older files there, in which slots may be that \
-                were removed since. Nothing was changed. Bring the newer ones back; or, if they are lost, look at what \
+                were removed since. They are not used. Bring the newer ones back; or, if they are lost, look at what \
                 `sealdb slots list` says, and run `sealdb slots test --accept-older-slots`.
                 """
         )

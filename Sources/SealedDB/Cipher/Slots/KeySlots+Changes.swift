@@ -1,20 +1,25 @@
 extension KeySlots {
     /// Adds a slot, and tries it before this returns: the files are read again, the slot is unwrapped with the key that
     /// its source gives a second time, and the store is opened with it.
-    /// - Throws: ``DatabaseError``. If the new slot cannot be tried with success, it is removed again.
+    /// - Throws: ``DatabaseError``, with ``DatabaseError/Reason/alreadyExists`` if there is a slot of this label, or if the
+    ///   key opens one already. If the new slot cannot be tried with success, it is removed again.
     public func add(_ new: NewSlot) throws(DatabaseError) -> Report {
         try SlotTable.validate(label: new.label)
         try new.confirm()
         let table = try change { (table, opened) throws(DatabaseError) in
-            try table.slot(new, number: table.nextSlotNumber, opened.secret, opened.dataKey)
+            if case .key(let key) = new.content, let slot = try opened.slots(openedBy: key).first {
+                throw KeySlots.opens(slot)
+            }
+            return try table.slot(new, number: table.nextSlotNumber, opened.secret, opened.dataKey)
         } body: { (table, slot) throws(DatabaseError) in
             try table.append(slot)
         }
+        let number = table.slot(new.label)?.number
         do throws(DatabaseError) {
             return try tried([new], table)
         } catch {
             do throws(DatabaseError) {
-                _ = try drop { $0.label == new.label }
+                _ = try drop { $0.number == number && $0.label == new.label }
             } catch let other {
                 throw error.adding(
                     context: """
@@ -27,14 +32,27 @@ extension KeySlots {
         }
     }
 
-    /// Removes a slot. The last one cannot be removed.
+    /// Removes a slot, but neither the last one nor the one that this key opens: its own key is the proof that a slot is
+    /// left that opens.
     ///
     /// Whoever has a copy of the files of slots as they were, or of a backup, and the key of that slot, can still open the
     /// store: its data key is the same. ``reencrypt(keeping:progress:)`` is the remedy.
     /// - Throws: ``DatabaseError/Reason/noSuchFile`` if there is no such slot; ``DatabaseError/Reason/notAllowed`` if it is
-    ///   the last one.
+    ///   the last one, or the one that the key opens.
     public func remove(_ label: String) throws(DatabaseError) -> Report {
-        try report(drop(requires: true) { $0.label == label })
+        let table = try change { (_, opened) throws(DatabaseError) in
+            guard opened.slot?.label == label, opened.table.slots.count > 1 else { return }
+            throw .notAllowed(
+                """
+                The slot \(label) is the one that this key opens, and nothing proves that another one can still be opened: \
+                remove it with the key of another slot, or replace it by a rotation.
+                """
+            )
+        } body: { (table, _) throws(DatabaseError) in
+            guard table.slot(label) != nil else { throw KeySlots.unknown(label) }
+            try table.drop { $0.label == label }
+        }
+        return report(table)
     }
 
     /// Gives a slot another label.
@@ -60,6 +78,7 @@ extension KeySlots {
         let opened: OpenedSlots
         let isRemembered: Bool
         do throws(DatabaseError) {
+            // The opening has repaired a file that was missing or damaged, if it could.
             opened = try slots(opening, connection)
             _ = try connection.integer("SELECT count(*) FROM sqlite_schema")
             isRemembered = try connection.slotMemory() == opened.table.memory
@@ -70,10 +89,11 @@ extension KeySlots {
         guard connection.close() else {
             throw DatabaseError(extendedCode: SQLITE_BUSY, message: "The store could not be closed after the test.")
         }
-        guard !isRemembered || opened.table.dataKeys.count > 1 else {
+        guard !isRemembered || opened.table.dataKeys.count > 1 || opened.needsRepair else {
             return (opened.slot?.label, report(opened.table))
         }
-        // A change was cut off, or the slots are older and accepted: a new generation settles it.
+        // A change was cut off, a file could not be repaired, or the slots are older and accepted: a new generation settles
+        // it, or says what is in its way.
         let table = try change { (_, _) throws(DatabaseError) in
         } body: { (_, _) throws(DatabaseError) in
         }
@@ -105,15 +125,13 @@ extension KeySlots {
             var isWritten = false
             do throws(DatabaseError) {
                 let now = try slots(opening, connection)
-                let memory = try connection.slotMemory()
-                if !acceptsOlder { try connection.requireNotOlder(now) }
                 if now.sealed.bytes == before.sealed.bytes {
-                    var table = now.table.settled(now.dataKey)
+                    try connection.requireOwnSlotMemory()
+                    var table = try settled(now)
                     try body(&table, prepared)
-                    table.generation = max(now.table.generation, memory?.generation ?? 0) + 1
+                    table.generation = try nextGeneration(now, connection)
                     let sealed = try SealedSlots(table, keys: [now.dataKey.number: now.secret])
-                    isWritten = true
-                    try now.files.write(sealed, attributesFrom: now.files.store)
+                    try now.files.write(sealed, of: now.owner, hasBegun: &isWritten)
                     try connection.remember(table)
                     try connection.run("COMMIT")
                     return table
@@ -132,22 +150,45 @@ extension KeySlots {
         throw DatabaseError(
             extendedCode: SQLITE_BUSY,
             reason: .busy,
-            message: "Others change the slots of \(path) again and again. Nothing was changed. Try again."
+            message: "Others change the slots of \(path) again and again. This change was not made. Try again."
         )
     }
 
+    /// The generation of a change.
+    func nextGeneration(_ now: OpenedSlots, _ connection: Connection) throws(DatabaseError) -> Int64 {
+        var newest = now.table.generation
+        // What the store says of itself is believed as long as a generation can have that number.
+        if let seen = try connection.slotMemory()?.generation, seen < SlotTable.maximumGeneration {
+            newest = max(newest, seen)
+        }
+        guard newest < SlotTable.maximumGeneration else {
+            throw .notAllowed("The slots have been changed too often. Give the store slots anew.")
+        }
+        return newest + 1
+    }
+
+    /// The table without the data keys that the store does not need. A re-encryption lists the old and the new one, and
+    /// may have been cut off, or could not make the swap durable: then a power failure brings the old store back. So none is
+    /// forgotten before the directory is synced. While a re-encryption runs, nobody else has the store open.
+    func settled(_ now: OpenedSlots) throws(DatabaseError) -> SlotTable {
+        guard now.table.dataKeys.count > 1 else { return now.table }
+        do throws(DatabaseError) {
+            try FileSystem.synchronizeDirectory(of: now.files.store)
+        } catch {
+            throw error.adding(
+                context: """
+                    The slots list two data keys, and which of them the store has after a power failure is not known until \
+                    its directory is synced. Both stay listed, and nothing was changed
+                    """
+            )
+        }
+        return now.table.settled(now.dataKey)
+    }
+
     /// Removes the slots that fit.
-    func drop(
-        requires: Bool = false,
-        _ isDropped: (SlotTable.Slot) -> Bool
-    ) throws(DatabaseError) -> SlotTable {
+    func drop(_ isDropped: (SlotTable.Slot) -> Bool) throws(DatabaseError) -> SlotTable {
         try change { (_, _) throws(DatabaseError) in
-        } body: { (table, _) throws(DatabaseError) in
-            guard !requires || table.slots.contains(where: isDropped) else { throw KeySlots.unknown("") }
-            table.slots.removeAll(where: isDropped)
-            guard !table.slots.isEmpty else {
-                throw .notAllowed("The last slot cannot be removed: nobody could open the store any more.")
-            }
+        } body: { (table, _) throws(DatabaseError) in try table.drop(isDropped)
         }
     }
 
@@ -181,6 +222,14 @@ extension KeySlots {
             extendedCode: SQLITE_ERROR,
             reason: .noSuchFile,
             message: "There is no slot of this label. Nothing was changed. `sealdb slots list` lists them."
+        )
+    }
+
+    static func opens(_ slot: SlotTable.Slot) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_ERROR,
+            reason: .alreadyExists,
+            message: "This key opens the slot \(slot.label) already, and a key has one slot. Nothing was changed."
         )
     }
 
@@ -255,11 +304,20 @@ extension SlotTable {
         )
     }
 
-    mutating func append(_ slot: Slot) throws(DatabaseError) {
+    mutating func drop(_ isDropped: (Slot) -> Bool) throws(DatabaseError) {
+        slots.removeAll(where: isDropped)
+        guard !slots.isEmpty else {
+            throw .notAllowed("The last slot cannot be removed: nobody could open the store any more.")
+        }
+    }
+
+    /// - Parameter isReplacement: whether another slot is removed afterwards.
+    mutating func append(_ slot: Slot, isReplacement: Bool = false) throws(DatabaseError) {
         guard self.slot(slot.label) == nil else { throw KeySlots.exists(slot.label) }
         slots.append(slot)
-        guard slots.count <= SlotTable.maximumSlotCount,
-            slots.count(where: { $0.kind == .passphrase }) <= SlotTable.maximumPassphraseCount
+        let spare = isReplacement ? 1 : 0
+        guard slots.count <= SlotTable.maximumSlotCount + spare,
+            slots.count(where: { $0.kind == .passphrase }) <= SlotTable.maximumPassphraseCount + spare
         else {
             throw .notAllowed(
                 """

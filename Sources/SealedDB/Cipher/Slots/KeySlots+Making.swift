@@ -9,6 +9,7 @@ extension KeySlots {
     /// - Throws: ``DatabaseError``. Unless its message says otherwise, the store has no slots then.
     public func initialize(_ slots: [NewSlot]) throws(DatabaseError) -> Report {
         try KeySlots.check(slots)
+        for slot in slots { try slot.confirm() }
         let files = SlotFiles(of: path)
         guard !files.mayExist else {
             throw DatabaseError(
@@ -32,20 +33,29 @@ extension KeySlots {
                 message: "\(path) has no pages yet. Nothing was changed. Write to it first."
             )
         }
+        try connection.requireOwnSlotMemory()
+        // Beside what the store remembers of earlier slots, the new ones would be called older until it remembers them.
+        try connection.forgetSlots()
         let secret = try key.encryptionKey(salt: salt, by: settings.parameters.keyDerivation)
         let table = try KeySlots.table(slots, secret, salt: salt)
+        let newFiles = NewSlotFiles(files)
         try connection.run("BEGIN IMMEDIATE")
         do throws(DatabaseError) {
-            try files.requireNone()
-            try files.write(SealedSlots(table, keys: [1: secret]), attributesFrom: files.store)
+            try newFiles.write(SealedSlots(table, keys: [1: secret]), attributesFrom: files.store)
             try connection.remember(table)
             try connection.run("COMMIT")
         } catch {
+            // What the store may remember of slots that are gone has no effect.
+            let error = newFiles.discard(error)
             // Nothing of the transaction counts before its end.
             _ = connection.rollBack()
             throw error
         }
-        return try tried(slots, table)
+        do throws(DatabaseError) {
+            return try tried(slots, table)
+        } catch {
+            throw error.adding(context: "The store has slots now, but not all of them open it; see `sealdb slots list`")
+        }
     }
 
     /// Makes a new, empty store under a random data key, with slots. A file that exists is never overwritten.
@@ -64,37 +74,53 @@ extension KeySlots {
         for slot in slots { try slot.confirm() }
         let (key, secret, salt) = try newDataKey()
         let sealing = Sealing(key: key, settings: cipherSettings)
-        let store = NewStore(path: path, sealing: sealing, confirmsKey: false)
-        SlotFiles(of: path).removeAbandoned()
-        try store.requireAbsent()
-        let table = try table(slots, secret, salt: salt)
         let files = SlotFiles(of: path)
+        files.removeAbandoned()
+        try NewStore(path: path, sealing: sealing, confirmsKey: false).requireAbsent()
+        let table = try table(slots, secret, salt: salt)
         StoreCopy.removeLeftovers(of: path)
-        let copy = try StoreCopy(beside: path, takesAttributes: false)
+        let copy = try StoreCopy(beside: path, takesAttributes: false, mark: SlotFiles.markOfNew)
+        let newFiles = NewSlotFiles(files)
         do throws(DatabaseError) {
             let report = ProgressReport(totals: PageTotals(count: 1, size: 4096), progress: nil)
             try copy.fill(sealing, report) { connection throws(DatabaseError) in try connection.remember(table) }
+            // By this name the slots are known to be worth nothing, should this process be killed.
+            try FileSystem.synchronizeDirectory(of: path)
             // The slots come first: without them nobody could open the store.
-            try files.write(SealedSlots(table, keys: [1: secret]), attributesFrom: copy.path)
-        } catch {
-            copy.discard()
-            throw error.adding(context: "No store was made")
-        }
-        do throws(DatabaseError) {
+            try newFiles.write(SealedSlots(table, keys: [1: secret]), attributesFrom: copy.path)
             try copy.moveIn()
         } catch {
-            // Nothing was encrypted under them. If they stay, the next attempt says so.
-            for name in [files.first, files.second] { unlink(name) }
-            throw error
+            let isThere = copy.isInPlace
+            copy.discard()
+            throw isThere
+                ? error.adding(context: "\(path) is the new store, but may be gone after a power failure")
+                : newFiles.discard(error).adding(context: "No store was made")
         }
         try copy.synchronizeNew()
-        // Any slot that can be tried has the data key.
-        return try KeySlots(path: path, key: key, cipherSettings: cipherSettings).tried(slots, table)
+        do throws(DatabaseError) {
+            try newFiles.requireInPlace()
+            // Any slot that can be tried has the data key.
+            return try KeySlots(path: path, key: key, cipherSettings: cipherSettings).tried(slots, table)
+        } catch {
+            throw error.adding(context: "\(path) was made, and is empty, but not all of its slots open it")
+        }
     }
 
     private static func check(_ slots: [NewSlot]) throws(DatabaseError) {
         guard !slots.isEmpty else { throw .notAllowed("A store with slots has at least one. Nothing was changed.") }
         for slot in slots { try SlotTable.validate(label: slot.label) }
+        for (index, slot) in slots.enumerated() {
+            guard case .key(let key) = slot.content else { continue }
+            for other in slots[..<index] {
+                guard case .key(let otherKey) = other.content, otherKey == key else { continue }
+                throw DatabaseError(
+                    extendedCode: SQLITE_ERROR,
+                    reason: .alreadyExists,
+                    message:
+                        "The slots \(other.label) and \(slot.label) would have the same key, which helps in no case. Nothing was changed."
+                )
+            }
+        }
     }
 
     private static func table(
@@ -129,7 +155,8 @@ extension KeySlots {
     /// nothing is given are removed.
     ///
     /// Before the swap the files of slots list both data keys, and which of them the store needs is told by its first 16
-    /// bytes. So whatever happens in between, the kept slots open the store.
+    /// bytes. The old one stays listed until the swap is known to be durable. So whatever happens in between, the kept slots
+    /// open the store.
     /// - Parameters:
     ///   - slots: the slots to be kept besides that of the key, by their labels. A program needs no unwrapping one.
     ///   - progress: as in ``KeyRotation/run(progress:)``.
@@ -168,23 +195,50 @@ extension KeySlots {
         do throws(DatabaseError) {
             _ = try replacement.run(progress: progress)
         } catch {
-            // The new data key is listed for nothing. If this fails, the next change removes it.
-            _ = try? change { (_, _) throws(DatabaseError) in
-            } body: { (_, _) throws(DatabaseError) in
-            }  // See above.
-            throw error
+            try settleUnchanged(table, newSalt, error)
         }
+        let settled: SlotTable
         do throws(DatabaseError) {
-            let settled = try change { (_, _) throws(DatabaseError) in
+            settled = try change { (_, _) throws(DatabaseError) in
             } body: { (_, _) throws(DatabaseError) in
             }
-            return try tried(slots, settled)
         } catch {
             throw error.adding(
                 context:
-                    "The store has the new data key, but the slots still list the old one; the next change removes it"
+                    "The store has the new data key, but the slots may list the old one too; the next change removes it"
             )
         }
+        do throws(DatabaseError) {
+            return try tried(slots, settled)
+        } catch {
+            throw error.adding(context: "The store has the new data key, but not all of its slots open it")
+        }
+    }
+
+    /// Ends a re-encryption that failed. If the store is as it was, the new data key is listed for nothing, and goes. If the
+    /// store was replaced already, both stay: a power failure may bring the old one back.
+    private func settleUnchanged(
+        _ table: SlotTable,
+        _ newSalt: [UInt8],
+        _ error: DatabaseError
+    ) throws(DatabaseError) -> Never {
+        var isUnchanged = false
+        do throws(DatabaseError) {
+            let connection = try Connection(path: SlotFiles(of: path).store, flags: SQLITE_OPEN_READONLY)
+            defer { connection.close() }
+            let header = try connection.mainFileHeader()
+            isUnchanged = header != newSalt && table.dataKey(salt: header) != nil
+        } catch {
+            // Then both stay.
+        }
+        guard isUnchanged else {
+            throw error.adding(context: "The slots list the old and the new data key, until the next change")
+        }
+        // If this fails, the next change removes the new data key.
+        _ = try? change { (_, _) throws(DatabaseError) in
+        } body: { (_, _) throws(DatabaseError) in
+        }  // See above.
+        throw error
     }
 
     /// Lists a new data key beside the old one, wrapped for the slots that are kept.
@@ -215,7 +269,7 @@ extension KeySlots {
                 guard slot.kind == .program else { throw KeySlots.otherKind(slot.label) }
                 let command = KeyCommand(arguments, timeout: timeout.seconds, kind: "wrap command")
                 table.slots[index].wraps.append(try table.wrap(secret, dataKey, by: command))
-            case (.key(let other), false):
+            case (.key(let other), _):
                 guard let found = try before.table.unwrap(slot, before.dataKey, with: other),
                     found.isEqual(to: before.secret)
                 else {
@@ -242,6 +296,7 @@ extension KeySlots {
         for kept in kept where before.table.slot(kept.label) == nil { throw KeySlots.unknown(kept.label) }
         try connection.run("PRAGMA synchronous = EXTRA")
         try connection.run("BEGIN IMMEDIATE")
+        var isWritten = false
         do throws(DatabaseError) {
             let now = try slots(opening, connection)
             guard now.sealed.bytes == before.sealed.bytes else {
@@ -251,16 +306,25 @@ extension KeySlots {
                     message: "Others changed the slots meanwhile. Nothing was changed. Try again."
                 )
             }
-            table.generation = max(now.table.generation, try connection.slotMemory()?.generation ?? 0) + 1
+            // An earlier re-encryption may have left a data key, which is about to be forgotten.
+            _ = try settled(now)
+            try connection.requireOwnSlotMemory()
+            table.generation = try nextGeneration(now, connection)
             let sealed = try SealedSlots(table, keys: [before.dataKey.number: before.secret, number: secret])
-            try now.files.write(sealed, attributesFrom: now.files.store)
+            try now.files.write(sealed, of: now.owner, hasBegun: &isWritten)
             try connection.remember(table)
             try connection.run("COMMIT")
             return table
         } catch {
             // Nothing of the transaction counts before its end.
             _ = connection.rollBack()
-            throw error
+            throw isWritten
+                ? error.adding(
+                    context: """
+                        The store is unchanged under the old data key, but the slots may be changed: they may list a new one \
+                        too, until the next change
+                        """
+                ) : error
         }
     }
 

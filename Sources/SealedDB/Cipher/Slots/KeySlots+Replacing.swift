@@ -1,7 +1,8 @@
 import Foundation
 
 extension KeySlots {
-    /// Replaces the slot of the key by one of another key, with the same label: a rotation that takes milliseconds.
+    /// Replaces the slot of the key by one of another key, with the same label: a rotation that takes milliseconds. If the
+    /// key opens several slots, as after a rotation that was cut off, all of them go.
     ///
     /// First the new slot is added and tried, with the key as its source gives it a second time; then, in the next
     /// generation, the old slot is removed. Whatever happens in between, one of the two keys opens the store, and the same
@@ -14,9 +15,10 @@ extension KeySlots {
     func replace(with newKey: Key, scrypt: SlotTable.Scrypt) throws(DatabaseError) -> Report {
         guard newKey != key else { throw KeyRotation.sameKey }
         try newKey.confirm()
-        let old = try replaceable()
+        let olds = try replaceable()
+        let old = olds[0]
         // Otherwise an earlier call was cut off after its first step, or the key has a slot of its own.
-        if try !new(newKey).fits(otherThan: old) {
+        if try !new(newKey).fits(otherThan: olds) {
             var new = NewSlot(.key(newKey), label: old.label, isRecovery: old.isRecovery)
             new.scrypt = scrypt
             let table = try change { (table, opened) throws(DatabaseError) in
@@ -26,7 +28,7 @@ extension KeySlots {
                     throw KeySlots.unknown(old.label)
                 }
                 table.slots[index].label = table.freeLabel(old.label)
-                try table.append(slot)
+                try table.append(slot, isReplacement: true)
             }
             do throws(DatabaseError) {
                 _ = try tried([new], table)
@@ -40,9 +42,10 @@ extension KeySlots {
             }
         }
         do throws(DatabaseError) {
-            return try new(newKey).report(new(newKey).drop { $0.number == old.number })
+            let table = try new(newKey).drop { slot in olds.contains { $0.number == slot.number } }
+            return new(newKey).report(table)
         } catch {
-            throw error.adding(context: "The new key opens the store, and so does the old one still")
+            throw error.adding(context: "The new key opens the store, and so may the old one still")
         }
     }
 
@@ -56,24 +59,25 @@ extension KeySlots {
         )
     }
 
-    /// The slot that the key opens.
-    private func replaceable() throws(DatabaseError) -> SlotTable.Slot {
+    /// The slots that the key opens.
+    private func replaceable() throws(DatabaseError) -> [SlotTable.Slot] {
         let opening = try opening()
         let connection = try opening.open()
         defer { connection.close() }
-        guard let slot = try slots(opening, connection).slot else {
+        let opened = try slots(opening, connection)
+        guard opened.slot != nil else {
             throw .malformedKey("The data key itself has no slot to replace. Add one for the new key.")
         }
-        return slot
+        return try opened.slots(openedBy: key)
     }
 
     /// Whether the key opens a slot.
-    func fits(otherThan other: SlotTable.Slot? = nil) throws(DatabaseError) -> Bool {
+    func fits(otherThan others: [SlotTable.Slot] = []) throws(DatabaseError) -> Bool {
         let opening = try opening()
         do throws(DatabaseError) {
             let connection = try opening.open()
             defer { connection.close() }
-            return try slots(opening, connection).slot.map { $0.number != other?.number } ?? false
+            return try slots(opening, connection).slot.map { slot in !others.contains { $0.number == slot.number } } ?? false
         } catch {
             guard error.reason == .wrongKey else { throw error }
             return false
@@ -117,24 +121,30 @@ extension KeySlots {
         defer { connection.close() }
         try connection.run("PRAGMA synchronous = EXTRA")
         try connection.run("BEGIN IMMEDIATE")
+        var isWritten = false
         do throws(DatabaseError) {
-            let found = files.read().compactMap(\.slots).filter { $0.table.store == opened.table.store }
-            let newest = max(try connection.slotMemory()?.generation ?? 0, found.map(\.table.generation).max() ?? 0)
+            try connection.requireOwnSlotMemory()
+            var found: [SealedSlots] = []
+            for slots in files.read().compactMap(\.slots) where slots.table.store == opened.table.store {
+                if try opened.owner.owns(slots) { found.append(slots) }
+            }
+            let newest = found.map(\.table.generation).max() ?? 0
             if !acceptsOlder {
                 try connection.requireNotOlder(opened)
                 guard newest <= opened.table.generation else { throw KeySlots.olderText(newest, opened) }
             }
-            var table = opened.table.settled(opened.dataKey)
-            table.generation = max(newest, table.generation) + 1
+            var table = try settled(opened)
+            table.generation = max(newest, try nextGeneration(opened, connection) - 1) + 1
             let resealed = try SealedSlots(table, keys: [opened.dataKey.number: opened.secret])
-            try files.write(resealed, attributesFrom: files.store)
+            try files.write(resealed, of: opened.owner, hasBegun: &isWritten)
             try connection.remember(table)
             try connection.run("COMMIT")
             return report(table)
         } catch {
             // Nothing of the transaction counts before its end.
             _ = connection.rollBack()
-            throw error
+            throw isWritten
+                ? error.adding(context: "The slots may be changed; `sealdb slots test` tells, and settles it") : error
         }
     }
 

@@ -1,3 +1,5 @@
+import Foundation
+
 /// The key slots of a store: several keys open it, each by a slot of its own, and changing one takes milliseconds.
 ///
 /// A store with slots is a standard SQLCipher 4 file under a random data key. Two files beside it, `STORE.slots` and
@@ -110,16 +112,27 @@ public struct KeySlots: Sendable {
     /// What the names of the files of slots end with, after the name of their store.
     public static let fileEndings = [SlotFiles.ending, SlotFiles.secondEnding]
 
+    /// Removes the files of slots of a store that was removed, if they are its own: if they list its data key, and no other
+    /// one. What else has their name stays.
+    /// - Parameter salt: the first 16 bytes that the store had, in hex digits.
+    package static func removeFiles(ofRemoved path: String, salt: String) {
+        let files = SlotFiles(store: path)
+        guard !FileSystem.mayExist(path) else { return }
+        for copy in files.read() where copy.slots?.table.dataKeys.map({ Hexadecimal.string($0.salt) }) == [salt] {
+            // A file that stays opens nothing.
+            unlink(copy.path)
+        }
+    }
+
     // MARK: Reading
 
-    /// Opens the store with the key, and lists the slots. A missing or damaged file of slots is written anew, if the store
-    /// can be written to.
+    /// Opens the store with the key, and lists the slots. Writes nothing.
     /// - Throws: ``DatabaseError/Reason/malformedSlots``, ``DatabaseError/Reason/olderSlots`` and the errors of opening.
     public func list() throws(DatabaseError) -> Report {
         let opening = try opening()
-        let connection = try opening.open()
-        defer { connection.close() }
-        return Report(opening.path ?? path, try slots(opening, connection).table)
+        return try opening.look { connection throws(DatabaseError) in
+            Report(opening.path ?? path, try slots(opening, connection).table)
+        }
     }
 
     /// Lists the slots as the newest file has them, without a key: nothing proves that they are as they were written.
@@ -160,9 +173,9 @@ public struct KeySlots: Sendable {
     /// the keys are not.
     public func export() throws(DatabaseError) -> String {
         let opening = try opening()
-        let connection = try opening.open()
-        defer { connection.close() }
-        return String(decoding: try slots(opening, connection).sealed.bytes, as: UTF8.self)
+        return try opening.look { connection throws(DatabaseError) in
+            String(decoding: try slots(opening, connection).sealed.bytes, as: UTF8.self)
+        }
     }
 
     func opening() throws(DatabaseError) -> StoreOpening {
@@ -174,6 +187,8 @@ public struct KeySlots: Sendable {
 
     func slots(_ opening: StoreOpening, _ connection: Connection) throws(DatabaseError) -> OpenedSlots {
         guard let slots = try opening.openedSlots(key, connection) else { throw KeySlots.missing(path) }
+        // They may be others than those that the opening has looked at.
+        if !acceptsOlder { try connection.requireNotOlder(slots, readingAgainWith: key) }
         return slots
     }
 
@@ -182,7 +197,7 @@ public struct KeySlots: Sendable {
             extendedCode: SQLITE_CANTOPEN,
             reason: .noSuchFile,
             message: """
-                \(path) has no key slots. Nothing was changed. `sealdb slots init` gives it some; if they are lost, bring them \
+                \(path) has no key slots. `sealdb slots init` gives it some; if they are lost, bring them \
                 back from a backup, or by `sealdb slots import`.
                 """
         )

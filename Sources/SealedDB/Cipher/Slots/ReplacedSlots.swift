@@ -9,50 +9,69 @@ import Foundation
 /// restore, once more, goes on.
 struct ReplacedSlots {
     private let files: SlotFiles
+    private let kept: SlotFiles
     private let slots: SlotCopy?
     private let isKept: Bool
 
-    /// Copies the slots for the old store, to its new name.
+    private var pairs: [(own: String, kept: String)] {
+        [(files.first, kept.first), (files.second, kept.second)]
+    }
+
+    /// Gives the slots a second name, for the old store under its new name.
     init(of target: String, keptFor replacedPath: String, by slots: SlotCopy?) throws(DatabaseError) {
         files = SlotFiles(store: target)
+        kept = SlotFiles(store: replacedPath)
         self.slots = slots
         isKept = try slots?.isServed(by: files) ?? false
-        let kept = SlotFiles(store: replacedPath)
-        for (old, new) in [(files.first, kept.first), (files.second, kept.second)] where FileSystem.exists(old) {
-            guard link(old, new) == 0 else {
-                throw .system("Cannot keep \(old) as \(new)", reason: .cannotCreate)
+        for (own, kept) in pairs where try FileSystem.statusIfPresent(own) != nil {
+            guard link(own, kept) == 0 else {
+                let error = DatabaseError.system("Cannot keep \(own) as \(kept)", reason: .cannotCreate)
+                undo()
+                throw error
             }
         }
+    }
+
+    /// Takes the second names away again, unless the old store has its new name. Call it when nothing was restored.
+    func undo() {
+        guard !FileSystem.mayExist(kept.store) else { return }
+        // A second name that stays does no harm.
+        for (own, kept) in pairs where isSameFile(own, kept) { unlink(kept) }
+    }
+
+    private func isSameFile(_ first: String, _ second: String) -> Bool {
+        // What cannot be examined counts as another file.
+        guard let one = try? FileSystem.statusIfPresent(first), let other = try? FileSystem.statusIfPresent(second)
+        else { return false }
+        return one.isSameFile(as: other)
     }
 
     /// Call it when the new store is in its place.
     func finish() throws(DatabaseError) {
         guard !isKept else { return }
         do throws(DatabaseError) {
-            if let slots { return try slots.write(beside: files.store, attributesFrom: files.store) }
-            for path in [files.first, files.second] {
-                guard unlink(path) == 0 || errno == ENOENT else {
-                    throw .system("Cannot remove \(path)", reason: .ioError)
+            if let slots {
+                var hasBegun = false
+                return try files.write(slots.sealed, of: slots.owner, keptAs: kept, hasBegun: &hasBegun)
+            }
+            for (own, kept) in pairs where try FileSystem.statusIfPresent(own) != nil {
+                guard isSameFile(own, kept) else {
+                    throw DatabaseError(
+                        extendedCode: SQLITE_CANTOPEN,
+                        reason: .alreadyExists,
+                        message: "\(own) is not the file that was there before, and was left alone. Move it away."
+                    )
                 }
+                guard unlink(own) == 0 else { throw .system("Cannot remove \(own)", reason: .ioError) }
             }
             try FileSystem.synchronizeDirectory(of: files.store)
         } catch {
             throw error.adding(
                 context: """
-                    The store is restored, but the slots beside it are not its own yet; run the same command again, or copy \
-                    those of the backup
+                    The store is restored, and the old one is \(kept.store) with its slots; but the slots beside the new one may \
+                    not be its own yet. Run the same command again, or copy those of the backup
                     """
             )
         }
-    }
-}
-
-extension SlotCopy {
-    /// Whether these files open a store with this data key, and are as new as these slots.
-    func isServed(by files: SlotFiles) throws(DatabaseError) -> Bool {
-        for slots in files.read().compactMap(\.slots) where slots.table.generation >= generation {
-            if try isAuthentic(slots) { return true }
-        }
-        return false
     }
 }

@@ -5,43 +5,46 @@ struct SlotCopy {
     /// The key of the copy: the data key, together with its salt.
     let key: Key
 
-    /// Opens the slots of a store whose connection is open.
+    /// Opens the slots of a store whose connection is open and has read from it.
     /// - Returns: `nil` if the store has none.
     init?(_ opening: StoreOpening, _ key: Key, _ connection: Connection) throws(DatabaseError) {
         guard let opened = try opening.openedSlots(key, connection) else { return nil }
+        if !opening.acceptsOlderSlots { try connection.requireNotOlder(opened, readingAgainWith: key) }
         self.opened = opened
         self.key = try opened.fixedKey()
     }
 
-    var generation: Int64 { opened.table.generation }
+    var sealed: SealedSlots { opened.sealed }
+    var owner: SlotOwner { opened.owner }
 
-    /// Throws if other slots lie where the copy is to be made. Slots of the same store may: a backup that was killed left
-    /// them.
+    /// Throws if other slots lie where the copy is to be made. The very same may: they were left by a process that was
+    /// killed.
     func requireAbsent(beside path: String) throws(DatabaseError) {
         let files = SlotFiles(of: path)
-        let found = files.read()
-        for copy in found {
+        for copy in files.read() {
             if case .missing = copy.content { continue }
-            guard let slots = copy.slots, slots.table.store == opened.table.store,
-                try isAuthentic(slots)
-            else { return try files.requireNone() }
+            guard copy.slots?.bytes == sealed.bytes else { return try files.requireNone() }
         }
     }
 
-    /// Whether the slots were written by somebody who has the data key, and list it.
-    func isAuthentic(_ slots: SealedSlots) throws(DatabaseError) -> Bool {
-        guard let key = slots.table.dataKey(salt: opened.dataKey.salt) else { return false }
+    /// Whether these files open a store with this data key, and are as new as these slots: then they stay, because they may
+    /// lack slots that were removed since.
+    func isServed(by files: SlotFiles) throws(DatabaseError) -> Bool {
+        for slots in files.read().compactMap(\.slots) where slots.table.generation >= sealed.table.generation {
+            if slots.table.store == sealed.table.store, try owner.owns(slots) { return true }
+        }
+        return false
+    }
+
+    /// Throws if the key, which has opened these slots, does not open those that lie beside the path and are to stay.
+    func requireSame(_ key: Key, opens path: String) throws(DatabaseError) {
         do throws(DatabaseError) {
-            try slots.requireAuthentic(under: opened.secret, key.number)
-            return true
+            _ = try SlotFiles(of: path).open(with: key, salt: opened.dataKey.salt)
         } catch {
-            guard error.reason == .malformedSlots else { throw error }
-            return false
+            throw error.adding(
+                context: "Newer slots of the store lie beside \(path), which stay, and which this key does not open"
+            )
         }
-    }
-
-    func write(beside path: String, attributesFrom model: String) throws(DatabaseError) {
-        try SlotFiles(of: path).write(opened.sealed, attributesFrom: model)
     }
 }
 

@@ -1,3 +1,4 @@
+internal import CSealedDBSystem
 import Foundation
 
 /// Opening stores with slots.
@@ -8,7 +9,13 @@ extension StoreOpening {
     func openedSlots(_ key: Key, header: [UInt8]) throws(DatabaseError) -> OpenedSlots? {
         guard !ignoresSlots, isFile, let path, let file = FileSystem.resolve(path) else { return nil }
         let files = SlotFiles(store: file)
-        guard files.mayExist else { return nil }
+        guard files.mayExist else {
+            // The key may know the data key from another store, of which this one is a copy.
+            guard key.form == .rawWithSalt || key.slotKeys.dataKey(salt: header) == nil else {
+                throw DatabaseError.withoutSlots(file)
+            }
+            return nil
+        }
         guard settings.plaintextHeaderSize == 0 else {
             throw .unusableSettings("\(path) has slots, which a store with a plaintext header cannot have.")
         }
@@ -32,7 +39,8 @@ extension StoreOpening {
             // Who changes slots has this lock.
             try connection.run("BEGIN IMMEDIATE")
             let now = try slots.files.open(with: key, salt: slots.dataKey.salt)
-            if now.needsRepair { try slots.files.repair(now.sealed, attributesFrom: slots.files.store) }
+            try connection.requireNotOlder(now)
+            if now.needsRepair { try slots.files.repair(now.sealed, of: now.owner) }
         } catch {
             // See above.
         }
@@ -58,21 +66,45 @@ extension SlotFiles {
         )
     }
 
-    /// Removes the files that a process left which was killed while it made a store with slots: the store has not got its
-    /// name, but is there under that of a leftover, with its salt. Nothing was ever stored under their data key.
+    /// The mark of the copy that becomes a new store with slots. Nothing else has it.
+    static let markOfNew = "slots"
+
+    /// Removes the files of a store with slots that a process was making when it was killed.
+    ///
+    /// They are only removed if their store is still there under its name of a leftover, which only the making of such a
+    /// store gives, so that nothing was ever stored under their data key; if they list no other data key and were never
+    /// changed; and if no process has them locked, as the one that makes them does until the store has its name.
     func removeAbandoned() {
         guard !FileSystem.mayExist(store) else { return }
-        let salts = read().compactMap(\.slots).flatMap { $0.table.dataKeys.map(\.salt) }
-        guard !salts.isEmpty else { return }
-        let isAbandoned = TemporaryFile.leftovers(of: store).contains { leftover in
-            // A leftover that cannot be read says nothing; the files then stay, and the caller says so.
-            guard let file = try? Connection(path: leftover, flags: SQLITE_OPEN_READONLY) else { return false }
+        // If one cannot be removed, the caller says that it is there.
+        for path in [second, first] where isAbandoned(path) { unlink(path) }
+    }
+
+    private func isAbandoned(_ path: String) -> Bool {
+        let descriptor = sealeddb_open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0)
+        guard descriptor >= 0 else { return false }
+        defer { sealeddb_unlock_and_close(descriptor) }
+        // What cannot be read or examined is not known to be abandoned.
+        guard sealeddb_lock(descriptor, Int32(F_WRLCK), 0, 0) == 0,
+            let bytes = try? SlotFiles.bytes(of: descriptor, size: SlotsParser.sizeLimit),
+            let table = try? SealedSlots(parsing: bytes).table,  // As above.
+            table.generation == 1, table.dataKeys.count == 1,
+            hasUnnamedStore(table.dataKeys[0].salt), !FileSystem.mayExist(store),
+            let isCurrent = try? SecretFile.isCurrent(descriptor, path: path)  // As above.
+        else { return false }
+        return isCurrent
+    }
+
+    private func hasUnnamedStore(_ salt: [UInt8]) -> Bool {
+        TemporaryFile.leftovers(of: store, mark: SlotFiles.markOfNew).contains { leftover in
+            // A file that cannot be read says nothing.
+            guard let status = try? FileSystem.status(leftover), status.st_nlink == 1,
+                let file = try? Connection(path: leftover, flags: SQLITE_OPEN_READONLY)  // As above.
+            else { return false }
             defer { file.close() }
             guard let header = try? file.mainFileHeader() else { return false }  // As above.
-            return salts.contains(header)
+            return header == salt
         }
-        // If they stay, the caller says so.
-        if isAbandoned { for path in [second, first] { unlink(path) } }
     }
 
     /// Throws if files of slots lie where a store is to be made: its key would open none of them.
@@ -83,13 +115,24 @@ extension SlotFiles {
 }
 
 extension DatabaseError {
+    fileprivate static func withoutSlots(_ store: String) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_NOTADB,
+            reason: .wrongKey,
+            message: """
+                \(store) is a store with key slots, or a copy of one, and has none beside it. The key of a slot does not open \
+                it: bring its slots (\(SlotFiles.ending), \(SlotFiles.secondEnding)), or those of the store that it was copied from.
+                """
+        )
+    }
+
     fileprivate static func slotsWithoutStore(_ files: SlotFiles) -> DatabaseError {
         DatabaseError(
             extendedCode: SQLITE_CANTOPEN,
             reason: .alreadyExists,
             message: """
                 \(files.first) or \(SlotFiles.secondEnding) is there without its store: it may be all that opens a store that \
-                was moved, or it was left by a command that was killed. Nothing was changed. Move it away, or bring its store back.
+                was moved, or it was left by a command that was killed. It was left alone. Move it away, or bring its store back.
                 """
         )
     }

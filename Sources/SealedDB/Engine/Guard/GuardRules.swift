@@ -6,6 +6,8 @@ struct GuardRules {
     /// Whether files may be attached without a separate key, and `VACUUM INTO` be used. Such files get the key of main
     /// but not its cipher settings, so this is only safe with the default settings.
     var allowsInheritedKeys = true
+    /// Whether the store has key slots. A file that gets the key of main would be one whose key is in no slots.
+    var hasSlots = false
 
     /// Returns why a pragma is refused; `nil` if it is allowed. A pragma without a value only reads.
     func refusal(ofPragma name: String, value: String?) -> String? {
@@ -58,6 +60,12 @@ struct GuardRules {
         }
         if filename == nil, !Engine.areURIsOff {
             return "Another part of this process has switched URI filenames on. Use attach(_:as:key:)."
+        }
+        if hasSlots, filename != "", filename != ":memory:" {
+            return """
+                The store has key slots, and an attached file or the target of VACUUM INTO would get its data key without any \
+                slots: nobody could open it. Use attach(_:as:key:) or StoreBackup.
+                """
         }
         guard !allowsInheritedKeys, filename != "", filename != ":memory:" else { return nil }
         return """

@@ -1,3 +1,5 @@
+import Foundation
+
 /// The slots of a store, opened with the key of one of them.
 struct OpenedSlots: Sendable {
     let files: SlotFiles
@@ -11,6 +13,23 @@ struct OpenedSlots: Sendable {
     let needsRepair: Bool
 
     var table: SlotTable { sealed.table }
+    var owner: SlotOwner { SlotOwner(secret: secret, salt: dataKey.salt) }
+
+    /// The slots that a key opens. Programs are not run for slots that are not their own more often than needed: one that
+    /// fails opens none.
+    func slots(openedBy key: Key) throws(DatabaseError) -> [SlotTable.Slot] {
+        guard key.form != .rawWithSalt else { return [] }
+        var found: [SlotTable.Slot] = []
+        for slot in table.slots {
+            do throws(DatabaseError) {
+                if let other = try table.unwrap(slot, dataKey, with: key), other.isEqual(to: secret) { found.append(slot) }
+            } catch {
+                // The slots of other programs fail.
+                guard slot.kind == .program else { throw error }
+            }
+        }
+        return found
+    }
 }
 
 extension SlotFiles {
@@ -25,6 +44,10 @@ extension SlotFiles {
     func open(with key: Key, salt: [UInt8]) throws(DatabaseError) -> OpenedSlots {
         let copies = read()
         var faults = copies.compactMap { if case .unusable(let error) = $0.content { error } else { nil } }
+        // What a later version wrote, or what cannot be read for a moment, may be the newest.
+        if let fault = faults.first(where: { !$0.provesBadSlots }) {
+            throw fault.adding(context: "\(store) was not opened, because its slots cannot be used")
+        }
         let found = copies.filter { $0.slots != nil }
             .sorted { $0.slots!.table.generation > $1.slots!.table.generation }
         let isWhole = found.count == 2 && found[0].slots!.bytes == found[1].slots!.bytes
@@ -55,8 +78,7 @@ extension SlotFiles {
             extendedCode: SQLITE_NOTADB,
             reason: .wrongKey,
             message: """
-                No slot of \(store) opens with this key. Nothing was changed. `sealdb slots list` tells which slots there \
-                are.\(faults.first.map { " Besides: \($0.message)" } ?? "")
+                No slot of \(store) opens with this key. `sealdb slots list` tells which slots there are.\(faults.first.map { " Besides: \($0.message)" } ?? "")
                 """
         )
     }
@@ -80,7 +102,13 @@ extension SlotFiles {
         }
         if key.form == .rawWithSalt { return try openWithDataKey(sealed, dataKey, key, needsRepair: needsRepair) }
         var failure: DatabaseError?
+        let start = DispatchTime.now().uptimeNanoseconds
         for slot in sealed.table.slots {
+            if slot.kind == .program, let limit = key.unwrapCommand?.timeout,
+                Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9 > limit
+            {
+                throw failure ?? .keySourceFailed("The unwrap command took longer for all slots than \(limit) s.")
+            }
             do throws(DatabaseError) {
                 guard let secret = try sealed.table.unwrap(slot, dataKey, with: key) else { continue }
                 try sealed.requireAuthentic(under: secret, dataKey.number)
@@ -94,12 +122,27 @@ extension SlotFiles {
                 )
             } catch {
                 // The slots of other programs fail too.
-                guard slot.kind == .program || error.reason == .malformedSlots else { throw error }
-                if failure?.reason != .malformedSlots { failure = error }
+                guard slot.kind == .program else {
+                    guard error.reason == .malformedSlots else { throw error }
+                    if failure?.reason != .malformedSlots { failure = error }
+                    continue
+                }
+                // A program may print anything: what it prints proves nothing of the files.
+                let isOther = error.reason == .malformedSlots
+                if failure == nil { failure = isOther ? SlotFiles.otherKey(slot) : error }
             }
         }
         if let failure { throw failure }
         return nil
+    }
+
+    private static func otherKey(_ slot: SlotTable.Slot) -> DatabaseError {
+        .keySourceFailed(
+            """
+            For the slot \(slot.label) the unwrap command printed a key that is not this store's; or somebody has changed the \
+            slots.
+            """
+        )
     }
 
     /// Opens with the data key itself, which nothing but its salt tells from the key of a slot.

@@ -27,13 +27,13 @@ struct SealedSlots: Sendable {
             throw DatabaseError(
                 extendedCode: SQLITE_TOOBIG,
                 reason: .misuse,
-                message: "The slots would have more than \(SlotsParser.sizeLimit) bytes. Nothing was changed."
+                message: "The slots would have more than \(SlotsParser.sizeLimit) bytes. They were not written."
             )
         }
         // What is written must be read again, by this very reader.
         try self.init(parsing: bytes)
         guard self.table == table else {
-            throw .malformedSlots("The slots would not be read as they were meant. Nothing was changed.")
+            throw .malformedSlots("The slots would not be read as they were meant. They were not written.")
         }
         for (number, secret) in keys { try requireAuthentic(under: secret, number) }
     }
@@ -66,6 +66,23 @@ struct SealedSlots: Sendable {
                 put there.
                 """
             )
+        }
+    }
+}
+
+/// What tells whether a file of slots belongs to a store: whoever has written it had the store's data key, and listed it.
+struct SlotOwner: Sendable {
+    let secret: SecretBytes
+    let salt: [UInt8]
+
+    func owns(_ slots: SealedSlots) throws(DatabaseError) -> Bool {
+        guard let key = slots.table.dataKey(salt: salt) else { return false }
+        do throws(DatabaseError) {
+            try slots.requireAuthentic(under: secret, key.number)
+            return true
+        } catch {
+            guard error.reason == .malformedSlots else { throw error }
+            return false
         }
     }
 }

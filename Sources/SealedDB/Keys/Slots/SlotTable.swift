@@ -10,6 +10,7 @@ struct SlotTable: Equatable, Sendable {
     /// One, and during a re-encryption two.
     static let maximumDataKeyCount = 2
     static let maximumNumber = 999_999
+    static let maximumGeneration = Int64.max >> 1
 
     /// Random, and the same as long as the store has slots.
     var store: [UInt8]
@@ -34,6 +35,11 @@ struct SlotTable: Equatable, Sendable {
         var label: String
         /// One for each data key that the slot opens.
         var wraps: [Wrap]
+
+        /// The highest cost of a derivation; 0 if there is none.
+        var cost: Int {
+            wraps.map { if case .sealed(.scrypt(let scrypt), _, _, _) = $0.form { scrypt.cost } else { 0 } }.max() ?? 0
+        }
     }
 
     enum Kind: String, Sendable, CaseIterable {
@@ -69,6 +75,8 @@ struct SlotTable: Equatable, Sendable {
         /// 0.1 s, for tests.
         static let least = Scrypt(cost: costs.lowerBound, blockSize: 8, lanes: 1)
         static let costs = 1 << 15...1 << 20
+        /// Of all slots together, because a passphrase may have to be tried with each.
+        static let totalCost = costs.upperBound + usual.cost
 
         var isAcceptable: Bool {
             Scrypt.costs.contains(cost) && cost & (cost - 1) == 0 && blockSize == 8 && lanes == 1

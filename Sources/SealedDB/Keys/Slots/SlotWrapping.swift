@@ -36,24 +36,43 @@ extension SlotTable {
             return target.count
         }
         let output = try command.output(input: digits)
-        let bytes = try output.withBytes { bytes throws(DatabaseError) in Array(bytes) }
-        let isInTheClear = try SlotTable.shows(secret, in: bytes)
-        guard !bytes.isEmpty, !isInTheClear else {
-            throw .keySourceFailed(
-                bytes.isEmpty
-                    ? "The wrap command printed nothing." : "The wrap command printed the data key as it is, unwrapped."
-            )
+        guard output.count > 0 else { throw .keySourceFailed("The wrap command printed nothing.") }
+        // It stays in memory that is wiped until it is known not to be the key.
+        let isInTheClear = try SlotTable.shows(secret, digits, in: output)
+        guard !isInTheClear else {
+            throw .keySourceFailed("The wrap command printed the data key as it is, unwrapped.")
         }
-        return Wrap(dataKey: dataKey.number, form: .program(bytes))
+        return Wrap(
+            dataKey: dataKey.number,
+            form: .program(try output.withBytes { bytes throws(DatabaseError) in Array(bytes) })
+        )
     }
 
-    /// Whether the bytes hold the key as it is, or as hex digits.
-    private static func shows(_ secret: SecretBytes, in bytes: [UInt8]) throws(DatabaseError) -> Bool {
-        try SecretBytes.withScratch(count: KeyWrapping.keyByteCount * 2) { digits throws(DatabaseError) in
-            try secret.withBytes { secret throws(DatabaseError) in
-                Hexadecimal.encode(secret, to: digits)
-                let lower = bytes.map { (UInt8(ascii: "A")...UInt8(ascii: "F")).contains($0) ? $0 | 0x20 : $0 }
-                return lower.holds(UnsafeRawBufferPointer(digits)) || bytes.holds(secret)
+    /// Whether the output holds the key as it is, as hex digits, or in base64, with whatever blanks and newlines.
+    private static func shows(
+        _ secret: SecretBytes,
+        _ digits: SecretBytes,
+        in output: SecretBytes
+    ) throws(DatabaseError) -> Bool {
+        try output.withBytes { output throws(DatabaseError) in
+            // As it is, without blanks, and that in lower case.
+            try SecretBytes.withScratch(count: output.count * 2) { scratch throws(DatabaseError) in
+                var count = 0
+                for byte in output where ![0x20, 0x09, 0x0a, 0x0d].contains(byte) {
+                    scratch[count] = byte
+                    scratch[output.count + count] = (0x41...0x5a).contains(byte) ? byte | 0x20 : byte
+                    count += 1
+                }
+                let joined = UnsafeRawBufferPointer(rebasing: scratch[..<count])
+                let lower = UnsafeRawBufferPointer(rebasing: scratch[output.count..<(output.count + count)])
+                return try secret.withBytes { secret throws(DatabaseError) in
+                    try digits.withBytes { digits throws(DatabaseError) in
+                        let digits = UnsafeRawBufferPointer(rebasing: digits.dropLast())
+                        if output.holds(secret) || lower.holds(digits) { return true }
+                        if try joined.holdsBase64(of: secret) { return true }
+                        return try joined.holdsBase64(of: digits)
+                    }
+                }
             }
         }
     }
@@ -92,9 +111,35 @@ extension SlotTable {
     }
 }
 
-extension [UInt8] {
+extension UnsafeRawBufferPointer {
     fileprivate func holds(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard count >= bytes.count else { return false }
-        return (0...count - bytes.count).contains { start in self[start..<start + bytes.count].elementsEqual(bytes) }
+        return (0...count - bytes.count).contains { start in
+            bytes.indices.allSatisfy { self[start + $0] == bytes[$0] }
+        }
+    }
+
+    /// Whether these bytes hold others in base64, as far as those are encoded by themselves.
+    fileprivate func holdsBase64(of bytes: UnsafeRawBufferPointer) throws(DatabaseError) -> Bool {
+        let whole = bytes.count / 3
+        return try SecretBytes.withScratch(count: whole * 4) { target throws(DatabaseError) in
+            for group in 0..<whole {
+                let value =
+                    UInt32(bytes[group * 3]) << 16 | UInt32(bytes[group * 3 + 1]) << 8 | UInt32(bytes[group * 3 + 2])
+                for place in 0..<4 {
+                    target[group * 4 + place] = Self.base64Digit(value >> UInt32(18 - 6 * place) & 63)
+                }
+            }
+            return holds(UnsafeRawBufferPointer(target))
+        }
+    }
+
+    private static func base64Digit(_ value: UInt32) -> UInt8 {
+        switch value {
+        case ..<26: UInt8(ascii: "A") + UInt8(value)
+        case ..<52: UInt8(ascii: "a") + UInt8(value - 26)
+        case ..<62: UInt8(ascii: "0") + UInt8(value - 52)
+        default: value == 62 ? UInt8(ascii: "+") : UInt8(ascii: "/")
+        }
     }
 }

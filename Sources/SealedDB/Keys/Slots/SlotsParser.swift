@@ -4,7 +4,7 @@ import Foundation
 /// taken if exactly the same one would be written for what was read.
 struct SlotsParser {
     /// The most bytes that a file may have.
-    static let sizeLimit = 1 << 16
+    static let sizeLimit = 1 << 19
 
     private var lines: ArraySlice<[Substring]>
     private var number = 0
@@ -50,7 +50,7 @@ struct SlotsParser {
 
     private mutating func parse() throws(DatabaseError) -> (SlotTable, [Int: [UInt8]]) {
         let store = try bytes(take("store", 2)[1], SlotTable.storeByteCount)
-        let generation = try integer(take("generation", 2)[1], upTo: Int(Int64.max >> 1))
+        let generation = try integer(take("generation", 2)[1], upTo: Int(SlotTable.maximumGeneration))
         var table = SlotTable(store: store, generation: Int64(generation), dataKeys: [], slots: [])
         while isNext("data-key") {
             let words = try take("data-key", 3)
@@ -73,14 +73,22 @@ struct SlotsParser {
             }
             table.slots.append(slot)
         }
-        guard (1...SlotTable.maximumSlotCount).contains(table.slots.count),
-            table.slots.count(where: { $0.kind == .passphrase }) <= SlotTable.maximumPassphraseCount
+        // One more than may be added: the one that takes another's place.
+        guard (1...SlotTable.maximumSlotCount + 1).contains(table.slots.count),
+            table.slots.count(where: { $0.kind == .passphrase }) <= SlotTable.maximumPassphraseCount + 1
         else {
             throw malformed(
                 """
                 there are 1 to \(SlotTable.maximumSlotCount) slots, and at most \(SlotTable.maximumPassphraseCount) with a \
                 passphrase.
                 """
+            )
+        }
+        guard table.slots.reduce(0, { $0 + $1.cost }) <= SlotTable.Scrypt.totalCost else {
+            throw DatabaseError(
+                extendedCode: SQLITE_ERROR,
+                reason: .unsupported,
+                message: "the derivations of all passphrases together cost more than \(SlotTable.Scrypt.totalCost)."
             )
         }
         for key in table.dataKeys where !table.slots.contains(where: { $0.wraps.contains { $0.dataKey == key.number } })
