@@ -54,6 +54,10 @@ struct KeySlotsTests {
             try store.slots().add(.init(.key(.testing(6)), label: "new"))
         }
         #expect(same.reason == .alreadyExists)
+        let twice = try #require(throws: DatabaseError.self) {
+            try store.slots().add(.init(.key(.testing(2)), label: "again"))
+        }
+        #expect(twice.reason == .alreadyExists && twice.message.contains("safe"))
         for label in ["", "a b", "ä", String(repeating: "x", count: 65), String(repeating: "a", count: 64)] {
             #expect(throws: DatabaseError.self) { try store.slots().add(.init(.key(.testing(6)), label: label)) }
         }
@@ -95,6 +99,8 @@ struct KeySlotsTests {
 
     @Test func removedSlotsOpenNothing() throws {
         let store = try SlotStore()
+        let own = try #require(throws: DatabaseError.self) { try store.slots(1).remove("ops") }
+        #expect(own.reason == .notAllowed && own.message.contains("this key opens"))
         #expect(try store.slots(2).remove("ops").slots.map(\.label) == ["safe"])
         #expect(try store.refusal(.testing(1)).reason == .wrongKey)
         #expect(try store.count(2) == 20)
@@ -215,18 +221,6 @@ struct KeySlotsTests {
             #expect(key.derivedKeys?.derivationCount ?? 0 == 0)
             database.close()
         }
-    }
-
-    /// A process that was killed while it made a store leaves its slots, and the store under a name of a leftover.
-    @Test func creationsThatWereCutOff() throws {
-        let store = try SlotStore()
-        #expect(try rename(store.path, TemporaryFile.path(beside: store.path)) == 0)
-        let old = try store.bytes()
-        _ = try KeySlots.create(path: store.path, [.init(.key(.testing(5)), label: "ops")])
-        #expect(try store.bytes() != old)
-        let database = try store.open(.testing(5))
-        database.close()
-        #expect(store.directory.namesOfFiles == ["app.db", "app.db.slots", "app.db.slots.2"])
     }
 
     @Test func nothingIsMadeOverAnything() throws {

@@ -54,14 +54,19 @@ struct SlotProgramTests {
         #expect(try refusal(["/bin/false"], nil).reason == .keySourceFailed)
         #expect(try refusal(["/bin/true"], nil).message.contains("printed nothing"))
         #expect(try refusal(["/bin/cat"], nil).message.contains("as it is"))
-        #expect(try refusal(["/usr/bin/tr", "a-f", "A-F"], nil).message.contains("as it is"))
+        for program in [
+            ["/usr/bin/tr", "a-f", "A-F"], ["/usr/bin/base64"], ["/usr/bin/base64", "-w", "16"], ["/usr/bin/fold", "-w", "2"],
+            ["/bin/sh", "-c", "xxd -r -p 2>/dev/null || python3 -c 'import sys;sys.stdout.buffer.write(bytes.fromhex(input()))'"],
+        ] {
+            #expect(try refusal(program, nil).message.contains("as it is"), "\(program)")
+        }
         #expect(try refusal(["/usr/bin/yes"], nil).message.contains("more than 4096"))
         #expect(try refusal(["tr"], nil).reason == .malformedKey)
         #expect(try refusal(["/no/such/program"], nil).reason == .noSuchFile)
         #expect(try refusal(wrap, ["/bin/false"]).message.contains("removed again"))
         #expect(try refusal(wrap, ["/bin/cat"]).message.contains("removed again"))
         let other = String(repeating: "0a", count: 32)
-        #expect(try refusal(wrap, ["/bin/echo", other]).reason == .malformedSlots)
+        #expect(try refusal(wrap, ["/bin/echo", other]).reason == .keySourceFailed)
         let limit = ["/bin/sh", "-c", "sleep 100"]
         let slow = try #require(throws: DatabaseError.self) {
             try store.slots().add(
@@ -72,6 +77,47 @@ struct SlotProgramTests {
         for error in [try refusal(["/bin/cat"], nil), slow] {
             #expect(try !error.message.contains(store.dataKey()))
         }
+    }
+
+    /// What a program prints proves nothing: an older file is not used because of it, and nothing is repaired.
+    @Test func otherKeysProveNothing() throws {
+        _ = try add(wrap, unwrap)
+        let old = try store.bytes()
+        _ = try store.slots().rename("ops", to: "x")
+        let new = try store.bytes()
+        try store.write(old, to: [1])
+        let key = try KeySource.unwrapCommand(["/bin/echo", String(repeating: "0a", count: 32)]).key()
+        let error = try store.refusal(key)
+        #expect(error.reason == .keySourceFailed && error.message.contains("not this store's"))
+        #expect(try store.bytes(0) == new && store.bytes(1) == old)
+    }
+
+    /// All slots together take no longer than one program may.
+    @Test func programsTakeNoLongerTogether() throws {
+        for label in ["a", "b", "c"] { _ = try add(wrap, nil, label: label) }
+        let log = store.directory.file("log")
+        let script = "echo x >> \(log); read -r x; sleep 0.2; exit 1"
+        let key = try KeySource.unwrapCommand(["/bin/sh", "-c", script], timeout: .milliseconds(100)).key()
+        #expect(try store.refusal(key).reason == .keySourceFailed)
+        #expect(try String(contentsOfFile: log, encoding: .utf8) == "x\n")
+    }
+
+    /// Nothing that a program has started goes on with the data key.
+    @Test func childrenAreKilled() throws {
+        let file = store.directory.file("pid")
+        let script = "(read -r key; while :; do sleep 1; done) <&0 & echo $! > \(file); wait"
+        let error = try #require(throws: DatabaseError.self) {
+            try self.store.slots().add(
+                .init(.program(wrap: ["/bin/sh", "-c", script], unwrap: nil, timeout: .milliseconds(500)), label: "x")
+            )
+        }
+        #expect(error.reason == .keySourceFailed)
+        let process = try #require(
+            pid_t(String(contentsOfFile: file, encoding: .utf8).trimmingCharacters(in: .whitespacesAndNewlines))
+        )
+        // It may be waited for by nobody yet.
+        let state = (try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8))?.split(separator: ")").last
+        #expect(state == nil || state!.hasPrefix(" Z") || state!.hasPrefix(" X"), "\(state ?? "")")
     }
 
     @Test func programsOfOtherSlotsAreTriedToo() throws {

@@ -63,6 +63,32 @@ struct SlotRotationTests {
         #expect(try store.slots().list().slots.map(\.label) == ["ops.replaced", "safe", "ops"])
     }
 
+    /// A rotation that leaves a slot of the old key would say something untrue.
+    @Test func allSlotsOfTheOldKeyGo() throws {
+        let again = KeySlots.NewSlot(.key(try .testing(1)), label: "again")
+        _ = try store.slots(2).change { (table, opened) throws(DatabaseError) in
+            try table.slot(again, number: 9, opened.secret, opened.dataKey)
+        } body: { (table, slot) throws(DatabaseError) in try table.append(slot)
+        }
+        let rotation = KeyRotation(path: store.path, from: try .testing(1), to: try .testing(5))
+        #expect(try !rotation.isDone())
+        _ = try rotation.run()
+        #expect(try rotation.isDone())
+        #expect(try store.refusal(.testing(1)).reason == .wrongKey)
+        #expect(try store.slots(5).list().slots.map(\.label) == ["safe", "ops"])
+    }
+
+    /// There is always room for the slot that takes another's place.
+    @Test func rotationsOfManySlots() throws {
+        for number in 3...SlotTable.maximumSlotCount {
+            _ = try store.slots().add(.init(.key(.testing(UInt8(100 + number))), label: "n\(number)"))
+        }
+        #expect(throws: DatabaseError.self) { try self.store.slots().add(.init(.key(.testing(99)), label: "more")) }
+        _ = try KeyRotation(path: store.path, from: .testing(1), to: .testing(5)).run()
+        #expect(try store.count(5) == 20)
+        #expect(try store.slots(5).list().slots.count == SlotTable.maximumSlotCount)
+    }
+
     @Test func rotationsThatCannotBe() throws {
         func refusal(_ old: UInt8, _ new: UInt8, keeping suffix: String? = nil) throws -> DatabaseError.Reason {
             let rotation = KeyRotation(
@@ -133,6 +159,8 @@ struct SlotRotationTests {
         for kept in [
             KeySlots.NewSlot(.key(try .testing(3)), label: "safe"), .init(.key(try .testing(2)), label: "nobody"),
             .init(.program(wrap: ["/bin/false"], unwrap: nil), label: "safe"),
+            // The slot of the key itself, with another key.
+            .init(.key(try .testing(2)), label: "ops"),
         ] {
             #expect(throws: DatabaseError.self) { try self.store.slots().reencrypt(keeping: [kept]) }
             #expect(try store.bytes() == bytes)

@@ -29,19 +29,75 @@ struct SlotTamperingTests {
             unlink(file)
             mkdir(file, 0o700)
         }
-        #expect(KeySlots.problems(path: store.path).count == (how == "foreign" || how == "changed" ? 1 : 1))
+        #expect(KeySlots.problems(path: store.path).count == 1)
         let reader = try IntegrityReport.verify(path: store.path, key: .testing(2))
         #expect(reader.isSound)
         #expect(try store.count(1) == 20)
-        guard how != "a directory" else { return }
+        guard how != "a directory" else {
+            // It is not replaced, and that is told.
+            #expect(throws: DatabaseError.self) { try self.store.slots().test() }
+            return
+        }
         #expect(try store.bytes(0) == whole)
         #expect(try store.bytes(1) == whole)
         #expect(KeySlots.problems(path: store.path).isEmpty)
     }
 
     @Test func withoutEitherFileNothingOpens() throws {
+        let key = try Key.testing(1)
+        #expect(try store.count(key) == 20)
         for file in store.files { unlink(file) }
         #expect(try store.refusal(.testing(1)).reason == .wrongKey)
+        // Nor by a key that knows the data key from before.
+        let error = try store.refusal(key)
+        #expect(error.reason == .wrongKey && error.message.contains("bring its slots"))
+        #expect(try StoreDiagnosis.examine(path: store.path, key: key).finding == .wrongKey)
+    }
+
+    /// What the data key of the store did not write is not lost when the file is repaired.
+    @Test(arguments: ["foreign", "a store", "changed"])
+    func strangersStay(how: String) throws {
+        let whole = try store.bytes()
+        let stranger =
+            switch how {
+            case "foreign": try SlotStore().bytes()
+            case "changed": Array(try store.text.replacingOccurrences(of: "generation 1", with: "generation 9").utf8)
+            default: Array(try Data(contentsOf: URL(fileURLWithPath: SlotStore().path)))
+            }
+        for number in [0, 1] {
+            try store.write(stranger, to: [number])
+            #expect(try store.count() == 20)
+            #expect(try store.bytes(number) == whole)
+            let kept = store.directory.names.filter { $0.contains(".kept-") }
+            #expect(kept.count == 1)
+            for name in kept {
+                #expect(try Array(store.directory.bytes(name)) == stranger)
+                unlink(store.directory.file(name))
+            }
+        }
+    }
+
+    /// What a later version wrote may be the newest: an older file is not used instead, and nothing is repaired.
+    @Test(arguments: [0, 1])
+    func laterVersionsAreLeftAlone(number: Int) throws {
+        let later = Array(try store.text.replacingOccurrences(of: "sealdb-slots 1\n", with: "sealdb-slots 2\n").utf8)
+        try store.write(later, to: [number])
+        #expect(try store.refusal(.testing(1)).reason == .unsupported)
+        #expect(throws: DatabaseError.self) { try self.store.slots().rename("ops", to: "x") }
+        #expect(try store.bytes(number) == later)
+    }
+
+    @Test func costsAreLimitedTogether() throws {
+        let costly = try SlotStore(slots: [.init(.key(.testing(1)), label: "ops"), .quick("a", label: "a")])
+        let text = try costly.text.replacingOccurrences(of: "scrypt 32768 ", with: "scrypt 1048576 ")
+        try costly.write(text)
+        // The code is wrong, but nothing was derived to find that out with a raw key.
+        #expect(try costly.refusal(.testing(1)).reason == .malformedSlots)
+        let lines = text.split(separator: "\n").map(String.init)
+        let again = [lines[6].replacingOccurrences(of: "slot 2 ", with: "slot 3 ") + "b", lines[7]]
+        try costly.write((lines[..<8] + again + lines[8...]).joined(separator: "\n") + "\n")
+        let error = try costly.refusal(.testing(1))
+        #expect(error.reason == .unsupported && error.message.contains("together"))
     }
 
     @Test func changesOfBothAreRefused() throws {
@@ -110,6 +166,115 @@ struct SlotTamperingTests {
         #expect(try store.count(1) == 20)
         try store.write(removed)
         #expect(try store.refusal(.testing(2)).reason == .olderSlots)
+    }
+
+    @Test func configurationsAcceptOlderSlots() throws {
+        let old = try store.text
+        let key = try Key.testing(1)
+        _ = try store.slots(2).rename("ops", to: "x")
+        let pin = try store.slots().pin()
+        #expect(pin.generation == 2)
+        var configuration = Configuration(key: key)
+        func opens() throws {
+            let database = Database(path: store.path, configuration: configuration)
+            try database.openVerified()
+            #expect(try database.integers("SELECT count(*) FROM t") == [20])
+            database.close()
+        }
+        configuration.slotPin = pin
+        try opens()
+        try store.write(old)
+        #expect(try #require(throws: DatabaseError.self) { try opens() }.reason == .olderSlots)
+        configuration.slotPin = nil
+        #expect(try #require(throws: DatabaseError.self) { try opens() }.reason == .olderSlots)
+        configuration.isReadOnly = true
+        #expect(try #require(throws: DatabaseError.self) { try opens() }.reason == .olderSlots)
+        configuration.acceptsOlderSlots = true
+        try opens()
+        configuration.isReadOnly = false
+        try opens()
+        // A pin is not about what the store remembers.
+        configuration.slotPin = pin
+        #expect(try #require(throws: DatabaseError.self) { try opens() }.reason == .olderSlots)
+    }
+
+    /// Who puts the store and its slots back together, or another store in its place, is found out by the pin alone.
+    @Test func pins() throws {
+        let copy = store.directory.file("copy")
+        for ending in ["", ".slots", ".slots.2"] {
+            try FileManager.default.copyItem(atPath: store.path + ending, toPath: copy + ending)
+        }
+        let first = try store.slots().pin()
+        _ = try store.slots(2).rename("ops", to: "x")
+        let second = try store.slots().pin()
+        #expect(first.store == second.store && first.dataKey == second.dataKey)
+        func refusal(_ path: String, _ pin: KeySlots.Pin) -> DatabaseError? {
+            var configuration = Configuration(keySource: .closure { try .testing(1) })
+            configuration.slotPin = pin
+            let database = Database(path: path, configuration: configuration)
+            defer { database.close() }
+            do throws(DatabaseError) {
+                try database.openVerified()
+                return nil
+            } catch { return error }
+        }
+        #expect(refusal(copy, first) == nil && refusal(store.path, first) == nil && refusal(store.path, second) == nil)
+        #expect(refusal(copy, second)?.reason == .olderSlots)
+        let other = try SlotStore()
+        #expect(refusal(other.path, first)?.message.contains("another store's") == true)
+        _ = try store.slots().reencrypt()
+        #expect(refusal(store.path, second)?.message.contains("another data key") == true)
+        for ending in [".slots", ".slots.2"] { unlink(copy + ending) }
+        #expect(refusal(copy, first)?.reason == .olderSlots)
+    }
+
+    /// The table is one that SQL can change.
+    @Test func whatTheStoreRemembersMayBeAnything() throws {
+        for generation in [Int64.max, .max >> 1] {
+            let database = try store.open(.testing(1))
+            try database.executeUpdate("UPDATE sealdb_slots SET generation = \(generation)", values: nil)
+            database.close()
+            #expect(try store.refusal(.testing(1)).reason == .olderSlots)
+            #expect(try store.slots(1, acceptsOlder: true).test().label == "ops")
+            #expect(try store.count() == 20)
+        }
+        let database = try store.open(.testing(1))
+        try database.executeUpdate("DROP TABLE sealdb_slots", values: nil)
+        try database.executeUpdate("CREATE TABLE sealdb_slots (mine)", values: nil)
+        database.close()
+        #expect(try store.count() == 20)
+        let bytes = try store.bytes()
+        let error = try #require(throws: DatabaseError.self) { try self.store.slots().rename("ops", to: "x") }
+        #expect(error.reason == .alreadyExists)
+        #expect(try store.bytes() == bytes)
+    }
+
+    /// Older slots are no false alarm while others change them.
+    @Test func readersAndWritersAtOnce() async throws {
+        let path = store.path
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                for number in 0..<20 {
+                    let slots = KeySlots(path: path, key: try .testing(1), busyTimeout: .seconds(60))
+                    _ = try slots.rename(number % 2 == 0 ? "ops" : "x", to: number % 2 == 0 ? "x" : "ops")
+                }
+            }
+            for isReadOnly in [true, false] {
+                group.addTask {
+                    for _ in 0..<60 {
+                        var configuration = Configuration(key: try .testing(2))
+                        configuration.isReadOnly = isReadOnly
+                        configuration.busyTimeout = .seconds(60)
+                        let database = Database(path: path, configuration: configuration)
+                        try database.openVerified()
+                        database.close()
+                        _ = try StoreInfo.inspect(path: path, key: .testing(2))
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try store.slots().list().generation == 21)
     }
 
     /// The file that is written first counts: a slot that was removed does not open by the second one.
