@@ -100,14 +100,16 @@ struct StoreOpening {
     }
 
     /// - Returns: the slots with which the store was opened; `nil` if it has none.
-    private func unlock(_ connection: Connection, with key: Key) throws(DatabaseError) -> OpenedSlots? {
+    private func unlock(_ connection: Connection, with given: Key) throws(DatabaseError) -> OpenedSlots? {
         let header = try connection.mainFileHeader()
+        var key = given
         let isNew = header.isEmpty
         guard isNew || StoreHeader.hasMagic(header) == (settings.plaintextHeaderSize > 0) else {
             throw try diagnosis(of: connection, key: key, .quick).error(code: SQLITE_NOTADB)
         }
         if !isNew { try refuseChangedHeader(connection) }
         let slots = try openedSlots(key, header: header)
+        if slots == nil { key = keyWithoutSlots(given, header: header) }
         if isFile, let slotPin { try slotPin.requireFit(slots, of: name) }
         // If the key proves wrong, closing must not write somebody else's log into the file.
         try connection.setCheckpointsOnClose(false)
@@ -117,7 +119,8 @@ struct StoreOpening {
         do throws(DatabaseError) {
             _ = try connection.integer("SELECT count(*) FROM sqlite_schema")
         } catch {
-            throw try explained(error, connection, key)
+            let error = try explained(error, connection, key)
+            throw key.slotKeys === given.slotKeys ? error : error.adding(context: StoreOpening.hasNoSlots)
         }
         try refuseTruncated(connection)
         if let slots, !acceptsOlderSlots { try connection.requireNotOlder(slots, readingAgainWith: key) }

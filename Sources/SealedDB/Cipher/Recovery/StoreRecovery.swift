@@ -145,6 +145,7 @@ public struct StoreRecovery: Sendable {
             salvage.add(problems: try copy.structureProblems(sealing))
             if newKey != nil { try sealing.confirm(for: copy.path) }
             guard marks == self.marks(of: resolved) else { throw StoreOpening.isBusy(path) }
+            try SlotFiles(of: recoveredPath).requireNone()
         } catch {
             copy.discard()
             throw error.adding(context: "Nothing was recovered, and \(path) is unchanged")

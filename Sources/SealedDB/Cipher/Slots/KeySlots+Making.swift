@@ -158,17 +158,21 @@ extension KeySlots {
     /// bytes. The old one stays listed until the swap is known to be durable. So whatever happens in between, the kept slots
     /// open the store.
     /// - Parameters:
-    ///   - slots: the slots to be kept besides that of the key, by their labels. A program needs no unwrapping one.
+    ///   - slots: the slots to be kept besides that of the key, by their labels. A program needs no unwrapping one; if there
+    ///     is one, it is tried first.
+    ///   - lost: the labels of the slots that may be removed. If others would be, as those that somebody has added meanwhile,
+    ///     nothing is done. `nil`, the default, means all.
     ///   - progress: as in ``KeyRotation/run(progress:)``.
     /// - Throws: ``DatabaseError``. Unless its message says otherwise, the store is unchanged.
     public func reencrypt(
         keeping slots: [NewSlot] = [],
+        removing lost: Set<String>? = nil,
         progress: ((KeyRotation.Progress) throws -> Void)? = nil
     ) throws(DatabaseError) -> Report {
         let (newKey, newSecret, newSalt) = try KeySlots.newDataKey()
         try key.confirm()
         for slot in slots { try slot.confirm() }
-        let table = try addDataKey(newSecret, newSalt, slots)
+        let table = try addDataKey(newSecret, newSalt, slots, removing: lost)
         var replacement = StoreReplacement(
             path: path,
             old: Sealing(key: key, settings: settings),
@@ -182,9 +186,11 @@ extension KeySlots {
         )
         let files = SlotFiles(of: path)
         replacement.beforeSwap = { [key] () throws(DatabaseError) in
-            // Nobody else has the store open now, so the slots stay as they are from here on.
-            let opened = try files.open(with: key.unused, salt: newSalt)
-            guard opened.secret.isEqual(to: newSecret), !opened.needsRepair, opened.table == table else {
+            // Nobody else has the store open now, so the slots stay as they are from here on. If they do not list the new
+            // data key, somebody has changed them before.
+            let isListed = files.read().contains { $0.slots?.table.dataKey(salt: newSalt) != nil }
+            let opened = isListed ? try files.open(with: key.unused, salt: newSalt) : nil
+            guard let opened, opened.secret.isEqual(to: newSecret), !opened.needsRepair, opened.table == table else {
                 throw DatabaseError(
                     extendedCode: SQLITE_BUSY,
                     reason: .busy,
@@ -245,7 +251,8 @@ extension KeySlots {
     private func addDataKey(
         _ secret: SecretBytes,
         _ salt: [UInt8],
-        _ kept: [NewSlot]
+        _ kept: [NewSlot],
+        removing lost: Set<String>?
     ) throws(DatabaseError) -> SlotTable {
         let opening = try opening()
         let connection = try opening.open()
@@ -265,10 +272,18 @@ extension KeySlots {
             let slot = table.slots[index]
             let given = kept.first { $0.label == slot.label }
             switch (given?.content, slot.number == own.number) {
-            case (.program(let arguments, _, let timeout), _):
+            case (.program(let arguments, let unwrap, let timeout), _):
                 guard slot.kind == .program else { throw KeySlots.otherKind(slot.label) }
                 let command = KeyCommand(arguments, timeout: timeout.seconds, kind: "wrap command")
-                table.slots[index].wraps.append(try table.wrap(secret, dataKey, by: command))
+                let wrap = try table.wrap(secret, dataKey, by: command)
+                table.slots[index].wraps.append(wrap)
+                guard let unwrap else { continue }
+                let other = try Key.program(KeyCommand(unwrap, timeout: timeout.seconds, kind: "unwrap command"))
+                guard try table.unwrap(table.slots[index], dataKey, with: other)?.isEqual(to: secret) == true else {
+                    throw .keySourceFailed(
+                        "What the wrap command of the slot \(slot.label) made does not unwrap. Nothing was changed."
+                    )
+                }
             case (.key(let other), _):
                 guard let found = try before.table.unwrap(slot, before.dataKey, with: other),
                     found.isEqual(to: before.secret)
@@ -294,6 +309,14 @@ extension KeySlots {
             }
         }
         for kept in kept where before.table.slot(kept.label) == nil { throw KeySlots.unknown(kept.label) }
+        let others = table.slots.filter { slot in !slot.wraps.contains { $0.dataKey == number } }.map(\.label)
+        if let lost, let other = others.first(where: { !lost.contains($0) }) {
+            throw DatabaseError(
+                extendedCode: SQLITE_BUSY,
+                reason: .busy,
+                message: "Somebody has added the slot \(other) meanwhile, which would be removed. Nothing was changed. Try again."
+            )
+        }
         try connection.run("PRAGMA synchronous = EXTRA")
         try connection.run("BEGIN IMMEDIATE")
         var isWritten = false

@@ -112,6 +112,12 @@ public struct KeySlots: Sendable {
     /// What the names of the files of slots end with, after the name of their store.
     public static let fileEndings = [SlotFiles.ending, SlotFiles.secondEnding]
 
+    /// Throws where a store without slots cannot be made: where slots lie, or under the name of slots.
+    package static func requireNone(beside path: String) throws(DatabaseError) {
+        try StoreName.requireNoSlots(path)
+        try SlotFiles(of: path).requireNone()
+    }
+
     /// Removes the files of slots of a store that was removed, if they are its own: if they list its data key, and no other
     /// one. What else has their name stays.
     /// - Parameter salt: the first 16 bytes that the store had, in hex digits.

@@ -9,19 +9,27 @@ extension StoreOpening {
     func openedSlots(_ key: Key, header: [UInt8]) throws(DatabaseError) -> OpenedSlots? {
         guard !ignoresSlots, isFile, let path, let file = FileSystem.resolve(path) else { return nil }
         let files = SlotFiles(store: file)
-        guard files.mayExist else {
-            // The key may know the data key from another store, of which this one is a copy.
-            guard key.form == .rawWithSalt || key.slotKeys.dataKey(salt: header) == nil else {
-                throw DatabaseError.withoutSlots(file)
-            }
-            return nil
-        }
+        guard files.mayExist else { return nil }
         guard settings.plaintextHeaderSize == 0 else {
             throw .unusableSettings("\(path) has slots, which a store with a plaintext header cannot have.")
         }
         guard header.count == Key.saltByteCount else { throw DatabaseError.slotsWithoutStore(files) }
         return try files.open(with: key, salt: header)
     }
+
+    /// The key with which a store without slots is opened. The given one may know the data key of another store, of which
+    /// this one is a copy: that counts for nothing where no slots lie.
+    func keyWithoutSlots(_ key: Key, header: [UInt8]) -> Key {
+        guard !ignoresSlots, key.form != .rawWithSalt, key.slotKeys.dataKey(salt: header) != nil else { return key }
+        return key.unused
+    }
+
+    /// What to say if it does not open with that key.
+    static let hasNoSlots =
+        """
+        No slots lie beside it, and those of another place open it, of which it is a copy: bring them (\(SlotFiles.ending), \
+        \(SlotFiles.secondEnding)) too
+        """
 
     /// Like ``openedSlots(_:header:)``, for a file that is already open.
     @discardableResult
@@ -115,17 +123,6 @@ extension SlotFiles {
 }
 
 extension DatabaseError {
-    fileprivate static func withoutSlots(_ store: String) -> DatabaseError {
-        DatabaseError(
-            extendedCode: SQLITE_NOTADB,
-            reason: .wrongKey,
-            message: """
-                \(store) is a store with key slots, or a copy of one, and has none beside it. The key of a slot does not open \
-                it: bring its slots (\(SlotFiles.ending), \(SlotFiles.secondEnding)), or those of the store that it was copied from.
-                """
-        )
-    }
-
     fileprivate static func slotsWithoutStore(_ files: SlotFiles) -> DatabaseError {
         DatabaseError(
             extendedCode: SQLITE_CANTOPEN,

@@ -117,8 +117,8 @@ public struct StoreDiagnosis: Sendable, Codable, Hashable {
         let connection = try Connection(path: opening.path ?? "", flags: SQLITE_OPEN_READONLY)
         defer { connection.close() }
         do throws(DatabaseError) {
-            try opening.openedSlots(key, connection)
-            return key
+            guard try opening.openedSlots(key, connection) == nil else { return key }
+            return opening.keyWithoutSlots(key, header: try connection.mainFileHeader())
         } catch {
             guard error.reason == .wrongKey, key.form != .program else { throw error }
             return key.unused

@@ -44,8 +44,9 @@ extension SlotFiles {
     func open(with key: Key, salt: [UInt8]) throws(DatabaseError) -> OpenedSlots {
         let copies = read()
         var faults = copies.compactMap { if case .unusable(let error) = $0.content { error } else { nil } }
-        // What a later version wrote, or what cannot be read for a moment, may be the newest.
-        if let fault = faults.first(where: { !$0.provesBadSlots }) {
+        // What a later version wrote is written first, so it is the newest. Nothing else tells what a file holds that cannot
+        // be read: the other one serves, unless the store remembers that it is older.
+        if case .unusable(let fault) = copies[0].content, fault.reason == .unsupported {
             throw fault.adding(context: "\(store) was not opened, because its slots cannot be used")
         }
         let found = copies.filter { $0.slots != nil }
@@ -94,9 +95,9 @@ extension SlotFiles {
         guard let dataKey = sealed.table.dataKey(salt: salt) else {
             throw .malformedSlots(
                 """
-                the slots are not those of this store, whose file begins with another salt. If it was put there from \
-                elsewhere, bring its own slots (\(SlotFiles.ending), \(SlotFiles.secondEnding)) too; if it never had any, \
-                move these away.
+                the slots are not those of this store, whose file begins with another salt. If the store was put there from \
+                elsewhere, bring its own slots (\(SlotFiles.ending), \(SlotFiles.secondEnding)) too, or move these aside if it \
+                never had any; if its beginning is damaged, `sealdb recover` reads the rest. Never delete slots.
                 """
             )
         }

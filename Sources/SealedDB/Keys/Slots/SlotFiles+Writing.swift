@@ -87,14 +87,16 @@ extension SlotFiles {
         )
     }
 
-    /// Gives a file a second name that is not known to belong to the store, so that it stays when it is replaced.
-    /// - Returns: whether there is a file.
+    /// Gives a file another name that is not known to belong to the store, so that it stays when it is replaced. Where
+    /// there are no second names, it loses the first one at once: the other file of slots serves until the new one is there.
+    /// - Returns: whether there is a file of that name still.
     private func setAside(_ path: String, unless owner: SlotOwner, keptAs kept: String?) throws(DatabaseError) -> Bool {
         guard let status = try FileSystem.statusIfPresent(path) else { return false }
         if let kept, let other = try FileSystem.statusIfPresent(kept), status.isSameFile(as: other) { return true }
         if let slots = read(path).slots, try owner.owns(slots) { return true }
         let aside = "\(path).kept-\(try FileSystem.randomName())"
-        guard link(path, aside) == 0 else {
+        let isLinked = link(path, aside) == 0
+        guard isLinked || sealeddb_rename_exclusively(path, aside) == 0 else {
             throw .system(
                 "\(path) does not belong to this store, and could not be kept as \(aside). It was left alone; move it away",
                 reason: .cannotCreate
@@ -102,7 +104,7 @@ extension SlotFiles {
         }
         // The second name must be durable before the first one leads elsewhere.
         try FileSystem.synchronizeDirectory(of: path)
-        return true
+        return isLinked
     }
 
     // MARK: New files

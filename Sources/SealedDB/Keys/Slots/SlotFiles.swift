@@ -83,6 +83,6 @@ struct SlotFiles: Sendable {
 
 extension DatabaseError {
     /// Whether a file of slots is certainly not as it was written. Whatever else is wrong with it says nothing of what it
-    /// holds, so nothing else may take its place.
+    /// holds, so no opening replaces it.
     var provesBadSlots: Bool { reason == .malformedSlots || reason == .notRegularFile }
 }

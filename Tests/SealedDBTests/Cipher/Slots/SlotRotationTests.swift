@@ -183,6 +183,29 @@ struct SlotRotationTests {
         #expect(try !store.text.contains("data-key 2"))
     }
 
+    /// A slot that somebody has added since the caller looked is not removed.
+    @Test func slotsThatWereNotLookedAtStay() throws {
+        _ = try store.slots().add(.init(.key(.testing(5)), label: "new"))
+        let error = try #require(throws: DatabaseError.self) {
+            try self.store.slots().reencrypt(removing: ["safe"])
+        }
+        #expect(error.reason == .busy && error.message.contains("new"))
+        #expect(try store.slots().reencrypt(removing: ["safe", "new"]).slots.map(\.label) == ["ops"])
+    }
+
+    /// What wraps is tried before the slot depends on it, if the program that unwraps is given.
+    @Test func programsAreTriedBefore() throws {
+        let wrap = ["/usr/bin/tr", "0-9a-f", "g-v"]
+        let unwrap = ["/usr/bin/tr", "g-v", "0-9a-f"]
+        _ = try store.slots().add(.init(.program(wrap: wrap, unwrap: unwrap), label: "program"))
+        let bytes = try store.bytes()
+        let wrong = KeySlots.NewSlot(.program(wrap: ["/usr/bin/tr", "0-9a-f", "A-P"], unwrap: unwrap), label: "program")
+        #expect(throws: DatabaseError.self) { try self.store.slots().reencrypt(keeping: [wrong]) }
+        #expect(try store.bytes() == bytes)
+        _ = try store.slots().reencrypt(keeping: [.init(.program(wrap: wrap, unwrap: unwrap), label: "program")])
+        #expect(try store.count(KeySource.unwrapCommand(unwrap).key()) == 20)
+    }
+
     /// Cut off before the swap, and right after it: the salt tells which data key it is.
     @Test func reencryptionsThatWereCutOff() throws {
         let before = store.directory.file("before.db")

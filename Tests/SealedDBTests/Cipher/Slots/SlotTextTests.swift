@@ -96,13 +96,13 @@ struct SlotTextTests {
             }
             return (lines.prefix { !$0.hasPrefix("mac") } + more + lines.suffix(1)).joined(separator: "\n") + "\n"
         }
-        #expect(refusal(with(6...12, lines[slot], lines[slot + 1]))?.message.contains("code") == true)
-        #expect(refusal(with(6...13, lines[slot], lines[slot + 1]))?.message.contains("at most 8") == true)
+        #expect(refusal(with(6...13, lines[slot], lines[slot + 1]))?.message.contains("code") == true)
+        #expect(refusal(with(6...14, lines[slot], lines[slot + 1]))?.message.contains("at most 8") == true)
         let key = (lines[3 + 1].replacingOccurrences(of: "slot 1", with: "slot 2"), lines[5])
-        #expect(refusal(with(6...34, key.0, key.1))?.message.contains("code") == true)
-        #expect(refusal(with(6...35, key.0, key.1))?.message.contains("1 to 32") == true)
-        #expect(refusal([UInt8](repeating: UInt8(ascii: "\n"), count: 1 << 16))?.reason == .malformedSlots)
-        #expect(refusal([UInt8](repeating: UInt8(ascii: "\n"), count: 1 << 16 | 1))?.message.contains("65536") == true)
+        #expect(refusal(with(6...35, key.0, key.1))?.message.contains("code") == true)
+        #expect(refusal(with(6...36, key.0, key.1))?.message.contains("1 to 32") == true)
+        #expect(refusal([UInt8](repeating: UInt8(ascii: "\n"), count: 1 << 19))?.reason == .malformedSlots)
+        #expect(refusal([UInt8](repeating: UInt8(ascii: "\n"), count: 1 << 19 | 1))?.message.contains("524288") == true)
         let long = String(repeating: "A", count: 4096 / 3 * 4 + 8)
         #expect(
             refusal(

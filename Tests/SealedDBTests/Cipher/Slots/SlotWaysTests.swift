@@ -54,6 +54,22 @@ struct SlotWaysTests {
         #expect(try store.count(2) == 20)
     }
 
+    /// A copy from before the store got slots opens with the key that it has, also if that key has the same data key elsewhere.
+    @Test func copiesFromBeforeThereWereSlots() throws {
+        let path = store.directory.file("plain.db")
+        let database = try Database.testing(path)
+        try database.fill(rows: 3)
+        database.close()
+        try copyFiles([""], from: path)
+        let key = try Key.testing(1)
+        _ = try KeySlots(path: path, key: key).initialize([.init(.key(key), label: "ops")])
+        for path in [path, copy] { #expect(try IntegrityReport.verify(path: path, key: key).isSound) }
+        let main = try Database.testing(nil)
+        try main.attach(copy, as: "c", key: key)
+        #expect(try main.integers("SELECT count(*) FROM c.t") == [3])
+        main.close()
+    }
+
     @Test func moving() throws {
         for ending in Self.all { #expect(rename(store.path + ending, copy + ending) == 0) }
         #expect(try count(copy, 1) == 20)
@@ -157,9 +173,14 @@ struct SlotWaysTests {
             #expect(!database.executeStatements(sql))
             #expect("\(database.lastError())".contains("slots"), "\(sql): \(database.lastError())")
         }
-        try database.attach(copy, as: "c", key: .testing(8))
-        try database.executeUpdate("CREATE TABLE c.t AS SELECT * FROM t", values: nil)
         database.close()
+        var configuration = Configuration(key: try .testing(1))
+        configuration.createsFile = true
+        let again = Database(path: store.path, configuration: configuration)
+        try again.openVerified()
+        try again.attach(copy, as: "c", key: .testing(8))
+        try again.executeUpdate("CREATE TABLE c.t AS SELECT * FROM t", values: nil)
+        again.close()
         #expect(try count(copy, 8) == 20)
         #expect(try StockShell.run(store.path, "PRAGMA key = \"x'\(store.dataKey())'\"; PRAGMA integrity_check;") == ["ok"])
     }
