@@ -230,7 +230,14 @@ static inline int sealeddb_hkdf(
     return done;
 }
 
-// scrypt, straight from and to the caller's memory; OpenSSL wipes its own. It may take `memory` bytes. 1, or 0 for a
+// Overwrites what functions that were called before have left on the stack.
+static __attribute__((noinline)) void sealeddb_wipe_stack(void) {
+    unsigned char space[32768];
+    OPENSSL_cleanse(space, sizeof space);
+}
+
+// scrypt, straight from and to the caller's memory. OpenSSL wipes its own, but for the result, which PBKDF2 at its end
+// leaves on the stack; that is overwritten here. It may take `memory` bytes. 1, or 0 for a
 // failure. https://www.rfc-editor.org/rfc/rfc7914
 static inline int sealeddb_scrypt(
     const void *passphrase, size_t passphrase_count, const void *salt, size_t salt_count, unsigned long long n,
@@ -252,6 +259,7 @@ static inline int sealeddb_scrypt(
     parameters[6] = OSSL_PARAM_construct_end();
     int done = EVP_KDF_derive(context, (unsigned char *)key, key_count, parameters) == 1;
     EVP_KDF_CTX_free(context);
+    sealeddb_wipe_stack();
     return done;
 }
 

@@ -39,6 +39,7 @@ struct SealdbCommand: ParsableCommand {
               sealdb-rotate.journal         the journal of a batch of rotations
               STORE-wal, STORE-journal      what a store in use has not yet in its own file; belongs to the store
               STORE.slots, STORE.slots.2    the key slots of a store that has some, twice; belong to the store
+              STORE.slots.kept-…            what lay there and did not belong to the store
               STORE-sealdb-lock             tells other processes that a store is in use; may stay
               .STORE.sealdb-…               left by a command that was killed; the next one removes it
 

@@ -57,6 +57,7 @@ struct SlotsTests {
         try reads("--key-file", "other")
         try sandbox.fail(73, "slots", "add", "db", "second", "--key-file", "key", "--new-key-file", "other")
         try sandbox.fail(64, "slots", "remove", "db", "main", "--key-file", "other")
+        try sandbox.fail(64, "slots", "remove", "db", "main", "--key-file", "key", "--yes")
         let removed = try sandbox.succeed("slots", "remove", "db", "main", "--key-file", "other", "--yes")
         #expect(removed.output.contains("slots reencrypt"))
         try sandbox.fail(77, "query", "db", "SELECT 1", "--key-file", "key")

@@ -154,7 +154,8 @@ struct SlotsCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Remove a slot.",
             discussion: """
-                The last one cannot be removed. Asks, unless --yes is given.
+                Neither the last one nor the one that the given key opens can be removed: so one is left whose key was just \
+                used. Asks, unless --yes is given.
 
                   sealdb slots remove app.db on-call --key-file ops.key --yes
                 """

@@ -48,7 +48,9 @@ struct SlotsReencryptCommand: ParsableCommand {
                     )
                 }
             }
-            return try progressOptions.watchingSignals { try slots.reencrypt(keeping: kept, removing: Set(lost), progress: $0) }
+            return try progressOptions.watchingSignals {
+                try slots.reencrypt(keeping: kept, removing: Set(lost), progress: $0)
+            }
         }
         try access.report(report, "new data key, \(report.slots.count) key slots")
     }

@@ -10,7 +10,7 @@ extension NamedMutant {
         ),
         .init(
             "the directory of a file of slots is not synced",
-            "SealedDB/Keys/Slots/SlotFiles.swift",
+            "SealedDB/Keys/Slots/SlotFiles+Writing.swift",
             .statement,
             "try FileSystem.synchronizeDirectory(of: path)",
             "_ = path"
@@ -54,8 +54,64 @@ extension NamedMutant {
             "slots are not looked at right before the swap of a re-encryption",
             "SealedDB/Cipher/Rotation/StoreReplacement.swift",
             .statement,
-            "try beforeSwap?()",
+            "try beforeSwap()",
             "_ = beforeSwap"
+        ),
+        .init(
+            "the old data key is forgotten before the swap is known to be durable",
+            "SealedDB/Cipher/Slots/KeySlots+Changes.swift",
+            .statement,
+            "try FileSystem.synchronizeDirectory(of: now.files.store)",
+            "_ = now.files.store"
+        ),
+        .init(
+            "a re-encryption that failed after the swap forgets the old data key",
+            "SealedDB/Cipher/Slots/KeySlots+Making.swift",
+            .expression,
+            "header != newSalt",
+            "!header.isEmpty"
+        ),
+        .init(
+            "slots that another data key has written are overwritten",
+            "SealedDB/Keys/Slots/SlotFiles+Writing.swift",
+            .expression,
+            "read(path).slots, try owner.owns(slots)",
+            "read(path).slots, slots.bytes.count > 0"
+        ),
+        .init(
+            "slots of another store are taken for those of a copy that was cut off",
+            "SealedDB/Cipher/Slots/SlotCopy.swift",
+            .expression,
+            "copy.slots?.bytes == sealed.bytes",
+            "copy.slots != nil"
+        ),
+        .init(
+            "slots that a living process makes are removed",
+            "SealedDB/Cipher/Slots/StoreOpening+Slots.swift",
+            .expression,
+            "sealeddb_lock(descriptor, Int32(F_WRLCK), 0, 0) == 0",
+            "descriptor >= 0"
+        ),
+        .init(
+            "the slots of a store that was moved are removed with a leftover of another kind",
+            "SealedDB/Cipher/Slots/StoreOpening+Slots.swift",
+            .expression,
+            "TemporaryFile.leftovers(of: store, mark: SlotFiles.markOfNew)",
+            "TemporaryFile.leftovers(of: store)"
+        ),
+        .init(
+            "a pin is not looked at",
+            "SealedDB/Cipher/Slots/SlotPin.swift",
+            .expression,
+            "found.generation >= generation",
+            "found.generation > 0"
+        ),
+        .init(
+            "the slot of the very key is removed",
+            "SealedDB/Cipher/Slots/KeySlots+Changes.swift",
+            .expression,
+            "opened.slot?.label == label",
+            "opened.slot?.label == nil"
         ),
     ]
 }

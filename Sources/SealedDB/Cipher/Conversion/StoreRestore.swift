@@ -134,7 +134,7 @@ public struct StoreRestore: Sendable {
         }
         let replacedSlots: ReplacedSlots
         do throws(DatabaseError) {
-            replacedSlots = try ReplacedSlots(of: target, keptFor: replacedPath, by: slots)
+            replacedSlots = try ReplacedSlots(of: target, keptFor: replacedPath, by: slots, key)
         } catch {
             copy.discard()
             throw error.adding(context: context)

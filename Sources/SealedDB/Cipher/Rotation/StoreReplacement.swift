@@ -132,7 +132,11 @@ struct StoreReplacement {
     }
 
     private func requireNoSlots(_ path: String) throws(DatabaseError) {
-        try SlotFiles.requireNone(path, "got them meanwhile, so that the new key would be in none", remedy: "Try again.")
+        try SlotFiles.requireNone(
+            path,
+            "got them meanwhile, so that the new key would be in none",
+            remedy: "Try again."
+        )
     }
 
     private func method(_ source: RotationSource) throws(DatabaseError) -> StoreCopy.Method {

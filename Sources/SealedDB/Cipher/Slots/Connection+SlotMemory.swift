@@ -1,10 +1,10 @@
 /// What a store with slots remembers of them: the generation that it saw last, in a table of its own. So an older file of
 /// slots, which may have a slot that was removed, is noticed.
 extension Connection {
-    static let slotMemory = "sealdb_slots"
+    static let slotMemory = GuardRules.slotMemory
 
     /// As SQLite keeps it of ``remember(_:)``.
-    private static let schemaOfMemory =
+    static let schemaOfMemory =
         "CREATE TABLE \(slotMemory) (store TEXT NOT NULL, generation INTEGER NOT NULL)"
 
     struct SlotMemory: Equatable {
@@ -31,15 +31,22 @@ extension Connection {
         )
     }
 
-    /// Throws if the store has something else of that name, which is somebody's own.
+    /// Throws if the store has something else of that name, which is somebody's own, or a trigger that would run when it
+    /// remembers.
     func requireOwnSlotMemory() throws(DatabaseError) {
-        guard let schema = try schemaOfSlotMemory(), schema != Connection.schemaOfMemory else { return }
+        let others = try integer(
+            """
+            SELECT count(*) FROM main.sqlite_schema WHERE tbl_name = '\(Connection.slotMemory)' COLLATE NOCASE \
+            AND coalesce(sql, '') <> '\(Connection.schemaOfMemory)'
+            """
+        )
+        guard others != 0 else { return }
         throw DatabaseError(
             extendedCode: SQLITE_ERROR,
             reason: .alreadyExists,
             message: """
-                The store has a \(Connection.slotMemory) of its own, where a store with key slots keeps what it remembers of \
-                them. It was left alone. Rename it.
+                The store has a \(Connection.slotMemory) of its own, or a trigger or an index of it, where a store with key \
+                slots keeps what it remembers of them. It was left alone. Rename it, or drop it.
                 """
         )
     }
@@ -48,16 +55,18 @@ extension Connection {
     func remember(_ table: SlotTable) throws(DatabaseError) {
         let name = Connection.slotMemory
         try requireOwnSlotMemory()
-        try run("CREATE TABLE IF NOT EXISTS main.\(name) (store TEXT NOT NULL, generation INTEGER NOT NULL)")
-        try run("DELETE FROM main.\(name)")
-        let store = Hexadecimal.string(table.store)
-        try run("INSERT INTO main.\(name) (store, generation) VALUES ('\(store)', \(table.generation))")
+        try unguarded { () throws(DatabaseError) in
+            try run("CREATE TABLE IF NOT EXISTS main.\(name) (store TEXT NOT NULL, generation INTEGER NOT NULL)")
+            try run("DELETE FROM main.\(name)")
+            let store = Hexadecimal.string(table.store)
+            try run("INSERT INTO main.\(name) (store, generation) VALUES ('\(store)', \(table.generation))")
+        }
     }
 
     /// Forgets slots that the store had once, and has no longer: those that it gets next would be called older.
     func forgetSlots() throws(DatabaseError) {
         guard try slotMemory() != nil else { return }
-        try run("DELETE FROM main.\(Connection.slotMemory)")
+        try unguarded { () throws(DatabaseError) in try run("DELETE FROM main.\(Connection.slotMemory)") }
     }
 
     /// Throws if the slots are older than those that the store has seen.
@@ -77,6 +86,16 @@ extension Connection {
             isOther(slots.table)
             ? "from before the store got the slots that it has now"
             : "of generation \(slots.table.generation), and the store has seen generation \(memory.generation)"
+        if let fault = slots.faultOfOther {
+            throw DatabaseError(
+                extendedCode: SQLITE_AUTH,
+                reason: .olderSlots,
+                message: """
+                    The slots of \(slots.files.store) that can be read are \(age). The newer ones cannot be used: \(fault) Bring \
+                    them back, from a backup or by `sealdb slots import`, or try again if they cannot be read for a moment only.
+                    """
+            )
+        }
         throw DatabaseError(
             extendedCode: SQLITE_AUTH,
             reason: .olderSlots,

@@ -188,7 +188,8 @@ extension KeySlots {
     /// Removes the slots that fit.
     func drop(_ isDropped: (SlotTable.Slot) -> Bool) throws(DatabaseError) -> SlotTable {
         try change { (_, _) throws(DatabaseError) in
-        } body: { (table, _) throws(DatabaseError) in try table.drop(isDropped)
+        } body: { (table, _) throws(DatabaseError) in
+            try table.drop(isDropped)
         }
     }
 

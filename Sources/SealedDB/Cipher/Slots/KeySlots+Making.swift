@@ -90,11 +90,13 @@ extension KeySlots {
             try newFiles.write(SealedSlots(table, keys: [1: secret]), attributesFrom: copy.path)
             try copy.moveIn()
         } catch {
-            let isThere = copy.isInPlace
+            if copy.isInPlace {
+                throw error.adding(context: "\(path) is the new store, but may be gone after a power failure")
+            }
+            // First the slots: as long as the copy is there, they are known to be worth nothing.
+            let error = newFiles.discard(error)
             copy.discard()
-            throw isThere
-                ? error.adding(context: "\(path) is the new store, but may be gone after a power failure")
-                : newFiles.discard(error).adding(context: "No store was made")
+            throw error.adding(context: "No store was made")
         }
         try copy.synchronizeNew()
         do throws(DatabaseError) {
@@ -228,15 +230,10 @@ extension KeySlots {
         _ newSalt: [UInt8],
         _ error: DatabaseError
     ) throws(DatabaseError) -> Never {
-        var isUnchanged = false
-        do throws(DatabaseError) {
-            let connection = try Connection(path: SlotFiles(of: path).store, flags: SQLITE_OPEN_READONLY)
-            defer { connection.close() }
-            let header = try connection.mainFileHeader()
-            isUnchanged = header != newSalt && table.dataKey(salt: header) != nil
-        } catch {
-            // Then both stay.
-        }
+        let file = SlotFiles(of: path).store
+        // If that cannot be found out, both stay.
+        let header = try? KeySlots.header(of: file)
+        let isUnchanged = header.map { $0 != newSalt && table.dataKey(salt: $0) != nil } ?? false
         guard isUnchanged else {
             throw error.adding(context: "The slots list the old and the new data key, until the next change")
         }
@@ -245,6 +242,12 @@ extension KeySlots {
         } body: { (_, _) throws(DatabaseError) in
         }  // See above.
         throw error
+    }
+
+    private static func header(of file: String) throws(DatabaseError) -> [UInt8] {
+        let connection = try Connection(path: file, flags: SQLITE_OPEN_READONLY)
+        defer { connection.close() }
+        return try connection.mainFileHeader()
     }
 
     /// Lists a new data key beside the old one, wrapped for the slots that are kept.
@@ -314,7 +317,8 @@ extension KeySlots {
             throw DatabaseError(
                 extendedCode: SQLITE_BUSY,
                 reason: .busy,
-                message: "Somebody has added the slot \(other) meanwhile, which would be removed. Nothing was changed. Try again."
+                message:
+                    "Somebody has added the slot \(other) meanwhile, which would be removed. Nothing was changed. Try again."
             )
         }
         try connection.run("PRAGMA synchronous = EXTRA")

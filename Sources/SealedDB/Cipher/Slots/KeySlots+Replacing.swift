@@ -77,7 +77,8 @@ extension KeySlots {
         do throws(DatabaseError) {
             let connection = try opening.open()
             defer { connection.close() }
-            return try slots(opening, connection).slot.map { slot in !others.contains { $0.number == slot.number } } ?? false
+            return try slots(opening, connection).slot.map { slot in !others.contains { $0.number == slot.number } }
+                ?? false
         } catch {
             guard error.reason == .wrongKey else { throw error }
             return false

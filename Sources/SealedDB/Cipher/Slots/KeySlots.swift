@@ -112,6 +112,9 @@ public struct KeySlots: Sendable {
     /// What the names of the files of slots end with, after the name of their store.
     public static let fileEndings = [SlotFiles.ending, SlotFiles.secondEnding]
 
+    /// The table in which a store remembers its slots, as its schema has it.
+    package static let memorySchema = Connection.schemaOfMemory
+
     /// Throws where a store without slots cannot be made: where slots lie, or under the name of slots.
     package static func requireNone(beside path: String) throws(DatabaseError) {
         try StoreName.requireNoSlots(path)

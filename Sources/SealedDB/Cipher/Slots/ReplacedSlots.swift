@@ -18,11 +18,18 @@ struct ReplacedSlots {
     }
 
     /// Gives the slots a second name, for the old store under its new name.
-    init(of target: String, keptFor replacedPath: String, by slots: SlotCopy?) throws(DatabaseError) {
+    /// - Parameter key: the key of the backup, which must open the slots that the store has then.
+    init(
+        of target: String,
+        keptFor replacedPath: String,
+        by slots: SlotCopy?,
+        _ key: Key
+    ) throws(DatabaseError) {
         files = SlotFiles(store: target)
         kept = SlotFiles(store: replacedPath)
         self.slots = slots
         isKept = try slots?.isServed(by: files) ?? false
+        if isKept { try slots?.requireSame(key, opens: target) }
         for (own, kept) in pairs where try FileSystem.statusIfPresent(own) != nil {
             guard link(own, kept) == 0 else {
                 let error = DatabaseError.system("Cannot keep \(own) as \(kept)", reason: .cannotCreate)

@@ -42,7 +42,11 @@ struct SlotCopy {
             _ = try SlotFiles(of: path).open(with: key, salt: opened.dataKey.salt)
         } catch {
             throw error.adding(
-                context: "Newer slots of the store lie beside \(path), which stay, and which this key does not open"
+                context: """
+                    Newer slots of the store lie beside \(path), which would stay, and which this key does not open. Give a key \
+                    that opens them and the backup; or move them aside, and those of the backup come back, with the slots that \
+                    were removed since
+                    """
             )
         }
     }

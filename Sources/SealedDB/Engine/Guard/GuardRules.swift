@@ -9,6 +9,15 @@ struct GuardRules {
     /// Whether the store has key slots. A file that gets the key of main would be one whose key is in no slots.
     var hasSlots = false
 
+    /// The table in which a store remembers its key slots. If SQL could write to it, older slots would be taken for new ones.
+    static let slotMemory = "sealdb_slots"
+
+    /// Returns why SQL may not change a table or make something of it; `nil` if it may.
+    func refusal(ofChanging table: String?) -> String? {
+        guard hasSlots, let table, table.lowercased() == GuardRules.slotMemory else { return nil }
+        return "In \(GuardRules.slotMemory) the store remembers its key slots, and only `sealdb slots` changes that."
+    }
+
     /// Returns why a pragma is refused; `nil` if it is allowed. A pragma without a value only reads.
     func refusal(ofPragma name: String, value: String?) -> String? {
         let name = name.lowercased()

@@ -90,16 +90,23 @@ final class NewSlotFiles {
         }
     }
 
-    /// Removes the files that were made here, and no others.
+    /// Removes the files that were made here, and no others, for good.
     /// - Returns: the error, which says if some of them stay.
     func discard(_ error: DatabaseError) -> DatabaseError {
         var left: [String] = []
+        var removed: String?
         for file in made.reversed() where file.isOwn {
             // A file that cannot be examined is none of ours.
             guard (try? SecretFile.isCurrent(file.descriptor, path: file.path)) == true else { continue }
-            if unlink(file.path) != 0 { left.append(file.path) }
+            if unlink(file.path) == 0 { removed = file.path } else { left.append(file.path) }
+        }
+        if let removed {
+            // If that fails, a power failure may bring them back: the next one that makes such files says so.
+            try? FileSystem.synchronizeDirectory(of: removed)
         }
         guard !left.isEmpty else { return error }
-        return error.adding(context: "Slots that belong to nothing could not be removed; remove \(left.joined(separator: ", "))")
+        return error.adding(
+            context: "Slots that belong to nothing could not be removed; remove \(left.joined(separator: ", "))"
+        )
     }
 }

@@ -11,6 +11,8 @@ struct OpenedSlots: Sendable {
     let slot: SlotTable.Slot?
     /// Whether one of the files is missing, damaged or older.
     let needsRepair: Bool
+    /// What is wrong with the other file, if it cannot be used.
+    var faultOfOther: String?
 
     var table: SlotTable { sealed.table }
     var owner: SlotOwner { SlotOwner(secret: secret, salt: dataKey.salt) }
@@ -22,7 +24,9 @@ struct OpenedSlots: Sendable {
         var found: [SlotTable.Slot] = []
         for slot in table.slots {
             do throws(DatabaseError) {
-                if let other = try table.unwrap(slot, dataKey, with: key), other.isEqual(to: secret) { found.append(slot) }
+                if let other = try table.unwrap(slot, dataKey, with: key), other.isEqual(to: secret) {
+                    found.append(slot)
+                }
             } catch {
                 // The slots of other programs fail.
                 guard slot.kind == .program else { throw error }
@@ -35,8 +39,9 @@ struct OpenedSlots: Sendable {
 extension SlotFiles {
     /// Finds the data key of the store whose file begins with this salt, and remembers it in the key.
     ///
-    /// The newest file counts. An older one is taken only if the newest is provably not as it was written: otherwise a
-    /// slot that was removed would go on opening the store by a second file that a killed process left.
+    /// The newest file counts. An older one is taken only if the newest is provably not as it was written, or cannot be
+    /// read: otherwise a slot that was removed would go on opening the store by a second file that a killed process left.
+    /// What the store remembers tells then whether it is too old.
     /// - Throws: ``DatabaseError/Reason/wrongKey`` if no slot opens with this key;
     ///   ``DatabaseError/Reason/malformedSlots`` if the slots are damaged, changed, or another store's;
     ///   ``DatabaseError/Reason/unsupported`` for another version, or a derivation beyond the limits;
@@ -44,11 +49,6 @@ extension SlotFiles {
     func open(with key: Key, salt: [UInt8]) throws(DatabaseError) -> OpenedSlots {
         let copies = read()
         var faults = copies.compactMap { if case .unusable(let error) = $0.content { error } else { nil } }
-        // What a later version wrote is written first, so it is the newest. Nothing else tells what a file holds that cannot
-        // be read: the other one serves, unless the store remembers that it is older.
-        if case .unusable(let fault) = copies[0].content, fault.reason == .unsupported {
-            throw fault.adding(context: "\(store) was not opened, because its slots cannot be used")
-        }
         let found = copies.filter { $0.slots != nil }
             .sorted { $0.slots!.table.generation > $1.slots!.table.generation }
         let isWhole = found.count == 2 && found[0].slots!.bytes == found[1].slots!.bytes
@@ -57,7 +57,8 @@ extension SlotFiles {
         for copy in isWhole ? Array(found.prefix(1)) : found {
             guard let sealed = copy.slots, refusedGeneration ?? 0 <= sealed.table.generation else { break }
             do throws(DatabaseError) {
-                if let opened = try open(sealed, with: key, salt: salt, needsRepair: !isWhole) {
+                if var opened = try open(sealed, with: key, salt: salt, needsRepair: !isWhole) {
+                    opened.faultOfOther = faults.first?.message
                     key.slotKeys.note(opened.secret, salt: salt)
                     return opened
                 }

@@ -69,7 +69,9 @@ extension SlotFiles {
             let isThere = try setAside(path, unless: owner, keptAs: kept)
             hasBegun = true
             let result = isThere ? rename(new, path) : sealeddb_rename_exclusively(new, path)
-            guard result == 0 else { throw .system("The new file could not take the place of \(path)", reason: .ioError) }
+            guard result == 0 else {
+                throw .system("The new file could not take the place of \(path)", reason: .ioError)
+            }
         } catch {
             // A file that cannot be removed is removed by the next change.
             unlink(new)
@@ -103,7 +105,7 @@ extension SlotFiles {
             )
         }
         // The second name must be durable before the first one leads elsewhere.
-        try FileSystem.synchronizeDirectory(of: path)
+        try FileSystem.synchronizeDirectory(of: aside)
         return isLinked
     }
 

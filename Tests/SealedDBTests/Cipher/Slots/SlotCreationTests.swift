@@ -104,7 +104,9 @@ struct SlotCreationTests {
                 try new.write(sealed, attributesFrom: self.store.path)
             }
             #expect(new.discard(error).reason == .alreadyExists)
-            #expect(store.directory.names.filter { $0.contains("new-\(number)") } == [(path as NSString).lastPathComponent])
+            #expect(
+                store.directory.names.filter { $0.contains("new-\(number)") } == [(path as NSString).lastPathComponent]
+            )
             #expect(try Array(Data(contentsOf: URL(fileURLWithPath: path))) == stranger)
         }
         // Somebody has put another file in the place of one that was made: it is not removed.
@@ -146,7 +148,9 @@ struct SlotCreationTests {
             .init(.key(try .testing(1)), label: "main"), .init(.key(try .testing(1)), label: "safe", isRecovery: true),
         ]
         let path = store.directory.file("new.db")
-        #expect(try #require(throws: DatabaseError.self) { try KeySlots.create(path: path, slots) }.reason == .alreadyExists)
+        #expect(
+            try #require(throws: DatabaseError.self) { try KeySlots.create(path: path, slots) }.reason == .alreadyExists
+        )
         #expect(!FileManager.default.fileExists(atPath: path) && !KeySlots.exist(beside: path))
     }
 
@@ -195,9 +199,11 @@ struct SlotCreationTests {
         #expect(table.generation == 1)
         let database = try Database.testing(path, key: 8)
         #expect(try database.integers("SELECT generation FROM sealdb_slots") == [1])
-        // As a process leaves it that is killed before the store remembers.
-        try database.executeUpdate("DELETE FROM sealdb_slots", values: nil)
         database.close()
+        // As a process leaves it that is killed before the store remembers.
+        let connection = try StoreOpening(path: path, key: .testing(8)).open()
+        try connection.unguarded { () throws(DatabaseError) in try connection.run("DELETE FROM sealdb_slots") }
+        connection.close()
         let again = try Database.testing(path, key: 8)
         #expect(try again.integers("SELECT count(*) FROM t") == [20])
         again.close()

@@ -68,7 +68,8 @@ struct SlotRotationTests {
         let again = KeySlots.NewSlot(.key(try .testing(1)), label: "again")
         _ = try store.slots(2).change { (table, opened) throws(DatabaseError) in
             try table.slot(again, number: 9, opened.secret, opened.dataKey)
-        } body: { (table, slot) throws(DatabaseError) in try table.append(slot)
+        } body: { (table, slot) throws(DatabaseError) in
+            try table.append(slot)
         }
         let rotation = KeyRotation(path: store.path, from: try .testing(1), to: try .testing(5))
         #expect(try !rotation.isDone())
@@ -199,7 +200,10 @@ struct SlotRotationTests {
         let unwrap = ["/usr/bin/tr", "g-v", "0-9a-f"]
         _ = try store.slots().add(.init(.program(wrap: wrap, unwrap: unwrap), label: "program"))
         let bytes = try store.bytes()
-        let wrong = KeySlots.NewSlot(.program(wrap: ["/usr/bin/tr", "0-9a-f", "A-P"], unwrap: unwrap), label: "program")
+        let wrong = KeySlots.NewSlot(
+            .program(wrap: ["/usr/bin/tr", "0-9a-f", "A-P"], unwrap: unwrap),
+            label: "program"
+        )
         #expect(throws: DatabaseError.self) { try self.store.slots().reencrypt(keeping: [wrong]) }
         #expect(try store.bytes() == bytes)
         _ = try store.slots().reencrypt(keeping: [.init(.program(wrap: wrap, unwrap: unwrap), label: "program")])
@@ -218,9 +222,7 @@ struct SlotRotationTests {
         let both = try #require(listed.withLock { $0 })
         #expect(both.contains("data-key 1") && both.contains("data-key 2"))
         // The store remembers the later generation, which the process that was cut off would not have written.
-        let database = try store.open(.testing(1))
-        try database.executeUpdate("UPDATE sealdb_slots SET generation = 2", values: nil)
-        database.close()
+        try store.tamper("UPDATE sealdb_slots SET generation = 2")
         try store.write(both)
         #expect(try store.count(1) == 20 && store.count(2) == 20)
         #expect(try store.slots(2).test().report.slots.count == 2)

@@ -36,6 +36,13 @@ final class SlotStore {
         return database
     }
 
+    /// Executes SQL that is refused for what the store remembers of its slots.
+    func tamper(_ statements: String...) throws {
+        let connection = try StoreOpening(path: path, key: .testing(1)).open()
+        defer { connection.close() }
+        try connection.unguarded { () throws(DatabaseError) in for sql in statements { try connection.run(sql) } }
+    }
+
     func count(_ key: Key) throws -> Int {
         let database = try open(key)
         defer { database.close() }

@@ -57,10 +57,11 @@ struct SlotTamperingTests {
             switch how {
             case "foreign": try SlotStore().bytes()
             case "changed": Array(try store.text.replacingOccurrences(of: "generation 1", with: "generation 9").utf8)
-            default: try { () throws in
-                let other = try SlotStore()
-                return Array(try Data(contentsOf: URL(fileURLWithPath: other.path)))
-            }()
+            default:
+                try { () throws in
+                    let other = try SlotStore()
+                    return Array(try Data(contentsOf: URL(fileURLWithPath: other.path)))
+                }()
             }
         for number in [0, 1] {
             try store.write(stranger, to: [number])
@@ -75,19 +76,21 @@ struct SlotTamperingTests {
         }
     }
 
-    /// What a later version wrote may be the newest: an older file is not used instead, and nothing is repaired.
-    @Test func laterVersionsAreLeftAlone() throws {
+    /// What a later version wrote is left alone by openings. The other file serves, unless the store remembers newer slots.
+    @Test(arguments: [0, 1])
+    func laterVersionsAreLeftAlone(number: Int) throws {
         let whole = try store.bytes()
         let later = Array(try store.text.replacingOccurrences(of: "sealdb-slots 1\n", with: "sealdb-slots 2\n").utf8)
-        try store.write(later, to: [0])
-        #expect(try store.refusal(.testing(1)).reason == .unsupported)
-        #expect(throws: DatabaseError.self) { try self.store.slots().rename("ops", to: "x") }
-        #expect(try store.bytes(0) == later)
-        // The first file counts, so the other one is no obstacle, and is not touched by an opening.
-        try store.write(whole, to: [0])
-        try store.write(later, to: [1])
+        try store.write(later, to: [number])
         #expect(try store.count() == 20)
-        #expect(try store.bytes(1) == later)
+        #expect(try store.bytes(number) == later && store.bytes(1 - number) == whole)
+        try store.write(later)
+        #expect(try store.refusal(.testing(1)).reason == .unsupported)
+        try store.write(whole)
+        _ = try store.slots().rename("ops", to: "x")
+        try store.write(later, to: [number])
+        try store.write(whole, to: [1 - number])
+        #expect(try store.refusal(.testing(1)).reason == .olderSlots)
     }
 
     @Test func costsAreLimitedTogether() throws {
@@ -234,22 +237,50 @@ struct SlotTamperingTests {
     /// The table is one that SQL can change.
     @Test func whatTheStoreRemembersMayBeAnything() throws {
         for generation in [Int64.max, .max >> 1] {
-            let database = try store.open(.testing(1))
-            try database.executeUpdate("UPDATE sealdb_slots SET generation = \(generation)", values: nil)
-            database.close()
+            try store.tamper("UPDATE sealdb_slots SET generation = \(generation)")
             #expect(try store.refusal(.testing(1)).reason == .olderSlots)
             #expect(try store.slots(1, acceptsOlder: true).test().label == "ops")
             #expect(try store.count() == 20)
         }
-        let database = try store.open(.testing(1))
-        try database.executeUpdate("DROP TABLE sealdb_slots", values: nil)
-        try database.executeUpdate("CREATE TABLE sealdb_slots (mine)", values: nil)
-        database.close()
+        try store.tamper("DROP TABLE sealdb_slots", "CREATE TABLE sealdb_slots (mine)")
         #expect(try store.count() == 20)
         let bytes = try store.bytes()
         let error = try #require(throws: DatabaseError.self) { try self.store.slots().rename("ops", to: "x") }
         #expect(error.reason == .alreadyExists)
         #expect(try store.bytes() == bytes)
+    }
+
+    @Test func nothingElseChangesWhatTheStoreRemembers() throws {
+        let database = try store.open(.testing(1))
+        for sql in [
+            "UPDATE sealdb_slots SET generation = 9", "DELETE FROM main.Sealdb_Slots", "DROP TABLE sealdb_slots",
+            "INSERT INTO sealdb_slots VALUES ('x', 9)", "ALTER TABLE sealdb_slots RENAME TO x",
+            "CREATE TRIGGER x AFTER INSERT ON sealdb_slots BEGIN DELETE FROM t; END",
+            "CREATE INDEX x ON sealdb_slots (store)",
+            "WITH a AS (SELECT 1) REPLACE INTO sealdb_slots VALUES ('x', 9)",
+        ] {
+            #expect(!database.executeStatements(sql), "\(sql)")
+            #expect("\(database.lastError())".contains("remembers its key slots"), "\(sql): \(database.lastError())")
+        }
+        #expect(try database.integers("SELECT generation FROM sealdb_slots") == [1])
+        database.close()
+        // One that is there all the same is not run.
+        try store.tamper("CREATE TRIGGER x AFTER INSERT ON sealdb_slots BEGIN DELETE FROM t; END")
+        let bytes = try store.bytes()
+        #expect(throws: DatabaseError.self) { try self.store.slots().rename("ops", to: "x") }
+        #expect(try store.bytes() == bytes)
+        #expect(try store.count() == 20)
+    }
+
+    /// If the newest file is spoilt, it is not said that somebody has put older ones there, nor to accept them.
+    @Test func olderSlotsBesideSpoiltOnes() throws {
+        let old = try store.bytes()
+        _ = try store.slots().rename("ops", to: "x")
+        try store.write(old, to: [1])
+        try store.write([], to: [0])
+        let error = try store.refusal(.testing(1))
+        #expect(error.reason == .olderSlots && error.message.contains("newline"))
+        #expect(!error.message.contains("accept-older"))
     }
 
     /// Older slots are no false alarm while others change them.

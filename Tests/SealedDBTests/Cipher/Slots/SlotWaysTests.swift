@@ -103,7 +103,10 @@ struct SlotWaysTests {
         try StoreEncryption(plaintextPath: plain, path: copy, key: .testing(8)).run()
         #expect(!KeySlots.exist(beside: copy))
         #expect(try count(copy, 8) == 20)
-        #expect(try KeySlots(path: copy, key: .testing(8)).initialize([.init(.key(.testing(8)), label: "x")]).generation == 1)
+        #expect(
+            try KeySlots(path: copy, key: .testing(8)).initialize([.init(.key(.testing(8)), label: "x")]).generation
+                == 1
+        )
         #expect(try count(copy, 8) == 20)
         // Where slots lie, nothing is made.
         let other = store.directory.file("other.db")
@@ -182,7 +185,9 @@ struct SlotWaysTests {
         try again.executeUpdate("CREATE TABLE c.t AS SELECT * FROM t", values: nil)
         again.close()
         #expect(try count(copy, 8) == 20)
-        #expect(try StockShell.run(store.path, "PRAGMA key = \"x'\(store.dataKey())'\"; PRAGMA integrity_check;") == ["ok"])
+        #expect(
+            try StockShell.run(store.path, "PRAGMA key = \"x'\(store.dataKey())'\"; SELECT count(*) FROM t;") == ["20"]
+        )
     }
 
     @Test func databasesInMemory() throws {
@@ -215,7 +220,9 @@ struct SlotWaysTests {
             .init(.program(wrap: ["/usr/bin/tr", "0-9a-f", "g-v"], unwrap: nil), label: "program")
         )
         let program = try KeySource.unwrapCommand(["/usr/bin/tr", "g-v", "0-9a-f"]).key()
-        #expect(try refusal { try StoreRecovery(path: store.path, key: program, to: copy).run() }.reason == .malformedKey)
+        #expect(
+            try refusal { try StoreRecovery(path: store.path, key: program, to: copy).run() }.reason == .malformedKey
+        )
         _ = try StoreRecovery(path: store.path, key: program, to: copy, newKey: .testing(8)).run()
         #expect(try count(copy, 8) == 20)
         let own = store.directory.file("own.db")
@@ -228,7 +235,9 @@ struct SlotWaysTests {
 
     private func backUp() throws { try StoreBackup(path: store.path, key: .testing(1), to: copy).run() }
 
-    private func restore(_ key: UInt8) throws { try StoreRestore(backupPath: copy, key: .testing(key), to: store.path).run() }
+    private func restore(_ key: UInt8) throws {
+        try StoreRestore(backupPath: copy, key: .testing(key), to: store.path).run()
+    }
 
     /// The store is gone, and its slots are there: they are newer, and stay.
     @Test func restoresBesideNewerSlots() throws {
@@ -242,6 +251,16 @@ struct SlotWaysTests {
         #expect(try store.bytes() == newer)
         #expect(try store.count(2) == 20)
         #expect(try store.refusal(.testing(1)).reason == .wrongKey)
+    }
+
+    /// The store is there, and its newer slots stay: what they do not open is not restored.
+    @Test func restoresThatTheKeyWouldNotOpen() throws {
+        try backUp()
+        _ = try store.slots(2).remove("ops")
+        let error = try refusal { try restore(1) }
+        #expect(error.reason == .wrongKey && error.message.contains("Nothing was restored"))
+        #expect(try store.count(2) == 20)
+        #expect(store.directory.names.filter { $0.contains("replaced") }.isEmpty)
     }
 
     @Test func restoresBesideOtherSlots() throws {
