@@ -76,7 +76,7 @@ enum SlotOperations {
                 ), .init(file: "db.slots", before: .anything, after: .anything),
                 .init(file: "db.slots.2", before: .anything, after: .anything),
             ],
-            saysAfter: [OperationTable.isComplete],
+            saysAfter: [OperationTable.isComplete, "was made, and is empty"],
             temporaries: SlotSeed.temporaries
         )
     }

@@ -7,7 +7,11 @@ extension StoreOpening {
     /// - Parameter header: the first bytes of the store's file, which tell which data key it needs.
     /// - Returns: `nil` if the store has no slots.
     func openedSlots(_ key: Key, header: [UInt8]) throws(DatabaseError) -> OpenedSlots? {
-        guard !ignoresSlots, isFile, let path, let file = FileSystem.resolve(path) else { return nil }
+        guard !ignoresSlots, isFile, let path else { return nil }
+        guard let file = FileSystem.resolve(path) else {
+            guard errno != ENOENT, errno != ENOTDIR else { return nil }
+            throw .system("Cannot look for key slots of \(path)", reason: .ioError)
+        }
         let files = SlotFiles(store: file)
         guard files.mayExist else { return nil }
         guard settings.plaintextHeaderSize == 0 else {

@@ -95,7 +95,13 @@ extension SlotFiles {
     private func setAside(_ path: String, unless owner: SlotOwner, keptAs kept: String?) throws(DatabaseError) -> Bool {
         guard let status = try FileSystem.statusIfPresent(path) else { return false }
         if let kept, let other = try FileSystem.statusIfPresent(kept), status.isSameFile(as: other) { return true }
-        if let slots = read(path).slots, try owner.owns(slots) { return true }
+        let copy = read(path)
+        if let slots = copy.slots, try owner.owns(slots) { return true }
+        if case .unusable(let error) = copy.content, !error.provesBadSlots {
+            throw error.adding(
+                context: "What \(path) holds is not known, so it was left alone. If that stays so, move it aside"
+            )
+        }
         let aside = "\(path).kept-\(try FileSystem.randomName())"
         let isLinked = link(path, aside) == 0
         guard isLinked || sealeddb_rename_exclusively(path, aside) == 0 else {

@@ -29,7 +29,7 @@ struct SchemaObject {
         let rows = try database.executeQuery(
             """
             SELECT type, name, tbl_name, sql FROM main.sqlite_schema
-            WHERE sql IS NOT NULL AND substr(name, 1, 7) <> 'sqlite_' AND sql <> '\(KeySlots.memorySchema)'
+            WHERE sql IS NOT NULL AND substr(name, 1, 7) <> 'sqlite_' AND sql <> \(KeySlots.memorySchema)
             ORDER BY type <> 'table', rowid
             """
         ).all((String, String, String, String).self)
