@@ -94,6 +94,63 @@ struct SlotFilesTests {
         try reads("b/\(second[1])", "safe")
     }
 
+    /// With the real programs, which scripts/setup installs: any of them holds a slot, and the recipe of the article opens the
+    /// store without SealedDB.
+    @Test func ageAndGPG() throws {
+        func run(_ words: String...) throws -> Outcome {
+            let outcome = try sandbox.run(words)
+            #expect(outcome.status == 0, "\(words): \(outcome.error)")
+            return outcome
+        }
+        func holds(_ label: String, _ wrap: String, _ unwrap: String) throws {
+            let added = try run(
+                Tool.sealdb,
+                "slots",
+                "add",
+                "db",
+                label,
+                "--key-file",
+                "key",
+                "--new-wrap-command",
+                wrap,
+                "--new-unwrap-command",
+                unwrap
+            )
+            #expect(added.output.contains("opened the store with it"))
+            let query = try run(
+                Tool.sealdb,
+                "query",
+                "db",
+                "SELECT a FROM t",
+                "--format",
+                "csv",
+                "--unwrap-command",
+                unwrap
+            )
+            #expect(query.lines.last == "7")
+        }
+        _ = try run("/usr/bin/age-keygen", "-o", "id.txt")
+        let identity = String(decoding: try sandbox.contents("id.txt"), as: UTF8.self)
+        let line = try #require(identity.split(separator: "\n").first { $0.contains("public key: ") })
+        let recipient = try #require(line.split(separator: " ").last)
+        try holds("age", "/usr/bin/age -r \(recipient)", "/usr/bin/age -d -i \(sandbox.path("id.txt"))")
+        let script = """
+            key=$(sed -n '/^slot [0-9]* program /{n;s/^wrap [0-9]* program //p}' db.slots | base64 -d | age -d -i id.txt)
+            printf "PRAGMA key = \\"x'%s'\\"; SELECT a FROM t;\\n" "$key" | sqlcipher -batch db
+            """
+        #expect(try run("/bin/sh", "-c", script).lines.last == "7")
+        let home = sandbox.path("gpg")
+        try files.createDirectory(
+            atPath: home,
+            withIntermediateDirectories: false,
+            attributes: [.posixPermissions: 0o700]
+        )
+        let gpg = "/usr/bin/gpg --homedir \(home) --batch --no-tty --quiet"
+        _ = try run("/bin/sh", "-c", "\(gpg) --passphrase '' --quick-gen-key ops default default never")
+        defer { _ = try? sandbox.run(["/usr/bin/gpgconf", "--homedir", home, "--kill", "gpg-agent"]) }
+        try holds("gpg", "\(gpg) --trust-model always -e -r ops", "\(gpg) -d")
+    }
+
     /// As long as it is not known which store a power failure leaves, the slots open the old one too.
     @Test func syncsThatFail() throws {
         let old = try sandbox.contents("db")

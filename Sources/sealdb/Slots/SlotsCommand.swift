@@ -15,7 +15,8 @@ struct SlotsCommand: ParsableCommand {
               sealdb create app.db --slots --key-file ops.key --recovery-key-file safe.key
               sealdb slots init old.db --key-file old.key --no-recovery
               sealdb slots add app.db on-call --key-file ops.key --new-passphrase-file p
-              sealdb slots add app.db safe --key-file ops.key --new-wrap-command '/usr/bin/age -r age1…' --recovery
+              sealdb slots add app.db safe --key-file ops.key --recovery \\
+                  --new-wrap-command '/usr/bin/age -r age1…'
               sealdb query app.db 'SELECT 1' --unwrap-command '/usr/bin/age -d -i id.txt'
               sealdb slots remove app.db on-call --key-file ops.key --yes
               sealdb rotate app.db --key-file ops.key --new-key-file new.key
@@ -39,7 +40,8 @@ struct SlotsCommand: ParsableCommand {
                 The store is not rewritten: its present key becomes the data key, and whoever knows it can open the store \
                 without any slot. With --fresh-data-key the store is then encrypted under a new one.
 
-                  sealdb slots init app.db --key-file app.key --recovery-key-file safe.key --fresh-data-key
+                  sealdb slots init app.db --key-file app.key \\
+                      --recovery-key-file safe.key --fresh-data-key
                 """
         )
 
@@ -88,7 +90,8 @@ struct SlotsCommand: ParsableCommand {
                 success is reported. A slot whose program only wraps cannot be tried.
 
                   sealdb slots add app.db backup --key-file ops.key --new-key-file backup.key
-                  sealdb slots add app.db safe --key-file ops.key --new-wrap-command '/usr/bin/age -r age1…' --recovery
+                  sealdb slots add app.db safe --key-file ops.key --recovery \\
+                      --new-wrap-command '/usr/bin/age -r age1…'
                 """
         )
 

@@ -171,6 +171,14 @@ public struct KeySlots: Sendable {
             case .slots: break
             }
         }
+        // A directory that cannot be read tells of none.
+        let names = FileSystem.names(in: FileSystem.directory(of: files.store)) ?? []
+        let starts = [files.first, files.second].map { FileSystem.name(of: $0) + SlotFiles.markOfKept }
+        for name in names.sorted() where starts.contains(where: name.begins) {
+            problems.append(
+                "\(name) was put aside, because this store had not written it; it may hold slots that were removed since"
+            )
+        }
         let whole = copies.compactMap(\.slots)
         if whole.count == 2, whole[0].bytes != whole[1].bytes {
             problems.append("\(files.first) and \(files.second) differ; the next opening for writing repairs them")

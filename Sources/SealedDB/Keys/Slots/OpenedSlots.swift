@@ -74,7 +74,13 @@ extension SlotFiles {
         }
         if let mismatch { throw mismatch }
         if refusedGeneration == nil, let fault = faults.first {
-            throw fault.adding(context: "\(store) was not opened, because its slots cannot be used")
+            throw fault.adding(
+                context: """
+                    \(store) was not opened, because its slots cannot be used. If it never had any, and what lies there is \
+                    something else, give that another name. Otherwise bring the slots back, from a backup or by \
+                    `sealdb slots import`
+                    """
+            )
         }
         throw DatabaseError(
             extendedCode: SQLITE_NOTADB,

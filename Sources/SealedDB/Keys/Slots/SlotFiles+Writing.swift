@@ -81,6 +81,9 @@ extension SlotFiles {
         try FileSystem.synchronizeDirectory(of: path)
     }
 
+    /// Follows the name of a file of slots that was put aside.
+    static let markOfKept = ".kept-"
+
     static func exchanged(_ path: String) -> DatabaseError {
         DatabaseError(
             extendedCode: SQLITE_CANTOPEN,
@@ -102,7 +105,7 @@ extension SlotFiles {
                 context: "What \(path) holds is not known, so it was left alone. If that stays so, move it aside"
             )
         }
-        let aside = "\(path).kept-\(try FileSystem.randomName())"
+        let aside = "\(path)\(SlotFiles.markOfKept)\(try FileSystem.randomName())"
         let isLinked = link(path, aside) == 0
         guard isLinked || sealeddb_rename_exclusively(path, aside) == 0 else {
             throw .system(
