@@ -68,8 +68,8 @@ extension NamedMutant {
             "a re-encryption that failed after the swap forgets the old data key",
             "SealedDB/Cipher/Slots/KeySlots+Making.swift",
             .expression,
-            "header != newSalt",
-            "!header.isEmpty"
+            "$0 != newSalt",
+            "!$0.isEmpty"
         ),
         .init(
             "slots that another data key has written are overwritten",
