@@ -13,7 +13,7 @@ extension StoreOpening {
             throw .system("Cannot look for key slots of \(path)", reason: .ioError)
         }
         let files = SlotFiles(store: file)
-        guard files.mayExist else { return nil }
+        guard files.mayExist, files.areThere else { return nil }
         guard settings.plaintextHeaderSize == 0 else {
             throw .unusableSettings("\(path) has slots, which a store with a plaintext header cannot have.")
         }

@@ -17,6 +17,10 @@ struct SlotFiles: Sendable {
     /// Whether the store has slots. True if that cannot be found out.
     var mayExist: Bool { FileSystem.mayExist(first) || FileSystem.mayExist(second) }
 
+    /// Whether one of the files can be opened, or fails in another way than by being absent. That a file could not be looked
+    /// at for a moment does not make a store without slots one that has some.
+    var areThere: Bool { read().contains { if case .missing = $0.content { false } else { true } } }
+
     /// One of the two files, as it was found.
     struct Copy: Sendable {
         let path: String
