@@ -236,8 +236,8 @@ static __attribute__((noinline)) void sealeddb_wipe_stack(void) {
     OPENSSL_cleanse(space, sizeof space);
 }
 
-// scrypt, straight from and to the caller's memory. OpenSSL wipes its own, but for the result, which PBKDF2 at its end
-// leaves on the stack; that is overwritten here. It may take `memory` bytes. 1, or 0 for a
+// scrypt, straight from and to the caller's memory. OpenSSL wipes its own; what calls below this one may have left on the
+// stack is overwritten. It may take `memory` bytes. 1, or 0 for a
 // failure. https://www.rfc-editor.org/rfc/rfc7914
 static inline int sealeddb_scrypt(
     const void *passphrase, size_t passphrase_count, const void *salt, size_t salt_count, unsigned long long n,
