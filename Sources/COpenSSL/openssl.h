@@ -7,8 +7,12 @@
 #error "SealedDB needs OpenSSL's headers, and there are none. Run scripts/setup of SealedDB, or: apt-get install libssl-dev"
 #else
 
+#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/kdf.h>
+#include <openssl/params.h>
 #include <openssl/rand.h>
 
 // Keeps OpenSSL from tearing itself down at exit(3); 0 for a failure. It must be OpenSSL's first call in the process, or
@@ -202,6 +206,115 @@ static inline int sealeddb_page_encrypt(
             context, (unsigned char *)ciphertext, &length, (const unsigned char *)plaintext, count
         ) == 1
         && length == count;
+}
+
+// HKDF with SHA-256, straight from and to the caller's memory. 1, or 0 for a failure.
+// https://www.rfc-editor.org/rfc/rfc5869
+static inline int sealeddb_hkdf(
+    const void *secret, size_t secret_count, const void *salt, size_t salt_count, const void *info, size_t info_count,
+    void *key, size_t key_count
+) {
+    EVP_KDF *kdf = EVP_KDF_fetch(0, "HKDF", 0);
+    EVP_KDF_CTX *context = kdf == 0 ? 0 : EVP_KDF_CTX_new(kdf);
+    EVP_KDF_free(kdf);
+    if (context == 0) return 0;
+    char digest[] = "SHA256";
+    OSSL_PARAM parameters[5];
+    parameters[0] = OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0);
+    parameters[1] = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, (void *)secret, secret_count);
+    parameters[2] = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SALT, (void *)salt, salt_count);
+    parameters[3] = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, (void *)info, info_count);
+    parameters[4] = OSSL_PARAM_construct_end();
+    int done = EVP_KDF_derive(context, (unsigned char *)key, key_count, parameters) == 1;
+    EVP_KDF_CTX_free(context);
+    return done;
+}
+
+// Overwrites what functions that were called before have left on the stack.
+static __attribute__((noinline)) void sealeddb_wipe_stack(void) {
+    unsigned char space[32768];
+    OPENSSL_cleanse(space, sizeof space);
+}
+
+// scrypt, straight from and to the caller's memory. OpenSSL wipes its own; what calls below this one may have left on the
+// stack is overwritten. It may take `memory` bytes. 1, or 0 for a
+// failure. https://www.rfc-editor.org/rfc/rfc7914
+static inline int sealeddb_scrypt(
+    const void *passphrase, size_t passphrase_count, const void *salt, size_t salt_count, unsigned long long n,
+    unsigned r, unsigned p, unsigned long long memory, void *key, size_t key_count
+) {
+    EVP_KDF *kdf = EVP_KDF_fetch(0, "SCRYPT", 0);
+    EVP_KDF_CTX *context = kdf == 0 ? 0 : EVP_KDF_CTX_new(kdf);
+    EVP_KDF_free(kdf);
+    if (context == 0) return 0;
+    uint64_t cost = n, limit = memory;
+    uint32_t block = r, lanes = p;
+    OSSL_PARAM parameters[7];
+    parameters[0] = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_PASSWORD, (void *)passphrase, passphrase_count);
+    parameters[1] = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SALT, (void *)salt, salt_count);
+    parameters[2] = OSSL_PARAM_construct_uint64(OSSL_KDF_PARAM_SCRYPT_N, &cost);
+    parameters[3] = OSSL_PARAM_construct_uint32(OSSL_KDF_PARAM_SCRYPT_R, &block);
+    parameters[4] = OSSL_PARAM_construct_uint32(OSSL_KDF_PARAM_SCRYPT_P, &lanes);
+    parameters[5] = OSSL_PARAM_construct_uint64(OSSL_KDF_PARAM_SCRYPT_MAXMEM, &limit);
+    parameters[6] = OSSL_PARAM_construct_end();
+    int done = EVP_KDF_derive(context, (unsigned char *)key, key_count, parameters) == 1;
+    EVP_KDF_CTX_free(context);
+    sealeddb_wipe_stack();
+    return done;
+}
+
+// HMAC with SHA-256: 32 bytes. 1, or 0 for a failure.
+static inline int sealeddb_hmac_sha256(
+    const void *key, size_t key_count, const void *bytes, size_t count, unsigned char *code
+) {
+    unsigned size = 0;
+    return HMAC(
+               EVP_sha256(), key, (int)key_count, (const unsigned char *)bytes, count, code, &size) != 0
+        && size == 32;
+}
+
+// Whether 32 bytes are equal, in constant time.
+static inline int sealeddb_is_equal_code(const void *first, const void *second) {
+    return CRYPTO_memcmp(first, second, 32) == 0;
+}
+
+// AES-256-GCM of 32 bytes with a nonce of 12 bytes; the tag of 16 bytes follows the ciphertext. 1, or 0 for a failure.
+static inline int sealeddb_gcm_seal(
+    const void *key, const void *nonce, const void *bound, int bound_count, const void *plaintext, unsigned char *sealed
+) {
+    EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
+    int count = 0, rest = 0;
+    if (context == 0) return 0;
+    int done =
+        EVP_EncryptInit_ex(
+            context, EVP_aes_256_gcm(), 0, (const unsigned char *)key, (const unsigned char *)nonce) == 1
+        && EVP_EncryptUpdate(context, 0, &count, (const unsigned char *)bound, bound_count) == 1
+        && EVP_EncryptUpdate(context, sealed, &count, (const unsigned char *)plaintext, 32) == 1 && count == 32
+        && EVP_EncryptFinal_ex(context, sealed + 32, &rest) == 1 && rest == 0
+        && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, 16, sealed + 32) == 1;
+    EVP_CIPHER_CTX_free(context);
+    return done;
+}
+
+// Undoes `sealeddb_gcm_seal`. 1; 0 if the key, the nonce or what is bound is another one, and then the 32 bytes of
+// `plaintext` are zeros; -1 if OpenSSL fails.
+static inline int sealeddb_gcm_open(
+    const void *key, const void *nonce, const void *bound, int bound_count, const unsigned char *sealed,
+    unsigned char *plaintext
+) {
+    EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
+    int count = 0, rest = 0;
+    if (context == 0) return -1;
+    int result = -1;
+    if (EVP_DecryptInit_ex(
+            context, EVP_aes_256_gcm(), 0, (const unsigned char *)key, (const unsigned char *)nonce) == 1
+        && EVP_DecryptUpdate(context, 0, &count, (const unsigned char *)bound, bound_count) == 1
+        && EVP_DecryptUpdate(context, plaintext, &count, sealed, 32) == 1 && count == 32
+        && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, 16, (void *)(sealed + 32)) == 1)
+        result = EVP_DecryptFinal_ex(context, plaintext + 32, &rest) == 1 && rest == 0;
+    EVP_CIPHER_CTX_free(context);
+    if (result != 1) OPENSSL_cleanse(plaintext, 32);
+    return result;
 }
 
 // SHA-256 of what comes in parts. NULL without memory.

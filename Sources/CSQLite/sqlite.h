@@ -45,6 +45,46 @@ static inline int sealeddb_pbkdf2(
     return 0;
 }
 
+static inline int sealeddb_hkdf(
+    const void *secret, size_t secret_count, const void *salt, size_t salt_count, const void *info, size_t info_count,
+    void *key, size_t key_count
+) {
+    (void)secret; (void)secret_count; (void)salt; (void)salt_count; (void)info; (void)info_count;
+    (void)key; (void)key_count;
+    return 0;
+}
+static inline int sealeddb_scrypt(
+    const void *passphrase, size_t passphrase_count, const void *salt, size_t salt_count, unsigned long long n,
+    unsigned r, unsigned p, unsigned long long memory, void *key, size_t key_count
+) {
+    (void)passphrase; (void)passphrase_count; (void)salt; (void)salt_count; (void)n; (void)r; (void)p; (void)memory;
+    (void)key; (void)key_count;
+    return 0;
+}
+static inline int sealeddb_hmac_sha256(
+    const void *key, size_t key_count, const void *bytes, size_t count, unsigned char *code
+) {
+    (void)key; (void)key_count; (void)bytes; (void)count; (void)code;
+    return 0;
+}
+static inline int sealeddb_is_equal_code(const void *first, const void *second) {
+    (void)first; (void)second;
+    return 0;
+}
+static inline int sealeddb_gcm_seal(
+    const void *key, const void *nonce, const void *bound, int bound_count, const void *plaintext, unsigned char *sealed
+) {
+    (void)key; (void)nonce; (void)bound; (void)bound_count; (void)plaintext; (void)sealed;
+    return 0;
+}
+static inline int sealeddb_gcm_open(
+    const void *key, const void *nonce, const void *bound, int bound_count, const unsigned char *sealed,
+    unsigned char *plaintext
+) {
+    (void)key; (void)nonce; (void)bound; (void)bound_count; (void)sealed; (void)plaintext;
+    return -1;
+}
+
 static inline void *sealeddb_page_keys_new(int bits, const void *key, const void *hmac_key, size_t hmac_key_count) {
     (void)bits; (void)key; (void)hmac_key; (void)hmac_key_count;
     return 0;

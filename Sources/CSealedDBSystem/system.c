@@ -119,7 +119,25 @@ int sealeddb_take_standard_descriptors(void) {
     return 0;
 }
 
-int sealeddb_spawn(char *const arguments[], char *const environment[], pid_t *process, int *output) {
+int sealeddb_filled_pipe(const void *bytes, size_t count) {
+    int ends[2];
+    if (count > 4096) {
+        errno = EMSGSIZE;
+        return -1;
+    }
+    // Without waiting: a pipe takes as much at once, and otherwise this must fail.
+    if (open_pipe(ends, O_NONBLOCK) != 0) return -1;
+    ssize_t written = count == 0 ? 0 : write(ends[1], bytes, count);
+    int error = written < 0 ? errno : EIO;
+    close(ends[1]);  // What was written stays in the pipe.
+    // The reader waits as for any input, though there is nothing to wait for.
+    if (written == (ssize_t)count && fcntl(ends[0], F_SETFL, 0) == 0) return ends[0];
+    close(ends[0]);  // Only read from.
+    errno = error;
+    return -1;
+}
+
+int sealeddb_spawn(char *const arguments[], char *const environment[], int input, pid_t *process, int *output) {
     int ends[2];
     if (open_pipe(ends, 0) != 0) return errno;
     posix_spawn_file_actions_t actions;
@@ -133,7 +151,8 @@ int sealeddb_spawn(char *const arguments[], char *const environment[], pid_t *pr
     sigemptyset(&none);
     sigfillset(&all);
     (error = posix_spawn_file_actions_adddup2(&actions, ends[1], 1))
-        || (error = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0))
+        || (error = input < 0 ? posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+                              : posix_spawn_file_actions_adddup2(&actions, input, 0))
         // Also closes descriptors that another library opened without O_CLOEXEC.
         || (error = posix_spawn_file_actions_addclosefrom_np(&actions, 3))
         || (error = posix_spawnattr_setpgroup(&attributes, 0))

@@ -38,6 +38,8 @@ struct SealdbCommand: ParsableCommand {
               ~/.local/state/sealdb/history  the history of the shell
               sealdb-rotate.journal         the journal of a batch of rotations
               STORE-wal, STORE-journal      what a store in use has not yet in its own file; belongs to the store
+              STORE.slots, STORE.slots.2    the key slots of a store that has some, twice; belong to the store
+              STORE.slots.kept-…            what lay there and did not belong to the store
               STORE-sealdb-lock             tells other processes that a store is in use; may stay
               .STORE.sealdb-…               left by a command that was killed; the next one removes it
 
@@ -60,7 +62,8 @@ struct SealdbCommand: ParsableCommand {
               129, 130, 143  stopped by SIGHUP, SIGINT or SIGTERM
             """,
         subcommands: [
-            KeygenCommand.self, KeyringCommand.self, CreateCommand.self, EncryptCommand.self, ImportCommand.self,
+            KeygenCommand.self, KeyringCommand.self, SlotsCommand.self, CreateCommand.self, EncryptCommand.self,
+            ImportCommand.self,
             QueryCommand.self, ExecCommand.self, ShellCommand.self, TablesCommand.self, SchemaCommand.self,
             DumpCommand.self,
             DiffCommand.self, InfoCommand.self, VerifyCommand.self, RotateCommand.self, StatusCommand.self,

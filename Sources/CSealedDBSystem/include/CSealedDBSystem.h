@@ -34,10 +34,15 @@ void sealeddb_secret_free(void *pages, size_t count);
 
 void sealeddb_wipe(void *bytes, size_t count);
 
-// Starts a program in its own process group. Its standard input is /dev/null, its standard output is a pipe whose
-// reading end becomes `*output`, its standard error is the caller's, and it has no other descriptor. No signal is
-// blocked or ignored. Returns 0, or the error number.
-int sealeddb_spawn(char *const arguments[], char *const environment[], pid_t *process, int *output);
+// Makes a pipe that holds these bytes and has no writer any more: whoever reads it gets them, and then the end. There may
+// be 4096 of them, which fit into every pipe. Returns the reading end, or -1 with errno set.
+// https://man7.org/linux/man-pages/man7/pipe.7.html
+int sealeddb_filled_pipe(const void *bytes, size_t count);
+
+// Starts a program in its own process group. Its standard input is the descriptor `input`, or /dev/null if that is -1; its
+// standard output is a pipe whose reading end becomes `*output`, its standard error is the caller's, and it has no other
+// descriptor. No signal is blocked or ignored. Returns 0, or the error number.
+int sealeddb_spawn(char *const arguments[], char *const environment[], int input, pid_t *process, int *output);
 
 // Forbids core dumps, keeps Swift from printing memory when the process crashes, and keeps other processes of the same
 // user from reading this process's memory. Returns 0, or -1 with errno set.

@@ -12,12 +12,23 @@ struct ServiceRotation {
     let alone: ((Database) throws -> KeyRotation.Report) throws -> KeyRotation.Report
 
     func run() throws -> KeyRotation.Report {
+        if try hasSlots() {
+            // Only a slot is replaced: there is nothing to copy, and others may go on using the store.
+            try confirmNewKey()
+            return try finish(with: nil)
+        }
         try statingWhatIs { try requireNoOtherProcess() }
         for _ in 0..<3 {
             if let report = try attempt() { return report }
         }
         try confirmNewKey()
         return try finish(with: nil)
+    }
+
+    private func hasSlots() throws -> Bool {
+        var path: String?
+        try statingWhatIs { try turn { db in path = try db.pathToRotate(for: newKey) } }
+        return path.map { KeySlots.exist(beside: $0) } ?? false
     }
 
     /// Says of the body's errors, all of which come before the swap, that the store is unchanged.

@@ -38,6 +38,13 @@ public struct Configuration: Sendable {
     /// Whether a rotation continues if it cannot be determined whether somebody else has the store open; see
     /// ``KeyRotation``. Default false.
     public var ignoresUnseenUsers = false
+    /// Whether key slots are used that are older than those that the store has seen; see ``KeySlots``. Slots may be among
+    /// them that were removed since. Default false.
+    public var acceptsOlderSlots = false
+    /// What the key slots of the store must be at least, as ``KeySlots/pin()`` told it before. A store without slots, with
+    /// other ones, or with older ones is not opened: ``DatabaseError/Reason/olderSlots``. `nil`, the default, means that
+    /// only the store itself is asked.
+    public var slotPin: KeySlots.Pin?
     /// Whether opening creates a missing file, and turns an empty file into a store. Default true.
     public var createsFile = true
     /// Whether SQL may set keys and cipher settings on a connection that has a key. Default false, because SQLCipher

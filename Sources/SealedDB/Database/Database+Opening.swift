@@ -57,7 +57,7 @@ extension Database {
     }
 
     func opening(flags: Int32, vfs: String?, key: Key?) -> StoreOpening {
-        StoreOpening(
+        var opening = StoreOpening(
             path: databasePath,
             key: key,
             settings: configuration.cipherSettings,
@@ -69,6 +69,9 @@ extension Database {
             looksIfUnreadable: configuration.looksIfUnreadable && flags & SQLITE_OPEN_READONLY != 0,
             image: image
         )
+        opening.acceptsOlderSlots = configuration.acceptsOlderSlots
+        opening.slotPin = configuration.slotPin
+        return opening
     }
 
     /// Makes sure that a store that was opened with ``Configuration/looksIfUnreadable`` has not changed since.

@@ -149,6 +149,10 @@ extension DatabaseError {
         public static let malformedKey = Reason("malformed key")
         /// The key ring is malformed, lacks the given id, or already has it.
         public static let malformedKeyRing = Reason("malformed key ring")
+        /// The slots beside the store are damaged, or not this store's.
+        public static let malformedSlots = Reason("malformed slots")
+        /// The slots beside the store are older than those that the store has seen.
+        public static let olderSlots = Reason("older slots")
         /// Other users may read or replace the key file.
         public static let unsafeKeyFile = Reason("unsafe key file")
         /// A journal or log beside the store was not made by the store's users. It was not opened.

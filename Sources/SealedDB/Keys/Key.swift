@@ -1,25 +1,35 @@
 internal import CSealedDBSystem
 import Foundation
 
-/// The key of a store: a raw key, or a passphrase from which the raw key is derived as SQLCipher does it.
+/// The key of a store: a raw key, or a passphrase from which the raw key is derived as SQLCipher does it. In a store with
+/// slots (see ``KeySlots``) it is the key of any slot.
 ///
 /// The bytes are held in locked memory that core dumps leave out, masked by a random pad. They are wiped when the last
 /// copy of the key is released. While a store is open, SQLCipher keeps the raw key in its own memory; up to version 4.6
 /// it is not encrypted there. A key prints as `Key(redacted)`, compares in constant time and cannot be encoded.
 /// SQLCipher's forms of keys: <https://www.zetetic.net/sqlcipher/sqlcipher-api/#key>.
 public struct Key: Sendable {
-    enum Form { case passphrase, raw, rawWithSalt }
+    enum Form {
+        case passphrase, raw, rawWithSalt
+        /// The arguments of a program that unwraps the data key of a store with slots.
+        case program
+    }
 
     let form: Form
     private let secret: SecretBytes
     /// The keys derived from a passphrase; `nil` for a raw key. All copies of this key share it.
     let derivedKeys: DerivedKeys?
+    /// What the key was worth in stores with slots. All copies of this key share it.
+    let slotKeys = SlotKeys()
+    /// The program that unwraps; `nil` for a key of another form.
+    let unwrapCommand: KeyCommand?
     /// Where the key was read; `nil` if it cannot be read again from there, or was made by the caller. Comparisons
     /// ignore it.
     var provenance: KeyProvenance?
 
-    init(form: Form, secret: SecretBytes) {
+    init(form: Form, secret: SecretBytes, unwrapCommand: KeyCommand? = nil) {
         self.form = form
+        self.unwrapCommand = unwrapCommand
         self.secret = secret
         derivedKeys = form == .passphrase ? DerivedKeys() : nil
     }
@@ -96,6 +106,14 @@ public struct Key: Sendable {
         return Key(form: .raw, secret: secret)
     }
 
+    /// What stands for a program that unwraps the data key of a store with slots.
+    static func program(_ command: KeyCommand) throws(DatabaseError) -> Key {
+        try command.validate()
+        let arguments = Array(command.arguments.joined(separator: "\0").utf8)
+        let secret = try SecretBytes(copying: arguments)
+        return Key(form: .program, secret: secret, unwrapCommand: command)
+    }
+
     static let rawByteCount = 32
     static let saltByteCount = 16
 
@@ -140,10 +158,40 @@ public struct Key: Sendable {
         return Key(form: secret.count == rawByteCount ? .raw : .rawWithSalt, secret: secret)
     }
 
-    /// The raw key that SQLCipher would derive from a passphrase. A raw key is returned as it is.
+    /// The raw key of the store with this salt: the data key, if this key was found to open a slot of the store; or what
+    /// SQLCipher would derive from a passphrase. Otherwise a raw key is returned as it is.
     func derived(salt: [UInt8], by derivation: KeyDerivation) throws(DatabaseError) -> Key {
+        if form != .rawWithSalt, let dataKey = slotKeys.dataKey(salt: salt) { return dataKey }
+        guard form != .program else { throw Key.needsSlots }
         guard let derivedKeys else { return self }
         return try derivedKeys.key(of: secret, salt: salt, derivation: derivation)
+    }
+
+    static let needsSlots = DatabaseError.malformedKey(
+        "A program that unwraps opens only stores with slots, and this has none."
+    )
+
+    /// A raw key with the salt of its store.
+    static func raw(_ key: SecretBytes, salt: [UInt8]) throws(DatabaseError) -> Key {
+        precondition(key.count == rawByteCount && salt.count == saltByteCount)
+        let secret = try SecretBytes(capacity: rawByteCount + saltByteCount) { target throws(DatabaseError) in
+            try key.withBytes { bytes throws(DatabaseError) in target.copyMemory(from: bytes) }
+            for (position, byte) in salt.enumerated() { target[rawByteCount + position] = byte }
+            return target.count
+        }
+        return Key(form: .rawWithSalt, secret: secret)
+    }
+
+    /// The same key, as if it had never been used: everything is derived from it anew.
+    var unused: Key {
+        var key = Key(form: form, secret: secret, unwrapCommand: unwrapCommand)
+        key.provenance = provenance
+        return key
+    }
+
+    /// Calls `body` with the bytes of the key or passphrase.
+    func withSecret<T>(_ body: (UnsafeRawBufferPointer) throws(DatabaseError) -> T) throws(DatabaseError) -> T {
+        try secret.withBytes(body)
     }
 
     /// The salt that is part of the key; `nil` if the key has none, so that the salt of the file applies.
@@ -166,6 +214,7 @@ public struct Key: Sendable {
         _ body: (UnsafeRawBufferPointer) throws(DatabaseError) -> T
     ) throws(DatabaseError) -> T {
         precondition(form != .passphrase, "A passphrase is not handed to SQLCipher, but the key derived from it.")
+        guard form != .program else { throw Key.needsSlots }
         let salt = form == .raw ? salt : []
         let count = (secret.count + salt.count) * 2 + 3
         return try SecretBytes.withScratch(count: count) { target throws(DatabaseError) in

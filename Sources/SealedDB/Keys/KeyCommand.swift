@@ -1,22 +1,28 @@
 internal import CSealedDBSystem
 import Foundation
 
-/// Runs a program that prints a key. The key goes through a pipe directly into memory that is wiped.
+/// Runs a program that prints a key, or one that turns a key into something else or back. The key goes through a pipe
+/// directly from and into memory that is wiped.
 struct KeyCommand {
-    private let arguments: [String]
-    private let timeout: Double
+    let arguments: [String]
+    let timeout: Double
+    /// What messages call it.
+    private let kind: String
 
-    init(_ arguments: [String], timeout: Double) {
+    init(_ arguments: [String], timeout: Double, kind: String = "key command") {
         self.arguments = arguments
         self.timeout = timeout
+        self.kind = kind
     }
 
-    private var name: String { "The key command \(arguments.first ?? "")" }
+    private var name: String { "The \(kind) \(arguments.first ?? "")" }
 
-    func output() throws(DatabaseError) -> SecretBytes {
+    /// What the program prints, at most ``KeyFile/sizeLimit`` bytes.
+    /// - Parameter input: what it reads from its standard input, at most as many bytes; nothing by default.
+    func output(input: SecretBytes? = nil) throws(DatabaseError) -> SecretBytes {
         try validate()
         let deadline = KeyCommand.now + timeout
-        let (process, output) = try start()
+        let (process, output) = try start(input)
         // The result does not matter: nothing was written through this descriptor.
         defer { close(output) }
         let contents: SecretBytes
@@ -36,22 +42,35 @@ struct KeyCommand {
         return contents
     }
 
-    private func validate() throws(DatabaseError) {
+    /// Throws if the program, an argument or the timeout cannot be used.
+    func validate() throws(DatabaseError) {
         guard let program = arguments.first, program.begins(with: "/") else {
-            throw .malformedKey("A key command begins with the absolute path of a program; no PATH is searched.")
+            throw .malformedKey("A \(kind) begins with the absolute path of a program; no PATH is searched.")
         }
         guard !arguments.contains(where: { $0.utf8.contains(0) }) else {
             throw .malformedKey("\(name) has an argument with a NUL byte, at which the system would cut it off.")
         }
         guard timeout > 0, timeout <= 86_400 else {
-            throw .malformedKey("The timeout of a key command is more than 0 and at most 86400 seconds.")
+            throw .malformedKey("The timeout of a \(kind) is more than 0 and at most 86400 seconds.")
         }
     }
 
     /// The environment variables that a command gets besides `PATH`. It can get others from `/usr/bin/env`.
     private static let environmentNames = ["HOME", "USER", "LOGNAME", "LANG"]
 
-    private func start() throws(DatabaseError) -> (process: pid_t, output: Int32) {
+    private func start(_ input: SecretBytes?) throws(DatabaseError) -> (process: pid_t, output: Int32) {
+        guard let input else { return try start(readingFrom: -1) }
+        let pipe = try input.withBytes { bytes throws(DatabaseError) in
+            let pipe = sealeddb_filled_pipe(bytes.baseAddress, bytes.count)
+            guard pipe >= 0 else { throw .system("\(name) cannot be given its input", reason: .keySourceFailed) }
+            return pipe
+        }
+        // The result does not matter: it is only read from, and the program has its own descriptor.
+        defer { close(pipe) }
+        return try start(readingFrom: pipe)
+    }
+
+    private func start(readingFrom input: Int32) throws(DatabaseError) -> (process: pid_t, output: Int32) {
         var variables = ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]
         for name in KeyCommand.environmentNames {
             // A value that is not UTF-8 is left out: repaired, it could name something else.
@@ -64,7 +83,7 @@ struct KeyCommand {
         defer { for pointer in argumentPointers + variablePointers { free(pointer) } }
         var process: pid_t = 0
         var output: Int32 = -1
-        let number = sealeddb_spawn(argumentPointers, variablePointers, &process, &output)
+        let number = sealeddb_spawn(argumentPointers, variablePointers, input, &process, &output)
         guard number == 0 else {
             let isMissing = [ENOENT, ENOTDIR, EACCES].contains(number)
             throw .system(

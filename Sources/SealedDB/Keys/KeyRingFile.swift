@@ -148,8 +148,10 @@ extension KeyRing {
                     try append("\(kind) \(value)\n")
                 } else {
                     let key = try entry.key.key()
-                    guard key.form != .passphrase else {
-                        throw .malformedKeyRing("The key \(entry.id) is a passphrase, which a ring file does not hold.")
+                    guard key.form != .passphrase, key.form != .program else {
+                        throw .malformedKeyRing(
+                            "The key \(entry.id) is a passphrase or a program, which a ring file does not hold."
+                        )
                     }
                     try append("key ")
                     guard count + key.byteCount * 2 < target.count else { throw tooLarge }

@@ -29,6 +29,10 @@ public enum KeySource: Sendable, CustomStringConvertible, CustomReflectable {
     case keyCommand([String], timeout: Duration = .seconds(60))
     /// A program that prints a passphrase. It is run like ``keyCommand(_:timeout:)``.
     case passphraseCommand([String], timeout: Duration = .seconds(60))
+    /// A program that unwraps the data key of a store with slots (see ``KeySlots``), given by its absolute path and its
+    /// arguments. It reads from its standard input what another program has made of the key, and prints the key as 64 hex
+    /// digits. Otherwise it is run like ``keyCommand(_:timeout:)``, once for each slot of a program that is tried.
+    case unwrapCommand([String], timeout: Duration = .seconds(60))
     /// A passphrase that is typed on the terminal, without echo. With `confirm` it is asked for twice and compared.
     case prompt(String, confirm: Bool)
     /// A closure of the caller, such as a client of a key management service. It may be called more than once, and on
@@ -75,6 +79,8 @@ public enum KeySource: Sendable, CustomStringConvertible, CustomReflectable {
             try KeyFile.rawKey(in: KeyCommand(arguments, timeout: timeout.seconds).output(), name: "The \(self)")
         case .passphraseCommand(let arguments, let timeout):
             try KeyFile.passphrase(in: KeyCommand(arguments, timeout: timeout.seconds).output(), name: "The \(self)")
+        case .unwrapCommand(let arguments, let timeout):
+            try Key.program(KeyCommand(arguments, timeout: timeout.seconds, kind: "unwrap command"))
         case .prompt(let text, let confirm):
             try Terminal.passphrase(prompt: text, confirm: confirm)
         case .closure(let closure):
@@ -121,6 +127,7 @@ public enum KeySource: Sendable, CustomStringConvertible, CustomReflectable {
         case .passphraseDescriptor(let descriptor): "passphrase from descriptor \(descriptor)"
         case .keyCommand(let arguments, _): "key from command \(arguments.first ?? "")"
         case .passphraseCommand(let arguments, _): "passphrase from command \(arguments.first ?? "")"
+        case .unwrapCommand(let arguments, _): "unwrap command \(arguments.first ?? "")"
         case .prompt: "passphrase from the terminal"
         case .closure, .asyncClosure: "key from a closure"
         }

@@ -45,6 +45,14 @@ final class SecretBytes: @unchecked Sendable {
         }
     }
 
+    /// Copies bytes that are no secret by themselves, as what a program is to unwrap.
+    convenience init(copying bytes: [UInt8]) throws(DatabaseError) {
+        try self.init(capacity: bytes.count) { target in
+            target.copyBytes(from: bytes)
+            return bytes.count
+        }
+    }
+
     static func allocate(_ capacity: Int) throws(DatabaseError) -> UnsafeMutableRawPointer {
         guard let pages = sealeddb_secret_allocate(capacity) else {
             throw DatabaseError(extendedCode: SQLITE_NOMEM, message: "No memory for a key. Nothing was changed.")

@@ -156,6 +156,7 @@ enum SecretFile {
     ) throws(DatabaseError) {
         do throws(DatabaseError) {
             try Key.requireName(path, of: what)
+            try StoreName.requireNoSlots(path)
             guard !FileSystem.mayExist(path) else {
                 throw .system("Cannot create \(path)", reason: .alreadyExists, number: EEXIST)
             }

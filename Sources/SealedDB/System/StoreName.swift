@@ -11,6 +11,25 @@ package enum StoreName {
     /// <https://www.sqlite.org/tempfiles.html>
     package static let siblingEndings = ["-journal", "-wal", "-shm", "-sealdb-lock"]
 
+    /// The endings of the files beside a store that hold its key slots.
+    package static let slotEndings = [".slots", ".slots.2"]
+
+    /// Throws if the path is the name of a file that holds the key slots of a store. Call it before a file is made that holds
+    /// something else.
+    package static func requireNoSlots(_ path: String) throws(DatabaseError) {
+        guard let ending = slotEndings.first(where: path.ends),
+            mayBeStore(path.withoutLast(bytes: ending.utf8.count))
+        else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_CANTOPEN,
+            reason: .cannotCreate,
+            message: """
+                \(path) is the name of a file that belongs to \(path.withoutLast(bytes: ending.utf8.count)): key slots of that \
+                would be looked for there. Nothing was changed. Choose another name.
+                """
+        )
+    }
+
     /// Throws if the path is a name that belongs to another store: a user of that store removes or overwrites such a
     /// file.
     package static func requireOwn(

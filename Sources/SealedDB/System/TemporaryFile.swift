@@ -33,13 +33,16 @@ package enum TemporaryFile {
     }
 
     /// Whether a file with this mark was left.
-    static func hasLeftover(of target: String, mark: String) -> Bool {
+    static func hasLeftover(of target: String, mark: String) -> Bool { !leftovers(of: target, mark: mark).isEmpty }
+
+    /// Those with this mark.
+    static func leftovers(of target: String, mark: String) -> [String] {
         let start = "\(FileSystem.directory(of: target))/\(beginning(target))\(mark)-"
-        return leftovers(of: target).contains { $0.utf8.starts(with: start.utf8) }
+        return leftovers(of: target).filter { $0.utf8.starts(with: start.utf8) }
     }
 
     /// Returns the paths of leftover regular files that belong to this user or to the owner of the target.
-    private static func leftovers(of target: String) -> [String] {
+    static func leftovers(of target: String) -> [String] {
         let directory = FileSystem.directory(of: target)
         // If the directory cannot be read, nothing is found and nothing removed.
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []

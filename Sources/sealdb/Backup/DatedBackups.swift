@@ -72,7 +72,8 @@ struct DatedBackups {
         for name in try DatedBackups.names(in: directory)
         where name.begins(with: start) && name.hasBytes(of: ".sealdb-") {
             let stamp = BackupStamp(String(decoding: name.utf8.dropFirst(start.utf8.count).prefix(20), as: UTF8.self))
-            if let stamp { TemporaryFile.removeLeftovers(of: path(stamp)) }
+            guard let stamp else { continue }
+            for ending in [""] + KeySlots.fileEndings { TemporaryFile.removeLeftovers(of: path(stamp) + ending) }
         }
     }
 
@@ -241,6 +242,7 @@ struct DatedBackups {
             if let reason = objection(to: file.path, file.entry) ?? DatedBackups.use(of: file.path) {
                 plan.untouched.append(Plan.Untouched(path: file.path, reason: reason))
             } else if unlink(file.path) == 0 {
+                if let salt = file.entry.salt { KeySlots.removeFiles(ofRemoved: file.path, salt: salt) }
                 plan.removed.append(file.path)
             } else if problem == nil {
                 problem = "\(file.path) cannot be removed: \(String(cString: strerror(errno)))."

@@ -7,7 +7,7 @@ struct KeySourceText: Sendable {
 
     static let kinds = [
         "key-file", "key-credential", "key-command", "key-ring", "passphrase-file", "passphrase-credential",
-        "passphrase-command",
+        "passphrase-command", "unwrap-command",
     ]
 
     /// - Throws: ``Failure``. Its message does not show what follows the colon.
@@ -37,7 +37,11 @@ struct KeySourceText: Sendable {
             }
             var arguments: [String] = []
             for word in words { arguments.append(try replacePlaceholders(in: word, store)) }
-            return .source(kind == "key-command" ? .keyCommand(arguments) : .passphraseCommand(arguments))
+            switch kind {
+            case "key-command": return .source(.keyCommand(arguments))
+            case "unwrap-command": return .source(.unwrapCommand(arguments))
+            default: return .source(.passphraseCommand(arguments))
+            }
         }
         let value = try replacePlaceholders(in: value, store)
         switch kind {
@@ -52,7 +56,8 @@ struct KeySourceText: Sendable {
     /// The source as it may be shown: of a command only the program, because its arguments can hold a secret.
     func shown(for store: StoreItem) throws(Failure) -> String {
         switch try origin(for: store) {
-        case .source(.keyCommand(let arguments, _)), .source(.passphraseCommand(let arguments, _)):
+        case .source(.keyCommand(let arguments, _)), .source(.passphraseCommand(let arguments, _)),
+            .source(.unwrapCommand(let arguments, _)):
             return "\(kind):\(arguments[0])"
         default:
             return "\(kind):\(try replacePlaceholders(in: value, store))"

@@ -38,7 +38,8 @@ struct BackupCommand: ParsableCommand {
             A backup to - goes to standard output, once it is complete and verified; until then it lies in $TMPDIR, \
             encrypted.
 
-            After the key of the store is changed, its backups still open with the old one.
+            After the key of the store is changed, its backups still open with the old one. The backup of a store with key \
+            slots takes its slots along, in files beside it, unless it gets a key of its own.
             """
     )
 
@@ -142,6 +143,13 @@ struct BackupCommand: ParsableCommand {
                     settings: ciphers.settings(of: store),
                     lockWait: lockWait
                 ).report(isPlan: retentionOptions.dryRun, progress)
+            }
+            if piped != nil, backupKey == nil, KeySlots.exist(beside: store.path) {
+                throw Failure(
+                    .usage,
+                    "\(store.name) has key slots, which a pipe does not take along: give the backup a key of its own. "
+                        + "Nothing was done."
+                )
             }
             let path = paths[ExactText(store.identity)]!
             let settings = ciphers.settings(of: store)

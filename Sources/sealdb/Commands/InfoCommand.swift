@@ -83,8 +83,11 @@ struct InfoCommand: ParsableCommand {
         let diagnosis: StoreDiagnosis
         var keyID: String?
         var needsRotation: Bool?
+        let slots: SlotRemarks?
 
-        private enum Names: String, CodingKey { case fileKind, diagnosis, keyID, needsRotation }
+        private enum Names: String, CodingKey {
+            case fileKind, diagnosis, keyID, needsRotation, slotCount, slotProblems, hasRecoverySlot
+        }
 
         func encode(to encoder: any Encoder) throws {
             try info.encode(to: encoder)
@@ -94,6 +97,9 @@ struct InfoCommand: ParsableCommand {
             try container.encode(diagnosis, forKey: .diagnosis)
             try container.encodeIfPresent(keyID, forKey: .keyID)
             try container.encodeIfPresent(needsRotation, forKey: .needsRotation)
+            try container.encodeIfPresent(slots?.count, forKey: .slotCount)
+            try container.encodeIfPresent(slots?.problems, forKey: .slotProblems)
+            try container.encodeIfPresent(slots?.hasRecovery, forKey: .hasRecoverySlot)
         }
     }
 
@@ -138,7 +144,7 @@ struct InfoCommand: ParsableCommand {
             isReadable
             ? try StoreInfo.inspect(path: path, key: key, cipherSettings: settings)
             : try StoreInfo.outside(path: path)
-        return Result(info: info, diagnosis: diagnosis)
+        return Result(info: info, diagnosis: diagnosis, slots: SlotRemarks(path))
     }
 
     private static func rows(_ result: Result) -> [(String, String)] {
@@ -151,6 +157,7 @@ struct InfoCommand: ParsableCommand {
         ]
         if !info.siblings.isEmpty { rows.append(("beside it", info.siblings.joined(separator: ", "))) }
         if let salt = info.salt { rows.append(("salt", salt)) }
+        if let slots = result.slots { rows.append(("key slots", slots.text)) }
         rows.append(("finding", diagnosis.explanation))
         guard let details = info.details else {
             if !diagnosis.possiblePageSizes.isEmpty, info.kind == .encrypted {

@@ -80,7 +80,23 @@ struct VerifyCommand: ParsableCommand {
         try work.run(stores)
     }
 
+    /// The members of the JSON object.
+    private struct Content: Encodable, Sendable {
+        let report: IntegrityReport
+        let slots: SlotRemarks?
+
+        private enum Names: String, CodingKey { case slotProblems, hasRecoverySlot }
+
+        func encode(to encoder: any Encoder) throws {
+            try report.encode(to: encoder)
+            var container = encoder.container(keyedBy: Names.self)
+            try container.encodeIfPresent(slots?.problems, forKey: .slotProblems)
+            try container.encodeIfPresent(slots?.hasRecovery, forKey: .hasRecoverySlot)
+        }
+    }
+
     private static func report(_ report: IntegrityReport, of store: StoreItem) -> StoreReport {
+        let slots = SlotRemarks(store.path)
         let verdict =
             report.isAuthenticated
             ? "sound" : "not authenticated, so that changes cannot be found out; the structure holds"
@@ -89,11 +105,16 @@ struct VerifyCommand: ParsableCommand {
             ? ["\(TerminalText.escaped(store.name)): \(verdict), \(report.pageCount.counted("page"))"]
             : report.damagedPages.map { "page \($0): damaged" }
                 + report.structureProblems.map { TerminalText.escaped($0) }
+        let remarks = slots?.lines(store.name) ?? []
         let failure = Failure(
             .data,
             "\(store.name) is damaged: \(report.damagedPages.count) of \(report.pageCount.counted("page")), "
                 + "\(report.structureProblems.count) structure problems. Restore it from a backup."
         )
-        return StoreReport(text: .lines(lines), content: report, failure: report.isSound ? nil : failure)
+        return StoreReport(
+            text: .lines(lines + remarks),
+            content: Content(report: report, slots: slots),
+            failure: report.isSound ? nil : failure
+        )
     }
 }

@@ -37,7 +37,7 @@ struct KeyChoice {
 
     static let optionNames = [
         "key-file", "key-credential", "key-command", "key-fd", "key-ring", "passphrase-file", "passphrase-credential",
-        "passphrase-command", "passphrase-fd", "prompt",
+        "passphrase-command", "passphrase-fd", "unwrap-command", "prompt",
     ]
 
     private var optionNames: [String] { KeyChoice.optionNames.map { "--\(prefix)\($0)" } }
@@ -126,7 +126,9 @@ struct KeyChoice {
 
     private var arguments: [String]? {
         switch given.first?.origin {
-        case .source(.keyCommand(let arguments, _)), .source(.passphraseCommand(let arguments, _)): arguments
+        case .source(.keyCommand(let arguments, _)), .source(.passphraseCommand(let arguments, _)),
+            .source(.unwrapCommand(let arguments, _)):
+            arguments
         default: nil
         }
     }

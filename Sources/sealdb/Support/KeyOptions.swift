@@ -101,6 +101,12 @@ struct KeySourceOptions<Role: KeyRole>: ParsableArguments {
     )
     var passphraseFd: Int32?
 
+    @Option(
+        name: name("unwrap-command"),
+        help: help("Program and arguments that unwrap a key slot; see \"sealdb help slots\".", value: "command")
+    )
+    var unwrapCommand: String?
+
     @Flag(name: name("prompt"), help: help("Ask for the passphrase on the terminal."))
     var prompt = false
 
@@ -129,6 +135,7 @@ struct KeySourceOptions<Role: KeyRole>: ParsableArguments {
             .source(.passphraseCommand(CommandWords.split($0) ?? []))
         }
         choice.add("passphrase-fd", passphraseFd) { .source(.passphraseDescriptor($0)) }
+        choice.add("unwrap-command", unwrapCommand) { .source(.unwrapCommand(CommandWords.split($0) ?? [])) }
         choice.add("prompt", prompt ? true : nil) { _ in .prompt }
         if Role.isInEnvironment { choice.addDefaults() }
         return choice

@@ -107,6 +107,7 @@ enum Store {
     /// it its name.
     static func create(_ store: String, key: Key, settings: CipherSettings = .init()) throws {
         let directory = store.directoryOfPath
+        try KeySlots.requireNone(beside: store)
         // Remove what a killed process left.
         TemporaryFile.removeLeftovers(of: store)
         let path = try TemporaryFile.path(beside: store)
@@ -127,6 +128,8 @@ enum Store {
             }
             try key.confirm()
             SignalWatch.start()
+            // Somebody may have put some there meanwhile.
+            try KeySlots.requireNone(beside: store)
             // An exclusive rename cannot replace a file that somebody else has created meanwhile.
             guard sealeddb_rename_exclusively(path, store) == 0 else { throw failure("Cannot create \(store)") }
         } catch {

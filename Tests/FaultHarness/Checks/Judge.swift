@@ -117,6 +117,19 @@ struct Judge {
             case .ring(let active, let ids):
                 guard isThere else { continue }
                 if holdsRing(path, active, ids) { matches.append(state) }
+            case .slots(let all, let none, let digest):
+                guard isThere else { continue }
+                let probe = SlotProbe(path)
+                faults += probe.faults + slotLeaks(probe)
+                guard let specification = probe.specification else { continue }
+                switch StoreProbe.find(path, key: specification) {
+                case .absent, .locked: break
+                case .damaged(let what): faults.append("under its data key: \(what)")
+                case .whole(let contents):
+                    keys.append("its data key")
+                    let isRight = contents.digest == digest && probe.keys.isSuperset(of: all)
+                    if isRight, probe.keys.isDisjoint(with: none) { matches.append(state) }
+                }
             case .store(let key, let settings, let digest):
                 guard isThere else { continue }
                 switch StoreProbe.find(path, key: key?.specification, pragmas: settings) {
@@ -136,6 +149,17 @@ struct Judge {
         let reached: Verdict.Reached =
             matches.count != 1 ? .neither : states.count == 1 ? .either : matches[0] == target.after ? .after : .before
         return (reached, faults.isEmpty ? nil : "\(target.file): " + faults.joined(separator: "; "))
+    }
+
+    /// The data key is in no file in the clear.
+    private func slotLeaks(_ probe: SlotProbe) -> [String] {
+        guard !probe.dataKey.isEmpty else { return [] }
+        let secrets = [probe.dataKey, Array(SlotProbe.hexadecimal(probe.dataKey).utf8)]
+        let names = (try? Files.names(in: directory)) ?? []
+        return names.compactMap { name in
+            guard let bytes = try? Files.read(directory + "/" + name) else { return nil }
+            return secrets.contains { Files.contains(bytes, $0) } ? "the data key in \(name)" : nil
+        }
     }
 
     /// Whether the store has only the name under which it is kept, and nobody was told otherwise.

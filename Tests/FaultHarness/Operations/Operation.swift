@@ -12,7 +12,7 @@ struct Operation: Sendable {
     /// on it. Once the operation has come to pass, it must be whole.
     var unsynced: Set<String> = []
     /// What the operation may change, before and after.
-    let targets: [Target]
+    var targets: [Target]
     var failure = Failure.before
     /// What standard error says when the change took place although the exit code is not 0.
     var saysAfter: [String] = []
@@ -48,6 +48,8 @@ struct Operation: Sendable {
         case anything
         /// A store under a key, or a database in the clear, that holds this (see ``Contents``).
         case store(TestKey?, settings: [String] = [], digest: UInt64)
+        /// A store with slots, which all of these keys open and none of those, and which holds this.
+        case slots(all: Set<TestKey>, none: Set<TestKey>, digest: UInt64)
         /// 64 hex digits and a newline.
         case keyFile
         /// This key and no other.

@@ -24,6 +24,7 @@ enum OperationTable {
         table.append(creation())
         table.append(keyGeneration())
         table += try KeyRingOperations.table(in: directory)
+        table += try SlotOperations.table(in: directory)
         return table
     }
 
@@ -342,7 +343,7 @@ enum OperationTable {
     }
 
     /// Of a database without tables.
-    private static var emptyDigest: UInt64 {
+    static var emptyDigest: UInt64 {
         var hash = Hash()
         hash.add("0")
         hash.add("0")

@@ -81,7 +81,7 @@ struct KeyMemoryTests {
         defer { for pointer in pointers { free(pointer) } }
         var process: pid_t = 0
         var output: Int32 = -1
-        try #require(sealeddb_spawn(pointers, [nil], &process, &output) == 0)
+        try #require(sealeddb_spawn(pointers, [nil], -1, &process, &output) == 0)
         let limit = ChildLimit(of: process, named: arguments[0])
         defer { limit.end() }
         let data = try FileHandle(fileDescriptor: output, closeOnDealloc: true).readToEnd() ?? Data()

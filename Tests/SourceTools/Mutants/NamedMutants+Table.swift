@@ -1,7 +1,7 @@
 extension NamedMutant {
     static let all: [NamedMutant] =
         copies + keys + statements + locks + guards + siblings + batches + rest + looks + entrances + answers + ends
-        + openings + pages
+        + openings + pages + slots
 
     /// What is put in a store's place is what the store holds.
     private static let copies: [NamedMutant] = [
@@ -126,7 +126,7 @@ extension NamedMutant {
             "the key is not confirmed before a restore",
             "SealedDB/Cipher/Conversion/StoreRestore.swift",
             .statement,
-            "try Sealing(key: key, settings: settings).confirm(for: copy.path)",
+            "try sealing.confirm(for: copy.path)",
             ""
         ),
         .init(

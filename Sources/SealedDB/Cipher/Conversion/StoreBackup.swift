@@ -13,7 +13,7 @@ public struct StoreBackup: Sendable {
     /// Path of the new file. It must not exist.
     public let backupPath: String
     private let key: Key
-    private let backupKey: Key
+    private let backupKey: Key?
     private let settings: CipherSettings
     private let busyTimeout: Double
 
@@ -23,7 +23,8 @@ public struct StoreBackup: Sendable {
     ///   - key: its key.
     ///   - cipherSettings: the settings of the store, which the copy gets too. Default: those of SQLCipher 4.
     ///   - backupPath: path of the copy. It must not exist.
-    ///   - backupKey: the key of the copy. `nil`, the default, means the store's key.
+    ///   - backupKey: the key of the copy. `nil`, the default, means the store's key: the copy of a store with slots then
+    ///     has the same slots. Under a key of its own it has none.
     ///   - busyTimeout: how long to wait for a writer.
     public init(
         path: String,
@@ -37,7 +38,7 @@ public struct StoreBackup: Sendable {
         self.key = key
         self.settings = cipherSettings
         self.backupPath = backupPath
-        self.backupKey = backupKey ?? key
+        self.backupKey = backupKey
         self.busyTimeout = busyTimeout.seconds
     }
 
@@ -49,13 +50,14 @@ public struct StoreBackup: Sendable {
     public func run(
         progress: ((KeyRotation.Progress) throws -> Void)? = nil
     ) throws(DatabaseError) -> KeyRotation.Report {
-        try settings.validate(for: backupKey)
-        let backup = NewStore(
+        try settings.validate(for: backupKey ?? key)
+        var backup = NewStore(
             path: backupPath,
-            sealing: Sealing(key: backupKey, settings: settings),
-            confirmsKey: backupKey != key
+            sealing: Sealing(key: backupKey ?? key, settings: settings),
+            confirmsKey: backupKey != nil && backupKey != key
         )
-        try backup.requireAbsent()
+        let mayHaveSlots = backupKey == nil && SlotFiles(of: path).mayExist
+        if !mayHaveSlots { try backup.requireAbsent() }
         let opening = try StoreOpening.existing(path, key: key, settings: settings, busyTimeout: busyTimeout)
         try LogDamage.requireNone(ofStore: opening.path ?? path)
         let source = try opening.open()
@@ -63,6 +65,16 @@ public struct StoreBackup: Sendable {
         // The transaction keeps others from changing what is copied.
         try source.run("BEGIN")
         _ = try source.integer("SELECT count(*) FROM sqlite_schema")
+        // Read after what they belong to, so that they are not older.
+        if backupKey == nil, let slots = try SlotCopy(opening, key, source) {
+            backup = NewStore(
+                path: backupPath,
+                sealing: Sealing(key: slots.key, settings: settings),
+                confirmsKey: false,
+                slots: slots
+            )
+        }
+        try backup.requireAbsent()
         return try backup.make(
             from: source,
             method: .transfer(PageSource(reading: source, key: key, settings: settings)),

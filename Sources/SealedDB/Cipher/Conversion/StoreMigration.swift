@@ -67,6 +67,11 @@ public struct StoreMigration: Sendable {
 
     private func replacement() throws(DatabaseError) -> StoreReplacement {
         try newSettings.validate(for: newKey)
+        try SlotFiles.requireNone(
+            path,
+            "a migration would leave them with a data key that opens nothing",
+            remedy: "Back it up under a key of its own, which has no slots, and migrate the backup."
+        )
         let old: CipherSettings
         if let oldSettings { old = oldSettings } else { old = try foundSettings() }
         guard !old.isSame(as: newSettings) || newKey != key else {

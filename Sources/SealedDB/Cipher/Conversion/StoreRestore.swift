@@ -63,9 +63,11 @@ public struct StoreRestore: Sendable {
     ///   ``DatabaseError/Reason/busy`` if somebody has the store open, including this process.
     @discardableResult
     public func run(progress: ((KeyRotation.Progress) throws -> Void)? = nil) throws(DatabaseError) -> Report {
-        let source = try StoreOpening.existing(backupPath, key: key, settings: settings).forLooking.open()
+        let opening = try StoreOpening.existing(backupPath, key: key, settings: settings).forLooking
+        let source = try opening.open()
         defer { source.close() }
-        let sealing = Sealing(key: key, settings: settings)
+        let slots = try SlotCopy(opening, key, source)
+        let sealing = Sealing(key: slots?.key ?? key, settings: settings)
         guard let resolvedBackup = FileSystem.resolve(backupPath) else {
             throw .system("Cannot open \(backupPath)", reason: .noSuchFile)
         }
@@ -100,7 +102,16 @@ public struct StoreRestore: Sendable {
             { (state: KeyRotation.Progress) in try progress(state.inPart(from: StoreRestore.shareOfCheck)) }
         }
         guard replaces, let target else {
-            let store = NewStore(path: path, sealing: sealing)
+            var store = NewStore(path: path, sealing: sealing, slots: slots)
+            if let slots {
+                // That key has no source of its own.
+                try key.confirm()
+                store.leavesSlots = try slots.isServed(by: SlotFiles(of: path))
+                if store.leavesSlots {
+                    store.slots = nil
+                    try slots.requireSame(key, opens: path)
+                }
+            }
             // Also for a symbolic link that leads nowhere, which is not followed.
             try store.requireAbsent()
             let pages = try PageSource(reading: source, key: key, settings: settings)
@@ -117,18 +128,32 @@ public struct StoreRestore: Sendable {
             lock = try StoreLock(target)
             try FileUsers.requireNobodyElse(target, ignoresUnseen: ignoresUnseenUsers)
             StoreCopy.removeLeftovers(of: target)
-            (copy, totals) = try verifiedCopy(beside: target, from: source, progress: progress)
+            (copy, totals) = try verifiedCopy(beside: target, from: source, sealing, progress: progress)
         } catch {
+            throw error.adding(context: context)
+        }
+        let replacedSlots: ReplacedSlots
+        do throws(DatabaseError) {
+            replacedSlots = try ReplacedSlots(of: target, keptFor: replacedPath, by: slots, key)
+        } catch {
+            copy.discard()
             throw error.adding(context: context)
         }
         do throws(DatabaseError) {
             try FileUsers.requireNobodyElse(target, ignoresUnseen: ignoresUnseenUsers)
         } catch {
+            replacedSlots.undo()
             copy.discard()
             throw error.adding(context: context)
         }
-        try copy.swapIn(keepingOldUnder: replacedPath)
+        do throws(DatabaseError) {
+            try copy.swapIn(keepingOldUnder: replacedPath)
+        } catch {
+            replacedSlots.undo()
+            throw error
+        }
         try copy.synchronizeSwap()
+        try replacedSlots.finish()
         try FileUsers.requireNobodyCame(to: replacedPath, "The store now has the new contents and key")
         lock.release()
         usageLock.release()
@@ -138,18 +163,21 @@ public struct StoreRestore: Sendable {
     private func verifiedCopy(
         beside target: String,
         from source: Connection,
+        _ sealing: Sealing,
         progress: ((KeyRotation.Progress) throws -> Void)?
     ) throws(DatabaseError) -> (StoreCopy, PageTotals) {
         let copy = try StoreCopy(beside: target)
         do throws(DatabaseError) {
             let totals = try copy.fill(
                 from: source,
-                sealing: Sealing(key: key, settings: settings),
+                sealing: sealing,
                 method: .transfer(PageSource(reading: source, key: key, settings: settings)),
                 setsWAL: false,
                 progress: progress
             )
-            try Sealing(key: key, settings: settings).confirm(for: copy.path)
+            try sealing.confirm(for: copy.path)
+            // The data key of slots has no source of its own.
+            if sealing.key != key { try key.confirm() }
             try source.requireStill()
             return (copy, totals)
         } catch {

@@ -52,6 +52,16 @@ struct MemoryImage {
         guard let target = exists ? FileSystem.resolve(path) : path else {
             throw .system("Cannot follow the symbolic link \(path)", reason: .cannotCreate)
         }
+        if exists {
+            try SlotFiles.requireNone(
+                target,
+                "a database in memory has no data key for them",
+                remedy: "Save to another path, or copy the contents."
+            )
+        } else {
+            try StoreName.requireNoSlots(target)
+            try SlotFiles(of: target).requireNone()
+        }
         let old = exists ? try replaceable(target) : nil
         defer { old?.connection.close() }
         let copy = try StoreCopy(beside: target, takesAttributes: exists)

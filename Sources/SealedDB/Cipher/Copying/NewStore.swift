@@ -7,6 +7,10 @@ struct NewStore {
     let sealing: Sealing
     /// Whether the key has to be confirmed. False if it is also the key of another store.
     var confirmsKey = true
+    /// The slots that the new store gets; `nil` if it gets none.
+    var slots: SlotCopy?
+    /// Whether slots that lie there are the store's own, and stay.
+    var leavesSlots = false
     /// Whether the contents of an encrypted database may be written in plaintext.
     var decrypts = false
 
@@ -19,7 +23,15 @@ struct NewStore {
                 message: "\(path) exists, and is not overwritten. Nothing was changed."
             )
         }
+        try StoreName.requireNoSlots(path)
         try StoreCopy.requireNoLog(of: path)
+        try requireNoOtherSlots()
+    }
+
+    private func requireNoOtherSlots() throws(DatabaseError) {
+        guard !leavesSlots else { return }
+        guard let slots else { return try SlotFiles(of: path).requireNone() }
+        try slots.requireAbsent(beside: path)
     }
 
     /// - Parameter context: the beginning of the message of an error. It says what was not done.
@@ -36,6 +48,7 @@ struct NewStore {
         // file in place.
         StoreCopy.removeLeftovers(of: path)
         let copy = try StoreCopy(beside: path, takesAttributes: false)
+        let newSlots = NewSlotFiles(SlotFiles(of: path))
         let totals: PageTotals
         do throws(DatabaseError) {
             totals = try copy.fill(
@@ -47,12 +60,25 @@ struct NewStore {
             )
             if confirmsKey { try sealing.confirm(for: copy.path) }
             try source.requireStill()
+            // Somebody may have put slots there meanwhile.
+            try requireNoOtherSlots()
+            // Without them nobody could open the store.
+            if let slots { try newSlots.write(slots.sealed, attributesFrom: copy.path, adoptsSame: true) }
         } catch {
             copy.discard()
-            throw error.adding(context: context)
+            throw newSlots.discard(error).adding(context: context)
         }
-        try copy.moveIn()
+        do throws(DatabaseError) {
+            try copy.moveIn()
+        } catch {
+            throw copy.isInPlace ? error : newSlots.discard(error)
+        }
         try copy.synchronizeNew()
+        do throws(DatabaseError) {
+            try newSlots.requireInPlace()
+        } catch {
+            throw error.adding(context: "\(path) is complete, but without its slots, which alone open it")
+        }
         let seconds = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
         return KeyRotation.Report(path: path, pageCount: totals.count, pageSize: totals.size, seconds: seconds)
     }

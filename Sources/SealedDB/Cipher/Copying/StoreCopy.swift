@@ -13,9 +13,15 @@ struct StoreCopy {
     /// Creates the empty file. By default it gets the attributes of the store.
     /// - Parameter ofWAL: whether the store is in WAL mode, which is switched off while it is copied. The name of the
     ///   copy tells this if the process is killed meanwhile.
-    init(beside target: String, takesAttributes: Bool = true, ofWAL: Bool = false) throws(DatabaseError) {
+    /// - Parameter mark: what else the name tells then.
+    init(
+        beside target: String,
+        takesAttributes: Bool = true,
+        ofWAL: Bool = false,
+        mark: String = ""
+    ) throws(DatabaseError) {
         self.target = target
-        path = try TemporaryFile.path(beside: target, mark: ofWAL ? StoreCopy.markOfWAL : "")
+        path = try TemporaryFile.path(beside: target, mark: ofWAL ? StoreCopy.markOfWAL : mark)
         identity = try FileIdentity(creating: path)
         guard takesAttributes else { return }
         do throws(DatabaseError) {
@@ -509,6 +515,9 @@ struct StoreCopy {
             )
         }
     }
+
+    /// Whether the copy has the name of its target. False if that cannot be found out.
+    var isInPlace: Bool { (try? identity.isNamed(target)) ?? false }
 
     /// Makes sure that the file that has the name now is the one that was verified.
     private func requireInPlace() throws(DatabaseError) {

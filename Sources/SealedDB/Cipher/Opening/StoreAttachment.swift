@@ -31,12 +31,17 @@ struct StoreAttachment {
         // With a key, this lock keeps others from replacing the file from here on.
         let lock = try usageLock()
         let start = try check()
+        let header = Array(start.prefix(Key.saltByteCount))
+        let slots = try key.flatMap { key throws(DatabaseError) in
+            try StoreOpening(path: path, key: key).openedSlots(key, header: header)
+        }
         if start.isEmpty, isFile, let key { try confirm(key) }
         if key != nil { try connection.guardKeyFromAPI() }
+        let used = slots == nil ? key.map { StoreOpening(path: path).keyWithoutSlots($0, header: header) } : key
         do throws(DatabaseError) {
-            try connection.unguarded { () throws(DatabaseError) in try runAttach(start) }
+            try connection.unguarded { () throws(DatabaseError) in try runAttach(start, used) }
         } catch {
-            throw try explained(error)
+            throw try explained(error, used)
         }
         guard key != nil else {
             connection.plaintextSchemas.insert(ExactText(name: schema))
@@ -44,6 +49,7 @@ struct StoreAttachment {
         }
         do throws(DatabaseError) {
             try proveSealed(isNew: start.isEmpty)
+            if let slots { try connection.requireNotOlder(slots, schema: schema, readingAgainWith: key) }
             connection.usageLocks[ExactText(name: schema)] = if let lock { lock } else { try usageLock() }
             key?.derivedKeys?.storeExists(path)
         } catch {
@@ -110,7 +116,7 @@ struct StoreAttachment {
         return start
     }
 
-    private func runAttach(_ start: [UInt8]) throws(DatabaseError) {
+    private func runAttach(_ start: [UInt8], _ key: Key?) throws(DatabaseError) {
         let name = schema.quotedIdentifier
         // An empty key means no key. Without KEY, the file would get the key of main.
         let end = key != nil ? " KEY ?" : mainHasKey ? " KEY ''" : ""
@@ -125,14 +131,16 @@ struct StoreAttachment {
     /// raw key.
     private func bind(_ key: Key, _ start: [UInt8], to statement: Statement) throws(DatabaseError) {
         var salt: [UInt8] = []
-        if let derivedKeys = key.derivedKeys {
+        if start.count >= Key.saltByteCount, key.slotKeys.dataKey(salt: Array(start.prefix(Key.saltByteCount))) != nil {
+            salt = Array(start.prefix(Key.saltByteCount))
+        } else if let derivedKeys = key.derivedKeys {
             salt = start.isEmpty ? try derivedKeys.saltOfNewStore(path) : Array(start.prefix(Key.saltByteCount))
         }
         let raw = try key.derived(salt: salt, by: CipherSettings.sqlCipher4.parameters.keyDerivation)
         try raw.withKeySpec(salt: salt) { spec throws(DatabaseError) in try statement.bindText(spec, at: 2) }
     }
 
-    private func explained(_ error: DatabaseError) throws(DatabaseError) -> DatabaseError {
+    private func explained(_ error: DatabaseError, _ key: Key?) throws(DatabaseError) -> DatabaseError {
         guard let key, isFile, error.code == SQLITE_NOTADB else { return error }
         return try diagnosis(key).adding(context: "Nothing was attached")
     }

@@ -9,8 +9,11 @@ extension StoreOpening {
         for connection: Connection,
         _ body: (UnsafeRawBufferPointer) throws(DatabaseError) -> T
     ) throws(DatabaseError) -> T {
-        guard let derivedKeys = key.derivedKeys else { return try key.withKeySpec(body) }
         var salt = try salt(in: connection)
+        if key.form != .rawWithSalt, let dataKey = key.slotKeys.dataKey(salt: salt) {
+            return try dataKey.withKeySpec(salt: salt, body)
+        }
+        guard let derivedKeys = key.derivedKeys else { return try key.withKeySpec(body) }
         if salt.isEmpty, isFile, let path { salt = try derivedKeys.saltOfNewStore(path) }
         // Without a salt there is nothing to derive a key for: the database exists only as long as this connection, or
         // the file is too short to be a store. A random key does.

@@ -23,6 +23,12 @@ struct StoreOpening {
     var locksExclusively = false
     /// Whether the store is only read, and nothing is written, not even beside the file; see ``StoreView``.
     var looks = false
+    /// Whether slots are used that are older than those that the store has seen.
+    var acceptsOlderSlots = false
+    /// What the slots must be at least; `nil` for nothing.
+    var slotPin: KeySlots.Pin?
+    /// Whether the key is the store's own, whatever slots lie beside it.
+    var ignoresSlots = false
     /// Whether the store is looked at where SQLite cannot read it, because it would have to write in a directory in which
     /// this user may not. Only for reading. See ``StoreView/isStill()``.
     var looksIfUnreadable = false
@@ -48,10 +54,11 @@ struct StoreOpening {
             connection.setBusyTimeout(seconds: busyTimeout)
             if let image { try connection.deserialize(image) }
             if let key {
-                try unlock(connection, with: key)
+                let slots = try unlock(connection, with: key)
                 connection.guardRules = GuardRules(
                     allowsCipherStatements: allowsCipherStatements,
-                    allowsInheritedKeys: settings.isDefault
+                    allowsInheritedKeys: settings.isDefault,
+                    hasSlots: slots != nil
                 )
             }
         } catch {
@@ -80,6 +87,7 @@ struct StoreOpening {
         guard hasLog || FileSystem.mayExist(file + "-journal") else { return }
         let connection = try Connection(path: file, flags: SQLITE_OPEN_READONLY, vfs: vfs)
         defer { connection.close() }
+        try openedSlots(key, connection)
         let recognition = StoreRecognition(connection: connection, key: key, settings: settings)
         try JournalDamage.requireNone(ofStore: file, cipher: try recognition.pageCipher(), store: connection)
         if hasLog {
@@ -91,13 +99,18 @@ struct StoreOpening {
         throw try diagnosis(of: connection, key: key, .quick).error(code: SQLITE_NOTADB)
     }
 
-    private func unlock(_ connection: Connection, with key: Key) throws(DatabaseError) {
+    /// - Returns: the slots with which the store was opened; `nil` if it has none.
+    private func unlock(_ connection: Connection, with given: Key) throws(DatabaseError) -> OpenedSlots? {
         let header = try connection.mainFileHeader()
+        var key = given
         let isNew = header.isEmpty
         guard isNew || StoreHeader.hasMagic(header) == (settings.plaintextHeaderSize > 0) else {
             throw try diagnosis(of: connection, key: key, .quick).error(code: SQLITE_NOTADB)
         }
         if !isNew { try refuseChangedHeader(connection) }
+        let slots = try openedSlots(key, header: header)
+        if slots == nil { key = keyWithoutSlots(given, header: header) }
+        if isFile, let slotPin { try slotPin.requireFit(slots, of: name) }
         // If the key proves wrong, closing must not write somebody else's log into the file.
         try connection.setCheckpointsOnClose(false)
         try applyKey(key, to: connection)
@@ -106,14 +119,18 @@ struct StoreOpening {
         do throws(DatabaseError) {
             _ = try connection.integer("SELECT count(*) FROM sqlite_schema")
         } catch {
-            throw try explained(error, connection, key)
+            let error = try explained(error, connection, key)
+            throw key.slotKeys === given.slotKeys ? error : error.adding(context: StoreOpening.hasNoSlots)
         }
         try refuseTruncated(connection)
+        if let slots, !acceptsOlderSlots { try connection.requireNotOlder(slots, readingAgainWith: key) }
         try connection.setCheckpointsOnClose(true)
+        if let slots, slots.needsRepair { repair(slots, key, connection) }
         if isNew, isFile, createsFirstPage, flags & SQLITE_OPEN_READONLY == 0 {
             try createFirstPage(connection, key)
         }
         if let path { key.derivedKeys?.storeExists(path) }
+        return slots
     }
 
     /// Refuses a plaintext header that was changed. Anybody who can write to the file can change it; SQLite would
@@ -231,6 +248,7 @@ struct StoreOpening {
 
     private func createFirstPage(_ connection: Connection, _ key: Key) throws(DatabaseError) {
         do throws(DatabaseError) {
+            if let path { try StoreName.requireNoSlots(path) }
             try key.confirm()
         } catch {
             throw error.adding(context: "Nothing was written to \(name), which is a new store")

@@ -109,6 +109,11 @@ public struct StoreRecovery: Sendable {
             )
         }
         let sealing = Sealing(key: newKey ?? key, settings: settings)
+        guard sealing.key?.form != .program else {
+            throw .malformedKey(
+                "What is recovered has no key slots, so a program that unwraps cannot be its key: give it a new one."
+            )
+        }
         if let key = sealing.key { try settings.validate(for: key) }
         let new = NewStore(path: recoveredPath, sealing: sealing, confirmsKey: newKey != nil)
         try new.requireAbsent()
@@ -140,6 +145,7 @@ public struct StoreRecovery: Sendable {
             salvage.add(problems: try copy.structureProblems(sealing))
             if newKey != nil { try sealing.confirm(for: copy.path) }
             guard marks == self.marks(of: resolved) else { throw StoreOpening.isBusy(path) }
+            try SlotFiles(of: recoveredPath).requireNone()
         } catch {
             copy.discard()
             throw error.adding(context: "Nothing was recovered, and \(path) is unchanged")
@@ -176,7 +182,7 @@ public struct StoreRecovery: Sendable {
     private func cipher(of path: String, _ connection: Connection) throws(DatabaseError) -> PageCipher {
         let parameters = settings.parameters
         var salts: [[UInt8]] = []
-        let embedded = try key.embeddedSalt()
+        let embedded = try self.key.embeddedSalt()
         if let known = salt ?? embedded ?? settings.salt {
             salts = [known]
         } else {
@@ -186,6 +192,19 @@ public struct StoreRecovery: Sendable {
             for salt in try LogOverlay.salts(beside: path, pageSize: parameters.pageSize) where !salts.contains(salt) {
                 salts.append(salt)
             }
+        }
+        let slots = SlotFiles(of: path)
+        // Without slots beside it, what the key may know from another store does not count.
+        let isForeign = !slots.mayExist && salts.contains { self.key.slotKeys.dataKey(salt: $0) != nil }
+        let key = isForeign ? self.key.unused : self.key
+        if slots.mayExist {
+            // The beginning of the file may be damaged, but the slots have the salts too.
+            let listed = slots.read().compactMap(\.slots).flatMap { $0.table.dataKeys.map(\.salt) }
+            let fitting = salts.filter { listed.contains($0) }
+            if salt == nil, embedded == nil {
+                salts = fitting.isEmpty ? listed.reduce(into: []) { if !$0.contains($1) { $0.append($1) } } : fitting
+            }
+            for salt in salts where listed.contains(salt) { _ = try slots.open(with: key, salt: salt) }
         }
         guard !salts.isEmpty else { throw try notOurs(path) }
         guard salts.allSatisfy({ $0.count == Key.saltByteCount }) else {

@@ -16,8 +16,11 @@ struct InPlaceRekey {
         }
         // A store with a plaintext header does not hold its salt. Without the salt the store would be lost.
         try opening.settings.validate(for: newKey)
+        try requireNoSlots()
         let lock = try exclusiveLock()
         defer { lock.release() }
+        // It may have got some before the lock.
+        try requireNoSlots()
         var opening = opening
         opening.takesLock = false
         try LogDamage.requireNone(ofStore: opening.path ?? "")
@@ -70,6 +73,14 @@ struct InPlaceRekey {
         } catch {
             throw error.adding(context: "The store has the new key, but its log could not be written back")
         }
+    }
+
+    private func requireNoSlots() throws(DatabaseError) {
+        try SlotFiles.requireNone(
+            opening.path ?? "",
+            "rekeying in place would leave them with a data key that opens nothing",
+            remedy: "Use rotateKey(to:), which replaces a slot."
+        )
     }
 
     /// Refuses a store with damaged pages. SQLCipher reads a page with a wrong authentication code as zeros, and would

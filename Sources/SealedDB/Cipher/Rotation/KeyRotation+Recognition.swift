@@ -4,6 +4,7 @@ extension KeyRotation {
     /// - Throws: ``DatabaseError`` if opening the store fails for a reason other than the key.
     public func isDone() throws(DatabaseError) -> Bool {
         guard let path = FileSystem.resolve(path) else { throw .system("Cannot open \(path)", reason: .noSuchFile) }
+        if hasSlots, newKey != oldKey, try slots(oldKey).fits() { return false }
         let opening = StoreOpening(path: path, key: newKey, settings: settings, busyTimeout: busyTimeout)
         do throws(DatabaseError) {
             // Opened for writing, so that SQLite removes what a killed process left beside the store.

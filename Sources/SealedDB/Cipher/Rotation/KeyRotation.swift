@@ -9,17 +9,20 @@ import Foundation
 /// confirmed (see ``Key/confirm()``). `sqlite3_rekey` is not used: it reports success when it failed, and can lose the
 /// database.
 ///
-/// Nobody else may have the store open, whether they hold locks or not: otherwise the rotation ends with
+/// In a store with slots (see ``KeySlots``) the rotation replaces the slot of the old key, in milliseconds, and whoever has
+/// the store open goes on. The data key stays; ``KeySlots/reencrypt(keeping:progress:)`` replaces it.
+///
+/// Nobody else may have another store open, whether they hold locks or not: otherwise the rotation ends with
 /// ``DatabaseError/Reason/busy`` and leaves the store as it was. A store in WAL mode is switched to a rollback journal
 /// while it is copied; the new file has the journal mode that the old one had.
 public struct KeyRotation: Sendable {
     /// Path of the store; a symbolic link is followed and kept.
     public let path: String
-    private let oldKey: Key
+    let oldKey: Key
     let newKey: Key
     let settings: CipherSettings
     let busyTimeout: Double
-    private let oldFileSuffix: String?
+    let oldFileSuffix: String?
     private let ignoresUnseenUsers: Bool
 
     /// Describes a rotation. Nothing is read or written before ``plan()`` or ``run(progress:)`` is called.
@@ -119,7 +122,8 @@ public struct KeyRotation: Sendable {
     /// Opens the store with the old key, and checks locks, free space and permissions. Writes nothing.
     /// - Throws: the ``DatabaseError`` that ``run(progress:)`` would throw before it writes.
     public func plan() throws(DatabaseError) -> Plan {
-        try replacement().plan()
+        if hasSlots { return try planOfSlots() }
+        return try replacement().plan()
     }
 
     /// Rotates the key.
@@ -129,12 +133,16 @@ public struct KeyRotation: Sendable {
     ///   key.
     @discardableResult
     public func run(progress: ((Progress) throws -> Void)? = nil) throws(DatabaseError) -> Report {
-        try replacement().run(progress: progress)
+        try run(with: nil, progress: progress)
     }
 
     /// Like ``run(progress:)``, but uses a copy that was made while the store was in use.
     func run(with copy: (any ServiceCopy)?, progress: ((Progress) throws -> Void)?) throws(DatabaseError) -> Report {
-        try replacement().run(with: copy, progress: progress)
+        if hasSlots {
+            copy?.discard()
+            return try replaceSlot()
+        }
+        return try replacement().run(with: copy, progress: progress)
     }
 
     private func replacement() throws(DatabaseError) -> StoreReplacement {

@@ -11,6 +11,9 @@ struct StoreReplacement {
     var oldFileSuffix: String?
     var ignoresUnseenUsers = false
     let words: Words
+    /// Called when the copy is verified and nobody else has the store open. If it throws, the store stays as it is. Without
+    /// it, the store must have no key slots, which would not have the new key.
+    var beforeSwap: (() throws(DatabaseError) -> Void)?
 
     /// The words that error messages use for the operation.
     struct Words {
@@ -121,11 +124,20 @@ struct StoreReplacement {
             // This comes last. Whoever opens the file later is left with the old file, which `RotationSource.spoil`
             // makes useless.
             try source.requireNobodyElse()
+            if let beforeSwap { try beforeSwap() } else { try requireNoSlots(source.plan.path) }
             return (copy, totals)
         } catch {
             copy.discard()
             throw error
         }
+    }
+
+    private func requireNoSlots(_ path: String) throws(DatabaseError) {
+        try SlotFiles.requireNone(
+            path,
+            "got them meanwhile, so that the new key would be in none",
+            remedy: "Try again."
+        )
     }
 
     private func method(_ source: RotationSource) throws(DatabaseError) -> StoreCopy.Method {

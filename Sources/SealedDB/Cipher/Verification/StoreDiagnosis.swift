@@ -84,6 +84,10 @@ public struct StoreDiagnosis: Sendable, Codable, Hashable {
             throw .system("Cannot open \(path)", reason: .noSuchFile)
         }
         let status = try FileSystem.status(resolved)
+        var key = key
+        if let given = key, status.st_mode & S_IFMT == S_IFREG, access(resolved, R_OK) == 0 {
+            key = try keyOfStore(StoreOpening(path: resolved, key: given, settings: cipherSettings), given)
+        }
         var examination = StoreExamination(path: resolved, key: key, settings: cipherSettings, effort: .thorough)
         examination.triesUnauthenticated = allowsUnauthenticated
         guard status.st_mode & S_IFMT == S_IFREG else {
@@ -104,6 +108,21 @@ public struct StoreDiagnosis: Sendable, Codable, Hashable {
             guard try before != Moment(of: resolved, connection) else { return diagnosis }
         }
         throw StoreOpening.isBusy(path)
+    }
+
+    /// Finds the data key of a store with slots, by which the key is then worth something.
+    /// - Returns: the key; one that knows no data key if no slot opens with it, so that the examination finds that no page
+    ///   was written with this key.
+    private static func keyOfStore(_ opening: StoreOpening, _ key: Key) throws(DatabaseError) -> Key {
+        let connection = try Connection(path: opening.path ?? "", flags: SQLITE_OPEN_READONLY)
+        defer { connection.close() }
+        do throws(DatabaseError) {
+            guard try opening.openedSlots(key, connection) == nil else { return key }
+            return opening.keyWithoutSlots(key, header: try connection.mainFileHeader())
+        } catch {
+            guard error.reason == .wrongKey, key.form != .program else { throw error }
+            return key.unused
+        }
     }
 
     private var opens: Bool { [.opens, .olderFormat, .otherSettings].contains(finding) }

@@ -17,7 +17,8 @@ extension Database {
     /// and in the meantime nobody can write to the source unless it is in WAL mode.
     /// - Parameters:
     ///   - destination: an open database without an open transaction or result set. Either both databases are encrypted
-    ///     or neither is. If they are, both must have the same page size.
+    ///     or neither is. If they are, both must have the same page size. It must have no key slots (see ``KeySlots``): what
+    ///     it remembers of them would be replaced by what the source remembers.
     ///   - pagesPerStep: the number of pages between two calls of `progress`, when locks are released; 0 or less to
     ///     copy everything in one step.
     ///   - progress: called after each step. Throwing cancels the backup. It cannot use the destination before its last
@@ -36,6 +37,13 @@ extension Database {
     ) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in
             let (source, target) = (try openConnection(), try destination.openConnection())
+            if let path = target.mainFilePath {
+                try SlotFiles.requireNone(
+                    path,
+                    "what it remembers of them would be replaced",
+                    remedy: "Make a StoreBackup of the source, or restore one with StoreRestore."
+                )
+            }
             var cancellation: DatabaseError?
             func report(_ completedPages: Int64, _ totalPages: Int64, _ state: String) throws(DatabaseError) {
                 do {
@@ -134,7 +142,8 @@ extension Database {
         }
     }
 
-    /// Copies the state that the open transaction sees into a new file.
+    /// Copies the state that the open transaction sees into a new file. If this database has key slots, the copy has the
+    /// same, unless it gets a key of its own.
     /// - Parameter newKey: the key of the copy; `nil` for the key of this database.
     @discardableResult
     package func backup(
@@ -145,9 +154,15 @@ extension Database {
         try recording { () throws(DatabaseError) in
             let connection = try openConnection()
             let ownKey = fittingKey?.key
-            let sealing = Sealing(key: newKey ?? ownKey, settings: configuration.cipherSettings)
+            let slots = try newKey == nil ? copyOfSlots(ownKey, connection) : nil
+            let sealing = Sealing(key: newKey ?? slots?.key ?? ownKey, settings: configuration.cipherSettings)
             if let key = sealing.key { try sealing.settings.validate(for: key) }
-            let copy = NewStore(path: path, sealing: sealing, confirmsKey: sealing.key != nil && sealing.key != ownKey)
+            let copy = NewStore(
+                path: path,
+                sealing: sealing,
+                confirmsKey: newKey != nil && newKey != ownKey,
+                slots: slots
+            )
             try copy.requireAbsent()
             let context = "No backup was made, and the store is unchanged"
             return try connection.trusted { () throws(DatabaseError) in
@@ -172,6 +187,12 @@ extension Database {
                 )
             }
         }
+    }
+
+    private func copyOfSlots(_ key: Key?, _ connection: Connection) throws(DatabaseError) -> SlotCopy? {
+        guard let key else { return nil }
+        let opening = opening(flags: SQLITE_OPEN_READONLY, vfs: openedVFS, key: key)
+        return try connection.trusted { () throws(DatabaseError) in try SlotCopy(opening, key, connection) }
     }
 
     private func memoryImage(key: Key?) throws(DatabaseError) -> MemoryImage {

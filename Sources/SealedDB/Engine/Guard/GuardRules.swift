@@ -6,6 +6,17 @@ struct GuardRules {
     /// Whether files may be attached without a separate key, and `VACUUM INTO` be used. Such files get the key of main
     /// but not its cipher settings, so this is only safe with the default settings.
     var allowsInheritedKeys = true
+    /// Whether the store has key slots. A file that gets the key of main would be one whose key is in no slots.
+    var hasSlots = false
+
+    /// The table in which a store remembers its key slots. If SQL could write to it, older slots would be taken for new ones.
+    static let slotMemory = "sealdb_slots"
+
+    /// Returns why SQL may not change a table or make something of it; `nil` if it may.
+    func refusal(ofChanging table: String?) -> String? {
+        guard hasSlots, let table, table.lowercased() == GuardRules.slotMemory else { return nil }
+        return "In \(GuardRules.slotMemory) the store remembers its key slots, and only `sealdb slots` changes that."
+    }
 
     /// Returns why a pragma is refused; `nil` if it is allowed. A pragma without a value only reads.
     func refusal(ofPragma name: String, value: String?) -> String? {
@@ -58,6 +69,12 @@ struct GuardRules {
         }
         if filename == nil, !Engine.areURIsOff {
             return "Another part of this process has switched URI filenames on. Use attach(_:as:key:)."
+        }
+        if hasSlots, filename != "", filename != ":memory:" {
+            return """
+                The store has key slots, and an attached file or the target of VACUUM INTO would get its data key without any \
+                slots: nobody could open it. Use attach(_:as:key:) or StoreBackup.
+                """
         }
         guard !allowsInheritedKeys, filename != "", filename != ":memory:" else { return nil }
         return """

@@ -57,6 +57,13 @@ final class StatementGuard {
                 ?? heldChanges.refusal(ofPragma: name, value: value) ?? refusal(ofPragma: name, value: value)
         case SQLITE_ATTACH:
             reason = misreadingOfAttach ?? rules?.refusal(ofAttached: first.map { String(cString: $0) })
+        case SQLITE_INSERT, SQLITE_UPDATE, SQLITE_DELETE, SQLITE_DROP_TABLE:
+            // What VACUUM compiles while it runs is SQLite's own.
+            guard rules?.hasSlots == true, compilation != nil else { return false }
+            reason = rules?.refusal(ofChanging: first.map { String(cString: $0) })
+        case SQLITE_ALTER_TABLE, SQLITE_CREATE_TRIGGER, SQLITE_CREATE_INDEX:
+            guard rules?.hasSlots == true, compilation != nil else { return false }
+            reason = rules?.refusal(ofChanging: second.map { String(cString: $0) })
         default: return false
         }
         if let reason { refusal = reason }

@@ -22,13 +22,15 @@ struct SchemaObject {
         (self.kind, self.name, self.table, self.sql) = (kind, name, table, sql)
     }
 
-    /// Returns the objects in the order in which they can be made again, without SQLite's own. The store's own names
-    /// are not trusted: a table may be called as one of SQLite's functions.
+    /// Returns the objects in the order in which they can be made again, without SQLite's own, and without what a store
+    /// remembers of its key slots, which means nothing elsewhere. The store's own names are not trusted: a table may be
+    /// called as one of SQLite's functions.
     static func all(of database: Database) throws -> [SchemaObject] {
         let rows = try database.executeQuery(
             """
             SELECT type, name, tbl_name, sql FROM main.sqlite_schema
-            WHERE sql IS NOT NULL AND substr(name, 1, 7) <> 'sqlite_' ORDER BY type <> 'table', rowid
+            WHERE sql IS NOT NULL AND substr(name, 1, 7) <> 'sqlite_' AND sql <> \(KeySlots.memorySchema)
+            ORDER BY type <> 'table', rowid
             """
         ).all((String, String, String, String).self)
         var objects = rows.map { type, name, table, sql in

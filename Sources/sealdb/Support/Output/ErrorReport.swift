@@ -55,7 +55,7 @@ enum ErrorReport {
     private static let statuses: [DatabaseError.Reason: ExitStatus] = [
         .wrongKey: .wrongKey, .keyRequired: .wrongKey,
         .plaintext: .data, .notADatabase: .data, .damaged: .data, .truncated: .data, .malformedKey: .data,
-        .malformedKeyRing: .data, .notRegularFile: .data,
+        .malformedKeyRing: .data, .notRegularFile: .data, .malformedSlots: .data, .olderSlots: .configuration,
         .noSuchFile: .noInput, .notPermitted: .noInput,
         .keySourceFailed: .unavailable,
         .alreadyExists: .cannotCreate, .cannotCreate: .cannotCreate,

@@ -1,0 +1,176 @@
+import Foundation
+
+extension KeySlots {
+    /// Replaces the slot of the key by one of another key, with the same label: a rotation that takes milliseconds. If the
+    /// key opens several slots, as after a rotation that was cut off, all of them go.
+    ///
+    /// First the new slot is added and tried, with the key as its source gives it a second time; then, in the next
+    /// generation, the old slot is removed. Whatever happens in between, one of the two keys opens the store, and the same
+    /// call goes on.
+    /// - Throws: ``DatabaseError``. Its message says if both slots are there.
+    public func replace(with newKey: Key) throws(DatabaseError) -> Report {
+        try replace(with: newKey, scrypt: .usual)
+    }
+
+    func replace(with newKey: Key, scrypt: SlotTable.Scrypt) throws(DatabaseError) -> Report {
+        guard newKey != key else { throw KeyRotation.sameKey }
+        try newKey.confirm()
+        let olds = try replaceable()
+        let old = olds[0]
+        // Otherwise an earlier call was cut off after its first step, or the key has a slot of its own.
+        if try !new(newKey).fits(otherThan: olds) {
+            var new = NewSlot(.key(newKey), label: old.label, isRecovery: old.isRecovery)
+            new.scrypt = scrypt
+            let table = try change { (table, opened) throws(DatabaseError) in
+                try table.slot(new, number: table.nextSlotNumber, opened.secret, opened.dataKey)
+            } body: { (table, slot) throws(DatabaseError) in
+                guard let index = table.slots.firstIndex(where: { $0.number == old.number }) else {
+                    throw KeySlots.unknown(old.label)
+                }
+                table.slots[index].label = table.freeLabel(old.label)
+                try table.append(slot, isReplacement: true)
+            }
+            do throws(DatabaseError) {
+                _ = try tried([new], table)
+            } catch {
+                throw error.adding(
+                    context: """
+                        The new slot was added, but could not be tried, so the old one stays too, as \
+                        \(table.slots.first { $0.number == old.number }?.label ?? old.label)
+                        """
+                )
+            }
+        }
+        do throws(DatabaseError) {
+            let table = try new(newKey).drop { slot in olds.contains { $0.number == slot.number } }
+            return new(newKey).report(table)
+        } catch {
+            throw error.adding(context: "The new key opens the store, and so may the old one still")
+        }
+    }
+
+    private func new(_ key: Key) -> KeySlots {
+        KeySlots(
+            path: path,
+            key: key,
+            cipherSettings: settings,
+            busyTimeout: .seconds(busyTimeout),
+            acceptsOlderSlots: acceptsOlder
+        )
+    }
+
+    /// The slots that the key opens.
+    private func replaceable() throws(DatabaseError) -> [SlotTable.Slot] {
+        let opening = try opening()
+        let connection = try opening.open()
+        defer { connection.close() }
+        let opened = try slots(opening, connection)
+        guard opened.slot != nil else {
+            throw .malformedKey("The data key itself has no slot to replace. Add one for the new key.")
+        }
+        return try opened.slots(openedBy: key)
+    }
+
+    /// Whether the key opens a slot.
+    func fits(otherThan others: [SlotTable.Slot] = []) throws(DatabaseError) -> Bool {
+        let opening = try opening()
+        do throws(DatabaseError) {
+            let connection = try opening.open()
+            defer { connection.close() }
+            return try slots(opening, connection).slot.map { slot in !others.contains { $0.number == slot.number } }
+                ?? false
+        } catch {
+            guard error.reason == .wrongKey else { throw error }
+            return false
+        }
+    }
+
+    // MARK: Text
+
+    /// Puts an exported text in the place of the files of slots, which may be lost or damaged.
+    /// - Throws: ``DatabaseError/Reason/malformedSlots`` for a text that is not whole or not this store's;
+    ///   ``DatabaseError/Reason/wrongKey`` if no slot of it opens with the key; ``DatabaseError/Reason/olderSlots`` if the
+    ///   store has seen newer slots, or if newer ones lie there, unless older ones are accepted.
+    public func importSlots(_ text: String) throws(DatabaseError) -> Report {
+        let sealed: SealedSlots
+        do throws(DatabaseError) {
+            sealed = try SealedSlots(parsing: Array(text.utf8))
+        } catch {
+            throw error.adding(context: "The text is not one of slots, and nothing was changed")
+        }
+        var opening = try StoreOpening.existing(path, key: key, settings: settings, busyTimeout: busyTimeout)
+        opening.ignoresSlots = true
+        let files = SlotFiles(of: path)
+        let file = try Connection(path: files.store, flags: SQLITE_OPEN_READONLY)
+        let salt: [UInt8]
+        do throws(DatabaseError) {
+            salt = try file.mainFileHeader()
+        } catch {
+            file.close()
+            throw error
+        }
+        file.close()
+        guard let opened = try files.open(sealed, with: key, salt: salt, needsRepair: true) else {
+            throw DatabaseError(
+                extendedCode: SQLITE_NOTADB,
+                reason: .wrongKey,
+                message: "No slot of the text opens with this key. Nothing was changed."
+            )
+        }
+        opening.key = try opened.fixedKey()
+        let connection = try opening.open()
+        defer { connection.close() }
+        try connection.run("PRAGMA synchronous = EXTRA")
+        try connection.run("BEGIN IMMEDIATE")
+        var isWritten = false
+        do throws(DatabaseError) {
+            try connection.requireOwnSlotMemory()
+            var found: [SealedSlots] = []
+            for slots in files.read().compactMap(\.slots) where slots.table.store == opened.table.store {
+                if try opened.owner.owns(slots) { found.append(slots) }
+            }
+            let newest = found.map(\.table.generation).max() ?? 0
+            if !acceptsOlder {
+                try connection.requireNotOlder(opened)
+                guard newest <= opened.table.generation else { throw KeySlots.olderText(newest, opened) }
+            }
+            var table = try settled(opened)
+            table.generation = max(newest, try nextGeneration(opened, connection) - 1) + 1
+            let resealed = try SealedSlots(table, keys: [opened.dataKey.number: opened.secret])
+            try files.write(resealed, of: opened.owner, hasBegun: &isWritten)
+            try connection.remember(table)
+            try connection.run("COMMIT")
+            return report(table)
+        } catch {
+            // Nothing of the transaction counts before its end.
+            _ = connection.rollBack()
+            throw isWritten
+                ? error.adding(context: "The slots may be changed; `sealdb slots test` tells, and settles it") : error
+        }
+    }
+
+    private static func olderText(_ newest: Int64, _ opened: OpenedSlots) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_AUTH,
+            reason: .olderSlots,
+            message: """
+                The text is of generation \(opened.table.generation), and slots of generation \(newest) lie there: in the \
+                text slots may be that were removed since. Nothing was changed. --accept-older-slots takes it all the same.
+                """
+        )
+    }
+}
+
+extension SlotTable {
+    /// A label for a slot that is about to be removed.
+    fileprivate func freeLabel(_ label: String) -> String {
+        let start = label.prefix(50) + ".replaced"
+        var result = start
+        var count = 2
+        while slot(String(result)) != nil {
+            result = start + "-\(count)"
+            count += 1
+        }
+        return String(result)
+    }
+}

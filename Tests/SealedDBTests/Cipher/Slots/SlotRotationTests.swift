@@ -1,0 +1,236 @@
+import Foundation
+import Testing
+
+@testable import SealedDB
+
+/// Rotations of stores with slots, and new data keys.
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build has no keys"))
+struct SlotRotationTests {
+    private let store: SlotStore
+
+    init() throws {
+        store = try SlotStore()
+    }
+
+    private func salt() throws -> [UInt8] {
+        let connection = try Connection(path: store.path, flags: SQLITE_OPEN_READONLY)
+        defer { connection.close() }
+        return try connection.mainFileHeader()
+    }
+
+    @Test func aRotationReplacesTheSlot() throws {
+        let salt = try salt()
+        let rotation = KeyRotation(path: store.path, from: try .testing(1), to: try .testing(5))
+        #expect(try rotation.plan().estimatedSeconds == 0)
+        #expect(try !rotation.isDone())
+        #expect(try rotation.run().pageCount > 0)
+        #expect(try rotation.isDone())
+        #expect(try self.salt() == salt)
+        #expect(try store.count(5) == 20)
+        #expect(try store.count(2) == 20)
+        #expect(try store.refusal(.testing(1)).reason == .wrongKey)
+        let report = try store.slots(5).list()
+        #expect(report.slots.map(\.label) == ["safe", "ops"] && report.generation == 3)
+        #expect(store.directory.namesOfFiles == ["app.db", "app.db.slots", "app.db.slots.2"])
+    }
+
+    /// Each step is a generation of its own: in between, both keys open.
+    @Test func aRotationThatWasCutOffGoesOn() throws {
+        _ = try store.slots().add(.init(.key(.testing(5)), label: "new"))
+        let rotation = KeyRotation(path: store.path, from: try .testing(1), to: try .testing(5))
+        #expect(try !rotation.isDone())
+        _ = try rotation.run()
+        #expect(try store.slots(5).list().slots.map(\.label) == ["safe", "new"])
+        #expect(try store.refusal(.testing(1)).reason == .wrongKey)
+    }
+
+    /// The old slot goes only when the new one has opened the store, in a generation of its own.
+    @Test func theOldSlotStaysUntilTheNewOneIsTried() throws {
+        let calls = Guarded(0)
+        let key = try KeySource.closure {
+            try .testing(
+                calls.withLock {
+                    $0 += 1
+                    return $0
+                } < 3 ? 5 : 6
+            )
+        }.key()
+        let error = try #require(throws: DatabaseError.self) {
+            try KeyRotation(path: self.store.path, from: .testing(1), to: key).run()
+        }
+        #expect(error.reason == .keySourceFailed && error.message.contains("the old one stays too"))
+        #expect(try store.count(1) == 20)
+        #expect(try store.slots().list().slots.map(\.label) == ["ops.replaced", "safe", "ops"])
+    }
+
+    /// A rotation that leaves a slot of the old key would say something untrue.
+    @Test func allSlotsOfTheOldKeyGo() throws {
+        let again = KeySlots.NewSlot(.key(try .testing(1)), label: "again")
+        _ = try store.slots(2).change { (table, opened) throws(DatabaseError) in
+            try table.slot(again, number: 9, opened.secret, opened.dataKey)
+        } body: { (table, slot) throws(DatabaseError) in
+            try table.append(slot)
+        }
+        let rotation = KeyRotation(path: store.path, from: try .testing(1), to: try .testing(5))
+        #expect(try !rotation.isDone())
+        _ = try rotation.run()
+        #expect(try rotation.isDone())
+        #expect(try store.refusal(.testing(1)).reason == .wrongKey)
+        #expect(try store.slots(5).list().slots.map(\.label) == ["safe", "ops"])
+    }
+
+    /// There is always room for the slot that takes another's place.
+    @Test func rotationsOfManySlots() throws {
+        for number in 3...SlotTable.maximumSlotCount {
+            _ = try store.slots().add(.init(.key(.testing(UInt8(100 + number))), label: "n\(number)"))
+        }
+        #expect(throws: DatabaseError.self) { try self.store.slots().add(.init(.key(.testing(99)), label: "more")) }
+        _ = try KeyRotation(path: store.path, from: .testing(1), to: .testing(5)).run()
+        #expect(try store.count(5) == 20)
+        #expect(try store.slots(5).list().slots.count == SlotTable.maximumSlotCount)
+    }
+
+    @Test func rotationsThatCannotBe() throws {
+        func refusal(_ old: UInt8, _ new: UInt8, keeping suffix: String? = nil) throws -> DatabaseError.Reason {
+            let rotation = KeyRotation(
+                path: store.path,
+                from: try .testing(old),
+                to: try .testing(new),
+                oldFileSuffix: suffix
+            )
+            #expect(throws: DatabaseError.self) { try rotation.plan() }
+            return try #require(throws: DatabaseError.self) { try rotation.run() }.reason
+        }
+        #expect(try refusal(1, 1) == .malformedKey)
+        #expect(try refusal(3, 5) == .wrongKey)
+        #expect(try refusal(1, 5, keeping: ".old") == .notAllowed)
+        let migration = StoreMigration(path: store.path, key: try .testing(1), to: CipherSettings(pageSize: 8192))
+        #expect(try #require(throws: DatabaseError.self) { try migration.run() }.reason == .unsupported)
+        let database = try store.open(.testing(1))
+        #expect(!database.rekey("open sesame"))
+        #expect("\(database.lastError())".contains("slots"))
+        database.close()
+        #expect(try store.count() == 20)
+        #expect(try store.slots().list().generation == 1)
+    }
+
+    @Test func servicesGoOn() throws {
+        let pool = DatabasePool(path: store.path, configuration: Configuration(key: try .testing(1)))
+        let other = try DatabaseQueue(path: store.path, configuration: Configuration(key: try .testing(2)))
+        try pool.rotateKey(to: .testing(5))
+        try pool.inDatabase { try $0.fill(rows: 5) }
+        #expect(try other.inDatabase { try $0.integers("SELECT count(*) FROM t") } == [25])
+        #expect(try pool.read { try $0.integers("SELECT count(*) FROM t") } == [25])
+        pool.releaseAllDatabases()
+        other.close()
+        #expect(try store.count(5) == 25)
+    }
+
+    @Test func newDataKeys() throws {
+        let (old, key) = (try salt(), try store.dataKey())
+        let oldSlots = try store.text
+        let copy = store.directory.file("copy.db")
+        try FileManager.default.copyItem(atPath: store.path, toPath: copy)
+        let report = try store.slots().reencrypt(keeping: [.init(.key(.testing(2)), label: "safe", isRecovery: true)])
+        #expect(report.slots.map(\.label) == ["ops", "safe"] && report.generation == 3)
+        #expect(try salt() != old)
+        #expect(try store.dataKey() != key)
+        #expect(try store.count(1) == 20 && store.count(2) == 20)
+        #expect(try !store.text.contains(Hexadecimal.string(old)))
+        // Who has the old data key, or the old slots, opens only old copies.
+        #expect(throws: (any Error).self) {
+            try StockShell.run(self.store.path, "PRAGMA key = \"x'\(key)'\"; SELECT count(*) FROM t;")
+        }
+        let current = try store.text
+        try store.write(oldSlots)
+        #expect(try store.refusal(.testing(1)).reason == .malformedSlots)
+        try store.write(current)
+        #expect(try StockShell.run(copy, "PRAGMA key = \"x'\(key)'\"; SELECT count(*) FROM t;") == ["20"])
+    }
+
+    @Test func slotsWhoseKeyIsNotGivenAreLost() throws {
+        #expect(try store.slots().reencrypt().slots.map(\.label) == ["ops"])
+        #expect(try store.refusal(.testing(2)).reason == .wrongKey)
+        #expect(try store.count(1) == 20)
+    }
+
+    @Test func reencryptionsThatFail() throws {
+        let bytes = try store.bytes()
+        let salt = try salt()
+        for kept in [
+            KeySlots.NewSlot(.key(try .testing(3)), label: "safe"), .init(.key(try .testing(2)), label: "nobody"),
+            .init(.program(wrap: ["/bin/false"], unwrap: nil), label: "safe"),
+            // The slot of the key itself, with another key.
+            .init(.key(try .testing(2)), label: "ops"),
+        ] {
+            #expect(throws: DatabaseError.self) { try self.store.slots().reencrypt(keeping: [kept]) }
+            #expect(try store.bytes() == bytes)
+        }
+        struct Stop: Error {}
+        let stopped = try #require(throws: DatabaseError.self) {
+            try self.store.slots().reencrypt(keeping: [.init(.key(.testing(2)), label: "safe")]) { _ in throw Stop() }
+        }
+        #expect(stopped.reason == .interrupted)
+        let queue = try DatabaseQueue(path: store.path, configuration: Configuration(key: try .testing(1)))
+        let busy = try #require(throws: DatabaseError.self) {
+            try KeySlots(path: self.store.path, key: .testing(1), busyTimeout: .zero).reencrypt()
+        }
+        #expect(busy.reason == .busy)
+        queue.close()
+        #expect(try self.salt() == salt)
+        #expect(try store.count(1) == 20 && store.count(2) == 20)
+        // The data key that was listed for nothing is gone again.
+        #expect(try store.slots().list().slots.count == 2)
+        #expect(try !store.text.contains("data-key 2"))
+    }
+
+    /// A slot that somebody has added since the caller looked is not removed.
+    @Test func slotsThatWereNotLookedAtStay() throws {
+        _ = try store.slots().add(.init(.key(.testing(5)), label: "new"))
+        let error = try #require(throws: DatabaseError.self) {
+            try self.store.slots().reencrypt(removing: ["safe"])
+        }
+        #expect(error.reason == .busy && error.message.contains("new"))
+        #expect(try store.slots().reencrypt(removing: ["safe", "new"]).slots.map(\.label) == ["ops"])
+    }
+
+    /// What wraps is tried before the slot depends on it, if the program that unwraps is given.
+    @Test func programsAreTriedBefore() throws {
+        let wrap = ["/usr/bin/tr", "0-9a-f", "g-v"]
+        let unwrap = ["/usr/bin/tr", "g-v", "0-9a-f"]
+        _ = try store.slots().add(.init(.program(wrap: wrap, unwrap: unwrap), label: "program"))
+        let bytes = try store.bytes()
+        let wrong = KeySlots.NewSlot(
+            .program(wrap: ["/usr/bin/tr", "0-9a-f", "A-P"], unwrap: unwrap),
+            label: "program"
+        )
+        #expect(throws: DatabaseError.self) { try self.store.slots().reencrypt(keeping: [wrong]) }
+        #expect(try store.bytes() == bytes)
+        _ = try store.slots().reencrypt(keeping: [.init(.program(wrap: wrap, unwrap: unwrap), label: "program")])
+        #expect(try store.count(KeySource.unwrapCommand(unwrap).key()) == 20)
+    }
+
+    /// Cut off before the swap, and right after it: the salt tells which data key it is.
+    @Test func reencryptionsThatWereCutOff() throws {
+        let before = store.directory.file("before.db")
+        try FileManager.default.copyItem(atPath: store.path, toPath: before)
+        let listed = Guarded<String?>(nil)
+        _ = try store.slots().reencrypt(keeping: [.init(.key(.testing(2)), label: "safe")]) { [store] _ in
+            let text = try store.text
+            listed.withLock { $0 = text }
+        }
+        let both = try #require(listed.withLock { $0 })
+        #expect(both.contains("data-key 1") && both.contains("data-key 2"))
+        // The store remembers the later generation, which the process that was cut off would not have written.
+        try store.tamper("UPDATE sealdb_slots SET generation = 2")
+        try store.write(both)
+        #expect(try store.count(1) == 20 && store.count(2) == 20)
+        #expect(try store.slots(2).test().report.slots.count == 2)
+        #expect(try !store.text.contains("data-key 1 "))
+        #expect(rename(before, store.path) == 0)
+        try store.write(both)
+        #expect(try store.count(1) == 20 && store.count(2) == 20)
+        #expect(try store.slots().rename("ops", to: "x").slots.count == 2)
+        #expect(try !store.text.contains("data-key 2 "))
+    }
+}
