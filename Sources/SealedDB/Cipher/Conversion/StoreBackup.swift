@@ -74,7 +74,7 @@ public struct StoreBackup: Sendable {
                 slots: slots
             )
         }
-        try backup.requireAbsent()
+        if mayHaveSlots { try backup.requireAbsent() }
         return try backup.make(
             from: source,
             method: .transfer(PageSource(reading: source, key: key, settings: settings)),

@@ -62,8 +62,6 @@ struct PageSource: Sendable {
         // As long as there is a log, SQLite uses it, and makes an index of it for all connections.
         guard let path = connection.mainFilePath, FileSystem.mayExist(path + "-wal") else { return nil }
         guard FileSystem.mayExist(path + "-shm") else { throw damagedLog }
-        // Without a log, to ask for its index would make one, and nobody would remove it.
-        guard try connection.text("PRAGMA main.journal_mode") == "wal" else { return nil }
         for _ in 0..<5 {
             let frameCount = try connection.logFrameCount()
             guard try !connection.hasWholeLogInFile() else { return nil }

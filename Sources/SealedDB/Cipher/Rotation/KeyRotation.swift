@@ -138,10 +138,8 @@ public struct KeyRotation: Sendable {
 
     /// Like ``run(progress:)``, but uses a copy that was made while the store was in use.
     func run(with copy: (any ServiceCopy)?, progress: ((Progress) throws -> Void)?) throws(DatabaseError) -> Report {
-        if hasSlots {
-            copy?.discard()
-            return try replaceSlot()
-        }
+        // A copy is made only of a store that has none. Should it get some since, that is found before the swap.
+        if copy == nil, hasSlots { return try replaceSlot() }
         return try replacement().run(with: copy, progress: progress)
     }
 

@@ -12,6 +12,8 @@ struct ReplacedSlots {
     private let kept: SlotFiles
     private let slots: SlotCopy?
     private let isKept: Bool
+    /// Whether the old store had slots.
+    private let hadSlots: Bool
 
     private var pairs: [(own: String, kept: String)] {
         [(files.first, kept.first), (files.second, kept.second)]
@@ -30,13 +32,18 @@ struct ReplacedSlots {
         self.slots = slots
         isKept = try slots?.isServed(by: files) ?? false
         if isKept { try slots?.requireSame(key, opens: target) }
-        for (own, kept) in pairs where try FileSystem.statusIfPresent(own) != nil {
+        var found = false
+        for (own, kept) in [(files.first, kept.first), (files.second, kept.second)]
+        where try FileSystem.statusIfPresent(own) != nil {
+            found = true
             guard link(own, kept) == 0 else {
+                hadSlots = true
                 let error = DatabaseError.system("Cannot keep \(own) as \(kept)", reason: .cannotCreate)
                 undo()
                 throw error
             }
         }
+        hadSlots = found
     }
 
     /// Takes the second names away again, unless the old store has its new name. Call it when nothing was restored.
@@ -55,7 +62,7 @@ struct ReplacedSlots {
 
     /// Call it when the new store is in its place.
     func finish() throws(DatabaseError) {
-        guard !isKept else { return }
+        guard !isKept, slots != nil || hadSlots else { return }
         do throws(DatabaseError) {
             if let slots {
                 var hasBegun = false
@@ -75,7 +82,7 @@ struct ReplacedSlots {
         } catch {
             throw error.adding(
                 context: """
-                    The store is restored, and the old one is \(kept.store) with its slots; but the slots beside the new one may \
+                    The store is restored, and the old one is \(kept.store)\(hadSlots ? " with its slots" : ""); but the slots beside the new one may \
                     not be its own yet. Run the same command again, or copy those of the backup
                     """
             )
