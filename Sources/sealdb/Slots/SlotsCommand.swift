@@ -73,7 +73,16 @@ struct SlotsCommand: ParsableCommand {
                 let report = try slots.initialize(new)
                 guard freshDataKey else { return report }
                 let others = Array(new.dropFirst())
-                return try progressOptions.watchingSignals { try slots.reencrypt(keeping: others, progress: $0) }
+                do {
+                    return try progressOptions.watchingSignals { try slots.reencrypt(keeping: others, progress: $0) }
+                } catch let error as DatabaseError {
+                    let (status, message) = ErrorReport.statusAndMessage(of: error)
+                    throw Failure(
+                        error.reason == .interrupted ? .interrupted : ExitStatus(rawValue: status) ?? .software,
+                        "\(message) The store has its slots by now, and its former key is still the data key, which opens it "
+                            + "without slots. To go on, run sealdb slots reencrypt."
+                    )
+                }
             }
             let remark =
                 freshDataKey

@@ -106,7 +106,7 @@ struct SlotTable: Equatable, Sendable {
         guard isLabel(label) else {
             throw DatabaseError(
                 extendedCode: SQLITE_MISUSE,
-                reason: .misuse,
+                reason: .notAllowed,
                 message: """
                     The label of a slot has 1 to 64 ASCII letters, digits, dots, dashes and underscores. Nothing was changed.
                     """
