@@ -44,9 +44,11 @@ public struct KeySlots: Sendable {
 
     /// A slot, without what it wraps.
     public struct Slot: Sendable, Codable, Hashable {
+        /// What opens a slot.
         public enum Kind: String, Sendable, Codable {
             /// A raw key of 32 bytes.
             case key
+            /// A passphrase, by scrypt.
             case passphrase
             /// A program wraps and unwraps, such as `age` or `gpg`.
             case program
@@ -54,7 +56,9 @@ public struct KeySlots: Sendable {
 
         /// Unique in the store.
         public let number: Int
+        /// What people call it: unique among the slots.
         public let label: String
+        /// What opens it.
         public let kind: Kind
         /// Whether the slot is for the case that all others are lost.
         public let isRecovery: Bool
@@ -78,13 +82,16 @@ public struct KeySlots: Sendable {
 
     /// A slot to be made.
     public struct NewSlot: Sendable {
+        /// What it opens with.
         public let content: Content
         /// 1 to 64 ASCII letters, digits, dots, dashes and underscores.
         public let label: String
+        /// Whether the slot is for the case that all others are lost.
         public let isRecovery: Bool
         /// What a passphrase is derived with.
         var scrypt = SlotTable.Scrypt.usual
 
+        /// Describes a slot. Nothing is checked before it is made.
         public init(_ content: Content, label: String, isRecovery: Bool = false) {
             self.content = content
             self.label = label
@@ -98,6 +105,7 @@ public struct KeySlots: Sendable {
         public let path: String
         /// Higher with each change.
         public let generation: Int64
+        /// All slots, in the order of their numbers.
         public let slots: [Slot]
         /// The labels of those new slots that could not be tried, because no program that unwraps was given.
         public internal(set) var untried: [String] = []

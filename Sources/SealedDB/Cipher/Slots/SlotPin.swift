@@ -11,6 +11,7 @@ extension KeySlots {
         /// What only the data key gives, and what does not tell the data key; hex digits. Each re-encryption changes it.
         public let dataKey: String
 
+        /// A pin that was kept before.
         public init(store: String, generation: Int64, dataKey: String) {
             (self.store, self.generation, self.dataKey) = (store, generation, dataKey)
         }
