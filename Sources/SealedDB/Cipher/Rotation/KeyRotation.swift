@@ -10,7 +10,7 @@ import Foundation
 /// database.
 ///
 /// In a store with slots (see ``KeySlots``) the rotation replaces the slot of the old key, in milliseconds, and whoever has
-/// the store open goes on. The data key stays; ``KeySlots/reencrypt(keeping:progress:)`` replaces it.
+/// the store open goes on. The data key stays; ``KeySlots/reencrypt(keeping:removing:progress:)`` replaces it.
 ///
 /// Nobody else may have another store open, whether they hold locks or not: otherwise the rotation ends with
 /// ``DatabaseError/Reason/busy`` and leaves the store as it was. A store in WAL mode is switched to a rollback journal

@@ -36,7 +36,7 @@ extension KeySlots {
     /// left that opens.
     ///
     /// Whoever has a copy of the files of slots as they were, or of a backup, and the key of that slot, can still open the
-    /// store: its data key is the same. ``reencrypt(keeping:progress:)`` is the remedy.
+    /// store: its data key is the same. ``reencrypt(keeping:removing:progress:)`` is the remedy.
     /// - Throws: ``DatabaseError/Reason/noSuchFile`` if there is no such slot; ``DatabaseError/Reason/notAllowed`` if it is
     ///   the last one, or the one that the key opens.
     public func remove(_ label: String) throws(DatabaseError) -> Report {

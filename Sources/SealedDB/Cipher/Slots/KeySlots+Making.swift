@@ -4,7 +4,7 @@ extension KeySlots {
     /// Gives a store slots that has none, without rewriting it. Its present key becomes the data key.
     ///
     /// So whoever knows that key can go on opening the store without any slot, with other programs than this library:
-    /// ``reencrypt(keeping:progress:)`` afterwards makes a new data key.
+    /// ``reencrypt(keeping:removing:progress:)`` afterwards makes a new data key.
     /// - Parameter slots: the slots. One of them should be of the present key, and one for recovery.
     /// - Throws: ``DatabaseError``. Unless its message says otherwise, the store has no slots then.
     public func initialize(_ slots: [NewSlot]) throws(DatabaseError) -> Report {

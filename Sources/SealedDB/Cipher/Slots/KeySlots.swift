@@ -4,7 +4,7 @@ import Foundation
 ///
 /// A store with slots is a standard SQLCipher 4 file under a random data key. Two files beside it, `STORE.slots` and
 /// `STORE.slots.2`, hold that key once for each slot, wrapped under the key of the slot. The files are readable text; the
-/// article <doc:KeySlots> has the format, and a recipe to open such a store without this library.
+/// article <doc:UsingKeySlots> has the format, and a recipe to open such a store without this library.
 ///
 /// Everything that takes a ``Key``, a ``KeySource`` or a ``KeyRing`` opens a store with slots by the key of any slot,
 /// and reads the slots again at each opening. A passphrase is derived once for all copies of a ``Key``.
@@ -21,7 +21,9 @@ public struct KeySlots: Sendable {
 
     /// Describes the slots of a store. Nothing is read before a method is called.
     /// - Parameters:
+    ///   - path: that of the store.
     ///   - key: the key of any slot.
+    ///   - cipherSettings: those of the store. Default: those of SQLCipher 4.
     ///   - busyTimeout: how long to wait for others who write to the store.
     ///   - acceptsOlderSlots: whether slots are used that are older than those that the store has seen. The next change
     ///     makes them the newest. Default false: slots may be among them that were removed since.
