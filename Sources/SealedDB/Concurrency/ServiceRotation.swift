@@ -12,12 +12,13 @@ struct ServiceRotation {
     let alone: ((Database) throws -> KeyRotation.Report) throws -> KeyRotation.Report
 
     func run() throws -> KeyRotation.Report {
-        if try hasSlots() {
+        let path = try pathOfStore()
+        if let path, KeySlots.exist(beside: path) {
             // Only a slot is replaced: there is nothing to copy, and others may go on using the store.
             try confirmNewKey()
             return try finish(with: nil)
         }
-        try statingWhatIs { try requireNoOtherProcess() }
+        if let path { try requireNoOtherProcess(path) }
         for _ in 0..<3 {
             if let report = try attempt() { return report }
         }
@@ -25,10 +26,10 @@ struct ServiceRotation {
         return try finish(with: nil)
     }
 
-    private func hasSlots() throws -> Bool {
+    private func pathOfStore() throws -> String? {
         var path: String?
         try statingWhatIs { try turn { db in path = try db.pathToRotate(for: newKey) } }
-        return path.map { KeySlots.exist(beside: $0) } ?? false
+        return path
     }
 
     /// Says of the body's errors, all of which come before the swap, that the store is unchanged.
@@ -51,10 +52,8 @@ struct ServiceRotation {
     /// Throws if another process has the store open. This is checked before anything is copied, so that the caller does
     /// not learn it only after the whole copy. It takes a while, so it happens outside of a turn, and nobody waits for
     /// it.
-    private func requireNoOtherProcess() throws {
-        var path: String?
-        try turn { db in path = try db.pathToRotate(for: newKey) }
-        guard let store = path.flatMap({ FileSystem.resolve($0) }) else { return }
+    private func requireNoOtherProcess(_ path: String) throws(DatabaseError) {
+        guard let store = FileSystem.resolve(path) else { return }
         do throws(DatabaseError) {
             try LockHolders.requireNoOthers(of: store)
         } catch {

@@ -60,6 +60,22 @@ package enum FileSystem {
         return descriptor
     }
 
+    /// Waits until a write gets a later time than this one, which an earlier write has: the kernel dates writes by a clock
+    /// that ticks only a few hundred times a second.
+    /// - Returns: false if that does not happen soon, as when the clock was put back.
+    static func waitForClock(toPass time: timespec) -> Bool {
+        for _ in 0..<50 {
+            var now = timespec()
+            // The result does not matter: this clock always exists.
+            clock_gettime(CLOCK_REALTIME_COARSE, &now)
+            if (time.tv_sec, time.tv_nsec) < (now.tv_sec, now.tv_nsec) { return true }
+            var pause = timespec(tv_sec: 0, tv_nsec: 1_000_000)
+            // A signal may end the pause early.
+            nanosleep(&pause, nil)
+        }
+        return false
+    }
+
     /// Gives `copy` the owner, mode and extended attributes of `original`.
     static func copyAttributes(from original: String, to copy: String) throws(DatabaseError) {
         let descriptor = sealeddb_open(copy, O_RDWR | O_NOFOLLOW, 0)

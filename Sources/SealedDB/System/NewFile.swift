@@ -64,21 +64,12 @@ final class NewFile: Sendable {
         let nanoseconds: Int
     }
 
-    /// The mark after a write of this process, such that a later write by anybody changes it: the kernel dates writes by a
-    /// clock that ticks only a few hundred times a second.
+    /// The mark after a write of this process, such that a later write by anybody changes it.
     func settledMark() throws(DatabaseError) -> Mark {
-        for _ in 0..<50 {
-            let mark = try mark()
-            var now = timespec()
-            // The result does not matter: this clock always exists.
-            clock_gettime(CLOCK_REALTIME_COARSE, &now)
-            if (mark.seconds, mark.nanoseconds) < (now.tv_sec, now.tv_nsec) { return mark }
-            var pause = timespec(tv_sec: 0, tv_nsec: 500_000)
-            // A signal may end the pause early.
-            nanosleep(&pause, nil)
-        }
-        // The clock was put back. Then the mark tells a write from the next second on.
-        return try mark()
+        let mark = try mark()
+        // If the clock was put back, the mark still tells writes by their size, and those after that time.
+        _ = FileSystem.waitForClock(toPass: timespec(tv_sec: mark.seconds, tv_nsec: mark.nanoseconds))
+        return mark
     }
 
     func mark() throws(DatabaseError) -> Mark {

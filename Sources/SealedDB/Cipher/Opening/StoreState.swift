@@ -22,17 +22,7 @@ struct StoreState: Equatable {
         // On file systems that only count whole seconds, two writes can have the same time. Their times have no
         // nanoseconds.
         guard state.modified.nanoseconds != 0 else { return nil }
-        // The kernel dates writes by a clock that ticks only a few hundred times a second. Wait for its next tick.
-        for _ in 0..<50 {
-            var now = timespec()
-            // The result does not matter: this clock always exists.
-            clock_gettime(CLOCK_REALTIME_COARSE, &now)
-            if state.modified < Moment(now) { return state }
-            var pause = timespec(tv_sec: 0, tv_nsec: 1_000_000)
-            // A signal may end the pause early.
-            nanosleep(&pause, nil)
-        }
-        return nil
+        return FileSystem.waitForClock(toPass: state.modified.time) ? state : nil
     }
 
     /// Whether the files are the same one, and nobody has written to it between the two. What is in the logs does not count.
@@ -53,16 +43,14 @@ struct StoreState: Equatable {
 
 /// A time of modification. It is not a single number, because files may have dates that 64 bits of nanoseconds cannot
 /// hold.
-private struct Moment: Comparable {
+private struct Moment: Equatable {
     let seconds: Int
     let nanoseconds: Int
+
+    var time: timespec { timespec(tv_sec: seconds, tv_nsec: nanoseconds) }
 
     init(_ time: timespec) {
         seconds = time.tv_sec
         nanoseconds = time.tv_nsec
-    }
-
-    static func < (first: Moment, second: Moment) -> Bool {
-        (first.seconds, first.nanoseconds) < (second.seconds, second.nanoseconds)
     }
 }
