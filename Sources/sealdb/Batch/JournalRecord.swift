@@ -42,6 +42,8 @@ struct JournalRecord: Codable {
     // Fields of `replacing`, and `keyFile` of a `done` that follows it:
     var keyFile: String?
     var newKeyFile: String?
+    /// Where the old key is kept. Missing in journals of earlier versions.
+    var formerKeyFile: String?
 
     init(_ event: Event) {
         self.event = event

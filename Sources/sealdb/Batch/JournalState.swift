@@ -13,10 +13,18 @@ struct JournalState {
         /// The work was begun, and nothing more was recorded: the run was killed, or is still going on.
         case begun
         /// The store has the new key. The work on its key file was begun, and nothing more was recorded.
-        case replacing(keyFile: String, newKeyFile: String)
+        case replacing(KeyFiles)
         case done
         case failed(exitCode: Int32, message: String)
         case stopped
+    }
+
+    /// A key file whose replacement was begun, the file with its new key, and where the old key is kept.
+    struct KeyFiles: Equatable {
+        let file: String
+        let newFile: String
+        /// `nil` in journals of earlier versions.
+        let formerFile: String?
     }
 
     let batch: String
@@ -29,8 +37,8 @@ struct JournalState {
     private(set) var stores: [String] = []
     private var known: Set<ExactText> = []
     private(set) var states: [ExactText: Store] = [:]
-    /// The key files whose replacement was begun in any run of the batch, and the files with their new keys.
-    private var replaced: Set<[ExactText]> = []
+    /// Those whose replacement was begun in any run of the batch.
+    private var replaced: [KeyFiles] = []
     private(set) var runCount = 0
     /// When and with which exit code the last run ended by itself; `nil` if it is still going on or was killed.
     private(set) var end: (time: Date, exitCode: Int32)?
@@ -70,8 +78,9 @@ struct JournalState {
             guard let file = record.keyFile, let newFile = record.newKeyFile, file.begins(with: "/"),
                 newFile.begins(with: "/")
             else { throw Malformed(what: "the names of key files are missing") }
-            replaced.insert([ExactText(file), ExactText(newFile)])
-            try set(record, .replacing(keyFile: file, newKeyFile: newFile))
+            let files = KeyFiles(file: file, newFile: newFile, formerFile: record.formerKeyFile)
+            replaced.append(files)
+            try set(record, .replacing(files))
         case .done: try set(record, .done)
         case .failed: try set(record, .failed(exitCode: status(of: record), message: record.message ?? ""))
         case .stopped: try set(record, .stopped)
@@ -95,9 +104,10 @@ struct JournalState {
 
     func state(of path: String) -> Store { states[ExactText(path)] ?? .notBegun }
 
-    /// Whether a run has begun to replace the key file.
-    func hasBegunReplacing(_ file: String, by newFile: String) -> Bool {
-        replaced.contains([ExactText(file), ExactText(newFile)])
+    /// What a run has recorded of the replacement of the key file; `nil` if none has begun.
+    func replacement(of file: String, by newFile: String) -> KeyFiles? {
+        // The first run that got so far chose the name of the old key.
+        replaced.first { $0.file.isSame(as: file) && $0.newFile.isSame(as: newFile) }
     }
 
     func stores(in isWanted: (Store) -> Bool) -> [String] { stores.filter { isWanted(state(of: $0)) } }

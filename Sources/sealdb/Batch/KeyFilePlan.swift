@@ -6,7 +6,7 @@ import Synchronization
 final class KeyFilePlan: Sendable {
     /// A key file, and the stores that use it.
     private struct Group {
-        let replacement: KeyFileReplacement
+        var replacement: KeyFileReplacement
         var stage = KeyFileReplacement.Stage.pending
         var missing: [StoreItem] = []
         /// The key that the stores of the group got.
@@ -85,9 +85,12 @@ final class KeyFilePlan: Sendable {
     func check(_ known: JournalState?, isLooking: Bool) throws {
         for index in state.withLock({ $0.groups.indices }) {
             let group = state.withLock { $0.groups[index] }
-            let files = group.replacement
+            var files = group.replacement
+            let begun = known?.replacement(of: files.file, by: files.newFile)
+            // The ending that is given now may be another one, such as the day.
+            if let former = begun?.formerFile { files = files.keeping(formerFile: former) ?? files }
             let found = try files.check(isLooking: isLooking)
-            if found == .complete, known?.hasBegunReplacing(files.file, by: files.newFile) != true {
+            if found == .complete, begun == nil {
                 throw Failure(
                     .noInput,
                     "The new key file \(files.newFile) does not exist. If an earlier run has put it in the place of "
@@ -95,7 +98,10 @@ final class KeyFilePlan: Sendable {
                         + "\(group.missing.map(\.name).joined(separator: ", ")). Otherwise make it. Nothing was changed."
                 )
             }
-            state.withLock { $0.groups[index].stage = found }
+            state.withLock { state in
+                state.groups[index].replacement = files
+                state.groups[index].stage = found
+            }
         }
     }
 

@@ -88,6 +88,7 @@ struct RotationBatch: Sendable {
             let files = try rotation.replaceKeyFile(of: store) { files in
                 var record = JournalRecord(.replacing, path: store.identity)
                 (record.keyFile, record.newKeyFile) = (files.file, files.newFile)
+                record.formerKeyFile = files.formerFile
                 try append(record, to: journal)
             }
             var record = JournalRecord(.done, path: store.identity)

@@ -22,6 +22,8 @@ struct BatchStatus: Encodable, Sendable {
         let path: String
         let keyFile: String
         let newKeyFile: String
+        /// Missing if the journal is of an earlier version.
+        let formerKeyFile: String?
     }
 
     struct Failed: Encodable, Sendable {
@@ -42,8 +44,13 @@ struct BatchStatus: Encodable, Sendable {
         notBegun = state.stores { $0 == .notBegun }.count
         interrupted = state.stores { $0 == .begun || $0 == .stopped }
         replacing = state.stores.compactMap { path in
-            guard case .replacing(let file, let newFile) = state.state(of: path) else { return nil }
-            return Replacing(path: path, keyFile: file, newKeyFile: newFile)
+            guard case .replacing(let files) = state.state(of: path) else { return nil }
+            return Replacing(
+                path: path,
+                keyFile: files.file,
+                newKeyFile: files.newFile,
+                formerKeyFile: files.formerFile
+            )
         }
         failed = state.stores.compactMap { path in
             guard case .failed(let code, let message) = state.state(of: path) else { return nil }

@@ -264,6 +264,37 @@ struct KeyFileReplacementTests {
         #expect(try sandbox.sealdb("status", "sealdb-rotate.journal").status == 0)
     }
 
+    /// The old key stays where the first run began to keep it, though the ending is the day and another one has come.
+    @Test(arguments: ["link", "fsync", "unlink"])
+    func aBatchGoesOnWithAnotherEnding(call: String) throws {
+        var reached: Set<[String]> = []
+        for number in 1...8 {
+            try sandbox.removeAll(but: [])
+            let keys = try make("a")
+            func command(_ ending: String) -> [String] {
+                [
+                    Tool.sealdb, "rotate", "a.db", "--journal", "log", "--key-file", "a.key", "--new-key-file", "a.new",
+                    "--replace-key-files=\(ending)",
+                ]
+            }
+            let inject = [
+                "-P", sandbox.path("a.key"), "-P", sandbox.path("a.new"), "-P", sandbox.path("a.key.first"), "-e",
+                "trace=\(call)", "-e", "inject=\(call):signal=KILL:when=\(number)",
+            ]
+            let strace = ["strace", "-f", "-qq", "-o", "/dev/null"] + inject
+            guard try sandbox.run(strace + command(".first")).status != 0 else { break }
+            let hasBegun = try String(decoding: sandbox.contents("log"), as: UTF8.self).contains("\"replacing\"")
+            if hasBegun { reached.insert(try sandbox.names()) }
+            let former = hasBegun ? "a.key.first" : "a.key.second"
+            let again = try sandbox.run(command(".second"))
+            #expect(again.status == 0, "\(call) \(number): \(again.error)")
+            #expect(try sandbox.contents("a.key") == keys.new && opens("a.db", "a.key"))
+            #expect(try sandbox.contents(former) == keys.old, "\(call) \(number)")
+            #expect(try sandbox.names() == ["a.db", "a.key", former, "log"], "\(call) \(number)")
+        }
+        #expect(!reached.isEmpty, "\(call)")
+    }
+
     /// The journal tells of what was cut off, and of what it was.
     @Test func statusTellsOfIt() throws {
         for name in ["a", "b"] { _ = try make(name) }

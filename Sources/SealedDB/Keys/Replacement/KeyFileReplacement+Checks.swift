@@ -61,7 +61,8 @@ extension KeyFileReplacement {
         }
         guard own.count == Int(status.st_nlink) else {
             throw unmovable(
-                "\(path) has \(status.st_nlink) hard links; the others would keep what it holds now. Remove them first."
+                "\(path) has \(status.st_nlink) hard links; the others would keep what it holds now. Remove them first, "
+                    + "or give the ending again with which an interrupted run made one."
             )
         }
     }

@@ -12,7 +12,7 @@ package struct KeyFileReplacement: Sendable {
     /// The file with the new key.
     package let newFile: String
     /// Where the old key is kept.
-    package let formerFile: String
+    package private(set) var formerFile: String
     private let isPassphrase: Bool
 
     /// How far a replacement is, as the files tell it.
@@ -52,6 +52,17 @@ package struct KeyFileReplacement: Sendable {
         }
     }
 
+    /// The same with the name under which an earlier run keeps the old key.
+    /// - Returns: `nil` if no run can have given the old key this name.
+    package func keeping(formerFile: String) -> KeyFileReplacement? {
+        let isEnded = formerFile.utf8.count > file.utf8.count && formerFile.begins(with: file)
+        let isBeside = FileSystem.directory(of: formerFile).isSame(as: FileSystem.directory(of: file))
+        guard isEnded, isBeside, !formerFile.isSame(as: newFile) else { return nil }
+        var replacement = self
+        replacement.formerFile = formerFile
+        return replacement
+    }
+
     private static func refusal(_ message: String) -> DatabaseError {
         DatabaseError(extendedCode: SQLITE_MISUSE, reason: .notAllowed, message: "\(message). Nothing was changed.")
     }
@@ -86,7 +97,10 @@ package struct KeyFileReplacement: Sendable {
         }
         guard try self.key(in: newFile) != key else {
             guard let former = try formerKey(), former != key else {
-                throw KeyFileReplacement.refusal("\(newFile) holds the same key as \(file)")
+                throw KeyFileReplacement.refusal(
+                    "\(newFile) holds the same key as \(file). If an earlier run was interrupted that was to keep the old "
+                        + "key under another name than \(formerFile), give that ending again"
+                )
             }
             return .copied
         }
