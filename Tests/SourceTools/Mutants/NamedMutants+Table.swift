@@ -514,7 +514,7 @@ extension NamedMutant {
             "a new key file that is missing counts as one that was put in place",
             "sealdb/Batch/KeyFilePlan.swift",
             .expression,
-            "known?.hasBegunReplacing(files.file, by: files.newFile) != true",
+            "begun == nil",
             "false"
         ),
         .init(
