@@ -105,7 +105,7 @@ final class Session {
                 runs.append(
                     PowerLoss(
                         operation: operation,
-                        plan: "fail=\(sync.index) error=\(EIO)",
+                        plan: "fail-sync=\(sync.index) error=\(EIO)",
                         name: "power-after-failed-sync-\(sync.index)",
                         count: count / 2 / syncs.count,
                         seed: options.seed,

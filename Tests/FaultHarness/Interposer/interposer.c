@@ -49,6 +49,7 @@ static struct plan {
     long torn;            // ... after half of it, if it is a write
     long fail_at;        // fail this call
     long error;           // ... with this errno; 0 cuts a write short
+    long fail_sync;       // fail the first sync from this call on: which call has a number differs from run to run
     long sticky;          // ... and every later one that can fail so
     long allocation;     // fail this allocation of SQLite
     long sticky_allocation;
@@ -418,8 +419,19 @@ static int is_change_of_directory(const struct call *call) {
     }
 }
 
+// Whether somebody looks at the result of the sync. SQLite does not, where it syncs a directory.
+static int is_watched_sync(const struct call *call) {
+    int is_of_sqlite = strcmp(call->form->name, "fdatasync") == 0 && strcmp(call->path, ".") == 0;
+    return call->inside && call->form->kind == SYNCING && !is_of_sqlite;
+}
+
 // 1 if the call is to fail, with *result set.
 static int fails(struct call *call, long index, uint64_t offset, long *result) {
+    if (plan.fail_sync > 0 && index >= plan.fail_sync && is_watched_sync(call) &&
+        atomic_exchange(&shared->fired, 1) == 0) {
+        *result = -plan.error;
+        return 1;
+    }
     if (plan.fail_at > 0 && (index == plan.fail_at || (plan.sticky && index > plan.fail_at && can_fail(call, (int)plan.error)))) {
         // Interruptions that never end would be an endless loop by right.
         if (plan.error == EINTR && plan.sticky && index > plan.fail_at + 8) return 0;
@@ -551,6 +563,7 @@ static void parse(char *text) {
         int is_known =
             is_number(word, "kill", &plan.kill_at) || is_number(word, "torn", &plan.torn) ||
             is_number(word, "fail", &plan.fail_at) || is_number(word, "error", &plan.error) ||
+            is_number(word, "fail-sync", &plan.fail_sync) ||
             is_number(word, "sticky", &plan.sticky) || is_number(word, "allocation", &plan.allocation) ||
             is_number(word, "sticky-allocation", &plan.sticky_allocation) || is_number(word, "space", &plan.space) ||
             is_number(word, "no-changes", &plan.no_changes) || is_number(word, "clock", &plan.clock) ||
