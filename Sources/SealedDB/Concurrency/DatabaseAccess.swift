@@ -84,6 +84,7 @@ public protocol DatabaseAccess: Sendable {
     func writeWithoutTransaction<T>(_ block: (Database) throws -> T) throws -> T
 
     /// Like the synchronous form, but waits without blocking a thread, and ends early if the task is cancelled.
+    /// - Throws: as the synchronous form; `CancellationError` if the task was cancelled.
     @discardableResult
     func writeWithoutTransaction<T: Sendable>(
         _ block: @Sendable (Database) throws -> T
@@ -105,6 +106,7 @@ public protocol DatabaseAccess: Sendable {
 
     /// Like the synchronous form, but waits without blocking a thread. If the task is cancelled, a call that waits
     /// ends, and others are no longer kept out.
+    /// - Throws: as the synchronous form; `CancellationError` if the task was cancelled.
     @discardableResult
     func barrier<T: Sendable>(waitingAtMost limit: Duration?, _ block: @Sendable (Database) throws -> T) async throws
         -> T
@@ -125,18 +127,21 @@ public protocol DatabaseAccess: Sendable {
 
 extension DatabaseAccess {
     /// Like `write(alone: false)`.
+    /// - Throws: as `write(alone: false)`.
     @discardableResult
     public func write<T>(_ block: (Database) throws -> T) throws -> T {
         try write(alone: false, block)
     }
 
     /// Like `barrier(waitingAtMost: nil)`.
+    /// - Throws: as the form with a limit, which never passes.
     @discardableResult
     public func barrier<T>(_ block: (Database) throws -> T) throws -> T {
         try barrier(waitingAtMost: nil, block)
     }
 
     /// Like `barrier(waitingAtMost: nil)`, but waits without blocking a thread.
+    /// - Throws: as the form with a limit, which never passes; `CancellationError` if the task was cancelled.
     @discardableResult
     public func barrier<T: Sendable>(_ block: @Sendable (Database) throws -> T) async throws -> T {
         try await barrier(waitingAtMost: nil, block)
@@ -148,6 +153,8 @@ extension DatabaseAccess {
     }
 
     /// Like `write(alone: false)`, but waits without blocking a thread.
+    /// - Throws: as the synchronous form. `CancellationError` if the task was cancelled; nothing of the block is kept
+    ///   then.
     @discardableResult
     public func write<T: Sendable>(_ block: @Sendable (Database) throws -> T) async throws -> T {
         try await write(alone: false, block)
@@ -184,6 +191,8 @@ extension DatabaseAccess {
     }
 
     /// Runs the block in a savepoint, keeps its changes, and returns its result. A thrown error undoes the changes.
+    /// - Throws: the block's error, or a ``DatabaseError`` if the connection could not be had, or the savepoint not be
+    ///   started or released.
     @discardableResult
     public func inSavePoint<T>(_ block: (Database) throws -> T) throws -> T {
         try inDatabase { db in try db.savepoint { try block(db) } }

@@ -119,11 +119,14 @@ extension Database {
     // MARK: Savepoints. https://www.sqlite.org/lang_savepoint.html
 
     /// Starts a savepoint. Savepoints can be nested.
+    /// - Throws: ``DatabaseError``, also if the database is not open.
     public func startSavePoint(withName name: String) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in try openConnection().run("SAVEPOINT \(quoted(name))") }
     }
 
     /// Releases a savepoint, and keeps its changes.
+    /// - Throws: ``DatabaseError`` if there is no savepoint of this name, or if this is the outermost one and its
+    ///   changes could not be committed.
     public func releaseSavePoint(withName name: String) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in
             // Releasing the outermost savepoint commits.
@@ -132,6 +135,7 @@ extension Database {
     }
 
     /// Rolls back all changes since the savepoint. The savepoint itself stays.
+    /// - Throws: ``DatabaseError`` if there is no savepoint of this name.
     public func rollbackToSavePoint(withName name: String) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in try openConnection().run("ROLLBACK TO \(quoted(name))") }
     }
