@@ -209,6 +209,7 @@ extension DatabaseAccess {
 /// A nested call could only wait for itself, so it ends the process with a message.
 extension DatabaseAccess {
     /// Runs the block with a connection.
+    /// - Returns: the error of the connection, or of a transaction that the block left open; otherwise `nil`.
     @discardableResult
     public func inDatabase(_ block: (Database) -> Void) -> (any Error)? {
         visit("inDatabase") { db in
@@ -218,12 +219,16 @@ extension DatabaseAccess {
     }
 
     /// Runs the block in an EXCLUSIVE transaction, as FMDB does. It is rolled back if the block sets the flag.
+    /// - Returns: the error of the connection, of BEGIN or of COMMIT; `nil` if the block was committed, or rolled back by its
+    ///   flag.
     @discardableResult
     public func inTransaction(_ block: (Database, UnsafeMutablePointer<ObjCBool>) -> Void) -> (any Error)? {
         visit("inTransaction") { db in db.inTransaction(.exclusive) { flag in block(db, flag) } }
     }
 
     /// Runs the block in a DEFERRED transaction. It is rolled back if the block sets the flag.
+    /// - Returns: the error of the connection, of BEGIN or of COMMIT; `nil` if the block was committed, or rolled back by its
+    ///   flag.
     @discardableResult
     public func inDeferredTransaction(
         _ block: (Database, UnsafeMutablePointer<ObjCBool>) -> Void
@@ -232,6 +237,8 @@ extension DatabaseAccess {
     }
 
     /// Runs the block in an EXCLUSIVE transaction. It is rolled back if the block sets the flag.
+    /// - Returns: the error of the connection, of BEGIN or of COMMIT; `nil` if the block was committed, or rolled back by its
+    ///   flag.
     @discardableResult
     public func inExclusiveTransaction(
         _ block: (Database, UnsafeMutablePointer<ObjCBool>) -> Void
@@ -240,6 +247,8 @@ extension DatabaseAccess {
     }
 
     /// Runs the block in an IMMEDIATE transaction. It is rolled back if the block sets the flag.
+    /// - Returns: the error of the connection, of BEGIN or of COMMIT; `nil` if the block was committed, or rolled back by its
+    ///   flag.
     @discardableResult
     public func inImmediateTransaction(
         _ block: (Database, UnsafeMutablePointer<ObjCBool>) -> Void
@@ -248,6 +257,7 @@ extension DatabaseAccess {
     }
 
     /// Runs the block in a savepoint. It is rolled back if the block sets the flag.
+    /// - Returns: the error of the connection, or of starting or ending the savepoint; otherwise `nil`.
     @discardableResult
     public func inSavePoint(_ block: (Database, UnsafeMutablePointer<ObjCBool>) -> Void) -> (any Error)? {
         visit("inSavePoint") { db in db.inSavePoint { flag in block(db, flag) } }

@@ -7,18 +7,22 @@ extension Database {
     public func beginTransaction() -> Bool { begin(.exclusive) }
 
     /// Begins a DEFERRED transaction, which takes locks when it needs them.
+    /// - Returns: false on failure, such as within a transaction; see ``lastError()``.
     @discardableResult
     public func beginDeferredTransaction() -> Bool { begin(.deferred) }
 
     /// Begins an IMMEDIATE transaction, which takes the lock for writing at once.
+    /// - Returns: false on failure, such as within a transaction; see ``lastError()``.
     @discardableResult
     public func beginImmediateTransaction() -> Bool { begin(.immediate) }
 
     /// Begins an EXCLUSIVE transaction, which keeps out all others (in WAL mode only other writers).
+    /// - Returns: false on failure, such as within a transaction; see ``lastError()``.
     @discardableResult
     public func beginExclusiveTransaction() -> Bool { begin(.exclusive) }
 
-    /// Commits the transaction. Returns false on failure; the transaction may then still be open.
+    /// Commits the transaction.
+    /// - Returns: false on failure; see ``lastError()``. The transaction may then still be open.
     @discardableResult
     public func commit() -> Bool {
         succeeds { () throws(DatabaseError) in try commit(openConnection()) }
@@ -38,6 +42,7 @@ extension Database {
     }
 
     /// Rolls back the transaction.
+    /// - Returns: false on failure, such as without a transaction; see ``lastError()``.
     @discardableResult
     public func rollback() -> Bool {
         succeeds { () throws(DatabaseError) in try openConnection().run("ROLLBACK") }
