@@ -27,6 +27,7 @@ extension DatabaseAccess {
     }
 
     /// Like the synchronous form, but does not block a thread that tasks share. Cancelling the task stops the backup.
+    /// - Throws: as the synchronous form; `CancellationError` if the task was cancelled.
     @discardableResult
     public func backup(
         to path: String,

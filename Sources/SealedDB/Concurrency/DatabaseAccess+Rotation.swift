@@ -51,6 +51,7 @@ extension DatabasePool {
     /// - Parameters:
     ///   - newKey: the key that the store gets.
     ///   - progress: called on a thread that belongs to the rotation.
+    /// - Throws: as the synchronous form; `CancellationError` if the task was cancelled.
     @discardableResult
     public func rotateKey(
         to newKey: Key,
@@ -114,6 +115,7 @@ extension DatabaseQueue {
     /// - Parameters:
     ///   - newKey: the key that the store gets.
     ///   - progress: called on a thread that belongs to the rotation.
+    /// - Throws: as the synchronous form; `CancellationError` if the task was cancelled.
     @discardableResult
     public func rotateKey(
         to newKey: Key,

@@ -84,6 +84,7 @@ public protocol DatabaseAccess: Sendable {
     func writeWithoutTransaction<T>(_ block: (Database) throws -> T) throws -> T
 
     /// Like the synchronous form, but waits without blocking a thread, and ends early if the task is cancelled.
+    /// - Throws: as the synchronous form; `CancellationError` if the task was cancelled.
     @discardableResult
     func writeWithoutTransaction<T: Sendable>(
         _ block: @Sendable (Database) throws -> T
@@ -105,6 +106,7 @@ public protocol DatabaseAccess: Sendable {
 
     /// Like the synchronous form, but waits without blocking a thread. If the task is cancelled, a call that waits
     /// ends, and others are no longer kept out.
+    /// - Throws: as the synchronous form; `CancellationError` if the task was cancelled.
     @discardableResult
     func barrier<T: Sendable>(waitingAtMost limit: Duration?, _ block: @Sendable (Database) throws -> T) async throws
         -> T
@@ -125,18 +127,21 @@ public protocol DatabaseAccess: Sendable {
 
 extension DatabaseAccess {
     /// Like `write(alone: false)`.
+    /// - Throws: as `write(alone: false)`.
     @discardableResult
     public func write<T>(_ block: (Database) throws -> T) throws -> T {
         try write(alone: false, block)
     }
 
     /// Like `barrier(waitingAtMost: nil)`.
+    /// - Throws: as the form with a limit, which never passes.
     @discardableResult
     public func barrier<T>(_ block: (Database) throws -> T) throws -> T {
         try barrier(waitingAtMost: nil, block)
     }
 
     /// Like `barrier(waitingAtMost: nil)`, but waits without blocking a thread.
+    /// - Throws: as the form with a limit, which never passes; `CancellationError` if the task was cancelled.
     @discardableResult
     public func barrier<T: Sendable>(_ block: @Sendable (Database) throws -> T) async throws -> T {
         try await barrier(waitingAtMost: nil, block)
@@ -148,6 +153,8 @@ extension DatabaseAccess {
     }
 
     /// Like `write(alone: false)`, but waits without blocking a thread.
+    /// - Throws: as the synchronous form. `CancellationError` if the task was cancelled; nothing of the block is kept
+    ///   then.
     @discardableResult
     public func write<T: Sendable>(_ block: @Sendable (Database) throws -> T) async throws -> T {
         try await write(alone: false, block)
@@ -184,6 +191,8 @@ extension DatabaseAccess {
     }
 
     /// Runs the block in a savepoint, keeps its changes, and returns its result. A thrown error undoes the changes.
+    /// - Throws: the block's error, or a ``DatabaseError`` if the connection could not be had, or the savepoint not be
+    ///   started or released.
     @discardableResult
     public func inSavePoint<T>(_ block: (Database) throws -> T) throws -> T {
         try inDatabase { db in try db.savepoint { try block(db) } }
@@ -200,6 +209,7 @@ extension DatabaseAccess {
 /// A nested call could only wait for itself, so it ends the process with a message.
 extension DatabaseAccess {
     /// Runs the block with a connection.
+    /// - Returns: the error of the connection, or of a transaction that the block left open; otherwise `nil`.
     @discardableResult
     public func inDatabase(_ block: (Database) -> Void) -> (any Error)? {
         visit("inDatabase") { db in
@@ -209,12 +219,16 @@ extension DatabaseAccess {
     }
 
     /// Runs the block in an EXCLUSIVE transaction, as FMDB does. It is rolled back if the block sets the flag.
+    /// - Returns: the error of the connection, of BEGIN or of COMMIT; `nil` if the block was committed, or rolled back by its
+    ///   flag.
     @discardableResult
     public func inTransaction(_ block: (Database, UnsafeMutablePointer<ObjCBool>) -> Void) -> (any Error)? {
         visit("inTransaction") { db in db.inTransaction(.exclusive) { flag in block(db, flag) } }
     }
 
     /// Runs the block in a DEFERRED transaction. It is rolled back if the block sets the flag.
+    /// - Returns: the error of the connection, of BEGIN or of COMMIT; `nil` if the block was committed, or rolled back by its
+    ///   flag.
     @discardableResult
     public func inDeferredTransaction(
         _ block: (Database, UnsafeMutablePointer<ObjCBool>) -> Void
@@ -223,6 +237,8 @@ extension DatabaseAccess {
     }
 
     /// Runs the block in an EXCLUSIVE transaction. It is rolled back if the block sets the flag.
+    /// - Returns: the error of the connection, of BEGIN or of COMMIT; `nil` if the block was committed, or rolled back by its
+    ///   flag.
     @discardableResult
     public func inExclusiveTransaction(
         _ block: (Database, UnsafeMutablePointer<ObjCBool>) -> Void
@@ -231,6 +247,8 @@ extension DatabaseAccess {
     }
 
     /// Runs the block in an IMMEDIATE transaction. It is rolled back if the block sets the flag.
+    /// - Returns: the error of the connection, of BEGIN or of COMMIT; `nil` if the block was committed, or rolled back by its
+    ///   flag.
     @discardableResult
     public func inImmediateTransaction(
         _ block: (Database, UnsafeMutablePointer<ObjCBool>) -> Void
@@ -239,6 +257,7 @@ extension DatabaseAccess {
     }
 
     /// Runs the block in a savepoint. It is rolled back if the block sets the flag.
+    /// - Returns: the error of the connection, or of starting or ending the savepoint; otherwise `nil`.
     @discardableResult
     public func inSavePoint(_ block: (Database, UnsafeMutablePointer<ObjCBool>) -> Void) -> (any Error)? {
         visit("inSavePoint") { db in db.inSavePoint { flag in block(db, flag) } }

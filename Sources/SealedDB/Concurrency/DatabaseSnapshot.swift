@@ -39,6 +39,7 @@ public final class DatabaseSnapshot: @unchecked Sendable {
     }
 
     /// Like the synchronous form, but waits without blocking a thread, and ends early if the task is cancelled.
+    /// - Throws: as the synchronous form; `CancellationError` if the task was cancelled.
     @discardableResult
     public func read<T: Sendable>(_ block: @Sendable (Database) throws -> T) async throws -> T {
         guard !isEnding.isSet else { throw DatabaseError.snapshotClosed }

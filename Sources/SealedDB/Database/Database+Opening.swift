@@ -12,6 +12,7 @@ extension Database {
     }
 
     /// Opens with `SQLITE_OPEN_…` flags. https://www.sqlite.org/c3ref/open.html
+    /// - Returns: false on failure; see ``lastError()``. True if the database is already open.
     @discardableResult
     public func open(withFlags flags: Int32) -> Bool {
         open(withFlags: flags, vfs: nil)
@@ -21,6 +22,7 @@ extension Database {
     ///
     /// Every VFS is guarded: files that are refused beside a store, such as a stranger's journal, are refused there
     /// too. The library registers the guarding VFS, whose names begin with `sealeddb-`. https://www.sqlite.org/vfs.html
+    /// - Returns: false on failure; see ``lastError()``. True if the database is already open.
     @discardableResult
     public func open(withFlags flags: Int32, vfs vfsName: String?) -> Bool {
         guard !isOpen else { return true }

@@ -7,18 +7,22 @@ extension Database {
     public func beginTransaction() -> Bool { begin(.exclusive) }
 
     /// Begins a DEFERRED transaction, which takes locks when it needs them.
+    /// - Returns: false on failure, such as within a transaction; see ``lastError()``.
     @discardableResult
     public func beginDeferredTransaction() -> Bool { begin(.deferred) }
 
     /// Begins an IMMEDIATE transaction, which takes the lock for writing at once.
+    /// - Returns: false on failure, such as within a transaction; see ``lastError()``.
     @discardableResult
     public func beginImmediateTransaction() -> Bool { begin(.immediate) }
 
     /// Begins an EXCLUSIVE transaction, which keeps out all others (in WAL mode only other writers).
+    /// - Returns: false on failure, such as within a transaction; see ``lastError()``.
     @discardableResult
     public func beginExclusiveTransaction() -> Bool { begin(.exclusive) }
 
-    /// Commits the transaction. Returns false on failure; the transaction may then still be open.
+    /// Commits the transaction.
+    /// - Returns: false on failure; see ``lastError()``. The transaction may then still be open.
     @discardableResult
     public func commit() -> Bool {
         succeeds { () throws(DatabaseError) in try commit(openConnection()) }
@@ -38,6 +42,7 @@ extension Database {
     }
 
     /// Rolls back the transaction.
+    /// - Returns: false on failure, such as without a transaction; see ``lastError()``.
     @discardableResult
     public func rollback() -> Bool {
         succeeds { () throws(DatabaseError) in try openConnection().run("ROLLBACK") }
@@ -119,11 +124,14 @@ extension Database {
     // MARK: Savepoints. https://www.sqlite.org/lang_savepoint.html
 
     /// Starts a savepoint. Savepoints can be nested.
+    /// - Throws: ``DatabaseError``, also if the database is not open.
     public func startSavePoint(withName name: String) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in try openConnection().run("SAVEPOINT \(quoted(name))") }
     }
 
     /// Releases a savepoint, and keeps its changes.
+    /// - Throws: ``DatabaseError`` if there is no savepoint of this name, or if this is the outermost one and its
+    ///   changes could not be committed.
     public func releaseSavePoint(withName name: String) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in
             // Releasing the outermost savepoint commits.
@@ -132,6 +140,7 @@ extension Database {
     }
 
     /// Rolls back all changes since the savepoint. The savepoint itself stays.
+    /// - Throws: ``DatabaseError`` if there is no savepoint of this name.
     public func rollbackToSavePoint(withName name: String) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in try openConnection().run("ROLLBACK TO \(quoted(name))") }
     }

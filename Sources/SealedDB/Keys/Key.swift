@@ -51,7 +51,8 @@ public struct Key: Sendable {
         return try passphrase(secret)
     }
 
-    /// A passphrase of any bytes. Throws as ``passphrase(_:)-(String)``.
+    /// A passphrase of any bytes, of which a copy is made.
+    /// - Throws: as ``passphrase(_:)-(String)``.
     public static func passphrase(_ bytes: UnsafeRawBufferPointer) throws(DatabaseError) -> Key {
         try passphrase(SecretBytes(copying: bytes))
     }
@@ -96,6 +97,7 @@ public struct Key: Sendable {
     }
 
     /// A raw key from the kernel's random generator.
+    /// - Throws: ``DatabaseError/Reason/ioError`` if the kernel gives no random bytes.
     public static func random() throws(DatabaseError) -> Key {
         let secret = try SecretBytes(capacity: rawByteCount) { target throws(DatabaseError) in
             guard sealeddb_random(target.baseAddress, target.count) == 0 else {

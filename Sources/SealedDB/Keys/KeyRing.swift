@@ -48,7 +48,7 @@ public struct KeyRing: Sendable {
         self.path = path
     }
 
-    /// The ids, sorted.
+    /// The ids of the keys that open stores, sorted. ``retiredKeys`` has the others.
     public var ids: [String] { entries.map(\.id).sorted() }
 
     /// Adds a key. It does not become active.

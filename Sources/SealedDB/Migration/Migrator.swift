@@ -92,12 +92,14 @@ public struct Migrator: Sendable {
 
     /// Like the synchronous form, but does not block a thread while it waits. Cancelling the task
     /// stops the running migration, which is rolled back.
+    /// - Throws: as the synchronous form; `CancellationError` if the task was cancelled.
     @discardableResult
     public func migrate(_ access: some DatabaseAccess, upTo last: String? = nil) async throws -> [String] {
         try await access.writeWithoutTransaction { db in try migrate(db, upTo: last) }
     }
 
     /// Like the form for queues and pools, on one connection. It may not be in a transaction.
+    /// - Throws: as the form for queues and pools; ``DatabaseError/Reason/misuse`` within a transaction.
     @discardableResult
     public func migrate(_ database: Database, upTo last: String? = nil) throws -> [String] {
         let count = try count(upTo: last)

@@ -11,6 +11,8 @@ extension Database {
     /// person.id = try db.insert(person, into: "person")
     /// ```
     /// - Returns: the row id; 0 if no row was inserted (the table ignores a conflict), or if the table has no row ids.
+    /// - Throws: ``DatabaseError`` if the row violates a constraint, a property has no column, or the value is not
+    ///   encoded as one row.
     @discardableResult
     public func insert(_ value: some Encodable, into table: String) throws(DatabaseError) -> Int64 {
         let row = try encode(value)
@@ -96,6 +98,7 @@ extension Database {
     }
 
     /// Returns whether there is a row with this primary key. The parameters are those of ``find(_:in:key:)``.
+    /// - Throws: ``DatabaseError`` if the query fails, the table has no primary key, or it has more or fewer columns.
     public func exists<each Part: Bindable>(in table: String, key: repeat each Part) throws(DatabaseError) -> Bool {
         let condition = try condition(in: table, count: SQL.count(repeat (each Part).self))
         let sql: SQL = "SELECT EXISTS (SELECT 1 FROM \(identifier: table) WHERE \(condition))"
@@ -104,6 +107,8 @@ extension Database {
 
     /// Deletes the row with this primary key. The parameters are those of ``find(_:in:key:)``.
     /// - Returns: false if there is no such row.
+    /// - Throws: ``DatabaseError`` if the row cannot be deleted, the table has no primary key, or it has more or fewer
+    ///   columns.
     public func delete<each Part: Bindable>(from table: String, key: repeat each Part) throws(DatabaseError) -> Bool {
         let condition = try condition(in: table, count: SQL.count(repeat (each Part).self))
         try executeUpdate("DELETE FROM \(identifier: table) WHERE \(condition)", repeat each key)

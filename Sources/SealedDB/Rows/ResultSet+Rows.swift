@@ -68,18 +68,24 @@ extension ResultSet {
     // MARK: All rows
 
     /// Returns the remaining rows as values of a Decodable type.
+    /// - Throws: ``DatabaseError`` if the query fails, or a row cannot be read so:
+    ///   ``DatabaseError/Reason/typeMismatch``.
     @inlinable
     public func all<Value: Decodable>(_ type: Value.Type) throws(DatabaseError) -> [Value] {
         try rows(type).all()
     }
 
     /// Returns the first columns of the remaining rows.
+    /// - Throws: ``DatabaseError`` if the query fails, or a row cannot be read so:
+    ///   ``DatabaseError/Reason/typeMismatch``.
     @inlinable
     public func all<Value: ColumnReadable & Decodable>(_ type: Value.Type) throws(DatabaseError) -> [Value] {
         try rows(type).all()
     }
 
     /// Returns the remaining rows as tuples of columns.
+    /// - Throws: ``DatabaseError`` if the query fails, or a row cannot be read so:
+    ///   ``DatabaseError/Reason/typeMismatch``.
     @inlinable
     public func all<each Column: ColumnReadable>(
         _ type: (repeat each Column).Type
@@ -106,18 +112,24 @@ extension ResultSet {
     // MARK: One row
 
     /// Returns the next row as a value of a Decodable type; `nil` if there is none. Further rows are not read.
+    /// - Throws: ``DatabaseError`` if the query fails, or the row cannot be read so:
+    ///   ``DatabaseError/Reason/typeMismatch``.
     @inlinable
     public func first<Value: Decodable>(_ type: Value.Type) throws(DatabaseError) -> Value? {
         try rows(type).first()
     }
 
     /// Returns the first column of the next row; `nil` if there is none. Further rows are not read.
+    /// - Throws: ``DatabaseError`` if the query fails, or the row cannot be read so:
+    ///   ``DatabaseError/Reason/typeMismatch``.
     @inlinable
     public func first<Value: ColumnReadable & Decodable>(_ type: Value.Type) throws(DatabaseError) -> Value? {
         try rows(type).first()
     }
 
     /// Returns the next row as a tuple of columns; `nil` if there is none. Further rows are not read.
+    /// - Throws: ``DatabaseError`` if the query fails, or the row cannot be read so:
+    ///   ``DatabaseError/Reason/typeMismatch``.
     @inlinable
     public func first<each Column: ColumnReadable>(
         _ type: (repeat each Column).Type
@@ -137,6 +149,8 @@ extension ResultSet {
 
     /// Returns the first column of the next row; `nil` if there is no row or the value is NULL. Further rows are not
     /// read.
+    /// - Throws: ``DatabaseError`` if the query fails, or the value is of another type:
+    ///   ``DatabaseError/Reason/typeMismatch``.
     @inlinable
     public func scalar<Value: ColumnReadable>(_ type: Value.Type) throws(DatabaseError) -> Value? {
         try tuples((Value?).self).first() ?? nil

@@ -39,6 +39,7 @@ public final class Rows<Element> {
     }
 
     /// Returns all remaining rows.
+    /// - Throws: ``DatabaseError`` if the query fails, or a row cannot be read as an `Element`.
     @inlinable
     public func all() throws(DatabaseError) -> [Element] {
         var result: [Element] = []
@@ -56,6 +57,7 @@ public final class Rows<Element> {
 
     /// Returns the next row, and ends the query; `nil` if there is none. A writing statement runs to its end, because only
     /// there are all its changes made and committed.
+    /// - Throws: ``DatabaseError`` if the query fails, or the row cannot be read as an `Element`.
     @inlinable
     public func first() throws(DatabaseError) -> Element? {
         let element = try next()
@@ -64,6 +66,7 @@ public final class Rows<Element> {
     }
 
     /// Calls `body` with each remaining row. If `body` throws, the rows are closed.
+    /// - Throws: what `body` throws, and as ``all()``.
     @inlinable
     public func forEach(_ body: (Element) throws -> Void) throws {
         defer { close() }

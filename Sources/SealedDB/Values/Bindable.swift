@@ -17,6 +17,8 @@ import Foundation
 public protocol Bindable {
     /// Binds one value to the parameter. It is called once for each execution. If it throws or binds nothing, nothing
     /// is executed. If it binds several values, the last one counts.
+    /// - Throws: ``DatabaseError`` if the value cannot be stored; see ``ParameterSlot/mismatch(_:_:)``. The call that
+    ///   executes the statement throws it.
     func bind(to slot: borrowing ParameterSlot) throws(DatabaseError)
 }
 
@@ -41,27 +43,32 @@ public struct ParameterSlot: ~Copyable {
     /// The number of the parameter, from 1.
     public var index: Int32 { position }
 
-    /// Binds NULL. Throws what SQLite reports.
+    /// Binds NULL.
+    /// - Throws: ``DatabaseError`` with what SQLite reports.
     public func bindNull() throws(DatabaseError) {
         guard reference._withUnsafeGuaranteedRef({ $0.bindNull(to: position) }) else { throw failure }
     }
 
     /// Binds the value as INTEGER.
+    /// - Throws: ``DatabaseError`` with what SQLite reports.
     public func bind(_ value: Int64) throws(DatabaseError) {
         guard accepts(value) else { throw failure }
     }
 
     /// Binds the value as REAL. NaN becomes NULL.
+    /// - Throws: ``DatabaseError`` with what SQLite reports.
     public func bind(_ value: Double) throws(DatabaseError) {
         guard accepts(value) else { throw failure }
     }
 
     /// Binds the value as TEXT, including NUL characters.
+    /// - Throws: ``DatabaseError`` with what SQLite reports, such as `SQLITE_TOOBIG` for a value that is too long.
     public func bind(_ value: String) throws(DatabaseError) {
         guard accepts(value) else { throw failure }
     }
 
     /// Binds a copy of the bytes as BLOB. Empty bytes are an empty blob, not NULL.
+    /// - Throws: ``DatabaseError`` with what SQLite reports, such as `SQLITE_TOOBIG` for a value that is too long.
     public func bind(_ bytes: UnsafeRawBufferPointer) throws(DatabaseError) {
         guard reference._withUnsafeGuaranteedRef({ $0.bind(bytes, to: position) }) else { throw failure }
     }
@@ -123,6 +130,7 @@ extension Optional: Bindable where Wrapped: Bindable {
 
 extension RawRepresentable where Self: Bindable, RawValue: Bindable {
     /// Binds the raw value.
+    /// - Throws: as the raw value does.
     @inlinable
     public func bind(to slot: borrowing ParameterSlot) throws(DatabaseError) { try rawValue.bind(to: slot) }
 }

@@ -32,6 +32,8 @@ import Foundation
 /// ```
 public protocol ColumnReadable {
     /// Reads the value of the column in the current row.
+    /// - Throws: ``DatabaseError/Reason/typeMismatch``, made by ``Column/mismatch(_:_:)``, if the column holds
+    ///   something else.
     init(column: borrowing Column) throws(DatabaseError)
 }
 
@@ -79,6 +81,7 @@ public struct Column: ~Copyable {
 
     /// Calls `body` with the bytes of a BLOB or TEXT, without copying them. They are valid only during the call, and
     /// empty for NULL.
+    /// - Throws: what `body` throws.
     public func withUnsafeBytes<T, E: Error>(
         _ body: (UnsafeRawBufferPointer) throws(E) -> T
     ) throws(E) -> T {
@@ -124,6 +127,7 @@ extension Optional: ColumnReadable where Wrapped: ColumnReadable {
 
 extension RawRepresentable where Self: ColumnReadable, RawValue: ColumnReadable {
     /// Reads the raw value.
+    /// - Throws: ``DatabaseError/Reason/typeMismatch`` if the column holds no raw value, or one that no case has.
     @inlinable
     public init(column: borrowing Column) throws(DatabaseError) {
         guard let value = Self(rawValue: try RawValue(column: column)) else {

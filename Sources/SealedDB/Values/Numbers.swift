@@ -2,6 +2,7 @@
 
 extension FixedWidthInteger where Self: Bindable {
     /// Binds an INTEGER. A `UInt64` beyond `Int64.max` keeps its bits, as in FMDB, and is negative in SQL.
+    /// - Throws: ``DatabaseError/Reason/typeMismatch`` for types of more than 64 bits.
     @inlinable
     public func bind(to slot: borrowing ParameterSlot) throws(DatabaseError) {
         guard Self.bitWidth <= 64 else { throw slot.mismatch(Self.self, "is wider than 64 bits") }
@@ -11,6 +12,8 @@ extension FixedWidthInteger where Self: Bindable {
 
 extension FixedWidthInteger where Self: ColumnReadable {
     /// Reads an INTEGER that fits. An unsigned 64-bit type takes the bits of the `Int64`.
+    /// - Throws: ``DatabaseError/Reason/typeMismatch`` for another type than INTEGER, and for a number that does not
+    ///   fit.
     @inlinable
     public init(column: borrowing Column) throws(DatabaseError) {
         guard let stored = column.integer() else { throw column.mismatch(Self.self) }

@@ -47,7 +47,8 @@ public struct StoreRecovery: Sendable {
         public let recoveredPath: String
         /// The number of pages of the damaged store.
         public let pageCount: Int64
-        /// The pages that were not as they were written.
+        /// The pages that were not as they were written. One that holds nothing but zeros is not among them, because SQLite may
+        /// leave pages unwritten; if a table needs it, it is in ``Table/lostPages``.
         public let damagedPages: [Int64]
         /// What was saved of each table.
         public let tables: [Table]

@@ -56,6 +56,9 @@ extension KeySlots {
     }
 
     /// Gives a slot another label.
+    /// - Throws: ``DatabaseError/Reason/noSuchFile`` if there is no slot of this label;
+    ///   ``DatabaseError/Reason/alreadyExists`` if there is one of the new label; the errors of opening. The slots are
+    ///   as they were then, unless the message says otherwise.
     public func rename(_ label: String, to newLabel: String) throws(DatabaseError) -> Report {
         try SlotTable.validate(label: newLabel)
         let table = try change { (_, _) throws(DatabaseError) in
@@ -72,6 +75,8 @@ extension KeySlots {
     /// Opens the store with the key, and makes sure that the store and both files of slots are as they should be. With
     /// `acceptsOlderSlots`, the older slots become the newest.
     /// - Returns: the label of the slot that the key opens; `nil` for the data key itself.
+    /// - Throws: ``DatabaseError/Reason/malformedSlots`` if a file of slots is missing or damaged and cannot be made
+    ///   anew, ``DatabaseError/Reason/olderSlots``, and the errors of opening.
     public func test() throws(DatabaseError) -> (label: String?, report: Report) {
         let opening = try opening()
         let connection = try opening.open()

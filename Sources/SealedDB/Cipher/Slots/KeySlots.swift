@@ -198,6 +198,8 @@ public struct KeySlots: Sendable {
 
     /// The slots as one text, as the files have it. Whoever has it and the key of a slot can open the store; keep it where
     /// the keys are not.
+    /// - Throws: ``DatabaseError/Reason/malformedSlots``, ``DatabaseError/Reason/olderSlots`` and the errors of
+    ///   opening.
     public func export() throws(DatabaseError) -> String {
         let opening = try opening()
         return try opening.look { connection throws(DatabaseError) in

@@ -18,6 +18,8 @@ extension KeySlots {
     }
 
     /// Opens the store with the key, and returns what to keep of its slots for ``Configuration/slotPin``. Writes nothing.
+    /// - Throws: ``DatabaseError/Reason/malformedSlots``, ``DatabaseError/Reason/olderSlots`` and the errors of
+    ///   opening.
     public func pin() throws(DatabaseError) -> Pin {
         try opening().look { connection throws(DatabaseError) in try slots(opening(), connection).pin() }
     }

@@ -65,6 +65,7 @@ public struct StoreInfo: Sendable, Codable, Hashable {
     }
 
     /// Reports only what can be found out without opening the file as a database, even if it is plaintext.
+    /// - Throws: ``DatabaseError`` with ``DatabaseError/Reason/noSuchFile``, or an I/O error.
     public static func outside(path: String) throws(DatabaseError) -> StoreInfo {
         try inspect(path: path, key: nil, cipherSettings: .init(), opens: false)
     }

@@ -72,6 +72,7 @@ extension Database {
     }
 
     /// Turns SQLCipher's log off, for the whole process.
+    /// - Returns: false on failure; see ``lastError()``.
     @discardableResult
     public func disableCipherLogging() -> Bool {
         succeeds { () throws(DatabaseError) in try setCipherLog(.none, target: "off") }

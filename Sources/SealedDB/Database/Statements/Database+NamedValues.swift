@@ -21,6 +21,7 @@ extension Database {
     }
 
     /// Like the form that takes ``SQL``, with text in a `String`.
+    /// - Throws: ``DatabaseError``, such as for missing or surplus values.
     @_disfavoredOverload
     @inlinable
     public func executeUpdate(_ sql: some StringProtocol, _ values: [String: (any Bindable)?]) throws(DatabaseError) {
@@ -28,6 +29,7 @@ extension Database {
     }
 
     /// Like the form that takes ``SQL``, with text in a `String`.
+    /// - Throws: ``DatabaseError``, such as for missing or surplus values.
     @_disfavoredOverload
     @inlinable
     public func executeQuery(_ sql: some StringProtocol, _ values: [String: (any Bindable)?]) throws(DatabaseError)

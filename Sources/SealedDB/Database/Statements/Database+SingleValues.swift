@@ -5,6 +5,7 @@ public import Foundation
 /// statement runs to its end, so its changes are committed, or the call throws.
 extension Database {
     /// Reads the value like ``ResultSet/int(forColumnIndex:)``.
+    /// - Throws: ``DatabaseError`` if the query fails, or if values are missing or surplus. No row is no error.
     public func intForQuery<each Value: Bindable>(
         _ sql: SQL,
         _ values: repeat each Value
@@ -13,6 +14,7 @@ extension Database {
     }
 
     /// Reads the value like ``ResultSet/long(forColumnIndex:)``.
+    /// - Throws: ``DatabaseError`` if the query fails, or if values are missing or surplus. No row is no error.
     public func longForQuery<each Value: Bindable>(
         _ sql: SQL,
         _ values: repeat each Value
@@ -21,6 +23,7 @@ extension Database {
     }
 
     /// Reads the value like ``ResultSet/bool(forColumnIndex:)``.
+    /// - Throws: ``DatabaseError`` if the query fails, or if values are missing or surplus. No row is no error.
     public func boolForQuery<each Value: Bindable>(
         _ sql: SQL,
         _ values: repeat each Value
@@ -29,6 +32,7 @@ extension Database {
     }
 
     /// Reads the value like ``ResultSet/double(forColumnIndex:)``.
+    /// - Throws: ``DatabaseError`` if the query fails, or if values are missing or surplus. No row is no error.
     public func doubleForQuery<each Value: Bindable>(
         _ sql: SQL,
         _ values: repeat each Value
@@ -37,6 +41,7 @@ extension Database {
     }
 
     /// Reads the value like ``ResultSet/string(forColumnIndex:)``.
+    /// - Throws: ``DatabaseError`` if the query fails, or if values are missing or surplus. No row is no error.
     public func stringForQuery<each Value: Bindable>(
         _ sql: SQL,
         _ values: repeat each Value
@@ -45,6 +50,7 @@ extension Database {
     }
 
     /// Reads the value like ``ResultSet/data(forColumnIndex:)``.
+    /// - Throws: ``DatabaseError`` if the query fails, or if values are missing or surplus. No row is no error.
     public func dataForQuery<each Value: Bindable>(
         _ sql: SQL,
         _ values: repeat each Value
@@ -53,6 +59,7 @@ extension Database {
     }
 
     /// Reads the value like ``ResultSet/date(forColumnIndex:)``.
+    /// - Throws: ``DatabaseError`` if the query fails, or if values are missing or surplus. No row is no error.
     public func dateForQuery<each Value: Bindable>(
         _ sql: SQL,
         _ values: repeat each Value

@@ -75,6 +75,7 @@ extension Database {
 
     /// Prepares a statement that runs many times, with `bind(with:)` and `step()` or `next()`. Values that are
     /// interpolated in the literal are bound until others are.
+    /// - Throws: ``DatabaseError`` if the text is not one valid statement, or a value cannot be bound.
     @discardableResult
     public func prepare(_ sql: SQL) throws(DatabaseError) -> ResultSet {
         try query(sql, given: 0, isPrepared: true) { _ in }

@@ -52,6 +52,7 @@ extension ResultSet {
     ///
     /// The bytes are SQLite's own, and valid only until `body` returns. `body` must not step or close the result set.
     /// - Returns: the result of `body`; `nil` for NULL, and if there is no value.
+    /// - Throws: what `body` throws.
     public func withUnsafeBytes<Result, Failure: Error>(
         forColumnIndex columnIdx: Int32,
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result

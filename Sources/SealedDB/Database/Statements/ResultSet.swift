@@ -135,6 +135,7 @@ public final class ResultSet {
     }
 
     /// Binds new values to a statement from `prepare(_:)`, in the order of its parameters, and makes it ready to run.
+    /// - Returns: false on failure; see ``Database/lastError()``. The statement does not run until values are bound.
     @discardableResult
     public func bind(with array: [Any]) -> Bool {
         rebind { () throws(DatabaseError) in
@@ -143,6 +144,7 @@ public final class ResultSet {
     }
 
     /// Binds new values to a statement from `prepare(_:)`, by the names of its parameters, and makes it ready to run.
+    /// - Returns: false on failure; see ``Database/lastError()``. The statement does not run until values are bound.
     @discardableResult
     public func bind(with dictionary: [AnyHashable: Any]) -> Bool {
         rebind { () throws(DatabaseError) in

@@ -12,6 +12,7 @@ public protocol FTS5Tokenizer {
     ///   - text: the text in UTF-8 as it is stored, so it may be invalid. It is only lent for the call.
     ///   - purpose: why the text is split.
     ///   - tokens: takes the tokens.
+    /// - Throws: whatever keeps the text from being split, and what `tokens` throws.
     func tokenize(
         _ text: UnsafeBufferPointer<UInt8>,
         for purpose: TokenizationPurpose,
@@ -67,11 +68,13 @@ public struct TokenSink: ~Copyable {
     }
 
     /// Passes on a token, given as UTF-8.
+    /// - Throws: as ``append(_:range:isColocated:)-(String,_,_)``.
     public func append(_ token: UnsafeBufferPointer<UInt8>, range: Range<Int>, isColocated: Bool = false) throws {
         try receive(token, range, isColocated)
     }
 
     /// Lends `body` a sink that passes on only the wanted tokens. Use it for a tokenizer that builds on another one.
+    /// - Throws: what `body` throws.
     public func filtered(
         keeping isWanted: @escaping (String) -> Bool,
         _ body: (borrowing TokenSink) throws -> Void

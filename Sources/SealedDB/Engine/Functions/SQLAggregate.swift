@@ -7,9 +7,11 @@ public protocol SQLAggregate {
     init()
 
     /// Adds a row.
+    /// - Throws: any error if the row cannot be added. The statement fails with it, as with that of a function.
     mutating func step(_ arguments: borrowing FunctionArguments) throws
 
     /// Returns the result, even of a group without rows. It is called at most once, after all other calls.
+    /// - Throws: any error if there is no result. The statement fails with it, as with that of a function.
     mutating func finalize() throws -> SQLValue
 }
 
@@ -17,9 +19,11 @@ public protocol SQLAggregate {
 /// https://www.sqlite.org/windowfunctions.html#user_defined_aggregate_window_functions
 public protocol SQLWindowFunction: SQLAggregate {
     /// Removes the oldest row of the window.
+    /// - Throws: any error if the row cannot be removed. The statement fails with it, as with that of a function.
     mutating func inverse(_ arguments: borrowing FunctionArguments) throws
 
     /// Returns the result for the rows that are in the window now.
+    /// - Throws: any error if there is no result. The statement fails with it, as with that of a function.
     mutating func value() throws -> SQLValue
 }
 
