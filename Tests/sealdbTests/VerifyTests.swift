@@ -53,6 +53,19 @@ struct VerifyTests {
         #expect(damaged.status == 65 && damaged.lines.contains("page 3: damaged"))
     }
 
+    @Test func pagesOnly() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        let outcome = try sandbox.succeed("verify", "db", "--key-file", "key", "--pages-only")
+        #expect(outcome.output.hasPrefix("db: every page is as it was written; the structure was not checked, "))
+        try sandbox.overwrite("db", at: 2 * 4096, with: [UInt8](repeating: 0xa5, count: 64))
+        let damaged = try sandbox.sealdb("verify", "db", "--key-file", "key", "--pages-only", "--json")
+        #expect(damaged.status == 65 && damaged.output.contains("\"isStructureChecked\""))
+        #expect(try JSONDecoder().decode(Report.self, from: damaged.outputData).damagedPages == [3])
+        let both = try sandbox.sealdb("verify", "db", "--key-file", "key", "--pages-only", "--deep")
+        #expect(both.status == 64)
+    }
+
     @Test func damagedPageIsNamed() throws {
         let sandbox = try Sandbox()
         try sandbox.makeStore()

@@ -103,6 +103,33 @@ final class PageKeys {
     }
 }
 
+/// Marks pages, so that one that is read again can be told from any other: short GMACs, under a random key that never
+/// leaves the process. <https://csrc.nist.gov/pubs/sp/800/38/d/final>
+///
+/// Only one thread at a time may use it.
+final class PageMarker {
+    // Owned by this object: nobody else has the address.
+    private let marker: UnsafeMutableRawPointer
+
+    /// - Parameter other: one whose marks are to be the same; `nil` for a key of its own.
+    init(like other: PageMarker? = nil) throws(DatabaseError) {
+        guard let made = sealeddb_page_marker_new(other?.marker) else { throw .cryptographyFailed }
+        marker = made
+    }
+
+    deinit {
+        sealeddb_page_marker_free(marker)
+    }
+
+    /// The mark of a page. Another page has the same one once in 2^56 times at most.
+    func mark(_ page: UnsafeRawBufferPointer, number: Int64) throws(DatabaseError) -> UInt64 {
+        var mark: UInt64 = 0
+        let answer = sealeddb_page_mark(marker, page.baseAddress, Int32(page.count), UInt64(number), &mark)
+        guard answer == 1 else { throw .cryptographyFailed }
+        return mark
+    }
+}
+
 extension DatabaseError {
     static var cryptographyFailed: DatabaseError {
         DatabaseError(

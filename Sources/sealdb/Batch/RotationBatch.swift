@@ -29,7 +29,11 @@ struct RotationBatch: Sendable {
         try rotation.keyFiles?.check(known, isLooking: false)
         let pending = stores.filter { known?.state(of: $0.identity) != .done }
         try rotation.requireSameNewKey(as: stores.filter { known?.state(of: $0.identity) == .done })
-        try SpaceCheck.check(pending, jobs: runner.jobs, keepsOld: rotation.oldFileSuffix != nil)
+        try SpaceCheck.check(
+            pending.filter(rotation.copies),
+            jobs: runner.jobs,
+            keepsOld: rotation.oldFileSuffix != nil
+        )
         SignalWatch.start()
         try journal.begin(operation: operation, stores, isResumeOnly: isResumeOnly)
         let progress = BatchProgress(mode: progressMode, stores: stores)
@@ -94,7 +98,7 @@ struct RotationBatch: Sendable {
             var record = JournalRecord(.done, path: store.identity)
             record.keyFile = files?.file
             let outcome: StoreOutcome
-            if case .changed(let report) = result {
+            if case .changed(let report, _) = result {
                 outcome = .done
                 record.seconds = report.seconds
                 record.bytes = report.pageCount * Int64(report.pageSize)
@@ -197,7 +201,11 @@ struct RotationBatch: Sendable {
         var status = runner.status(of: outcomes)
         do throws(Failure) {
             try BatchJournal.check(path: journalPath, operation: operation, stores, isResumeOnly: isResumeOnly)
-            try SpaceCheck.check(pending, jobs: runner.jobs, keepsOld: rotation.oldFileSuffix != nil)
+            try SpaceCheck.check(
+                pending.filter(rotation.copies),
+                jobs: runner.jobs,
+                keepsOld: rotation.oldFileSuffix != nil
+            )
         } catch {
             StandardError.message(error.message)
             status = error.status.rawValue

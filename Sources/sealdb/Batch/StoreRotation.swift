@@ -10,12 +10,22 @@ struct StoreRotation: Sendable {
     /// If not `nil`, the old file is kept, under the store's name followed by this suffix.
     let oldFileSuffix: String?
     let ignoresUnseenUsers: Bool
+    /// What becomes of the other slots; `nil` if the data keys of stores with slots stay.
+    var reencryption: Reencryption?
     /// The key files to replace; `nil` to leave them as they are.
     var keyFiles: KeyFilePlan?
 
+    /// What becomes of the slots besides that whose key is replaced.
+    struct Reencryption: Sendable {
+        let keep: [String]
+        let removesOthers: Bool
+        /// Whether there may be a terminal to ask on.
+        let asks: Bool
+    }
+
     enum Result: Sendable {
         case planned(KeyRotation.Plan)
-        case changed(KeyRotation.Report)
+        case changed(KeyRotation.Report, hasNewDataKey: Bool)
         /// The id is that of the key in the ring; `nil` without a ring's id.
         case unchanged(id: String?)
 
@@ -23,7 +33,7 @@ struct StoreRotation: Sendable {
         var content: any Encodable & Sendable {
             switch self {
             case .planned(let plan): plan
-            case .changed(let report): report
+            case .changed(let report, _): report
             case .unchanged: [String: String]()
             }
         }
@@ -35,10 +45,11 @@ struct StoreRotation: Sendable {
             case .planned(let plan):
                 let time = DurationText.clock(plan.estimatedSeconds ?? 0)
                 return "\(name): can be changed, \(ByteText.size(plan.fileSize)), journal mode \(plan.journalMode), "
-                    + "about \(time)"
-            case .changed(let report):
+                    + "about \(time)" + (plan.removedSlots.map { $0.isEmpty ? "" : "; \(plan.slotsText)" } ?? "")
+            case .changed(let report, let hasNewDataKey):
                 let pages = report.pageCount.counted("page")
-                return "\(name): key changed, \(pages) in \(DurationText.seconds(report.seconds))"
+                let what = hasNewDataKey ? "key and data key" : "key"
+                return "\(name): \(what) changed, \(pages) in \(DurationText.seconds(report.seconds))"
                     + settings.remarkOnAuthentication
             case .unchanged(let id):
                 let key = id.map { "the active key \($0)" } ?? "the new key"
@@ -49,7 +60,13 @@ struct StoreRotation: Sendable {
 
     /// Checks everything that a rotation needs. Writes nothing.
     func plan(_ store: StoreItem) throws -> Result {
-        try attempt(store, isLooking: true) { rotation in .planned(try rotation.plan()) }
+        try attempt(store, isLooking: true) { rotation in
+            let plan = try rotation.plan()
+            if let reencryption, !reencryption.removesOthers {
+                try KeptSlot.requireConsent(plan.removedSlots ?? [], asks: false)
+            }
+            return .planned(plan)
+        }
     }
 
     /// - Parameter isThoughtDone: whether the store is expected to have the new key already, so that this is checked
@@ -63,11 +80,22 @@ struct StoreRotation: Sendable {
             if isThoughtDone, try rotation.isDone() { return .unchanged(id: nil) }
             // Without it, records of the store do not count any more, and what they told is due.
             let mark = try? StoreMark(path: store.path)
-            let report = try rotation.run(progress: progress)
+            let report = try consented(rotation).run(progress: progress)
             StoreRecords.note(.key, of: store.path)
             StoreRecords.carryOver(store.path, from: mark)
-            return .changed(report)
+            return .changed(report, hasNewDataKey: reencryption != nil)
         }
+    }
+
+    /// Whether the rotation of the store writes a copy of it.
+    func copies(_ store: StoreItem) -> Bool { reencryption != nil || !KeySlots.exist(beside: store.path) }
+
+    /// The rotation, which may remove those slots only that were looked at.
+    private func consented(_ rotation: KeyRotation) throws -> KeyRotation {
+        guard let reencryption else { return rotation }
+        let lost = try rotation.slotsLost()
+        if !reencryption.removesOthers { try KeptSlot.requireConsent(lost, asks: reencryption.asks) }
+        return rotation.removing(Set(lost))
     }
 
     /// Refuses a new key that is not the one that an earlier run gave to these stores. Otherwise the others would get a third
@@ -107,6 +135,8 @@ struct StoreRotation: Sendable {
         }
     }
 
+    // MARK: Steps
+
     private func attempt(
         _ store: StoreItem,
         isLooking: Bool,
@@ -135,7 +165,10 @@ struct StoreRotation: Sendable {
                 cipherSettings: ciphers.settings(of: store),
                 busyTimeout: .seconds(lockWait),
                 oldFileSuffix: oldFileSuffix,
-                ignoresUnseenUsers: ignoresUnseenUsers
+                ignoresUnseenUsers: ignoresUnseenUsers,
+                reencryption: try reencryption.map {
+                    .init(keeping: try $0.keep.map { try KeptSlot.slot($0, of: store) })
+                }
             )
             do {
                 return try body(rotation)
@@ -203,4 +236,9 @@ struct StoreRotation: Sendable {
         }
         return try ring.activeKey()
     }
+}
+
+extension KeyRotation.Plan {
+    /// Which slots go.
+    var slotsText: String { "slots to be removed: \((removedSlots ?? []).joined(separator: ", "))" }
 }

@@ -41,6 +41,13 @@ struct RotateCommand: ParsableCommand {
 
             After an interruption the same command goes on with that, too. Until then keep all three files.
 
+            In a store with key slots the slot of the old key is replaced, in milliseconds, and the data key stays. With \
+            --reencrypt it is replaced too: whoever knew the old key then opens only old copies. A slot can only get the \
+            new data key from its own key: those of which none is given are removed.
+
+              sealdb rotate app.db --key-file old.key --new-key-file new.key --reencrypt \\
+                  --keep recovery=key-file:safe.key
+
             Copies made earlier, such as backups, still open with the old key.
             """
     )
@@ -82,6 +89,9 @@ struct RotateCommand: ParsableCommand {
     var rotationOptions: RotationOptions
 
     @OptionGroup
+    var reencryptionOptions: ReencryptionOptions
+
+    @OptionGroup
     var lockOptions: LockOptions
 
     @OptionGroup
@@ -107,6 +117,11 @@ struct RotateCommand: ParsableCommand {
         }
         let hasNewKeys = keyTable.isGiven || newKeyTemplate != nil || old.isRing || old.isConfigured
         try new.validate(isRequired: !hasNewKeys)
+        if reencryptionOptions.reencrypt, rotationOptions.oldFileSuffix != nil {
+            throw ValidationError(
+                "--keep-old and --reencrypt exclude each other: the old file would be left without slots. Make a backup."
+            )
+        }
         if let descriptor = old.descriptor, descriptor == new.descriptor {
             throw ValidationError("\(old.given[0].name) and \(new.given[0].name) name the same descriptor.")
         }
@@ -130,6 +145,12 @@ struct RotateCommand: ParsableCommand {
             lockWait: lockOptions.lockWait,
             oldFileSuffix: rotationOptions.oldFileSuffix,
             ignoresUnseenUsers: forceOptions.force,
+            reencryption: reencryptionOptions.reencrypt
+                ? .init(
+                    keep: reencryptionOptions.keep,
+                    removesOthers: reencryptionOptions.yes,
+                    asks: isSingle
+                ) : nil,
             keyFiles: keyFiles
         )
         guard !isSingle else { return try rotateOne(stores[0], rotation) }
@@ -233,6 +254,7 @@ struct RotateCommand: ParsableCommand {
                 ("free space", "\(ByteText.size(plan.freeSpace)), needed \(ByteText.size(plan.neededSpace))"),
                 ("time", "about \(DurationText.clock(plan.estimatedSeconds ?? 0))"),
             ]
+            if let removed = plan.removedSlots, !removed.isEmpty { fields.append(("slots", plan.slotsText)) }
             if let files { fields.append(("key file", files.planText)) }
             fields.append(("result", "the key can be changed; nothing was written"))
             try reportOptions.report(FieldList(fields).text, content, status: "planned")

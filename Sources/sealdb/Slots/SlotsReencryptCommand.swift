@@ -33,42 +33,16 @@ struct SlotsReencryptCommand: ParsableCommand {
 
     func run() throws {
         try access.begin()
-        let kept = try keep.map { try slot($0) }
+        let kept = try keep.map { try KeptSlot.slot($0) }
         let report = try access.withSlots { slots in
             let (own, before) = try slots.test()
             let labels = Set(kept.map(\.label) + (own.map { [$0] } ?? []))
             let lost = before.slots.map(\.label).filter { !labels.contains($0) }
-            if !lost.isEmpty, !yes {
-                let names = lost.joined(separator: ", ")
-                guard try Confirmation.ask("These slots will be removed: \(names). Go on? [yes/no] ") else {
-                    throw Failure(
-                        .usage,
-                        "The slots \(names) would be removed, which was not confirmed: give --keep for each, or --yes. "
-                            + "Nothing was done."
-                    )
-                }
-            }
+            if !yes { try KeptSlot.requireConsent(lost, asks: true) }
             return try progressOptions.watchingSignals {
                 try slots.reencrypt(keeping: kept, removing: Set(lost), progress: $0)
             }
         }
         try access.report(report, "new data key, \(report.slots.count) key slots")
-    }
-
-    private func slot(_ text: String) throws -> KeySlots.NewSlot {
-        guard let equals = text.utf8.firstIndex(of: UInt8(ascii: "=")) else {
-            throw ValidationError(
-                "--keep takes a label, = and a key source, such as on-call=passphrase-file:/etc/keys/p."
-            )
-        }
-        let label = String(text[..<equals])
-        let source = String(text[text.utf8.index(after: equals)...])
-        let mark = "wrap-command:"
-        if source.begins(with: mark) {
-            let command = String(decoding: source.utf8.dropFirst(mark.utf8.count), as: UTF8.self)
-            return .init(.program(wrap: try SlotProgram.arguments(command, "--keep"), unwrap: nil), label: label)
-        }
-        let origin = try KeySourceText(source).origin()
-        return .init(.key(try origin.key(prompt: "", confirm: false)), label: label)
     }
 }

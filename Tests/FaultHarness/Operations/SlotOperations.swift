@@ -30,6 +30,7 @@ enum SlotOperations {
                 from: wal.state([.old, .third]),
                 to: wal.state([.new, .third], none: [.old])
             ),
+            reencryption(seed, "rotate-reencrypt"), reencryption(wal, "rotate-reencrypt-wal"),
             seed.operation(
                 "reencrypt",
                 ["slots", "reencrypt", "db", "--key-file", "old.key", "--keep", "recovery=key-file:third.key"],
@@ -42,6 +43,16 @@ enum SlotOperations {
     }
 
     private static let rotation = ["rotate", "db", "--key-file", "old.key", "--new-key-file", "new.key"]
+
+    /// The slot of the old key and the data key at once.
+    private static func reencryption(_ seed: SlotSeed, _ variant: String) -> Operation {
+        seed.operation(
+            variant,
+            rotation + ["--reencrypt", "--keep", "recovery=key-file:third.key"],
+            from: seed.state([.old, .third], none: [.new]),
+            to: seed.state([.new, .third], none: [.old])
+        )
+    }
 
     private static func backup(_ seed: SlotSeed) -> Operation {
         var operation = seed.operation(

@@ -66,7 +66,7 @@ extension NamedMutant {
         ),
         .init(
             "a re-encryption that failed after the swap forgets the old data key",
-            "SealedDB/Cipher/Slots/KeySlots+Making.swift",
+            "SealedDB/Cipher/Slots/KeySlots+Reencrypting.swift",
             .expression,
             "$0 != newSalt",
             "!$0.isEmpty"

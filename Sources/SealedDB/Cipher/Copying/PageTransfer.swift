@@ -8,6 +8,8 @@
 /// the salt, the key of the codes is another one, and the key that is derived from a passphrase. A raw key encrypts pages
 /// as it is, so their ciphertext is copied as it is, and each page gets a new code. A page that is changed on the way is
 /// encrypted anew: no IV is used for two contents.
+///
+/// A free page that was never written has no code; see ``FreePages``. The new file gets one that holds zeros.
 struct PageTransfer {
     /// The journal mode of the new file, as its header has it.
     enum Mode {
@@ -24,6 +26,8 @@ struct PageTransfer {
     let targetCipher: PageCipher
     /// Whether the pages of both files are encrypted with the same key, and have the same plaintext header.
     private let hasSameKey: Bool
+    /// The pages of the source that were copied as zeros, and must be free.
+    private var unwritten = Guarded(PageSet())
 
     /// How many bytes are compared before the system is told to begin to write them to the disk.
     private static let bytesInPart: Int64 = 4 << 20
@@ -81,6 +85,7 @@ struct PageTransfer {
         var completed = numbers.lowerBound - 1
         var begun = completed * pageSize
         var stop: DatabaseError?
+        forgetUnwritten()
         try pipeline.forEachRun { () throws(DatabaseError) in
             try TransferWorker(self, file, pageCount: pipeline.pagesInRun)
         } deliver: { run, written in
@@ -103,6 +108,32 @@ struct PageTransfer {
         }
         if let stop { throw stop }
         guard completed == numbers.upperBound else { throw PageTransfer.different(completed + 1) }
+        try requireFree()
+    }
+
+    /// Call it before pages are copied: those of a copy that failed are copied again, perhaps as they are later.
+    func forgetUnwritten() { unwritten.withLock { $0 = PageSet() } }
+
+    /// Notes a page of the source that has neither contents nor a code. Any worker may call it.
+    func noteUnwritten(_ number: Int64) { unwritten.withLock { $0.insert(number) } }
+
+    /// Makes sure that the pages that were copied as zeros are free. Call it when no worker reads the source.
+    func requireFree() throws(DatabaseError) {
+        let pages = unwritten.withLock { pages in
+            defer { pages = PageSet() }
+            return pages
+        }
+        guard !pages.isEmpty else { return }
+        let free = FreePages(pageCount: source.totals.count, cipher: sourceCipher) {
+            [source] (number, page) throws(DatabaseError) in
+            try source.read(number...number, into: page)
+            return true
+        }
+        var next: Int64 = 1
+        while let run = pages.run(from: next, limit: .max) {
+            for number in run where try !free.contains(number) { throw PageTransfer.damaged(number) }
+            next = run.upperBound + 1
+        }
     }
 
     /// Whether ``amend(_:number:)`` changes this page.

@@ -15,6 +15,8 @@ final class TransferWorker: PageWorker {
     private let found: SecretScratch
     private let pageSize: Int
     private let pageCount: Int
+    /// The pages of the run that have neither contents nor a code.
+    private var unwritten: Set<Int64> = []
 
     /// - Parameter pageCount: how many pages it can work on at a time.
     init(_ transfer: PageTransfer, _ file: NewFile, pageCount: Int) throws(DatabaseError) {
@@ -33,11 +35,14 @@ final class TransferWorker: PageWorker {
 
     /// Writes these pages to their places.
     func copy(_ numbers: ClosedRange<Int64>) throws(DatabaseError) {
+        transfer.forgetUnwritten()
         try read(numbers)
         guard try outcome(of: numbers) == numbers.count else { throw PageTransfer.different(numbers.lowerBound) }
+        try transfer.requireFree()
     }
 
     func read(_ numbers: ClosedRange<Int64>) throws(DatabaseError) {
+        unwritten = []
         try transfer.source.read(numbers, into: read.pages(numbers.count))
     }
 
@@ -70,7 +75,9 @@ final class TransferWorker: PageWorker {
             return
         }
         if sourceCipher.parameters.usesHMAC {
-            guard try sourceCipher.isAuthentic(page, number: number) else { throw PageTransfer.damaged(number) }
+            guard try sourceCipher.isAuthentic(page, number: number) else {
+                return try convertUnwritten(number, index)
+            }
         }
         guard !transfer.keepsCiphertext(ofPage: number) else {
             return try targetCipher.reseal(page, number: number, into: target)
@@ -81,6 +88,16 @@ final class TransferWorker: PageWorker {
         try targetCipher.seal(UnsafeRawBufferPointer(contents), number: number, into: target)
     }
 
+    /// Converts a page that is not authentic, if it has only zeros. Whether it is free is found out later.
+    private func convertUnwritten(_ number: Int64, _ index: Int) throws(DatabaseError) {
+        guard read.page(index).isZero else { throw PageTransfer.damaged(number) }
+        unwritten.insert(number)
+        transfer.noteUnwritten(number)
+        let contents = contents(index)
+        contents.initializeMemory(as: UInt8.self, repeating: 0)
+        try targetCipher.seal(UnsafeRawBufferPointer(contents), number: number, into: written.page(index))
+    }
+
     /// Compares a page that was read back with the one that was written, and what it holds with the source. A page that was
     /// copied as it is encrypted holds the same with the same bytes.
     private func compare(_ number: Int64, _ index: Int) throws(DatabaseError) {
@@ -88,7 +105,8 @@ final class TransferWorker: PageWorker {
         guard page.hasSameBytes(as: UnsafeRawBufferPointer(written.page(index)), count: pageSize) else {
             throw PageTransfer.different(number)
         }
-        guard number != transfer.lockPage, !transfer.keepsCiphertext(ofPage: number) else { return }
+        let isKept = transfer.keepsCiphertext(ofPage: number) && !unwritten.contains(number)
+        guard number != transfer.lockPage, !isKept else { return }
         try targetCipher.open(page, number: number, into: found.bytes)
         let wanted = UnsafeRawBufferPointer(contents(index))
         guard wanted.hasSameBytes(as: UnsafeRawBufferPointer(found.bytes), count: targetCipher.contentSize) else {

@@ -3,11 +3,20 @@ final class CodeWorker: PageWorker {
     private let scan: PageScan
     private let cipher: PageCipher
     private let buffer: PageBuffer
+    /// Where pages that are authentic are marked.
+    private let marks: PageMarks?
+    private let marker: PageMarker?
     /// The pages of the run that cannot be read.
     private var unreadable: Set<Int64> = []
 
-    init(scan: PageScan, cipher: PageCipher, pageCount: Int) throws(DatabaseError) {
-        (self.scan, self.cipher) = (scan, cipher)
+    init(
+        scan: PageScan,
+        cipher: PageCipher,
+        pageCount: Int,
+        marks: PageMarks? = nil
+    ) throws(DatabaseError) {
+        (self.scan, self.cipher, self.marks) = (scan, cipher, marks)
+        marker = try marks?.newMarker()
         buffer = PageBuffer(pageSize: cipher.parameters.pageSize, pageCount: pageCount)
     }
 
@@ -30,6 +39,7 @@ final class CodeWorker: PageWorker {
                 damaged.append(number)
                 continue
             }
+            if let marks, let marker { try marks.insert(page, number: number, by: marker) }
         }
         return damaged
     }

@@ -25,11 +25,22 @@ final class PageBuffer {
     }
 }
 
+extension UnsafeMutableRawBufferPointer {
+    /// Whether all bytes are zeros.
+    var isZero: Bool { UnsafeRawBufferPointer(self).isZero }
+}
+
 extension UnsafeRawBufferPointer {
     /// Whether both begin with the same bytes, these many.
     func hasSameBytes(as other: UnsafeRawBufferPointer, count: Int) -> Bool {
         precondition(self.count >= count && other.count >= count, "Only bytes that are there are compared.")
         guard let start = baseAddress, let others = other.baseAddress else { return count == 0 }
         return memcmp(start, others, count) == 0
+    }
+
+    /// Whether all bytes are zeros.
+    var isZero: Bool {
+        guard let start = baseAddress else { return true }
+        return self[0] == 0 && memcmp(start, start + 1, count - 1) == 0
     }
 }

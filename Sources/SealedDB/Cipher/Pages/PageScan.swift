@@ -8,7 +8,8 @@ struct PageScan {
     let key: Key
     let settings: CipherSettings
 
-    /// The numbers of the pages that were not written as they are with this key, or that cannot be read.
+    /// The numbers of the pages that were not written as they are with this key, or that cannot be read. Free pages that
+    /// were never written are none of them; see ``FreePages``.
     ///
     /// Checks only the main file, so the log must already be written into it. Bytes after the last whole page are
     /// ignored.
@@ -20,20 +21,53 @@ struct PageScan {
         ofFirst count: Int64,
         progress: (_ completedPages: Int64) throws(DatabaseError) -> Void = { _ in }
     ) throws(DatabaseError) -> [Int64] {
-        let cipher = try pageCipher()
+        try damagedPages(ofFirst: count, pageCipher(), marks: nil, progress: progress)
+    }
+
+    /// The same with the cipher of the store.
+    /// - Parameter marks: where the pages that are authentic are marked; `nil` for nowhere.
+    func damagedPages(
+        ofFirst count: Int64,
+        _ cipher: PageCipher,
+        marks: PageMarks?,
+        progress: (_ completedPages: Int64) throws(DatabaseError) -> Void
+    ) throws(DatabaseError) -> [Int64] {
         let size = cipher.parameters.pageSize
         let count = min(count, try connection.mainFileSize() / Int64(size))
         let pipeline = PagePipeline(pageSize: size, pageCount: count)
         var result: [Int64] = []
         var stop: DatabaseError?
         try pipeline.forEachRun { () throws(DatabaseError) in
-            try CodeWorker(scan: self, cipher: cipher.copy(), pageCount: pipeline.pagesInRun)
+            try CodeWorker(scan: self, cipher: cipher.copy(), pageCount: pipeline.pagesInRun, marks: marks)
         } deliver: { numbers, damaged in
             result += damaged
             do throws(DatabaseError) { try progress(numbers.upperBound) } catch { stop = error }
             return stop == nil
         }
         if let stop { throw stop }
+        return try withoutUnwritten(result, cipher) { () throws(DatabaseError) in try progress(count) }
+    }
+
+    /// - Returns: these pages without those that are free and were never written.
+    /// - Parameter goOn: called now and then.
+    private func withoutUnwritten(
+        _ pages: [Int64],
+        _ cipher: PageCipher,
+        goOn: () throws(DatabaseError) -> Void
+    ) throws(DatabaseError) -> [Int64] {
+        guard !pages.isEmpty else { return [] }
+        let size = cipher.parameters.pageSize
+        let buffer = PageBuffer(pageSize: size, pageCount: 1)
+        let free = FreePages(pageCount: try connection.mainFileSize() / Int64(size), cipher: cipher) {
+            (number, page) throws(DatabaseError) in try fill(page, with: number...number)
+        }
+        var result: [Int64] = []
+        for (index, number) in pages.enumerated() {
+            if index % 1024 == 1023 { try goOn() }
+            let isZero = try fill(buffer.page(0), with: number...number) && buffer.page(0).isZero
+            if isZero, try free.contains(number) { continue }
+            result.append(number)
+        }
         return result
     }
 

@@ -39,7 +39,7 @@ struct PageSet {
         return first...last
     }
 
-    private func contains(_ number: Int64) -> Bool {
+    func contains(_ number: Int64) -> Bool {
         let (word, bit) = PageSet.place(number)
         return word < words.count && words[word] & bit != 0
     }

@@ -13,6 +13,8 @@ extension KeyRotation {
             guard error.reason == .wrongKey else { throw error }
             return false
         }
+        // A process may have been killed before the slots forgot the old data key.
+        if reencryption != nil, hasSlots { _ = try slots(newKey).endReencryption() }
         try FileSystem.synchronizeDirectory(of: path)
         do throws(DatabaseError) {
             try newKey.confirm()

@@ -10,7 +10,7 @@ import Foundation
 /// database.
 ///
 /// In a store with slots (see ``KeySlots``) the rotation replaces the slot of the old key, in milliseconds, and whoever has
-/// the store open goes on. The data key stays; ``KeySlots/reencrypt(keeping:removing:progress:)`` replaces it.
+/// the store open goes on. The data key stays, unless a ``Reencryption`` is asked for.
 ///
 /// Nobody else may have another store open, whether they hold locks or not: otherwise the rotation ends with
 /// ``DatabaseError/Reason/busy`` and leaves the store as it was. A store in WAL mode is switched to a rollback journal
@@ -23,7 +23,23 @@ public struct KeyRotation: Sendable {
     let settings: CipherSettings
     let busyTimeout: Double
     let oldFileSuffix: String?
-    private let ignoresUnseenUsers: Bool
+    let ignoresUnseenUsers: Bool
+    let reencryption: Reencryption?
+
+    /// Asks for a new data key in a store with slots, by copy, verify, swap: whoever knew the old key opens only old copies
+    /// then.
+    public struct Reencryption: Sendable {
+        /// The slots that stay besides that of the new key, as of ``KeySlots/reencrypt(keeping:removing:progress:)``.
+        public var keeping: [KeySlots.NewSlot]
+        /// The labels of the other slots that may be removed; `nil` means all.
+        public var removing: Set<String>?
+
+        /// Describes what becomes of the other slots.
+        public init(keeping: [KeySlots.NewSlot] = [], removing: Set<String>? = nil) {
+            self.keeping = keeping
+            self.removing = removing
+        }
+    }
 
     /// Describes a rotation. Nothing is read or written before ``plan()`` or ``run(progress:)`` is called.
     /// - Parameters:
@@ -38,6 +54,9 @@ public struct KeyRotation: Sendable {
     ///     have the store open. Default false: the rotation then ends with ``DatabaseError/Reason/busy``. On most file
     ///     systems the kernel tells this to root and to the owner of the file. On other file systems this user must be
     ///     allowed to look into every process.
+    ///   - reencryption: if not `nil`, the data key of a store with slots is replaced too. Both come to pass by the swap:
+    ///     before it the old key opens the store, and from then on the new one does. A store without slots is refused: its
+    ///     rotation encrypts it anew anyway.
     public init(
         path: String,
         from oldKey: Key,
@@ -45,7 +64,8 @@ public struct KeyRotation: Sendable {
         cipherSettings: CipherSettings = .init(),
         busyTimeout: Duration = .zero,
         oldFileSuffix: String? = nil,
-        ignoresUnseenUsers: Bool = false
+        ignoresUnseenUsers: Bool = false,
+        reencryption: Reencryption? = nil
     ) {
         self.path = path
         self.oldKey = oldKey
@@ -54,6 +74,7 @@ public struct KeyRotation: Sendable {
         self.busyTimeout = busyTimeout.seconds
         self.oldFileSuffix = oldFileSuffix
         self.ignoresUnseenUsers = ignoresUnseenUsers
+        self.reencryption = reencryption
     }
 
     /// What a rotation would do, and what it needs.
@@ -74,6 +95,9 @@ public struct KeyRotation: Sendable {
         public let neededSpace: Int64
         /// Estimated duration in seconds, from the speed at which the first pages could be read.
         public internal(set) var estimatedSeconds: Double?
+        /// The labels of the key slots that a re-encryption would remove, because nothing is given that could wrap a new data
+        /// key for them; `nil` without a re-encryption.
+        public internal(set) var removedSlots: [String]?
     }
 
     /// How far a rotation has come.
@@ -122,6 +146,7 @@ public struct KeyRotation: Sendable {
     /// Opens the store with the old key, and checks locks, free space and permissions. Writes nothing.
     /// - Throws: the ``DatabaseError`` that ``run(progress:)`` would throw before it writes.
     public func plan() throws(DatabaseError) -> Plan {
+        if let reencryption { return try planOfReencryption(reencryption) }
         if hasSlots { return try planOfSlots() }
         return try replacement().plan()
     }
@@ -139,6 +164,7 @@ public struct KeyRotation: Sendable {
     /// Like ``run(progress:)``, but uses a copy that was made while the store was in use.
     func run(with copy: (any ServiceCopy)?, progress: ((Progress) throws -> Void)?) throws(DatabaseError) -> Report {
         // A copy is made only of a store that has none. Should it get some since, that is found before the swap.
+        if let reencryption { return try reencrypt(reencryption, progress: progress) }
         if copy == nil, hasSlots { return try replaceSlot() }
         return try replacement().run(with: copy, progress: progress)
     }

@@ -36,7 +36,10 @@ extension KeyRotation {
     func replaceSlot() throws(DatabaseError) -> Report {
         let start = DispatchTime.now().uptimeNanoseconds
         try requireNothingToKeep()
-        let report = try slots(oldKey).replace(with: newKey)
+        return try report(since: start, path: slots(oldKey).replace(with: newKey).path)
+    }
+
+    private func report(since start: UInt64, path: String) throws(DatabaseError) -> Report {
         let size: PageTotals
         do throws(DatabaseError) {
             size = try StoreOpening.existing(path, key: newKey, settings: settings).look {
@@ -46,13 +49,82 @@ extension KeyRotation {
             throw error.adding(context: "The store has the new key, but could not be looked at again")
         }
         let seconds = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
-        return Report(path: report.path, pageCount: size.count, pageSize: size.size, seconds: seconds)
+        return Report(path: path, pageCount: size.count, pageSize: size.size, seconds: seconds)
+    }
+
+    // MARK: A new data key
+
+    func planOfReencryption(_ reencryption: Reencryption) throws(DatabaseError) -> Plan {
+        let (slots, replacement) = try slotsToReencrypt()
+        try newKey.confirm()
+        var plan = try slots.planOfReencryption(ignoresUnseenUsers: ignoresUnseenUsers)
+        plan.removedSlots = try slots.slotsLost(replacingKeyBy: replacement, keeping: reencryption.keeping)
+        return plan
+    }
+
+    func reencrypt(
+        _ reencryption: Reencryption,
+        progress: ((Progress) throws -> Void)?
+    ) throws(DatabaseError) -> Report {
+        let start = DispatchTime.now().uptimeNanoseconds
+        let (slots, replacement) = try slotsToReencrypt()
+        if replacement == nil, try slots.endReencryption() { return try report(since: start, path: path) }
+        return try slots.reencrypt(
+            to: replacement,
+            keeping: reencryption.keeping,
+            removing: reencryption.removing,
+            ignoresUnseenUsers: ignoresUnseenUsers,
+            progress: progress
+        ).store
+    }
+
+    /// The labels of the slots that ``run(progress:)`` would remove, because nothing is given that could wrap a new data key
+    /// for them.
+    package func slotsLost() throws(DatabaseError) -> [String] {
+        guard let reencryption else { return [] }
+        let (slots, replacement) = try slotsToReencrypt()
+        return try slots.slotsLost(replacingKeyBy: replacement, keeping: reencryption.keeping)
+    }
+
+    /// The same rotation, which may remove only the slots of these labels.
+    package func removing(_ labels: Set<String>) -> KeyRotation {
+        KeyRotation(
+            path: path,
+            from: oldKey,
+            to: newKey,
+            cipherSettings: settings,
+            busyTimeout: .seconds(busyTimeout),
+            oldFileSuffix: oldFileSuffix,
+            ignoresUnseenUsers: ignoresUnseenUsers,
+            reencryption: reencryption.map { Reencryption(keeping: $0.keeping, removing: labels) }
+        )
+    }
+
+    /// The slots, opened by the old key, with the new one that replaces it. If only the new one opens them, an earlier run
+    /// has come so far, or the slot was replaced without a new data key: then none is replaced, and the data key is.
+    private func slotsToReencrypt() throws(DatabaseError) -> (slots: KeySlots, replacement: Key?) {
+        guard hasSlots else {
+            throw .notAllowed(
+                """
+                \(path) has no key slots, whose data key could be replaced: without asking for that, a rotation encrypts the \
+                whole store under the new key. Nothing was changed.
+                """
+            )
+        }
+        try requireNothingToKeep()
+        guard oldKey != newKey else { throw KeyRotation.sameKey }
+        let old = slots(oldKey)
+        if try !old.fits(), try slots(newKey).fits() { return (slots(newKey), nil) }
+        return (old, newKey)
     }
 
     private func requireNothingToKeep() throws(DatabaseError) {
         guard oldFileSuffix != nil else { return }
         throw .notAllowed(
-            "\(path) has key slots, so a rotation replaces no file that could be kept. Nothing was changed."
+            """
+            \(path) has key slots: a rotation replaces no file that could be kept, and what a new data key replaces would be \
+            without slots. Nothing was changed.
+            """
         )
     }
 }

@@ -18,7 +18,7 @@ extension KeySlots {
         let olds = try replaceable()
         let old = olds[0]
         // Otherwise an earlier call was cut off after its first step, or the key has a slot of its own.
-        if try !new(newKey).fits(otherThan: olds) {
+        if try !opened(by: newKey).fits(otherThan: olds) {
             var new = NewSlot(.key(newKey), label: old.label, isRecovery: old.isRecovery)
             new.scrypt = scrypt
             let table = try change { (table, opened) throws(DatabaseError) in
@@ -42,14 +42,15 @@ extension KeySlots {
             }
         }
         do throws(DatabaseError) {
-            let table = try new(newKey).drop { slot in olds.contains { $0.number == slot.number } }
-            return new(newKey).report(table)
+            let table = try opened(by: newKey).drop { slot in olds.contains { $0.number == slot.number } }
+            return opened(by: newKey).report(table)
         } catch {
             throw error.adding(context: "The new key opens the store, and so may the old one still")
         }
     }
 
-    private func new(_ key: Key) -> KeySlots {
+    /// The same slots, opened by another key.
+    func opened(by key: Key) -> KeySlots {
         KeySlots(
             path: path,
             key: key,

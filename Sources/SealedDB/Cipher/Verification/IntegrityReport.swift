@@ -16,8 +16,15 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
     /// Other problems, mostly in SQLite's words.
     public let structureProblems: [String]
 
+    /// Tables that a deep check could not compare with their indexes, because their schema names a collation, function or
+    /// tokenizer that only the program has that wrote them. They were checked as without `isDeep`.
+    public let tablesNotCompared: [String]
+
     /// Whether no problem was found.
     public let isSound: Bool
+
+    /// Whether SQLite checked the structure. False for ``verifyPages(path:key:cipherSettings:busyTimeout:progress:)``.
+    public let isStructureChecked: Bool
 
     /// Whether every page has an authentication code, which shows if the page was changed. False for plaintext and for
     /// formats without page authentication: then ``isSound`` covers only the structure.
@@ -27,9 +34,13 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
     ///
     /// Pages in a write-ahead log, or in the journal of an unfinished transaction, are checked in place of the file's
     /// own pages, as SQLite would read them. A store that is in use is checked as it is at one moment; in
-    /// rollback-journal mode writers wait meanwhile. The codes are computed without SQLCipher. SQLCipher computes those
-    /// of the pages in use again while it reads them for the check of the structure.
+    /// rollback-journal mode writers wait meanwhile. The codes are computed without SQLCipher, on all processors. SQLite
+    /// then checks the structure, on one, of pages that are authenticated once more as it reads them. If some are
+    /// damaged, or have no codes, it checks what SQLCipher reads.
     /// <https://www.sqlite.org/pragma.html#pragma_quick_check>
+    ///
+    /// Free pages that SQLite never wrote have zeros and no code. They are no damage, although SQLCipher's
+    /// `cipher_integrity_check` lists them.
     /// - Parameters:
     ///   - path: path of the store.
     ///   - key: its key; `nil` for a plaintext database.
@@ -50,21 +61,78 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
         isDeep: Bool = false,
         progress: ((KeyRotation.Progress) throws -> Void)? = nil
     ) throws(DatabaseError) -> IntegrityReport {
+        try verify(
+            path,
+            Sealing(key: key, settings: cipherSettings),
+            busyTimeout: busyTimeout,
+            isDeep ? .deep : .quick,
+            progress: progress
+        )
+    }
+
+    /// Checks the authentication code of every page, and the size of the file, and not what SQLite makes of the pages: a
+    /// part of ``verify(path:key:cipherSettings:busyTimeout:isDeep:progress:)`` that takes a fraction of its time.
+    ///
+    /// It finds every page that was changed without the key, by a failing disk or by somebody. It does not find what was
+    /// wrong when it was written: by a defect, by memory that fails, or by a file that was used in a way in which SQLite
+    /// must not be used. Nor does it notice that a page was put back as it once was, beside others that were not.
+    /// - Parameters:
+    ///   - path: path of the store.
+    ///   - key: its key.
+    ///   - cipherSettings: the settings of the store. Default: those of SQLCipher 4.
+    ///   - busyTimeout: how long to wait for locks. Default 2 s.
+    ///   - progress: called while pages are checked. If it throws, the check stops with
+    ///     ``DatabaseError/Reason/interrupted``.
+    /// - Throws: ``DatabaseError`` if the store cannot be opened, as in
+    ///   ``verify(path:key:cipherSettings:busyTimeout:isDeep:progress:)``. ``DatabaseError/Reason/unsupported`` if its pages
+    ///   have no codes.
+    public static func verifyPages(
+        path: String,
+        key: Key,
+        cipherSettings: CipherSettings = .init(),
+        busyTimeout: Duration = .seconds(2),
+        progress: ((KeyRotation.Progress) throws -> Void)? = nil
+    ) throws(DatabaseError) -> IntegrityReport {
+        guard cipherSettings.parameters.usesHMAC else {
+            throw DatabaseError(
+                extendedCode: SQLITE_MISUSE,
+                reason: .unsupported,
+                message: """
+                    The pages of \(path) have no authentication codes by these settings, so that only the structure can be \
+                    checked. Nothing was checked.
+                    """
+            )
+        }
+        return try verify(
+            path,
+            Sealing(key: key, settings: cipherSettings),
+            busyTimeout: busyTimeout,
+            nil,
+            progress: progress
+        )
+    }
+
+    private static func verify(
+        _ path: String,
+        _ sealing: Sealing,
+        busyTimeout: Duration,
+        _ structure: StructureCheck.Depth?,
+        progress: ((KeyRotation.Progress) throws -> Void)?
+    ) throws(DatabaseError) -> IntegrityReport {
         let opening = try StoreOpening.existing(
             path,
-            key: key,
-            settings: cipherSettings,
+            key: sealing.key,
+            settings: sealing.settings,
             busyTimeout: busyTimeout.seconds
         )
         let resolved = opening.path ?? path
-        let sealing = Sealing(key: key, settings: cipherSettings)
         do throws(DatabaseError) {
             return try opening.look { connection throws(DatabaseError) in
                 return try check(
                     connection,
                     path: resolved,
                     sealing: sealing,
-                    isDeep: isDeep,
+                    structure: structure,
                     problems: LogDamage.problems(ofStore: resolved, openIn: connection),
                     report: ProgressReport(totals: PageTotals(of: connection), progress: progress)
                 )
@@ -75,45 +143,68 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
             }
             // To stay fast, opening does not distinguish a damaged first page from a wrong passphrase.
             guard error.reason == .wrongKey else { throw error }
-            let diagnosis = try StoreDiagnosis.examine(path: resolved, key: key, cipherSettings: cipherSettings)
+            let diagnosis = try StoreDiagnosis.examine(
+                path: resolved,
+                key: sealing.key,
+                cipherSettings: sealing.settings
+            )
             throw diagnosis.finding == .opens ? error : diagnosis.error
         }
     }
 
     /// The share of a check that it takes to compute the codes, by estimate.
-    private static let shareOfCodes = 0.25
+    private static let shareOfCodes = 0.4
 
     /// - Parameters:
     ///   - connection: a connection of a ``StoreView``, or one to a file without a log.
+    ///   - structure: how SQLite checks the structure; `nil` for not at all.
     ///   - report: the part of an operation that this check is.
+    ///   - leavesPagesToSQLCipher: whether SQLCipher reads for the check of the structure in any case.
     static func check(
         _ connection: Connection,
         path: String,
         sealing: Sealing,
-        isDeep: Bool = false,
+        structure: StructureCheck.Depth? = .quick,
         problems knownProblems: [String] = [],
-        report: ProgressReport? = nil
+        report: ProgressReport? = nil,
+        leavesPagesToSQLCipher: Bool = false
     ) throws(DatabaseError) -> IntegrityReport {
         let totals = try PageTotals(of: connection)
         let report = report?.of(totals) ?? ProgressReport(totals: totals, progress: nil)
         let fileSize = try connection.mainFileSize()
+        let needed = totals.count * Int64(totals.size)
         var damagedPages: [Int64] = []
+        var pages: AuthenticPages?
         let isAuthenticated = sealing.key != nil && sealing.settings.parameters.usesHMAC
         if let key = sealing.key, isAuthenticated {
             let scan = PageScan(connection: connection, key: key, settings: sealing.settings)
-            let part = report.part(to: IntegrityReport.shareOfCodes)
-            let tell = { (completed: Int64) throws(DatabaseError) in try part(.verify, completed) }
-            damagedPages = try scan.damagedPages(ofFirst: totals.count, progress: tell)
+            let cipher = try scan.pageCipher()
+            let servesPages =
+                structure != nil && needed <= fileSize && totals.size == cipher.parameters.pageSize
+                && !leavesPagesToSQLCipher
+            let marks = servesPages ? try PageMarks(pageCount: totals.count) : nil
+            let part = report.part(to: structure != nil ? shareOfCodes : 1)
+            damagedPages = try scan.damagedPages(ofFirst: totals.count, cipher, marks: marks) {
+                (completed) throws(DatabaseError) in try part(.verify, completed)
+            }
+            if servesPages, damagedPages.isEmpty {
+                pages = try AuthenticPages(scan, cipher, marks: marks, pageCount: totals.count)
+            }
         }
         var problems = knownProblems
+        var tablesNotCompared: [String] = []
         do throws(DatabaseError) {
-            let pragma = isDeep ? "integrity_check" : "quick_check"
-            // SQLite follows the trees, and then reads the rows of the tables. A deep check looks each row up in its
-            // indexes, too.
-            let part = report.part(from: isAuthenticated ? IntegrityReport.shareOfCodes : 0)
-            problems += try part.whileReading(connection, .structure, timesRead: isDeep ? 4 : 2) {
-                () throws(DatabaseError) in
-                try StructureCheck(connection: connection).problems(pragma)
+            if let structure {
+                let part = report.part(from: isAuthenticated ? shareOfCodes : 0)
+                var findings = try pages.flatMap { (pages) throws(DatabaseError) in
+                    try StructureCheck.findings(structure, in: pages, instead: connection, part)
+                }
+                if let page = pages?.damagedPage { damagedPages.append(page) }
+                if findings == nil {
+                    findings = try StructureCheck(connection: connection).findings(structure, part)
+                }
+                problems += findings?.problems ?? []
+                tablesNotCompared = findings?.tablesNotCompared ?? []
             }
         } catch {
             guard error.reason != .interrupted else { throw error }
@@ -123,7 +214,6 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
         }
         let rest = fileSize % Int64(totals.size)
         if rest > 0 { problems.append("the file ends with \(rest) bytes that are no whole page") }
-        let needed = totals.count * Int64(totals.size)
         if needed > fileSize {
             problems.append("the file has \(fileSize) bytes, but its \(totals.count) pages need \(needed)")
         }
@@ -134,7 +224,9 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
             pageCount: totals.count,
             damagedPages: damagedPages,
             structureProblems: problems,
+            tablesNotCompared: tablesNotCompared,
             isSound: damagedPages.isEmpty && problems.isEmpty,
+            isStructureChecked: structure != nil,
             isAuthenticated: isAuthenticated
         )
     }

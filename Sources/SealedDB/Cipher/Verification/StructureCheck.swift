@@ -2,16 +2,68 @@
 struct StructureCheck {
     let connection: Connection
 
-    /// The problems, in SQLite's words.
-    func problems(_ pragma: String) throws(DatabaseError) -> [String] {
-        let rows: [String]
+    enum Depth: String {
+        case quick = "quick_check"
+        /// Also compares every index with its table.
+        case deep = "integrity_check"
+
+        /// How often each page is read, by estimate: SQLite follows the trees, and then reads the rows of the tables. A
+        /// deep check looks each row up in its indexes, too.
+        fileprivate var timesRead: Double { self == .deep ? 4 : 2 }
+    }
+
+    struct Findings: Equatable {
+        /// In SQLite's words.
+        var problems: [String]
+        /// The tables that were checked less deeply than asked for.
+        var tablesNotCompared: [String] = []
+
+        fileprivate var withoutSuccess: Findings {
+            Findings(problems: problems.filter { $0 != "ok" }, tablesNotCompared: tablesNotCompared)
+        }
+    }
+
+    /// Checks what the connection reads.
+    func findings(_ depth: Depth, _ report: ProgressReport) throws(DatabaseError) -> Findings {
+        try report.whileReading(connection, .structure, timesRead: depth.timesRead) { () throws(DatabaseError) in
+            try findings(depth)
+        }
+    }
+
+    /// Checks pages as they are authenticated and decrypted without SQLCipher.
+    /// - Parameter connection: the one that otherwise would read them.
+    /// - Returns: `nil` if SQLite asked for a page that is not authentic.
+    static func findings(
+        _ depth: Depth,
+        in pages: AuthenticPages,
+        instead connection: Connection,
+        _ report: ProgressReport
+    ) throws(DatabaseError) -> Findings? {
         do throws(DatabaseError) {
-            rows = try connection.texts("PRAGMA \(pragma)")
+            let reader = try ServedFile(pages).open()
+            defer { reader.close() }
+            if try connection.integer("PRAGMA ignore_check_constraints") == 1 {
+                try reader.run("PRAGMA ignore_check_constraints = ON")
+            }
+            let findings = try StructureCheck(connection: reader).findings(depth, report)
+            // What SQLite was not given, it may have told as damage.
+            if let failure = pages.failure { throw failure }
+            return pages.isRefused ? nil : findings
+        } catch {
+            guard error.reason != .interrupted else { throw error }
+            if let failure = pages.failure { throw failure }
+            guard pages.isRefused else { throw error }
+            return nil
+        }
+    }
+
+    func findings(_ depth: Depth) throws(DatabaseError) -> Findings {
+        do throws(DatabaseError) {
+            return try Findings(problems: connection.texts("PRAGMA \(depth.rawValue)")).withoutSuccess
         } catch {
             guard error.code == SQLITE_ERROR else { throw error }
-            rows = try tableByTable()
+            return try tableByTable(depth)
         }
-        return rows.filter { $0 != "ok" }
     }
 
     /// The problems of pages and B-trees, in SQLite's words. Does not compare rows with the constraints of their
@@ -21,19 +73,33 @@ struct StructureCheck {
             return try connection.pageProblems(goesOn: goesOn)
         } catch {
             guard error.code == SQLITE_ERROR else { throw error }
-            return try tableByTable().filter { $0 != "ok" }
+            return try tableByTable(.quick).problems
         }
     }
 
     /// Checks each table separately. For schemas that name a collation, function or tokenizer that only the program
-    /// that wrote them has. All pages of tables and indexes are checked, but not what the rows mean to that program.
-    private func tableByTable() throws(DatabaseError) -> [String] {
+    /// that wrote them has. All pages of tables and indexes are checked, but not what the rows mean to that program: whether
+    /// rows and indexes of such a table belong together, only that program can tell.
+    private func tableByTable(_ depth: Depth) throws(DatabaseError) -> Findings {
         try connection.run("PRAGMA ignore_check_constraints = ON")
-        connection.acceptUnknownCollations()
-        var rows: [String] = []
-        for name in try connection.texts("SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0") {
-            rows += try connection.texts("PRAGMA quick_check(\(name.quoted(by: "'")))")
+        let tables = try connection.texts("SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0")
+        var findings = Findings(problems: [])
+        if depth == .deep {
+            // What a virtual table holds stands in other tables. Only its module knows what that means.
+            let all = try connection.texts("SELECT name FROM sqlite_schema WHERE type = 'table'")
+            for name in all {
+                do throws(DatabaseError) {
+                    findings.problems += try connection.texts("PRAGMA integrity_check(\(name.quoted(by: "'")))")
+                } catch {
+                    guard error.code == SQLITE_ERROR else { throw error }
+                    findings.tablesNotCompared.append(name)
+                }
+            }
         }
-        return rows
+        connection.acceptUnknownCollations()
+        for name in tables where depth != .deep || findings.tablesNotCompared.contains(name) {
+            findings.problems += try connection.texts("PRAGMA quick_check(\(name.quoted(by: "'")))")
+        }
+        return findings.withoutSuccess
     }
 }

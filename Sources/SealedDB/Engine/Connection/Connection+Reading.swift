@@ -17,6 +17,9 @@ extension Connection {
         let start = pagesRead
         return try withoutActuallyEscaping(report) { report throws(DatabaseError) in
             let watch = ReadingWatch { () throws(DatabaseError) in try report(self.pagesRead - start) }
+            let served = view as? ServedFile
+            // Before 3.41, SQLite asks no progress handler while it follows trees.
+            served?.goesOn = { !watch.mustStop }
             if let hooks {
                 hooks.reading = { !watch.mustStop }
             } else {
@@ -28,6 +31,7 @@ extension Connection {
                 )
             }
             defer {
+                served?.goesOn = nil
                 if let hooks {
                     hooks.reading = nil
                 } else {

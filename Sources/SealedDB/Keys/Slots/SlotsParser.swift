@@ -68,9 +68,12 @@ struct SlotsParser {
         }
         while isNext("slot") {
             let slot = try slot(table)
-            guard slot.number > table.slots.last?.number ?? 0, table.slot(slot.label) == nil else {
-                throw malformed("a slot occurs again.")
+            // Two slots may share a label if no data key has both: one takes the place of the other with a new data key.
+            let isAgain = table.slots.contains { other in
+                other.label == slot.label
+                    && other.wraps.contains { wrap in slot.wraps.contains { $0.dataKey == wrap.dataKey } }
             }
+            guard slot.number > table.slots.last?.number ?? 0, !isAgain else { throw malformed("a slot occurs again.") }
             table.slots.append(slot)
         }
         // One more than may be added: the one that takes another's place.

@@ -175,7 +175,7 @@ struct CopyCheckTests {
         )
         let connection = try StoreOpening(path: directory.file("db"), key: .testing(1)).open()
         defer { connection.close() }
-        #expect(try StructureCheck(connection: connection).problems("quick_check") == ["NULL value in n.a"])
+        #expect(try StructureCheck(connection: connection).findings(.quick).problems == ["NULL value in n.a"])
     }
 
     /// What somebody puts in the copy's place while it is made stays as it is: nothing is written into it.
@@ -251,7 +251,7 @@ struct CopyCheckTests {
         try database.fill(rows: rows)
         database.close()
         let connection = try StoreOpening(path: directory.file("db"), key: .testing(1)).open()
-        #expect(try StructureCheck(connection: connection).problems("quick_check") == ["NULL value in n.a"])
+        #expect(try StructureCheck(connection: connection).findings(.quick).problems == ["NULL value in n.a"])
         #expect(try StructureCheck(connection: connection).pageProblems { true } == [])
         connection.close()
         try KeyRotation(path: directory.file("db"), from: .testing(1), to: .testing(2)).run()

@@ -148,6 +148,173 @@ struct SlotRotationTests {
         #expect(try StockShell.run(copy, "PRAGMA key = \"x'\(key)'\"; SELECT count(*) FROM t;") == ["20"])
     }
 
+    private func replacing(
+        _ old: UInt8 = 1,
+        with key: Key,
+        keeping kept: [KeySlots.NewSlot] = [],
+        removing lost: Set<String>? = nil
+    ) throws -> KeyRotation {
+        KeyRotation(
+            path: store.path,
+            from: try .testing(old),
+            to: key,
+            reencryption: .init(keeping: kept, removing: lost)
+        )
+    }
+
+    private func safe() throws -> [KeySlots.NewSlot] { [.init(.key(try .testing(2)), label: "safe", isRecovery: true)] }
+
+    /// The slot and the data key at once.
+    @Test func rotationsWithANewDataKey() throws {
+        let (old, dataKey) = (try salt(), try store.dataKey())
+        let rotation = try replacing(with: .testing(5), keeping: safe())
+        let plan = try rotation.plan()
+        #expect(plan.removedSlots == [] && plan.neededSpace > 0)
+        #expect(try replacing(with: .testing(5)).plan().removedSlots == ["safe"])
+        #expect(try !rotation.isDone() && salt() == old)
+        #expect(try rotation.run().pageCount > 0)
+        #expect(try rotation.isDone() && salt() != old)
+        #expect(try store.count(5) == 20 && store.count(2) == 20)
+        #expect(try store.refusal(.testing(1)).reason == .wrongKey)
+        let report = try store.slots(5).list()
+        #expect(report.slots.map(\.label) == ["safe", "ops"] && report.slots.map(\.isRecovery) == [true, false])
+        #expect(try !store.text.contains(Hexadecimal.string(old)))
+        #expect(throws: (any Error).self) {
+            try StockShell.run(self.store.path, "PRAGMA key = \"x'\(dataKey)'\"; SELECT count(*) FROM t;")
+        }
+        #expect(store.directory.namesOfFiles == ["app.db", "app.db.slots", "app.db.slots.2"])
+    }
+
+    /// By the way of ``KeySlots``, to a passphrase.
+    @Test func newDataKeysForAnotherKind() throws {
+        let passphrase = try Key.passphrase("open sesame")
+        let report = try store.slots().reencrypt(
+            to: passphrase,
+            keeping: [],
+            removing: nil,
+            scrypt: .least,
+            progress: nil
+        )
+        #expect(report.slots.slots.map(\.label) == ["ops"] && report.slots.slots[0].kind == .passphrase)
+        #expect(try store.count(.passphrase("open sesame")) == 20)
+        #expect(try KeySlots(path: store.path, key: passphrase).reencrypt(replacingKeyBy: .testing(6)).slots.count == 1)
+        #expect(try store.count(6) == 20)
+    }
+
+    /// The new key has a slot already, as after a rotation that was cut off.
+    @Test func newDataKeysForTheSlotOfTheNewKey() throws {
+        _ = try store.slots().add(.init(.key(.testing(5)), label: "new"))
+        _ = try replacing(with: .testing(5), keeping: safe(), removing: []).run()
+        #expect(try store.slots(5).list().slots.map(\.label) == ["safe", "new"])
+        #expect(try store.refusal(.testing(1)).reason == .wrongKey)
+    }
+
+    /// After a rotation that replaced the slot alone, the same with a new data key still makes one.
+    @Test func theDataKeyIsReplacedAfterTheSlot() throws {
+        _ = try KeyRotation(path: store.path, from: .testing(1), to: .testing(5)).run()
+        let salt = try salt()
+        let rotation = try replacing(with: .testing(5), keeping: safe())
+        _ = try rotation.run()
+        #expect(try self.salt() != salt)
+        #expect(try store.count(5) == 20 && store.count(2) == 20)
+    }
+
+    @Test func newDataKeysThatCannotBe() throws {
+        let bytes = try store.bytes()
+        func refusal(_ rotation: KeyRotation) throws -> DatabaseError.Reason {
+            try #require(throws: DatabaseError.self) { try rotation.run() }.reason
+        }
+        #expect(try refusal(replacing(with: .testing(1))) == .malformedKey)
+        #expect(try refusal(replacing(3, with: .testing(5))) == .wrongKey)
+        #expect(try refusal(replacing(with: .testing(5), removing: [])) == .busy)
+        // The slot whose key is replaced, and one that there is not.
+        for kept in [KeySlots.NewSlot(.key(try .testing(1)), label: "ops"), .init(.key(try .testing(2)), label: "x")] {
+            #expect(throws: DatabaseError.self) { try self.replacing(with: .testing(5), keeping: [kept]).run() }
+        }
+        let program = try KeySource.unwrapCommand(["/bin/cat"]).key()
+        #expect(throws: DatabaseError.self) { try self.replacing(with: program).run() }
+        let kept = try KeyRotation(
+            path: store.path,
+            from: .testing(1),
+            to: .testing(5),
+            oldFileSuffix: ".old",
+            reencryption: .init()
+        )
+        #expect(try refusal(kept) == .notAllowed)
+        // A key that its source does not give again before the swap.
+        let calls = Guarded(0)
+        let fickle = try KeySource.closure {
+            try .testing(
+                calls.withLock {
+                    $0 += 1
+                    return $0
+                } < 3 ? 5 : 6
+            )
+        }.key()
+        #expect(try refusal(replacing(with: fickle, keeping: safe())) == .keySourceFailed)
+        #expect(calls.withLock { $0 } >= 3)
+        #expect(try store.slots().list().slots.map(\.label) == ["ops", "safe"])
+        #expect(try !store.text.contains("data-key 2"))
+        #expect(try store.count(1) == 20 && store.count(2) == 20 && bytes.count == store.bytes().count)
+        let plain = try Database.testing(store.directory.file("plain.db"))
+        try plain.fill(rows: 1)
+        plain.close()
+        let rotation = KeyRotation(
+            path: store.directory.file("plain.db"),
+            from: try .testing(1),
+            to: try .testing(5),
+            reencryption: .init()
+        )
+        #expect(try refusal(rotation) == .notAllowed)
+        #expect(throws: DatabaseError.self) { try rotation.plan() }
+    }
+
+    /// Cut off before the swap, the old key opens the store, and after it the new one; and the label stays.
+    @Test func rotationsWithANewDataKeyThatWereCutOff() throws {
+        let before = store.directory.file("before.db")
+        try FileManager.default.copyItem(atPath: store.path, toPath: before)
+        let listed = Guarded<String?>(nil)
+        let rotation = try replacing(with: .testing(5), keeping: safe())
+        _ = try rotation.run { [store] _ in
+            let text = try store.text
+            listed.withLock { $0 = text }
+        }
+        let both = try #require(listed.withLock { $0 })
+        #expect(both.split(separator: "\n").count { $0.hasSuffix(" ops") } == 2)
+        func cutOff() throws {
+            try store.tamper("UPDATE sealdb_slots SET generation = 2", by: 5)
+            try store.write(both)
+        }
+        try cutOff()
+        let salt = try salt()
+        #expect(try store.count(5) == 20 && store.count(2) == 20)
+        #expect(try store.refusal(.testing(1)).reason == .wrongKey)
+        // The same again only ends it, and so does the question whether it is done.
+        _ = try rotation.run()
+        #expect(try self.salt() == salt && !store.text.contains("data-key 1 "))
+        #expect(try store.slots(5).list().slots.map(\.label) == ["safe", "ops"])
+        try cutOff()
+        #expect(try rotation.isDone() && !store.text.contains("data-key 1 "))
+        // The old store.
+        #expect(rename(before, store.path) == 0)
+        try store.write(both)
+        #expect(try store.count(1) == 20 && store.count(2) == 20)
+        #expect(try store.refusal(.testing(5)).reason == .wrongKey)
+        #expect(try store.slots(1).rename("safe", to: "x").slots.map(\.label) == ["ops", "x"])
+        #expect(try !store.text.contains("data-key 2 "))
+        _ = try replacing(with: .testing(5)).run()
+        #expect(try store.count(5) == 20)
+    }
+
+    /// There is room for the slot that takes another's place.
+    @Test func newDataKeysOfManySlots() throws {
+        for number in 3...SlotTable.maximumSlotCount {
+            _ = try store.slots().add(.init(.key(.testing(UInt8(100 + number))), label: "n\(number)"))
+        }
+        _ = try replacing(with: .testing(5)).run()
+        #expect(try store.slots(5).list().slots.map(\.label) == ["ops"])
+    }
+
     @Test func slotsWhoseKeyIsNotGivenAreLost() throws {
         #expect(try store.slots().reencrypt().slots.map(\.label) == ["ops"])
         #expect(try store.refusal(.testing(2)).reason == .wrongKey)

@@ -37,8 +37,8 @@ final class SlotStore {
     }
 
     /// Executes SQL that is refused for what the store remembers of its slots.
-    func tamper(_ statements: String...) throws {
-        let connection = try StoreOpening(path: path, key: .testing(1)).open()
+    func tamper(_ statements: String..., by byte: UInt8 = 1) throws {
+        let connection = try StoreOpening(path: path, key: .testing(byte)).open()
         defer { connection.close() }
         try connection.unguarded { () throws(DatabaseError) in for sql in statements { try connection.run(sql) } }
     }

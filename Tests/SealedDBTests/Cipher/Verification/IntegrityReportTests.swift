@@ -5,19 +5,19 @@ import Testing
 
 @Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
 struct IntegrityReportTests {
-    private let directory: TemporaryDirectory
+    let directory: TemporaryDirectory
 
     init() throws {
         directory = try TemporaryDirectory()
     }
 
-    private func flip(page: Int, pageSize: Int = 4096) throws {
+    func flip(page: Int, pageSize: Int = 4096) throws {
         var bytes = try directory.bytes("db")
         bytes[(page - 1) * pageSize + 100] ^= 1
         try bytes.write(to: URL(fileURLWithPath: directory.file("db")))
     }
 
-    private func verify(deep: Bool, settings: CipherSettings = .init()) throws -> IntegrityReport {
+    func verify(deep: Bool, settings: CipherSettings = .init()) throws -> IntegrityReport {
         try IntegrityReport.verify(
             path: directory.file("db"),
             key: .testing(1),
@@ -279,5 +279,71 @@ struct IntegrityReportTests {
         }
         try await rotation.value
         #expect(soundCount > 0)
+    }
+}
+
+extension IntegrityReportTests {
+    /// What was wrong when it was written stands in pages that are authentic.
+    @Test func pagesAlone() throws {
+        let path = directory.file("db")
+        let database = try Database.testing(path)
+        try database.fill(rows: 2000)
+        #expect(
+            database.executeStatements(
+                """
+                CREATE INDEX i ON t (body);
+                PRAGMA writable_schema = ON;
+                DELETE FROM sqlite_schema WHERE name = 'i';
+                """
+            )
+        )
+        database.close()
+        var last: KeyRotation.Progress?
+        let report = try IntegrityReport.verifyPages(path: path, key: .testing(1)) { last = $0 }
+        #expect(report.isSound && !report.isStructureChecked && report.isAuthenticated)
+        #expect(last?.phase == .verify && last?.fractionCompleted == 1)
+        let whole = try verify(deep: false)
+        #expect(!whole.isSound && whole.isStructureChecked && whole.damagedPages.isEmpty)
+        for page in [20, 33] { try flip(page: page) }
+        let damaged = try IntegrityReport.verifyPages(path: path, key: .testing(1))
+        #expect(damaged.damagedPages == [20, 33] && !damaged.isSound)
+        #expect(throws: DatabaseError.self) { try IntegrityReport.verifyPages(path: path, key: .testing(2)) }
+        let error = #expect(throws: DatabaseError.self) {
+            try IntegrityReport.verifyPages(path: path, key: .testing(1), cipherSettings: .sqlCipher1)
+        }
+        #expect(error?.reason == .unsupported)
+    }
+
+    /// A deep check says of which tables it cannot know whether their indexes belong to them; the others it compares.
+    @Test func deepSaysWhatItDidNotCompare() throws {
+        let database = try Database.testing(directory.file("db"))
+        try database.fill(rows: 50)
+        #expect(
+            database.executeStatements(
+                """
+                CREATE TABLE own (a TEXT); CREATE INDEX own_a ON own (a); INSERT INTO own VALUES ('x'), ('y');
+                CREATE INDEX i ON t (body);
+                PRAGMA writable_schema = ON;
+                UPDATE sqlite_schema SET sql = 'CREATE INDEX own_a ON own (a COLLATE only_there)' WHERE name = 'own_a';
+                """
+            )
+        )
+        database.close()
+        let quick = try verify(deep: false)
+        #expect(quick.isSound && quick.tablesNotCompared.isEmpty, "\(quick)")
+        let deep = try verify(deep: true)
+        #expect(deep.isSound && deep.tablesNotCompared == ["own"], "\(deep)")
+        let again = try Database.testing(directory.file("db"))
+        #expect(
+            again.executeStatements(
+                """
+                PRAGMA writable_schema = ON;
+                UPDATE sqlite_schema SET sql = 'CREATE INDEX i ON t (id)' WHERE name = 'i';
+                """
+            )
+        )
+        again.close()
+        let found = try verify(deep: true)
+        #expect(!found.isSound && found.tablesNotCompared == ["own"] && !found.structureProblems.isEmpty, "\(found)")
     }
 }

@@ -1,0 +1,219 @@
+import Foundation
+import Testing
+
+@testable import SealedDB
+
+/// Free pages that SQLite never wrote: zeros without a code. They are no damage; zeros in the place of a page in use are.
+@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
+struct UnwrittenPagesTests {
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    private static let size = 4096
+
+    /// Makes a store under key 1 with such pages, behind some that are free and were written.
+    @discardableResult
+    private func make(_ journalMode: Configuration.JournalMode = .delete, free: Int = 100) throws -> [Int64] {
+        let store = try Database.testing(directory.file("db"), journalMode: .delete)
+        try store.fill(rows: 500)
+        #expect(
+            store.executeStatements(
+                """
+                PRAGMA secure_delete = OFF;
+                DELETE FROM t WHERE id BETWEEN 100 AND 200;
+                CREATE TABLE u (a);
+                BEGIN;
+                WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < \(raw: free))
+                    INSERT INTO u SELECT randomblob(3000) FROM c;
+                DELETE FROM u;
+                COMMIT;
+                """
+            )
+        )
+        #expect(store.close())
+        let unwritten = try zeros("db")
+        try #require(unwritten.count > free / 2)
+        if journalMode == .wal { try Database.testing(directory.file("db"), journalMode: .wal).close() }
+        return unwritten
+    }
+
+    private func zeros(_ name: String) throws -> [Int64] {
+        let bytes = try directory.bytes(name)
+        return (0..<(bytes.count / Self.size)).filter { page in
+            bytes[page * Self.size..<(page + 1) * Self.size].allSatisfy { $0 == 0 }
+        }.map { Int64($0 + 1) }
+    }
+
+    private func zero(_ number: Int64) throws {
+        var bytes = try directory.bytes("db")
+        bytes.replaceSubrange(Int(number - 1) * Self.size..<Int(number) * Self.size, with: Data(count: Self.size))
+        try directory.write("db", bytes)
+    }
+
+    /// A page of a table, and a trunk of the list of free pages.
+    private func pagesInUse() throws -> [Int64] {
+        let connection = try StoreOpening(path: directory.file("db"), key: .testing(1), takesLock: false).open()
+        defer { connection.close() }
+        let root = try connection.integer("SELECT rootpage FROM sqlite_schema WHERE name = 't'")
+        let page = try connection.fileBytes(count: Self.size)
+        let cipher = try PageScan(connection: connection, key: .testing(1), settings: .init()).pageCipher()
+        let header = try #require(cipher.contents(page[...], number: 1))
+        return try [#require(root), LogOverlay.number(header[16..<20])]
+    }
+
+    private func verify(_ name: String = "db", key: UInt8 = 1) throws -> IntegrityReport {
+        try IntegrityReport.verify(path: directory.file(name), key: .testing(key), isDeep: true)
+    }
+
+    private func requireWhole(_ name: String, key: UInt8) throws {
+        #expect(try zeros(name) == [])
+        let report = try verify(name, key: key)
+        #expect(report.isSound, "\(report)")
+        let store = try Database.testing(directory.file(name), key: key)
+        defer { store.close() }
+        #expect(try store.integers("SELECT count(*) FROM t") == [399])
+        #expect(try store.integers("SELECT freelist_count FROM pragma_freelist_count")[0] > 50)
+        // The free pages can be used.
+        try store.executeUpdate("INSERT INTO t (body) VALUES (hex(randomblob(200000)))", values: nil)
+        #expect(try store.integers("SELECT length(body) FROM t ORDER BY id DESC LIMIT 1") == [400_000])
+    }
+
+    private enum Way: String, CaseIterable {
+        case rotation, backup, backupUnderTheSameKey, databaseBackup, restore
+
+        var key: UInt8 { self == .rotation || self == .backup ? 2 : 1 }
+        var result: String { self == .rotation ? "db" : "copy" }
+    }
+
+    private func run(_ way: Way) throws {
+        let (path, copy) = (directory.file("db"), directory.file("copy"))
+        switch way {
+        case .rotation: try KeyRotation(path: path, from: .testing(1), to: .testing(2)).run()
+        case .backup: try StoreBackup(path: path, key: .testing(1), to: copy, backupKey: .testing(2)).run()
+        case .backupUnderTheSameKey: try StoreBackup(path: path, key: .testing(1), to: copy).run()
+        case .databaseBackup:
+            let store = try Database.testing(path)
+            defer { store.close() }
+            _ = try store.backup(toNewFile: copy, key: nil, progress: nil)
+        case .restore: try StoreRestore(backupPath: path, key: .testing(1), to: copy).run()
+        }
+    }
+
+    @Test(arguments: [Configuration.JournalMode.delete, .wal]) func theyAreNoDamage(mode: Configuration.JournalMode) throws {
+        let unwritten = try make(mode)
+        let report = try verify()
+        #expect(report.isSound && report.damagedPages.isEmpty, "\(report)")
+        #expect(try IntegrityReport.verifyPages(path: directory.file("db"), key: .testing(1)).isSound)
+        // SQLCipher lists them.
+        let key = String(repeating: "01", count: 32)
+        let sql = "PRAGMA key = \"x'\(key)'\"; PRAGMA cipher_integrity_check;"
+        let lines = try StockShell.run(directory.file("db"), sql)
+        #expect(lines.filter { $0.contains("for page ") }.count == unwritten.count)
+    }
+
+    @Test(arguments: Way.allCases.map(\.rawValue), [Configuration.JournalMode.delete, .wal])
+    func copies(way: String, mode: Configuration.JournalMode) throws {
+        try make(mode)
+        let way = try #require(Way(rawValue: way))
+        try run(way)
+        try requireWhole(way.result, key: way.key)
+    }
+
+    /// More of them than a page of the list has room for.
+    @Test func aLongList() throws {
+        try make(free: 1800)
+        #expect(try verify().isSound)
+        try run(.rotation)
+        try requireWhole("db", key: 2)
+    }
+
+    /// Somebody puts zeros in the place of a page in use, or of the list itself.
+    @Test(arguments: [false, true]) func zerosInThePlaceOfOthers(inWAL: Bool) throws {
+        let unwritten = try make(inWAL ? .wal : .delete)
+        let sound = try directory.bytes("db")
+        let (root, trunk) = try { ($0[0], $0[1]) }(pagesInUse())
+        for number in [root, trunk] {
+            try directory.write("db", sound)
+            try zero(number)
+            let wanted = number == root ? [root] : (unwritten + [trunk]).sorted()
+            #expect(try verify().damagedPages == wanted)
+            #expect(
+                try IntegrityReport.verifyPages(path: directory.file("db"), key: .testing(1)).damagedPages == wanted
+            )
+            let before = try zeros("db")
+            for way in Way.allCases {
+                let error = #expect(throws: DatabaseError.self, "\(way)") { try run(way) }
+                #expect(error?.reason == .damaged, "\(way): \(String(describing: error))")
+                // A rotation leaves WAL mode and returns to it, which writes to the first page.
+                #expect(try zeros("db") == before && verify().damagedPages == wanted)
+                #expect(!FileManager.default.fileExists(atPath: directory.file("copy")), "\(way)")
+            }
+        }
+    }
+
+    /// A page that is none of these is damaged, and not only where it has zeros.
+    @Test func aByteInAFreePage() throws {
+        let unwritten = try make()
+        var bytes = try directory.bytes("db")
+        bytes[Int(unwritten[7] - 1) * Self.size + 4000] = 1
+        try directory.write("db", bytes)
+        #expect(try verify().damagedPages == [unwritten[7]])
+        #expect(throws: DatabaseError.self) { try run(.rotation) }
+    }
+
+    // MARK: A rotation in service
+
+    /// Free pages are used, and others become free, while the copy is made.
+    @Test(arguments: 1...6) func inService(seed: UInt64) throws {
+        try make(.wal)
+        var random = SeededGenerator(seed: seed)
+        let store = try Database.testing(directory.file("db"), journalMode: .wal)
+        defer { store.close() }
+        #expect(store.executeStatements("PRAGMA secure_delete = OFF"))
+        let copy = try #require(try store.liveCopy(for: .testing(2)) as? FollowedCopy)
+        defer { copy.discard() }
+        copy.pagesInRound = 16
+        for _ in 0..<20 {
+            if Bool.random(using: &random) {
+                try store.executeUpdate("INSERT INTO u VALUES (randomblob(9000))", values: nil)
+            }
+            if Int.random(in: 0..<4, using: &random) == 0 { try store.executeUpdate("DELETE FROM u", values: nil) }
+            try copy.advance()
+        }
+        try copy.complete(#require(store.connection))
+        #expect(try copy.isCurrent())
+        let found = try StoreOpening(path: copy.file.path, key: .testing(2), createsFirstPage: false).open()
+        defer { found.close() }
+        #expect(try ContentDigest.of(found) == ContentDigest.of(#require(store.connection)))
+        #expect(try found.texts("PRAGMA integrity_check") == ["ok"])
+        let scan = PageScan(connection: found, key: try .testing(2), settings: .init())
+        #expect(try scan.damagedPages(ofFirst: .max) == [])
+        let freeCount = try Int(#require(try found.integer("PRAGMA freelist_count")))
+        #expect(try [freeCount] == store.integers("PRAGMA freelist_count"))
+    }
+
+    @Test func zerosInService() async throws {
+        try make(.wal)
+        try zero(pagesInUse()[0])
+        var configuration = Configuration(key: try .testing(1))
+        configuration.journalMode = .wal
+        let queue = try DatabaseQueue(path: directory.file("db"), configuration: configuration)
+        defer { queue.close() }
+        let error = await #expect(throws: DatabaseError.self) { try await queue.rotateKey(to: .testing(2)) }
+        #expect(error?.reason == .damaged)
+        #expect(try zeros("db").count > 50)
+    }
+
+    @Test func rotatedByAQueue() async throws {
+        try make(.wal)
+        var configuration = Configuration(key: try .testing(1))
+        configuration.journalMode = .wal
+        let queue = try DatabaseQueue(path: directory.file("db"), configuration: configuration)
+        try await queue.rotateKey(to: .testing(2))
+        queue.close()
+        try requireWhole("db", key: 2)
+    }
+}
