@@ -155,6 +155,17 @@ struct UnwrittenPagesTests {
         }
     }
 
+    /// A list that says what it should, but for its code.
+    @Test func aListThatIsNotAuthentic() throws {
+        let unwritten = try make()
+        let trunk = try pagesInUse()[1]
+        var bytes = try directory.bytes("db")
+        bytes[Int(trunk) * Self.size - 1] ^= 1
+        try directory.write("db", bytes)
+        #expect(try verify().damagedPages == (unwritten + [trunk]).sorted())
+        #expect(throws: DatabaseError.self) { try run(.rotation) }
+    }
+
     /// A page that is none of these is damaged, and not only where it has zeros.
     @Test func aByteInAFreePage() throws {
         let unwritten = try make()
