@@ -193,7 +193,8 @@ static inline void sealeddb_page_marker_free(void *object) {
     struct sealeddb_page_marker *marker = (struct sealeddb_page_marker *)object;
     if (marker == 0) return;
     EVP_CIPHER_CTX_free(marker->context);
-    OPENSSL_clear_free(marker, sizeof *marker);
+    OPENSSL_cleanse(marker, sizeof *marker);
+    OPENSSL_free(marker);
 }
 
 // A marker with a new key or, for another thread, with the key of `other`. NULL if OpenSSL refuses.

@@ -95,6 +95,19 @@ static inline void *sealeddb_page_keys_copy(const void *object) {
 }
 static inline void sealeddb_page_keys_free(void *object) { (void)object; }
 
+static inline void *sealeddb_page_marker_new(const void *other) {
+    (void)other;
+    return 0;
+}
+static inline void sealeddb_page_marker_free(void *object) { (void)object; }
+
+static inline int sealeddb_page_mark(
+    void *object, const void *bytes, int count, unsigned long long number, unsigned long long *mark
+) {
+    (void)object; (void)bytes; (void)count; (void)number; (void)mark;
+    return 0;
+}
+
 static inline int sealeddb_page_is_authentic(
     void *object, const void *bytes, size_t count, unsigned int number, const void *code
 ) {

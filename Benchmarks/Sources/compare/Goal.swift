@@ -91,6 +91,7 @@ struct Goal {
         ),
         wrapper("Rotate a large store; C copies it by the backup API", "store.large.rotate", 0.35),
         wrapper("Back a large store up under its key; C copies it by the backup API", "store.large.backup", 0.25),
+        wrapper("Check the codes of a large store; C runs cipher_integrity_check", "store.large.pages", 0.35),
         wrapper("Verify a large store; C runs cipher_integrity_check", "store.large.verify", 0.35),
         Goal(
             title: "Rotate a large store, against what libcrypto takes for its pages on all cores",

@@ -172,7 +172,10 @@ struct StoreRotation: Sendable {
             )
             do {
                 return try body(rotation)
-            } catch let error as DatabaseError where [.wrongKey, .alreadyExists].contains(error.reason) {
+            } catch let error as DatabaseError
+                where reencryption == nil && [.wrongKey, .alreadyExists].contains(error.reason)
+            {
+                // With a new data key the rotation itself goes on where an earlier one ended.
                 // An earlier run may have changed the key without its end being recorded, and may have kept the old
                 // file.
                 if isLooking {

@@ -19,7 +19,7 @@ enum KeptSlot {
         if let command = command(in: source) {
             _ = try SlotProgram.arguments(command, "--keep")
         } else {
-            _ = try KeySourceText(source)
+            try KeyTableOptions.check(source)
         }
     }
 

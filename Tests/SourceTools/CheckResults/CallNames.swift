@@ -8,6 +8,7 @@ enum CallNames {
         "sqlite3_rollback_hook", "sqlite3_set_last_insert_rowid", "sqlite3_update_hook", "sqlite3_wal_hook",
         "sqlite3_result_text64", "sqlite3_result_blob64",
         "sealeddb_hash_free", "sealeddb_note_read", "sealeddb_page_keys_free",
+        "sealeddb_page_marker_free",
         "sealeddb_result_blob", "sealeddb_result_text",
         "sealeddb_editline_end", "sealeddb_editline_remember", "sealeddb_editline_replace", "sealeddb_secret_free",
         "sealeddb_unlock_and_close", "sealeddb_wipe", "sealeddb_free_page_contexts", "sealeddb_stop_keeping_contexts",

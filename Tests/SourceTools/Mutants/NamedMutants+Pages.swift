@@ -51,6 +51,55 @@ extension NamedMutant {
             "true"
         ),
         .init(
+            "SQLite checks the structure of pages that are not authentic",
+            "SealedDB/Cipher/Verification/AuthenticPages.swift",
+            .expression,
+            "try cipher.isAuthentic(page, number: number)",
+            "true"
+        ),
+        .init(
+            "a page with another mark is taken for the one that was authenticated",
+            "SealedDB/Cipher/Verification/PageMarks.swift",
+            .expression,
+            "try marker.mark(page, number: number) == marks[Int(number - 1)]",
+            "true"
+        ),
+        .init(
+            "a page that was exchanged during a check is not told",
+            "SealedDB/Cipher/Verification/IntegrityReport.swift",
+            .statement,
+            "if let page = pages?.damagedPage { damagedPages.append(page) }",
+            ""
+        ),
+        .init(
+            "a read that fails is told as damage of the structure",
+            "SealedDB/Cipher/Verification/AuthenticPages.swift",
+            .statement,
+            "failure = error",
+            "isRefused = true"
+        ),
+        .init(
+            "a page of zeros in use is copied",
+            "SealedDB/Cipher/Copying/PageTransfer.swift",
+            .statement,
+            "guard !pages.isEmpty else { return }",
+            "return"
+        ),
+        .init(
+            "a page of zeros in use is no damage",
+            "SealedDB/Cipher/Pages/PageScan.swift",
+            .expression,
+            "try free.contains(number)",
+            "true"
+        ),
+        .init(
+            "a list of free pages is believed that is not authentic",
+            "SealedDB/Cipher/Pages/FreePages.swift",
+            .expression,
+            "try cipher.isAuthentic(UnsafeRawBufferPointer(page), number: number)",
+            "true"
+        ),
+        .init(
             "the last page of a run is left out",
             "SealedDB/Cipher/Pages/RunLine.swift",
             .expression,

@@ -441,8 +441,8 @@ extension NamedMutant {
             "pages behind the end of the database count",
             "SealedDB/Cipher/Verification/IntegrityReport.swift",
             .expression,
-            "scan.damagedPages(ofFirst: totals.count, progress: tell)",
-            "scan.damagedPages(ofFirst: .max, progress: tell)"
+            "scan.damagedPages(ofFirst: totals.count, cipher, marks: marks, progress: tell)",
+            "scan.damagedPages(ofFirst: .max, cipher, marks: marks, progress: tell)"
         ),
         .init(
             "a cancellation hides every error",

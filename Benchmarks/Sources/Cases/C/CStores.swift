@@ -32,13 +32,15 @@ extension CMakers {
         #if SQLCipher
             result["store.large.rotate"] = { try copyLarge($0, to: .otherRaw) }
             result["store.large.backup"] = { try copyLarge($0, to: .raw) }
-            result["store.large.verify"] = { fixtures in
-                let (path, mebibytes) = try LargeStoreCases.store("read", fixtures)
-                let db = try Baseline(path)
-                return Work(units: mebibytes) {
-                    let damaged = try db.checkCount(baseline_run(db.pointer, "PRAGMA cipher_integrity_check"))
-                    guard damaged == 0 else { throw Failure("C: \(damaged) pages are damaged.") }
-                    return 1
+            for id in ["store.large.verify", "store.large.pages"] {
+                result[id] = { fixtures in
+                    let (path, mebibytes) = try LargeStoreCases.store("read", fixtures)
+                    let db = try Baseline(path)
+                    return Work(units: mebibytes) {
+                        let damaged = try db.checkCount(baseline_run(db.pointer, "PRAGMA cipher_integrity_check"))
+                        guard damaged == 0 else { throw Failure("C: \(damaged) pages are damaged.") }
+                        return 1
+                    }
                 }
             }
             result["store.encrypt"] = { try export($0, from: .none, to: .raw) }

@@ -51,6 +51,7 @@ extension SealedMakers {
                 let suffix = count == 0 ? "" : ".on-\(count)"
                 result["store.large.rotate" + suffix] = { try rotateLarge($0, on: count) }
                 result["store.large.verify" + suffix] = { try verifyLarge($0, on: count) }
+                result["store.large.pages" + suffix] = { try verifyLarge($0, on: count, pagesOnly: true) }
             }
             result["store.large.backup"] = { fixtures in
                 let (path, mebibytes) = try LargeStoreCases.store("read", fixtures)
@@ -113,12 +114,20 @@ extension SealedMakers {
             }
         }
 
-        private static func verifyLarge(_ fixtures: Fixtures, on processors: Int) throws -> Work {
+        private static func verifyLarge(
+            _ fixtures: Fixtures,
+            on processors: Int,
+            pagesOnly: Bool = false
+        ) throws -> Work {
             let (path, mebibytes) = try LargeStoreCases.store("read", fixtures)
-            let key = try StoreOptions().key
+            guard let key = try StoreOptions().key else { throw Failure("The large store has a key") }
             return Work(units: mebibytes) {
                 try LargeStoreCases.on(processors) {
-                    guard try IntegrityReport.verify(path: path, key: key).isSound else { throw Failure("Not sound") }
+                    let report =
+                        pagesOnly
+                        ? try IntegrityReport.verifyPages(path: path, key: key)
+                        : try IntegrityReport.verify(path: path, key: key)
+                    guard report.isSound else { throw Failure("Not sound") }
                 }
                 return 1
             }

@@ -88,12 +88,14 @@ enum LargeStoreCases {
             info("rotate", "rotate: copy, authenticate, compare, sync, swap; C copies by the backup API", "rotation"),
             info("backup", "backup under the same key: copy, authenticate, compare, sync; C copies by the backup API"),
             info("verify", "every code, and the structure; C: cipher_integrity_check, which has no structure", "codes"),
+            info("pages", "every code, without the structure; C: cipher_integrity_check", "codes"),
         ]
         + workerCounts.flatMap { count in
             let processors = count == 1 ? "1 processor" : "\(count) processors"
             return [
                 info("rotate.on-\(count)", "rotate on \(processors)", "rotation"),
                 info("verify.on-\(count)", "every code, and the structure, on \(processors)", "codes"),
+                info("pages.on-\(count)", "every code, on \(processors)", "codes"),
             ]
         }
 

@@ -25,11 +25,14 @@ struct PageScan {
     }
 
     /// The same with the cipher of the store.
-    /// - Parameter marks: where the pages that are authentic are marked; `nil` for nowhere.
+    /// - Parameters:
+    ///   - marks: where the pages that are authentic are marked; `nil` for nowhere.
+    ///   - unwritten: called with each free page that was never written.
     func damagedPages(
         ofFirst count: Int64,
         _ cipher: PageCipher,
         marks: PageMarks?,
+        unwritten: (Int64) -> Void = { _ in },
         progress: (_ completedPages: Int64) throws(DatabaseError) -> Void
     ) throws(DatabaseError) -> [Int64] {
         let size = cipher.parameters.pageSize
@@ -45,14 +48,19 @@ struct PageScan {
             return stop == nil
         }
         if let stop { throw stop }
-        return try withoutUnwritten(result, cipher) { () throws(DatabaseError) in try progress(count) }
+        return try withoutUnwritten(result, cipher, unwritten: unwritten) { () throws(DatabaseError) in
+            try progress(count)
+        }
     }
 
-    /// - Returns: these pages without those that are free and were never written.
-    /// - Parameter goOn: called now and then.
+    /// - Returns: these pages, which are not authentic, without those that are free and were never written.
+    /// - Parameters:
+    ///   - unwritten: called with each of those.
+    ///   - goOn: called now and then.
     private func withoutUnwritten(
         _ pages: [Int64],
         _ cipher: PageCipher,
+        unwritten: (Int64) -> Void,
         goOn: () throws(DatabaseError) -> Void
     ) throws(DatabaseError) -> [Int64] {
         guard !pages.isEmpty else { return [] }
@@ -65,7 +73,10 @@ struct PageScan {
         for (index, number) in pages.enumerated() {
             if index % 1024 == 1023 { try goOn() }
             let isZero = try fill(buffer.page(0), with: number...number) && buffer.page(0).isZero
-            if isZero, try free.contains(number) { continue }
+            if isZero, try free.contains(number) {
+                unwritten(number)
+                continue
+            }
             result.append(number)
         }
         return result

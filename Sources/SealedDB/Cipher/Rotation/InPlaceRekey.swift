@@ -88,7 +88,22 @@ struct InPlaceRekey {
     private func requireAuthenticPages(_ connection: Connection) throws(DatabaseError) {
         guard let key = opening.key, opening.settings.parameters.usesHMAC else { return }
         let scan = PageScan(connection: connection, key: key, settings: opening.settings)
-        let damaged = try scan.damagedPages(ofFirst: connection.integer("PRAGMA page_count") ?? .max)
+        let count = try connection.integer("PRAGMA page_count") ?? .max
+        var unwritten = 0
+        let damaged = try scan.damagedPages(ofFirst: count, scan.pageCipher(), marks: nil) { _ in
+            unwritten += 1
+        } progress: { _ in
+        }
+        guard unwritten == 0 || !damaged.isEmpty else {
+            throw DatabaseError(
+                extendedCode: SQLITE_ERROR,
+                reason: .unsupported,
+                message: """
+                    \(unwritten) free pages of the store were never written, which SQLCipher cannot rekey. The store is unchanged \
+                    under the old key. Run VACUUM first, or use rotateKey(to:).
+                    """
+            )
+        }
         guard let first = damaged.first else { return }
         throw DatabaseError(
             extendedCode: SQLITE_CORRUPT,

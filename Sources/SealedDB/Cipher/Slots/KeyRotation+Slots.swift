@@ -55,7 +55,7 @@ extension KeyRotation {
     // MARK: A new data key
 
     func planOfReencryption(_ reencryption: Reencryption) throws(DatabaseError) -> Plan {
-        let (slots, replacement) = try slotsToReencrypt()
+        let (slots, replacement) = try slotsToReencrypt(reencryption)
         try newKey.confirm()
         var plan = try slots.planOfReencryption(ignoresUnseenUsers: ignoresUnseenUsers)
         plan.removedSlots = try slots.slotsLost(replacingKeyBy: replacement, keeping: reencryption.keeping)
@@ -67,7 +67,7 @@ extension KeyRotation {
         progress: ((Progress) throws -> Void)?
     ) throws(DatabaseError) -> Report {
         let start = DispatchTime.now().uptimeNanoseconds
-        let (slots, replacement) = try slotsToReencrypt()
+        let (slots, replacement) = try slotsToReencrypt(reencryption)
         if replacement == nil, try slots.endReencryption() { return try report(since: start, path: path) }
         return try slots.reencrypt(
             to: replacement,
@@ -82,7 +82,7 @@ extension KeyRotation {
     /// for them.
     package func slotsLost() throws(DatabaseError) -> [String] {
         guard let reencryption else { return [] }
-        let (slots, replacement) = try slotsToReencrypt()
+        let (slots, replacement) = try slotsToReencrypt(reencryption)
         return try slots.slotsLost(replacingKeyBy: replacement, keeping: reencryption.keeping)
     }
 
@@ -101,8 +101,11 @@ extension KeyRotation {
     }
 
     /// The slots, opened by the old key, with the new one that replaces it. If only the new one opens them, an earlier run
-    /// has come so far, or the slot was replaced without a new data key: then none is replaced, and the data key is.
-    private func slotsToReencrypt() throws(DatabaseError) -> (slots: KeySlots, replacement: Key?) {
+    /// has come so far, or the slot was replaced without a new data key: then none is replaced, and the data key is. Not so if
+    /// that would remove a slot, which the old key may be meant to open, and was given wrongly.
+    private func slotsToReencrypt(
+        _ reencryption: Reencryption
+    ) throws(DatabaseError) -> (slots: KeySlots, replacement: Key?) {
         guard hasSlots else {
             throw .notAllowed(
                 """
@@ -113,9 +116,11 @@ extension KeyRotation {
         }
         try requireNothingToKeep()
         guard oldKey != newKey else { throw KeyRotation.sameKey }
-        let old = slots(oldKey)
-        if try !old.fits(), try slots(newKey).fits() { return (slots(newKey), nil) }
-        return (old, newKey)
+        let (old, new) = (slots(oldKey), slots(newKey))
+        guard try !old.fits(), try new.fits(),
+            try new.slotsLost(replacingKeyBy: nil, keeping: reencryption.keeping).isEmpty
+        else { return (old, newKey) }
+        return (new, nil)
     }
 
     private func requireNothingToKeep() throws(DatabaseError) {

@@ -33,12 +33,7 @@ extension KeySlots {
             do throws(DatabaseError) {
                 _ = try tried([new], table)
             } catch {
-                throw error.adding(
-                    context: """
-                        The new slot was added, but could not be tried, so the old one stays too, as \
-                        \(table.slots.first { $0.number == old.number }?.label ?? old.label)
-                        """
-                )
+                throw withdraw(old, newNumber: table.slots.last?.number, error)
             }
         }
         do throws(DatabaseError) {
@@ -46,6 +41,32 @@ extension KeySlots {
             return opened(by: newKey).report(table)
         } catch {
             throw error.adding(context: "The new key opens the store, and so may the old one still")
+        }
+    }
+
+    /// Removes a new slot that could not be tried, and gives the old one its label back.
+    /// - Returns: the error, which says what stays if that fails.
+    private func withdraw(_ old: SlotTable.Slot, newNumber: Int?, _ error: DatabaseError) -> DatabaseError {
+        do throws(DatabaseError) {
+            _ = try change { (_, _) throws(DatabaseError) in
+            } body: { (table, _) throws(DatabaseError) in
+                try table.drop { $0.number == newNumber && $0.label == old.label }
+                guard table.slot(old.label) == nil,
+                    let index = table.slots.firstIndex(where: { $0.number == old.number })
+                else { return }
+                table.slots[index].label = old.label
+            }
+            return error.adding(
+                context: "The new slot did not open the store, and was removed again. The old key opens it as before"
+            )
+        } catch let other {
+            return error.adding(
+                context: """
+                    The new slot was added, but could not be tried, and not be removed again (\(other.message)). The old key \
+                    opens the store as before, by the slot whose label may end with .replaced. To go on, run the same \
+                    command; or remove the slot \(old.label), if it is the new one
+                    """
+            )
         }
     }
 

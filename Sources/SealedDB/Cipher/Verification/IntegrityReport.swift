@@ -184,9 +184,8 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
                 && !leavesPagesToSQLCipher
             let marks = servesPages ? try PageMarks(pageCount: totals.count) : nil
             let part = report.part(to: structure != nil ? shareOfCodes : 1)
-            damagedPages = try scan.damagedPages(ofFirst: totals.count, cipher, marks: marks) {
-                (completed) throws(DatabaseError) in try part(.verify, completed)
-            }
+            let tell = { (completed: Int64) throws(DatabaseError) in try part(.verify, completed) }
+            damagedPages = try scan.damagedPages(ofFirst: totals.count, cipher, marks: marks, progress: tell)
             if servesPages, damagedPages.isEmpty {
                 pages = try AuthenticPages(scan, cipher, marks: marks, pageCount: totals.count)
             }

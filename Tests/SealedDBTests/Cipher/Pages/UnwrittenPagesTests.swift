@@ -102,7 +102,8 @@ struct UnwrittenPagesTests {
         }
     }
 
-    @Test(arguments: [Configuration.JournalMode.delete, .wal]) func theyAreNoDamage(mode: Configuration.JournalMode) throws {
+    @Test(arguments: [Configuration.JournalMode.delete, .wal])
+    func theyAreNoDamage(mode: Configuration.JournalMode) throws {
         let unwritten = try make(mode)
         let report = try verify()
         #expect(report.isSound && report.damagedPages.isEmpty, "\(report)")
@@ -154,6 +155,17 @@ struct UnwrittenPagesTests {
         }
     }
 
+    /// A list that says what it should, but for its code.
+    @Test func aListThatIsNotAuthentic() throws {
+        let unwritten = try make()
+        let trunk = try pagesInUse()[1]
+        var bytes = try directory.bytes("db")
+        bytes[Int(trunk) * Self.size - 1] ^= 1
+        try directory.write("db", bytes)
+        #expect(try verify().damagedPages == (unwritten + [trunk]).sorted())
+        #expect(throws: DatabaseError.self) { try run(.rotation) }
+    }
+
     /// A page that is none of these is damaged, and not only where it has zeros.
     @Test func aByteInAFreePage() throws {
         let unwritten = try make()
@@ -162,6 +174,39 @@ struct UnwrittenPagesTests {
         try directory.write("db", bytes)
         #expect(try verify().damagedPages == [unwritten[7]])
         #expect(throws: DatabaseError.self) { try run(.rotation) }
+    }
+
+    /// What has SQLCipher read each page refuses such a store, leaves it as it was, and does it after a VACUUM.
+    @Test(arguments: ["rekey", "backup into a database"])
+    func whereSQLCipherReads(way: String) throws {
+        try make()
+        let before = try directory.bytes("db")
+        func run() throws {
+            switch way {
+            case "rekey":
+                let store = try Database.testing(directory.file("db"))
+                defer { store.close() }
+                guard store.rekey("x'\(String(repeating: "02", count: 32))'") else { throw store.lastError() }
+            default:
+                let (store, copy) = (
+                    try Database.testing(directory.file("db")), try Database.testing(directory.file("c"))
+                )
+                defer {
+                    store.close()
+                    copy.close()
+                }
+                try store.backup(to: copy)
+            }
+        }
+        #expect(throws: DatabaseError.self) { try run() }
+        #expect(try directory.bytes("db") == before)
+        let store = try Database.testing(directory.file("db"))
+        try store.executeUpdate("VACUUM", values: nil)
+        #expect(store.close())
+        #expect(try zeros("db") == [])
+        try run()
+        let name = way.hasPrefix("backup") ? "c" : "db"
+        #expect(try verify(name, key: name == "c" ? 1 : 2).isSound)
     }
 
     // MARK: A rotation in service
@@ -207,11 +252,27 @@ struct UnwrittenPagesTests {
         #expect(try zeros("db").count > 50)
     }
 
-    @Test func rotatedByAQueue() async throws {
-        try make(.wal)
+    @Test(arguments: [Configuration.JournalMode.delete, .wal])
+    func rotatedByAQueue(mode: Configuration.JournalMode) async throws {
+        try make(mode)
         var configuration = Configuration(key: try .testing(1))
-        configuration.journalMode = .wal
+        configuration.journalMode = mode
         let queue = try DatabaseQueue(path: directory.file("db"), configuration: configuration)
+        defer { queue.close() }
+        if mode == .delete {
+            // Without a log, SQLCipher reads for the copy: it refuses, and a VACUUM helps.
+            let before = try directory.bytes("db")
+            await #expect(throws: DatabaseError.self) { try await queue.rotateKey(to: .testing(2)) }
+            #expect(try directory.bytes("db") == before)
+            try await queue.write { db in try db.executeUpdate("DELETE FROM t WHERE id = 1", values: nil) }
+            queue.close()
+            let store = try Database.testing(directory.file("db"))
+            try store.executeUpdate("VACUUM", values: nil)
+            #expect(store.close())
+            try run(.rotation)
+            #expect(try verify(key: 2).isSound && zeros("db") == [])
+            return
+        }
         try await queue.rotateKey(to: .testing(2))
         queue.close()
         try requireWhole("db", key: 2)

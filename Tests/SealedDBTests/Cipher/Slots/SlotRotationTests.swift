@@ -58,9 +58,10 @@ struct SlotRotationTests {
         let error = try #require(throws: DatabaseError.self) {
             try KeyRotation(path: self.store.path, from: .testing(1), to: key).run()
         }
-        #expect(error.reason == .keySourceFailed && error.message.contains("the old one stays too"))
+        #expect(error.reason == .keySourceFailed && error.message.contains("removed again"))
         #expect(try store.count(1) == 20)
-        #expect(try store.slots().list().slots.map(\.label) == ["ops.replaced", "safe", "ops"])
+        #expect(try store.slots().list().slots.map(\.label) == ["ops", "safe"])
+        #expect(try store.refusal(.testing(5)).reason == .wrongKey)
     }
 
     /// A rotation that leaves a slot of the old key would say something untrue.

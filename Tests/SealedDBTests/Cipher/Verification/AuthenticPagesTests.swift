@@ -161,7 +161,8 @@ struct AuthenticPagesTests {
         }
     }
 
-    private func report(_ form: Form, _ depth: StructureCheck.Depth, bySQLCipher: Bool) -> Result<String, DatabaseError> {
+    private func report(_ form: Form, _ depth: StructureCheck.Depth, bySQLCipher: Bool) -> Result<String, DatabaseError>
+    {
         do {
             return try look(form.settings) { connection, _ in
                 let report = try IntegrityReport.check(
@@ -253,7 +254,8 @@ struct AuthenticPagesTests {
     // MARK: What comes between
 
     /// After the codes of all pages were found right, another one stands there when SQLite reads it.
-    @Test(arguments: ["flipped", "zeros", "of another place", "cut off"]) func aPageThatIsExchanged(how: String) throws {
+    @Test(arguments: ["flipped", "zeros", "of another place", "cut off"]) func aPageThatIsExchanged(how: String) throws
+    {
         #expect(try make(rows: 2000).close())
         let bytes = try directory.bytes("db")
         let count = bytes.count / 4096
