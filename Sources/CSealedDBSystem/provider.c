@@ -2,6 +2,7 @@
 #include "provider.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -143,10 +144,83 @@ static int authenticate(
     return stock.hmac(of_stock(context), algorithm, key, key_size, in, in_size, in2, in2_size, out);
 }
 
+// Connections whose codec gives out zeros by now. If the table is full, no connection is trusted any more.
+enum { most_failed = 1024 };
+static struct failed_connection {
+    void *connection;
+    unsigned int page;
+    enum sealeddb_page_cause cause;
+} failed[most_failed];
+static pthread_mutex_t failed_lock = PTHREAD_MUTEX_INITIALIZER;
+static int failures_stick, is_failed_full;
+int sealeddb_failed_connections;
+
+void sealeddb_let_failures_stick(void) { __atomic_store_n(&failures_stick, 1, __ATOMIC_RELEASE); }
+int sealeddb_failures_stick(void) { return __atomic_load_n(&failures_stick, __ATOMIC_ACQUIRE); }
+
+// Under the lock.
+static struct failed_connection *find_failed(const void *connection) {
+    for (int i = 0; i < sealeddb_failed_connections; i++) {
+        if (failed[i].connection == connection) return &failed[i];
+    }
+    return NULL;
+}
+
+static void remember_failure(unsigned int page, enum sealeddb_page_cause cause) {
+    void *connection = sealeddb_page_failures.connection;
+    if (connection == NULL || !sealeddb_failures_stick()) return;
+    // The results of locking do not matter: this mutex has no error that could come.
+    pthread_mutex_lock(&failed_lock);
+    int count = sealeddb_failed_connections;
+    if (find_failed(connection) == NULL) {
+        if (count < most_failed) {
+            failed[count] = (struct failed_connection){connection, page, cause};
+            __atomic_store_n(&sealeddb_failed_connections, count + 1, __ATOMIC_RELEASE);
+        } else {
+            is_failed_full = 1;
+        }
+    }
+    pthread_mutex_unlock(&failed_lock);
+}
+
+void sealeddb_forget_failures(void *connection) {
+    if (__atomic_load_n(&sealeddb_failed_connections, __ATOMIC_ACQUIRE) == 0) return;
+    pthread_mutex_lock(&failed_lock);
+    struct failed_connection *found = find_failed(connection);
+    if (found != NULL) {
+        int last = sealeddb_failed_connections - 1;
+        *found = failed[last];
+        __atomic_store_n(&sealeddb_failed_connections, last, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&failed_lock);
+}
+
+int sealeddb_has_failed(void *connection) {
+    pthread_mutex_lock(&failed_lock);
+    int result = find_failed(connection) != NULL;
+    pthread_mutex_unlock(&failed_lock);
+    return result;
+}
+
 static void note(unsigned int page, enum sealeddb_page_cause cause) {
     sealeddb_page_failures.count++;
     sealeddb_page_failures.page = page;
     sealeddb_page_failures.cause = cause;
+    remember_failure(page, cause);
+}
+
+void sealeddb_note_former_failure(void) {
+    struct failed_connection former = {sealeddb_page_failures.connection, 0, sealeddb_page_is_damaged};
+    if (former.connection == NULL) return;
+    pthread_mutex_lock(&failed_lock);
+    struct failed_connection *found = find_failed(former.connection);
+    int is_failed = found != NULL || is_failed_full;
+    if (found != NULL) former = *found;
+    pthread_mutex_unlock(&failed_lock);
+    if (!is_failed) return;
+    sealeddb_page_failures.count++;
+    sealeddb_page_failures.page = former.page;
+    sealeddb_page_failures.cause = former.cause;
 }
 
 static int is_zero(const unsigned char *bytes, size_t count) {

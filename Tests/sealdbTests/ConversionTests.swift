@@ -129,7 +129,7 @@ struct ConversionTests {
         #expect(done.output.contains("plaintext"))
         #expect(try sandbox.mode("plain") == 0o600)
         let sql = "SELECT count(*), sum(id), sum(bio LIKE 'known plaintext %') FROM people;"
-        #expect(try sandbox.run(["sqlite3", "-csv", "plain"], input: sql).output == Sandbox.wholeStore)
+        #expect(try sandbox.run(["sqlite3", "-separator", ",", "plain"], input: sql).output == Sandbox.wholeStore)
         try sandbox.fail(73, "decrypt", "db", "plain", "--key-file", "key", "--allow-plaintext")
         try sandbox.makeKey("other")
         try sandbox.fail(77, "decrypt", "db", "fresh", "--key-file", "other", "--allow-plaintext")

@@ -96,7 +96,7 @@ struct PipeTests {
         let outcome = try shell("sealdb decrypt db - --key-file key --allow-plaintext > plain")
         #expect(outcome.status == 0, "\(outcome.error)")
         let sql = "SELECT count(*), sum(id), sum(bio LIKE 'known plaintext %') FROM people; PRAGMA integrity_check;"
-        let stock = try sandbox.run(["sqlite3", "-csv", "plain", sql])
+        let stock = try sandbox.run(["sqlite3", "-separator", ",", "plain", sql])
         #expect(stock.output == "50,1275,50\nok\n")
         #expect(try leftovers().isEmpty)
         let refused = try shell("sealdb decrypt db - --key-file key")

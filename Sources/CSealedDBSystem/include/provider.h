@@ -62,6 +62,20 @@ int sealeddb_check_contexts(void);
 // From now on, the functions only call SQLCipher's own.
 void sealeddb_neutralize_provider(void);
 
+// From SQLCipher 4.7 on, a codec that could not read a page gives out zeros for every later one, and asks nobody about them.
+// Call this if it was seen to do so. From then on, a connection that had a failure fails in each watch until it is closed.
+void sealeddb_let_failures_stick(void);
+int sealeddb_failures_stick(void);
+
+// Call this when a connection is opened, gets a key, or is closed: another one may get the same address.
+void sealeddb_forget_failures(void *connection);
+int sealeddb_has_failed(void *connection);
+
+// How many connections have had such a failure.
+extern int sealeddb_failed_connections;
+// Counts the failure again that the connection of this thread has had, if any.
+void sealeddb_note_former_failure(void);
+
 // A period of work on one connection. Failures during it belong to that connection. Watches can be nested.
 struct sealeddb_page_watch {
     unsigned long long count;
@@ -78,6 +92,7 @@ static inline struct sealeddb_page_watch sealeddb_begin_page_watch(void *connect
 
 // Ends the watch. Returns whether every page was read as it was written.
 static inline int sealeddb_end_page_watch(struct sealeddb_page_watch watch) {
+    if (__atomic_load_n(&sealeddb_failed_connections, __ATOMIC_ACQUIRE) != 0) sealeddb_note_former_failure();
     sealeddb_page_failures.connection = watch.outer;
     return sealeddb_page_failures.count == watch.count;
 }

@@ -1,3 +1,4 @@
+internal import CSealedDBSystem
 internal import SQLiteEngine
 
 /// SQLCipher's own functions. https://www.zetetic.net/sqlcipher/sqlcipher-api/#sqlite3_key
@@ -5,6 +6,8 @@ extension Connection {
     /// Gives the connection its key. `SQLITE_OK` does not mean that the key is right.
     func key(_ spec: UnsafeRawBufferPointer) -> Int32 {
         guard let handle else { return SQLITE_MISUSE }
+        // The key makes a new codec.
+        sealeddb_forget_failures(UnsafeMutableRawPointer(handle))
         return sealeddb_key(handle, spec.baseAddress, Int32(spec.count))
     }
 

@@ -1,3 +1,4 @@
+internal import CSealedDBSystem
 internal import SQLiteEngine
 
 extension Connection {
@@ -23,6 +24,9 @@ extension Connection {
         var pointer: OpaquePointer?
         var tail: UnsafePointer<CChar>?
         let first = piece.baseAddress.map { UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self) }
+        // It reports damaged pages as rows: reading them is its purpose, and it does so without the codec.
+        let isIntegrityCheck = text.pragma == "cipher_integrity_check"
+        let hadFailed = isIntegrityCheck && sealeddb_has_failed(UnsafeMutableRawPointer(handle)) != 0
         let outer = statementGuard.begin(text)
         // This is a hint, and costs nothing if the statement is not kept.
         // https://www.sqlite.org/c3ref/c_prepare_dont_log.html
@@ -33,8 +37,11 @@ extension Connection {
             }
         }
         let facts = statementGuard.end(outer)
-        // PRAGMA cipher_integrity_check reports damaged pages as rows: reading them is its purpose.
-        if let failure = takeReadFailure(), text.pragma != "cipher_integrity_check" {
+        if isIntegrityCheck {
+            // Nothing is thrown for what it found.
+            _ = takeReadFailure()
+            if !hadFailed { sealeddb_forget_failures(UnsafeMutableRawPointer(handle)) }
+        } else if let failure = takeReadFailure() {
             // The result is of no interest, because the statement was not stepped.
             sqlite3_finalize(pointer)
             forgetSchema()

@@ -1,3 +1,4 @@
+internal import CSealedDBSystem
 import Foundation
 internal import SQLiteEngine
 import Synchronization
@@ -115,6 +116,8 @@ final class Connection {
             handle = nil
             throw .nameNotUTF8(path)
         }
+        // A former connection may have had this address.
+        sealeddb_forget_failures(UnsafeMutableRawPointer(handle))
         // This only sets a flag, and cannot fail.
         sqlite3_extended_result_codes(handle, 1)
         installAuthorizer()
@@ -416,7 +419,10 @@ final class Connection {
         detach(handle)
         // The locks are released after closing, because SQLite may still move its log into the file.
         defer { releaseLocks() }
-        if PageWatch.during(handle, { sqlite3_close(handle) }) != SQLITE_BUSY { return true }
+        if PageWatch.during(handle, { sqlite3_close(handle) }) != SQLITE_BUSY {
+            sealeddb_forget_failures(UnsafeMutableRawPointer(handle))
+            return true
+        }
         // Always OK: the connection closes when what is in use ends.
         sqlite3_close_v2(handle)
         return false

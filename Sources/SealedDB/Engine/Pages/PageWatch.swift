@@ -6,6 +6,9 @@ internal import SQLiteEngine
 /// If the authentication code of a page is wrong, SQLCipher passes the page to SQLite as zeros, and reports the error
 /// when the next page is read. If no page follows, as after the last page of a long value, the call succeeds. So each
 /// call checks for itself whether all pages were read as they were written, and fails if not.
+///
+/// Since 4.7, SQLCipher passes zeros for each later page, too, and authenticates none. So there a connection that has read a
+/// damaged page fails until it is closed.
 enum PageWatch {
     /// Begins watching. ``Engine`` calls this with the first key of the process.
     ///
@@ -47,6 +50,9 @@ enum PageWatch {
         return code == SQLITE_IOERR_CORRUPTFS ? SQLITE_IOERR_READ : code
     }
 
+    /// Whether SQLCipher passes zeros for every page after one that could not be read.
+    static var failuresStick: Bool { sealeddb_failures_stick() != 0 }
+
     /// Whether the provider of this version has its functions in the order that provider.c declares.
     private static func isKnown(_ version: String) -> Bool {
         let numbers = version.prefix { $0 != " " }.split(separator: ".").map { Int($0) ?? -1 }
@@ -75,13 +81,17 @@ enum PageWatch {
             Failure(page: sealeddb_last_failed_page(), cause: sealeddb_last_page_cause())
         }
 
+        private var remark: String {
+            PageWatch.failuresStick ? " This connection reads nothing any more until it is opened again." : ""
+        }
+
         var error: DatabaseError {
             if code == SQLITE_IOERR {
                 return DatabaseError(
                     extendedCode: SQLITE_IOERR_READ,
                     message: """
                         The system could not read page \(page). What was read is not given out; what would have been written \
-                        is not kept. Look at the disk, and try again.
+                        is not kept. Look at the disk, and try again.\(remark)
                         """
                 )
             }
@@ -90,7 +100,7 @@ enum PageWatch {
                     extendedCode: SQLITE_NOMEM,
                     message: """
                         OpenSSL did not decrypt a page, as when memory has run out. What was read is not given out; what \
-                        would have been written is not kept. Try again.
+                        would have been written is not kept. Try again.\(remark)
                         """
                 )
             }
@@ -99,7 +109,7 @@ enum PageWatch {
                 reason: .damaged,
                 message: """
                     Page \(page) is not as it was written: its authentication code is wrong. What was read is not given \
-                    out. Look at the store with `sealdb verify`, and restore a backup.
+                    out. Look at the store with `sealdb verify`, and restore a backup.\(remark)
                     """
             )
         }
@@ -110,9 +120,11 @@ enum PageWatch {
     private enum SelfTest {
         static func passes() -> Bool {
             guard var image = encryptedImage(), image.count >= 3 * 4096 else { return false }
-            guard readsAll(of: image) == true else { return false }
+            guard readsAll(of: image) == [true, true] else { return false }
             image[image.count - 2000] ^= 1
-            return readsAll(of: image) == false
+            let damaged = readsAll(of: image)
+            if damaged == [false, true] { sealeddb_let_failures_stick() }
+            return damaged.first == false
         }
 
         /// Not a secret: it only encrypts zeros.
@@ -124,7 +136,10 @@ enum PageWatch {
         ) -> T? {
             var handle: OpaquePointer?
             // The database is in memory, so closing it loses nothing.
-            defer { sqlite3_close(handle) }
+            defer {
+                sealeddb_forget_failures(handle.map { UnsafeMutableRawPointer($0) })
+                sqlite3_close(handle)
+            }
             let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
             guard sqlite3_open_v2(":memory:", &handle, flags, nil) == SQLITE_OK, let handle else { return nil }
             guard let copy = sqlite3_malloc64(UInt64(max(image.count, 1))) else { return nil }
@@ -149,23 +164,30 @@ enum PageWatch {
             }
         }
 
-        /// Whether all pages were read as they were written; `nil` if something else went wrong.
-        private static func readsAll(of image: [UInt8]) -> Bool? {
-            withConnection(image) { handle in
-                var statement: OpaquePointer?
-                // The result repeats that of the step.
-                defer { sqlite3_finalize(statement) }
+        /// Whether all pages were read as they were written, the first time and the second; empty if something else went
+        /// wrong.
+        private static func readsAll(of image: [UInt8]) -> [Bool] {
+            withConnection(image) { handle -> [Bool]? in
                 guard sqlite3_exec(handle, "PRAGMA cipher_compatibility = 4", nil, nil, nil) == SQLITE_OK else {
                     return nil
                 }
-                let watch = sealeddb_begin_page_watch(UnsafeMutableRawPointer(handle))
-                var code = sqlite3_prepare_v3(handle, "SELECT a FROM t", -1, 0, &statement, nil)
-                if code == SQLITE_OK { code = sqlite3_step(statement) }
-                let isWhole = sealeddb_end_page_watch(watch) != 0
-                // If the code is another, SQLite has noticed the damage by itself.
-                guard code == SQLITE_ROW || !isWhole else { return nil }
-                return isWhole
-            }
+                var answers: [Bool] = []
+                for turn in 0..<2 {
+                    // What a failed read has left of the schema and of pages is not to be read again.
+                    if turn > 0 { sqlite3_exec(handle, "PRAGMA shrink_memory", nil, nil, nil) }
+                    let watch = sealeddb_begin_page_watch(UnsafeMutableRawPointer(handle))
+                    var statement: OpaquePointer?
+                    var code = sqlite3_prepare_v3(handle, "SELECT a FROM t", -1, 0, &statement, nil)
+                    if code == SQLITE_OK { code = sqlite3_step(statement) }
+                    let isWhole = sealeddb_end_page_watch(watch) != 0
+                    // The result repeats that of the step.
+                    sqlite3_finalize(statement)
+                    // If the code is another, SQLite has noticed the damage by itself.
+                    guard code == SQLITE_ROW || !isWhole || turn > 0 else { return nil }
+                    answers.append(isWhole)
+                }
+                return answers
+            } ?? []
         }
     }
 }
@@ -208,6 +230,11 @@ extension Connection {
     @inline(never)
     private func readFailed(_ code: Int32) -> Int32 {
         let failure = PageWatch.Failure.last
+        if PageWatch.failuresStick, failure.page != 1 || failure.isOfSystem {
+            // What SQLite says of zeros does not count.
+            readFailure = failure
+            return failure.code
+        }
         if failure.code == SQLITE_IOERR, code & 0xff != SQLITE_IOERR {
             // SQLite's code is not used, because it comes from the contents of memory that was not read.
             readFailure = failure

@@ -37,6 +37,17 @@ struct ForgedJournalTests {
         #expect(error?.reason == .unsafeJournal, "\(String(describing: error))", sourceLocation: location)
     }
 
+    /// A refusal; or from later versions of SQLite, which do not delete the file that is named, all rows.
+    private func expectNothingLost(_ body: () throws -> [Int], _ location: SourceLocation = #_sourceLocation) {
+        let isOfLater = Engine.sqliteVersionNumber >= 3_047_000
+        do {
+            let found = try body()
+            #expect(isOfLater && found == [30], sourceLocation: location)
+        } catch {
+            #expect(error is DatabaseError, sourceLocation: location)
+        }
+    }
+
     /// SQLite would delete the file that is named.
     @Test(arguments: [Configuration.JournalMode.delete, .wal], ["victim", "other.db-wal", "db-mj12345678"])
     func aJournalThatNamesAFile(mode: Configuration.JournalMode, victim: String) throws {
@@ -65,7 +76,7 @@ struct ForgedJournalTests {
         #expect(database.open(withFlags: SQLITE_OPEN_READWRITE, vfs: name))
         try directory.write("victim", "the only key".utf8)
         try directory.write("db-journal", journal(naming: directory.file("victim")))
-        #expect(throws: DatabaseError.self) { try database.integers("SELECT count(*) FROM t") }
+        expectNothingLost { try database.integers("SELECT count(*) FROM t") }
         #expect(try directory.bytes("victim").elementsEqual("the only key".utf8))
         #expect(try database.integers("SELECT count(*) FROM t") == [30])
     }
@@ -78,7 +89,7 @@ struct ForgedJournalTests {
         #expect(try database.integers("SELECT count(*) FROM t") == [30])
         try directory.write("victim", "the only key".utf8)
         try directory.write("db-journal", journal(naming: directory.file("victim")))
-        #expect(throws: DatabaseError.self) { try database.integers("SELECT count(*) FROM t") }
+        expectNothingLost { try database.integers("SELECT count(*) FROM t") }
         #expect(try directory.bytes("victim").elementsEqual("the only key".utf8))
         // It held nothing else, and SQLite is through with it.
         #expect(try database.integers("SELECT count(*) FROM t") == [30])
