@@ -9,6 +9,13 @@ import Foundation
 final class NewFile: Sendable {
     let path: String
     private let descriptor: Int32
+    private let zeros = Guarded(false)
+
+    /// Whether it got pages of zeros in the place of pages that were never written.
+    var holdsUnwritten: Bool {
+        get { zeros.withLock { $0 } }
+        set { zeros.withLock { $0 = newValue } }
+    }
 
     /// - Returns: `nil` if the file that was created does not have its name any more.
     init?(_ identity: FileIdentity, path: String) throws(DatabaseError) {

@@ -108,7 +108,7 @@ struct PageTransfer {
         }
         if let stop { throw stop }
         guard completed == numbers.upperBound else { throw PageTransfer.different(completed + 1) }
-        try requireFree()
+        try requireFree(file)
     }
 
     /// Call it before pages are copied: those of a copy that failed are copied again, perhaps as they are later.
@@ -118,12 +118,15 @@ struct PageTransfer {
     func noteUnwritten(_ number: Int64) { unwritten.withLock { $0.insert(number) } }
 
     /// Makes sure that the pages that were copied as zeros are free. Call it when no worker reads the source.
-    func requireFree() throws(DatabaseError) {
+    func requireFree(_ file: NewFile) throws(DatabaseError) {
         let pages = unwritten.withLock { pages in
             defer { pages = PageSet() }
             return pages
         }
         guard !pages.isEmpty else { return }
+        // An older list of free pages is as authentic as the present one. Whether a tree has one of the pages is found out when
+        // the copy is complete.
+        file.holdsUnwritten = true
         let free = FreePages(pageCount: source.totals.count, cipher: sourceCipher) {
             [source] (number, page) throws(DatabaseError) in
             try source.read(number...number, into: page)

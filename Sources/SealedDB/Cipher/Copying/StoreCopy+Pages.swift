@@ -29,7 +29,7 @@ extension StoreCopy {
         _ mark: NewFile.Mark,
         _ report: ProgressReport
     ) throws(DatabaseError) {
-        try verifySample(sealing, report)
+        try verifySample(sealing, report, checksStructure: file.holdsUnwritten)
         // What is written from now on was not compared. SQLCipher writes nothing to look at it.
         guard try file.mark() == mark else { throw unverified("somebody else has written to it") }
         // The descriptor of the file is closed after the connection that has checked it: its locks are of no use then.
@@ -38,18 +38,39 @@ extension StoreCopy {
 
     private func verifySample(
         _ sealing: Sealing,
-        _ report: ProgressReport
+        _ report: ProgressReport,
+        checksStructure: Bool
     ) throws(DatabaseError) {
         try report(.verify, 0)
         do throws(DatabaseError) {
             let connection = try opening(sealing).open()
             defer { connection.close() }
             if let problem = try SampleCheck(totals: report.totals).problem(connection) { throw unverified(problem) }
+            if checksStructure, let problem = try pageProblem(connection, report) {
+                throw unverified("pages of the source hold zeros, and not all of them are free (\(problem))")
+            }
             guard connection.close() else { throw unverified("it could not be closed") }
         } catch {
             guard [SQLITE_CORRUPT, SQLITE_NOTADB].contains(error.code), error.reason != .unverified else { throw error }
             throw unverified("SQLCipher does not read it (\(error.message))")
         }
         try report(.verify, report.totals.count)
+    }
+
+    private func pageProblem(_ connection: Connection, _ report: ProgressReport) throws(DatabaseError) -> String? {
+        var stop: DatabaseError?
+        do throws(DatabaseError) {
+            return try StructureCheck(connection: connection).pageProblems {
+                do throws(DatabaseError) {
+                    try report(.verify, 0)
+                    return true
+                } catch {
+                    stop = error
+                    return false
+                }
+            }.first
+        } catch {
+            throw stop ?? error
+        }
     }
 }

@@ -38,7 +38,7 @@ final class TransferWorker: PageWorker {
         transfer.forgetUnwritten()
         try read(numbers)
         guard try outcome(of: numbers) == numbers.count else { throw PageTransfer.different(numbers.lowerBound) }
-        try transfer.requireFree()
+        try transfer.requireFree(file)
     }
 
     func read(_ numbers: ClosedRange<Int64>) throws(DatabaseError) {

@@ -203,6 +203,9 @@ extension KeySlots {
         // Those that go, because the new key takes their place, and that which the new key may have already.
         let olds = newKey == nil ? [] : try before.slots(openedBy: key)
         let target = try newKey.flatMap { key throws(DatabaseError) in try before.slots(openedBy: key).first } ?? own
+        for (index, slot) in kept.enumerated() where kept[..<index].contains(where: { $0.label == slot.label }) {
+            throw .notAllowed("The slot \(slot.label) is to be kept twice. Nothing was changed.")
+        }
         for kept in kept where newKey != nil && olds.contains(where: { $0.label == kept.label }) {
             throw .notAllowed(
                 "The slot \(kept.label) is the one whose key is replaced, and so cannot be kept. Nothing was changed."

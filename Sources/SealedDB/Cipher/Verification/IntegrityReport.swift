@@ -75,7 +75,9 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
     ///
     /// It finds every page that was changed without the key, by a failing disk or by somebody. It does not find what was
     /// wrong when it was written: by a defect, by memory that fails, or by a file that was used in a way in which SQLite
-    /// must not be used. Nor does it notice that a page was put back as it once was, beside others that were not.
+    /// must not be used. Nor does it notice that a page was put back as it once was, beside others that were not. If the
+    /// store has free pages that were never written, the structure is checked all the same: only that tells that no table
+    /// has them.
     /// - Parameters:
     ///   - path: path of the store.
     ///   - key: its key.
@@ -175,6 +177,7 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
         let needed = totals.count * Int64(totals.size)
         var damagedPages: [Int64] = []
         var pages: AuthenticPages?
+        var structure = structure
         let isAuthenticated = sealing.key != nil && sealing.settings.parameters.usesHMAC
         if let key = sealing.key, isAuthenticated {
             let scan = PageScan(connection: connection, key: key, settings: sealing.settings)
@@ -185,7 +188,16 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
             let marks = servesPages ? try PageMarks(pageCount: totals.count) : nil
             let part = report.part(to: structure != nil ? shareOfCodes : 1)
             let tell = { (completed: Int64) throws(DatabaseError) in try part(.verify, completed) }
-            damagedPages = try scan.damagedPages(ofFirst: totals.count, cipher, marks: marks, progress: tell)
+            var hasUnwritten = false
+            damagedPages = try scan.damagedPages(
+                ofFirst: totals.count,
+                cipher,
+                marks: marks,
+                unwritten: { _ in hasUnwritten = true },
+                progress: tell
+            )
+            // An older list of free pages is authentic, too. Whether these pages are free, only the structure tells.
+            if hasUnwritten { structure = structure ?? .quick }
             if servesPages, damagedPages.isEmpty {
                 pages = try AuthenticPages(scan, cipher, marks: marks, pageCount: totals.count)
             }

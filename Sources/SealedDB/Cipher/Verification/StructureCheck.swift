@@ -77,9 +77,9 @@ struct StructureCheck {
         }
     }
 
-    /// Checks each table separately. For schemas that name a collation, function or tokenizer that only the program
-    /// that wrote them has. All pages of tables and indexes are checked, but not what the rows mean to that program: whether
-    /// rows and indexes of such a table belong together, only that program can tell.
+    /// For schemas that name a collation, function or tokenizer that only the program that wrote them has, and for
+    /// expressions that fail. A deep check compares each table separately. All pages are checked, but not what the rows mean
+    /// to that program: whether rows and indexes of such a table belong together, only that program can tell.
     private func tableByTable(_ depth: Depth) throws(DatabaseError) -> Findings {
         try connection.run("PRAGMA ignore_check_constraints = ON")
         let tables = try connection.texts("SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0")
@@ -92,14 +92,31 @@ struct StructureCheck {
                     findings.problems += try connection.texts("PRAGMA integrity_check(\(name.quoted(by: "'")))")
                 } catch {
                     guard error.code == SQLITE_ERROR else { throw error }
-                    findings.tablesNotCompared.append(name)
+                    if StructureCheck.isOfMissingName(error) {
+                        findings.tablesNotCompared.append(name)
+                    } else {
+                        findings.problems.append("\(name): \(error.message)")
+                    }
                 }
             }
         }
         connection.acceptUnknownCollations()
-        for name in tables where depth != .deep || findings.tablesNotCompared.contains(name) {
-            findings.problems += try connection.texts("PRAGMA quick_check(\(name.quoted(by: "'")))")
+        connection.dropModules()
+        do throws(DatabaseError) {
+            // Only a check of the whole file finds pages that two tables have, or none, and looks at the list of free pages.
+            findings.problems += try connection.texts("PRAGMA \(Depth.quick.rawValue)")
+        } catch {
+            guard error.code == SQLITE_ERROR else { throw error }
+            if !StructureCheck.isOfMissingName(error) { findings.problems.append(error.message) }
+            for name in tables {
+                findings.problems += try connection.texts("PRAGMA quick_check(\(name.quoted(by: "'")))")
+            }
         }
         return findings.withoutSuccess
+    }
+
+    /// Whether SQLite or its modules lack what the schema names.
+    private static func isOfMissingName(_ error: DatabaseError) -> Bool {
+        ["no such ", "unknown tokenizer", "unable to use function"].contains { error.message.contains($0) }
     }
 }

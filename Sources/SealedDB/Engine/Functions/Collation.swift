@@ -84,6 +84,14 @@ struct Collation {
 }
 
 extension Connection {
+    /// Removes the modules of virtual tables, so that a check of the whole file does not ask them: a module fails if it lacks
+    /// a tokenizer. https://www.sqlite.org/c3ref/drop_modules.html
+    func dropModules() {
+        guard let handle else { return }
+        // Always OK for an open connection. Should modules stay, the check fails as it did before.
+        sqlite3_drop_modules(handle, nil)
+    }
+
     /// Lets statements be prepared that need an unknown collation, and compares bytes instead. Use it only on a
     /// connection that neither searches an index nor writes. https://www.sqlite.org/c3ref/collation_needed.html
     func acceptUnknownCollations() {

@@ -46,7 +46,7 @@ final class ServedFile {
         }
         vfs.pointee.xFullPathname = { _, name, size, path in
             guard let name, let path, strlen(name) < Int(size) else { return SQLITE_CANTOPEN }
-            strcpy(path, name)
+            path.update(from: name, count: strlen(name) + 1)
             return SQLITE_OK
         }
     }

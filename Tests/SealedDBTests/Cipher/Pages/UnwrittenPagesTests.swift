@@ -155,6 +155,36 @@ struct UnwrittenPagesTests {
         }
     }
 
+    /// Somebody puts an older list back, which is as authentic as the present one, and zeros in the place of a page that was
+    /// free then.
+    @Test func zerosInThePlaceOfAPageThatWasFree() throws {
+        let unwritten = try make()
+        let (older, trunk) = (try directory.bytes("db"), Int(try pagesInUse()[1]))
+        let store = try Database.testing(directory.file("db"))
+        #expect(store.executeStatements("PRAGMA secure_delete = OFF"))
+        try store.executeUpdate("INSERT INTO t (body) VALUES (randomblob(\(Self.size * 60)))", values: nil)
+        #expect(store.close())
+        var bytes = try directory.bytes("db")
+        try #require(bytes.count == older.count)
+        let zeros = try zeros("db")
+        let taken = Int(try #require(unwritten.first { !zeros.contains($0) }))
+        for page in [1, trunk] {
+            let place = (page - 1) * Self.size..<page * Self.size
+            bytes.replaceSubrange(place, with: older[place])
+        }
+        try directory.write("db", bytes)
+        try zero(Int64(taken))
+        let before = try directory.bytes("db")
+        #expect(try !verify().isSound)
+        let report = try IntegrityReport.verifyPages(path: directory.file("db"), key: .testing(1))
+        #expect(!report.isSound && report.isStructureChecked, "\(report)")
+        for way in Way.allCases {
+            #expect(throws: DatabaseError.self, "\(way)") { try run(way) }
+            #expect(try directory.bytes("db") == before, "\(way)")
+            #expect(!FileManager.default.fileExists(atPath: directory.file("copy")), "\(way)")
+        }
+    }
+
     /// A list that says what it should, but for its code.
     @Test func aListThatIsNotAuthentic() throws {
         let unwritten = try make()

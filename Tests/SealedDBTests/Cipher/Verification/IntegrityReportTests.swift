@@ -314,6 +314,42 @@ extension IntegrityReportTests {
         #expect(error?.reason == .unsupported)
     }
 
+    /// What one table names says nothing of the pages of others.
+    @Test(arguments: ["index", "virtual table", "expression"])
+    func damageBesideWhatOnlyItsProgramKnows(what: String) throws {
+        let database = try Database.testing(directory.file("db"))
+        try database.fill(rows: 50)
+        let makes =
+            switch what {
+            case "index": "CREATE TABLE own (a TEXT); CREATE INDEX own_a ON own (a)"
+            case "virtual table": "CREATE VIRTUAL TABLE own USING fts5(a)"
+            default: "CREATE TABLE own (a TEXT); INSERT INTO own VALUES ('x'); CREATE INDEX own_a ON own (a)"
+            }
+        let names =
+            switch what {
+            case "index": "sql = 'CREATE INDEX own_a ON own (a COLLATE only_there)' WHERE name = 'own_a'"
+            case "virtual table":
+                "sql = 'CREATE VIRTUAL TABLE own USING fts5(a, tokenize = only_there)' WHERE name = 'own'"
+            default: "sql = 'CREATE INDEX own_a ON own (json_extract(a, ''$.x''))' WHERE name = 'own_a'"
+            }
+        #expect(
+            database.executeStatements(
+                """
+                \(raw: makes); CREATE TABLE other (a); INSERT INTO other VALUES (1);
+                PRAGMA writable_schema = ON; UPDATE sqlite_schema SET \(raw: names);
+                UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema WHERE name = 't')
+                WHERE name = 'other';
+                """
+            )
+        )
+        database.close()
+        for deep in [false, true] {
+            let found = try verify(deep: deep)
+            #expect(!found.isSound, "\(deep): \(found)")
+            #expect(found.structureProblems.joined().contains("2nd reference"), "\(deep): \(found)")
+        }
+    }
+
     /// A deep check says of which tables it cannot know whether their indexes belong to them; the others it compares.
     @Test func deepSaysWhatItDidNotCompare() throws {
         let database = try Database.testing(directory.file("db"))
