@@ -158,6 +158,12 @@ int sealeddb_failed_connections;
 void sealeddb_let_failures_stick(void) { __atomic_store_n(&failures_stick, 1, __ATOMIC_RELEASE); }
 int sealeddb_failures_stick(void) { return __atomic_load_n(&failures_stick, __ATOMIC_ACQUIRE); }
 
+// A mutex of this kind has no error that could come, so the results do not matter.
+static void lock_failed(void) { pthread_mutex_lock(&failed_lock); }
+
+// The same is true here.
+static void unlock_failed(void) { pthread_mutex_unlock(&failed_lock); }
+
 // Under the lock.
 static struct failed_connection *find_failed(const void *connection) {
     for (int i = 0; i < sealeddb_failed_connections; i++) {
@@ -169,8 +175,7 @@ static struct failed_connection *find_failed(const void *connection) {
 static void remember_failure(unsigned int page, enum sealeddb_page_cause cause) {
     void *connection = sealeddb_page_failures.connection;
     if (connection == NULL || !sealeddb_failures_stick()) return;
-    // The results of locking do not matter: this mutex has no error that could come.
-    pthread_mutex_lock(&failed_lock);
+    lock_failed();
     int count = sealeddb_failed_connections;
     if (find_failed(connection) == NULL) {
         if (count < most_failed) {
@@ -180,25 +185,25 @@ static void remember_failure(unsigned int page, enum sealeddb_page_cause cause) 
             is_failed_full = 1;
         }
     }
-    pthread_mutex_unlock(&failed_lock);
+    unlock_failed();
 }
 
 void sealeddb_forget_failures(void *connection) {
     if (__atomic_load_n(&sealeddb_failed_connections, __ATOMIC_ACQUIRE) == 0) return;
-    pthread_mutex_lock(&failed_lock);
+    lock_failed();
     struct failed_connection *found = find_failed(connection);
     if (found != NULL) {
         int last = sealeddb_failed_connections - 1;
         *found = failed[last];
         __atomic_store_n(&sealeddb_failed_connections, last, __ATOMIC_RELEASE);
     }
-    pthread_mutex_unlock(&failed_lock);
+    unlock_failed();
 }
 
 int sealeddb_has_failed(void *connection) {
-    pthread_mutex_lock(&failed_lock);
+    lock_failed();
     int result = find_failed(connection) != NULL;
-    pthread_mutex_unlock(&failed_lock);
+    unlock_failed();
     return result;
 }
 
@@ -212,11 +217,11 @@ static void note(unsigned int page, enum sealeddb_page_cause cause) {
 void sealeddb_note_former_failure(void) {
     struct failed_connection former = {sealeddb_page_failures.connection, 0, sealeddb_page_is_damaged};
     if (former.connection == NULL) return;
-    pthread_mutex_lock(&failed_lock);
+    lock_failed();
     struct failed_connection *found = find_failed(former.connection);
     int is_failed = found != NULL || is_failed_full;
     if (found != NULL) former = *found;
-    pthread_mutex_unlock(&failed_lock);
+    unlock_failed();
     if (!is_failed) return;
     sealeddb_page_failures.count++;
     sealeddb_page_failures.page = former.page;

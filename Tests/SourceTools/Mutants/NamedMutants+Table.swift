@@ -441,8 +441,22 @@ extension NamedMutant {
             "pages behind the end of the database count",
             "SealedDB/Cipher/Verification/IntegrityReport.swift",
             .expression,
-            "scan.damagedPages(ofFirst: totals.count, cipher, marks: marks, progress: tell)",
-            "scan.damagedPages(ofFirst: .max, cipher, marks: marks, progress: tell)"
+            "scan.damagedPages(ofFirst: last, cipher, marks: marks, unwritten: noted, progress: tell)",
+            "scan.damagedPages(ofFirst: .max, cipher, marks: marks, unwritten: noted, progress: tell)"
+        ),
+        .init(
+            "a check of pages alone believes every list of free pages",
+            "SealedDB/Cipher/Verification/IntegrityReport.swift",
+            .expression,
+            "structure ?? .quick",
+            "structure"
+        ),
+        .init(
+            "a copy with pages that were never written is not looked at as a whole",
+            "SealedDB/Cipher/Copying/StoreCopy+Pages.swift",
+            .expression,
+            "file.holdsUnwritten",
+            "false"
         ),
         .init(
             "a cancellation hides every error",

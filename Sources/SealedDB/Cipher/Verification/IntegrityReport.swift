@@ -189,13 +189,9 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
             let part = report.part(to: structure != nil ? shareOfCodes : 1)
             let tell = { (completed: Int64) throws(DatabaseError) in try part(.verify, completed) }
             var hasUnwritten = false
-            damagedPages = try scan.damagedPages(
-                ofFirst: totals.count,
-                cipher,
-                marks: marks,
-                unwritten: { _ in hasUnwritten = true },
-                progress: tell
-            )
+            let last = totals.count
+            let noted: (Int64) -> Void = { _ in hasUnwritten = true }
+            damagedPages = try scan.damagedPages(ofFirst: last, cipher, marks: marks, unwritten: noted, progress: tell)
             // An older list of free pages is authentic, too. Whether these pages are free, only the structure tells.
             if hasUnwritten { structure = structure ?? .quick }
             if servesPages, damagedPages.isEmpty {
