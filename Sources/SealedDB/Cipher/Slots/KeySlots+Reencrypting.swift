@@ -30,7 +30,12 @@ extension KeySlots {
     ///
     /// Both come to pass by the swap: before it the old key opens the store, and from then on the new one does. Everything
     /// else is as of ``reencrypt(keeping:removing:progress:)``.
-    /// - Parameter newKey: a raw key without a salt, or a passphrase. Its source is asked a second time before the swap.
+    /// - Parameters:
+    ///   - newKey: a raw key without a salt, or a passphrase. Its source is asked a second time before the swap.
+    ///   - slots: the slots to be kept besides.
+    ///   - lost: the labels of the slots that may be removed; `nil`, the default, means all.
+    ///   - progress: as in ``KeyRotation/run(progress:)``.
+    /// - Throws: as ``reencrypt(keeping:removing:progress:)``.
     public func reencrypt(
         replacingKeyBy newKey: Key,
         keeping slots: [NewSlot] = [],
