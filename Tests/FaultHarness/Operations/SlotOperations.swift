@@ -46,12 +46,14 @@ enum SlotOperations {
 
     /// The slot of the old key and the data key at once.
     private static func reencryption(_ seed: SlotSeed, _ variant: String) -> Operation {
-        seed.operation(
+        var operation = seed.operation(
             variant,
             rotation + ["--reencrypt", "--keep", "recovery=key-file:third.key"],
             from: seed.state([.old, .third], none: [.new]),
             to: seed.state([.new, .third], none: [.old])
         )
+        operation.saysAfter.append("The store now has the new contents and key")
+        return operation
     }
 
     private static func backup(_ seed: SlotSeed) -> Operation {
