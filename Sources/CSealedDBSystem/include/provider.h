@@ -62,8 +62,8 @@ int sealeddb_check_contexts(void);
 // From now on, the functions only call SQLCipher's own.
 void sealeddb_neutralize_provider(void);
 
-// From SQLCipher 4.7 on, a codec that could not read a page gives out zeros for every later one, and asks nobody about them.
-// Call this if it was seen to do so. From then on, a connection that had a failure fails in each watch until it is closed.
+// In SQLCipher 4.19, and not in 4.6, a codec that could not read a page gives out zeros for every later one, and asks nobody
+// about them. Call this if it was seen to do so. From then on, a connection that had a failure fails in each watch until it is closed.
 void sealeddb_let_failures_stick(void);
 int sealeddb_failures_stick(void);
 

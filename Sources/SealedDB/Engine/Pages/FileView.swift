@@ -217,8 +217,7 @@ private enum ViewedFile {
 
     /// The method table. It never changes after it is made.
     nonisolated(unsafe) private static let methods: UnsafeMutablePointer<sqlite3_io_methods> = {
-        var table = sqlite3_io_methods()
-        table.iVersion = 1
+        var table = sqlite3_io_methods.ofImmutableFile
         table.xClose = { file in
             let own = base(file!)
             let code = own.pointee.pMethods.pointee.xClose(own)
@@ -229,15 +228,26 @@ private enum ViewedFile {
             let buffer = UnsafeMutableRawBufferPointer(start: buffer, count: Int(count))
             return PageWatch.note(read: view(file!).read(base(file!), into: buffer, at: offset))
         }
-        table.xWrite = { _, _, _, _ in SQLITE_READONLY }
-        table.xTruncate = { _, _ in SQLITE_READONLY }
-        table.xSync = { _, _ in SQLITE_OK }
         table.xFileSize = { file, size in
             let (code, bytes) = view(file!).size(base(file!))
             size?.pointee = bytes
             return code
         }
-        // The file already has the only lock that it needs.
+        let pointer = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
+        pointer.initialize(to: table)
+        return pointer
+    }()
+}
+
+extension sqlite3_io_methods {
+    /// Those of a file that nobody writes to: no call changes it, and it needs no lock but the one that it may have already. The
+    /// caller adds how it is closed, read and measured. <https://www.sqlite.org/c3ref/io_methods.html>
+    static var ofImmutableFile: sqlite3_io_methods {
+        var table = sqlite3_io_methods()
+        table.iVersion = 1
+        table.xWrite = { _, _, _, _ in SQLITE_READONLY }
+        table.xTruncate = { _, _ in SQLITE_READONLY }
+        table.xSync = { _, _ in SQLITE_OK }
         table.xLock = { _, _ in SQLITE_OK }
         table.xUnlock = { _, _ in SQLITE_OK }
         table.xCheckReservedLock = { _, isReserved in
@@ -247,8 +257,6 @@ private enum ViewedFile {
         table.xFileControl = { _, _, _ in SQLITE_NOTFOUND }
         table.xSectorSize = { _ in 4096 }
         table.xDeviceCharacteristics = { _ in SQLITE_IOCAP_IMMUTABLE }
-        let pointer = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
-        pointer.initialize(to: table)
-        return pointer
-    }()
+        return table
+    }
 }

@@ -7,8 +7,8 @@ internal import SQLiteEngine
 /// when the next page is read. If no page follows, as after the last page of a long value, the call succeeds. So each
 /// call checks for itself whether all pages were read as they were written, and fails if not.
 ///
-/// Since 4.7, SQLCipher passes zeros for each later page, too, and authenticates none. So there a connection that has read a
-/// damaged page fails until it is closed.
+/// SQLCipher 4.19, and not 4.6, passes zeros for each later page, too, and authenticates none. Where an engine is seen to do
+/// so, a connection that has read a damaged page fails until it is closed.
 enum PageWatch {
     /// Begins watching. ``Engine`` calls this with the first key of the process.
     ///

@@ -124,8 +124,7 @@ private enum OpenedFile {
 
     /// The method table. It never changes after it is made.
     nonisolated(unsafe) private static let methods: UnsafeMutablePointer<sqlite3_io_methods> = {
-        var table = sqlite3_io_methods()
-        table.iVersion = 1
+        var table = sqlite3_io_methods.ofImmutableFile
         table.xClose = { file in
             Unmanaged.passUnretained(served(file!)).release()
             return SQLITE_OK
@@ -134,22 +133,10 @@ private enum OpenedFile {
             let buffer = UnsafeMutableRawBufferPointer(start: buffer, count: Int(count))
             return PageWatch.note(read: served(file!).read(into: buffer, at: offset))
         }
-        table.xWrite = { _, _, _, _ in SQLITE_READONLY }
-        table.xTruncate = { _, _ in SQLITE_READONLY }
-        table.xSync = { _, _ in SQLITE_OK }
         table.xFileSize = { file, size in
             size?.pointee = served(file!).size
             return SQLITE_OK
         }
-        table.xLock = { _, _ in SQLITE_OK }
-        table.xUnlock = { _, _ in SQLITE_OK }
-        table.xCheckReservedLock = { _, isReserved in
-            isReserved?.pointee = 0
-            return SQLITE_OK
-        }
-        table.xFileControl = { _, _, _ in SQLITE_NOTFOUND }
-        table.xSectorSize = { _ in 4096 }
-        table.xDeviceCharacteristics = { _ in SQLITE_IOCAP_IMMUTABLE }
         let pointer = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
         pointer.initialize(to: table)
         return pointer
