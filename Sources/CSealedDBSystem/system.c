@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,8 +51,52 @@ static size_t whole_pages(size_t count) {
     return (count + page - 1) / page * page;
 }
 
+// Pages that were freed, and wiped, serve the next secret. To map, protect, lock and unmap one takes four calls, and each
+// unmapping stops all threads of the process for a moment. The row `slots.rotate` of the benchmarks pays for this.
+enum { most_kept_pages = 32 };
+static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+static void *kept_pages[most_kept_pages];
+static int kept_count;
+// The process that has locked them. A child of it has them too, but not locked.
+static pid_t kept_by;
+// Whether the kernel ever refused to lock a page. Then nobody knows which ones are locked, and none is kept.
+static atomic_int is_lock_refused;
+static atomic_int keeping_is_suspended;
+
+// Whoever cannot have the lock at once does without: a child of fork may find it taken for good.
+static int lock_kept(size_t size) {
+    if (size != whole_pages(1) || keeping_is_suspended || is_lock_refused) return 0;
+    if (pthread_mutex_trylock(&kept_lock) != 0) return 0;
+    pid_t self = getpid();
+    if (kept_by != self) {
+        // The pages of the parent stay mapped here. They are wiped.
+        kept_count = 0;
+        kept_by = self;
+    }
+    return 1;
+}
+
+static void *take_kept(size_t size) {
+    if (!lock_kept(size)) return NULL;
+    void *page = kept_count > 0 ? kept_pages[--kept_count] : NULL;
+    pthread_mutex_unlock(&kept_lock);  // Cannot fail: this thread has the lock.
+    return page;
+}
+
+static int keep(void *page, size_t size) {
+    if (!lock_kept(size)) return 0;
+    int has_room = kept_count < most_kept_pages;
+    if (has_room) kept_pages[kept_count++] = page;
+    pthread_mutex_unlock(&kept_lock);  // As above.
+    return has_room;
+}
+
+void sealeddb_suspend_kept_pages(int change) { atomic_fetch_add(&keeping_is_suspended, change); }
+
 void *sealeddb_secret_allocate(size_t count) {
     size_t size = whole_pages(count ? count : 1);
+    void *kept = take_kept(size);
+    if (kept) return kept;
     void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED) return NULL;
     // If the process has too many mappings, madvise fails with ENOMEM. Memory that a core dump would contain is no
@@ -63,7 +108,7 @@ void *sealeddb_secret_allocate(size_t count) {
     }
     int error = errno;
     // Best effort: a low RLIMIT_MEMLOCK must not keep a service from starting.
-    (void)mlock(pages, size);
+    if (mlock(pages, size) != 0) is_lock_refused = 1;
     errno = error;
     return pages;
 }
@@ -71,6 +116,7 @@ void *sealeddb_secret_allocate(size_t count) {
 void sealeddb_secret_free(void *pages, size_t count) {
     size_t size = whole_pages(count ? count : 1);
     explicit_bzero(pages, size);
+    if (keep(pages, size)) return;
     // munmap can fail when the process has too many mappings. The pages are wiped by now, and stay mapped.
     (void)munmap(pages, size);
 }

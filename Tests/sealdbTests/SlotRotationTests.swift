@@ -50,13 +50,28 @@ struct SlotRotationTests {
         #expect(plan.output.contains("nothing was written") && !plan.output.contains("to be removed"))
         #expect(try salt() == before)
         let done = try run(["rotate", "db", "--reencrypt"] + keys + kept)
-        #expect(done.output.hasPrefix("db: key and data key changed, "))
+        #expect(done.output.hasPrefix("db: has the new key and a new data key, "))
         #expect(try salt() != before)
         #expect(try opens("db", "new") && opens("db", "safe") && !opens("db", "key"))
         let listed = try objects(try run(["slots", "list", "db", "--key-file", "new", "--json"]))[0]
         #expect((listed["slots"] as? [[String: Any]])?.compactMap { $0["label"] as? String } == ["recovery", "main"])
         try run(["verify", "db", "--key-file", "new"])
         #expect(try !sandbox.names().contains { $0.contains(".sealdb-") })
+    }
+
+    /// The same again after a slot was added, which it would remove.
+    @Test func againAfterASlotWasAdded() throws {
+        try makeStore()
+        try sandbox.makeKey("late")
+        try run(["rotate", "db", "--reencrypt"] + keys + kept)
+        try run(["slots", "add", "db", "deputy", "--key-file", "new", "--new-key-file", "late"])
+        let before = try (salt(), sandbox.contents("db.slots"))
+        for arguments in [[], ["--yes"]] {
+            let refused = try run(["rotate", "db", "--reencrypt"] + keys + kept + arguments, 77)
+            #expect(refused.error.contains("deputy") && refused.error.contains("sealdb slots reencrypt"))
+        }
+        #expect(try (salt(), sandbox.contents("db.slots")) == before)
+        #expect(try opens("db", "new") && opens("db", "late"))
     }
 
     @Test func otherSlotsAreNotRemovedUnasked() throws {

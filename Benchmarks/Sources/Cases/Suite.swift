@@ -20,7 +20,7 @@ public struct Suite {
         let makers = makers
         let all =
             BindCases.infos + ReadCases.infos + PointCases.infos + ScanCases.infos + TransactionCases.infos
-            + ConcurrencyCases.infos + OpenCases.infos + WholeStoreCases.infos + LargeStoreCases.infos
+            + ConcurrencyCases.infos + OpenCases.infos + SlotCases.infos + WholeStoreCases.infos + LargeStoreCases.infos
             + FunctionCases.infos + FullTextCases.infos + BlobCases.infos
             + (packageFile == nil ? [] : PackageCases.infos) + CipherCases.infos + LimitCases.infos
         cases = all.compactMap { info in

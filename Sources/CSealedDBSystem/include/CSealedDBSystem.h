@@ -29,8 +29,12 @@ int sealeddb_random(void *buffer, size_t count);
 // when out of memory.
 void *sealeddb_secret_allocate(size_t count);
 
-// Wipes and unmaps pages from sealeddb_secret_allocate.
+// Wipes pages from sealeddb_secret_allocate, and unmaps them or keeps them for the next secret. The count must be that of
+// the allocation.
 void sealeddb_secret_free(void *pages, size_t count);
+
+// Adds to the number of those who want no page to be kept, as tests do that count calls. Pages that are kept stay so.
+void sealeddb_suspend_kept_pages(int change);
 
 void sealeddb_wipe(void *bytes, size_t count);
 

@@ -165,7 +165,9 @@ package enum FileSystem {
     }
 
     /// Returns the names in a directory; `nil`, with `errno` set, if the directory cannot be read.
-    package static func names(in directory: String) -> [String]? {
+    /// - Parameter beginning: only names that begin with these bytes. In a directory of many stores that is much faster than
+    ///   to look at all of them.
+    package static func names(in directory: String, beginning: String = "") -> [String]? {
         guard let stream = opendir(directory) else { return nil }
         defer { closedir(stream) }  // Only read from.
         var names: [String] = []
@@ -173,9 +175,11 @@ package enum FileSystem {
             errno = 0
             guard let entry = readdir(stream) else { return errno == 0 ? names : nil }
             let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { name in
+                    strncmp(name, beginning, beginning.utf8.count) == 0 ? String(cString: name) : nil
+                }
             }
-            if name != ".", name != ".." { names.append(name) }
+            if let name, name != ".", name != ".." { names.append(name) }
         }
     }
 

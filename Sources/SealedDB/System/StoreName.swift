@@ -103,9 +103,9 @@ package enum StoreName {
     /// new file in its place. The store is then still used by its own name.
     private static func isLeftByKilledSwap(_ file: String, _ status: stat) -> Bool {
         let (directory, own) = (FileSystem.directory(of: file), FileSystem.name(of: file))
-        let names = (FileSystem.names(in: directory) ?? []).filter { name in
+        let names = (FileSystem.names(in: directory, beginning: own) ?? []).filter { name in
             var found = stat()
-            return name.begins(with: own) && lstat("\(directory)/\(name)", &found) == 0 && found.isSameFile(as: status)
+            return lstat("\(directory)/\(name)", &found) == 0 && found.isSameFile(as: status)
         }
         return names.count == Int(status.st_nlink) && names.contains { ExactText($0) == ExactText(own) }
     }

@@ -45,7 +45,7 @@ package enum TemporaryFile {
     static func leftovers(of target: String) -> [String] {
         let directory = FileSystem.directory(of: target)
         // If the directory cannot be read, nothing is found and nothing removed.
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+        let names = FileSystem.names(in: directory, beginning: beginning(target)) ?? []
         let candidates = names.filter { isName($0, beside: target) }.map { "\(directory)/\($0)" }
         guard !candidates.isEmpty else { return [] }
         var owners = [geteuid()]

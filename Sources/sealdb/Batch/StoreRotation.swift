@@ -48,8 +48,9 @@ struct StoreRotation: Sendable {
                     + "about \(time)" + (plan.removedSlots.map { $0.isEmpty ? "" : "; \(plan.slotsText)" } ?? "")
             case .changed(let report, let hasNewDataKey):
                 let pages = report.pageCount.counted("page")
-                let what = hasNewDataKey ? "key and data key" : "key"
-                return "\(name): \(what) changed, \(pages) in \(DurationText.seconds(report.seconds))"
+                // After a run that was cut off, the key may have been the new one already.
+                let what = hasNewDataKey ? "has the new key and a new data key" : "key changed"
+                return "\(name): \(what), \(pages) in \(DurationText.seconds(report.seconds))"
                     + settings.remarkOnAuthentication
             case .unchanged(let id):
                 let key = id.map { "the active key \($0)" } ?? "the new key"

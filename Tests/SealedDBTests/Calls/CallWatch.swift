@@ -1,3 +1,4 @@
+import CSealedDBSystem
 import FailingCalls
 import Foundation
 
@@ -12,6 +13,8 @@ struct CallWatch {
     init(_ directory: String?, failing calls: ClosedRange<Int>? = nil, code: Int32 = EIO) {
         self.directory = directory
         let (first, last) = (Int64(calls?.lowerBound ?? -1), Int64(calls?.upperBound ?? -1))
+        // Otherwise how many calls a key takes would depend on those before it.
+        if directory == nil { sealeddb_suspend_kept_pages(1) }
         number = failing_calls_begin(directory, first, last, code)
         precondition(number >= 0, "too many watches at once")
     }
@@ -19,13 +22,18 @@ struct CallWatch {
     /// - Returns: the call with this number, such as `fsync db`.
     @discardableResult
     func end(describing index: Int = -1) -> String? {
-        defer { failing_calls_end(number) }
+        defer { stop() }
         return describe(Int64(index))
     }
 
     func endWithAll() -> [String] {
-        defer { failing_calls_end(number) }
+        defer { stop() }
         return (0..<failing_calls_count(number)).compactMap { describe($0) }
+    }
+
+    private func stop() {
+        failing_calls_end(number)
+        if directory == nil { sealeddb_suspend_kept_pages(-1) }
     }
 
     private func describe(_ index: Int64) -> String? {

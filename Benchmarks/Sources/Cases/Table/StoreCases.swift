@@ -66,6 +66,29 @@ enum OpenCases {
     #endif
 }
 
+/// A store with key slots. SQLCipher has none, so C does nothing here: the rows before are what there is to compare.
+enum SlotCases {
+    static let infos = [
+        CaseInfo(id: "slots.open.raw", group: "Key slots", title: "open with a raw key", unit: "opening", set: "slots"),
+        CaseInfo(
+            id: "slots.open",
+            group: "Key slots",
+            title: "open by the slot of a raw key",
+            unit: "opening",
+            set: "slots"
+        ),
+        CaseInfo(
+            id: "slots.open.again",
+            group: "Key slots",
+            title: "open by the slot of a passphrase, again",
+            unit: "opening",
+            set: "slots"
+        ),
+        CaseInfo(id: "slots.rename", group: "Key slots", title: "rename a slot", unit: "change"),
+        CaseInfo(id: "slots.rotate", group: "Key slots", title: "rotate: add, try, remove", unit: "rotation"),
+    ]
+}
+
 /// What is done with a store as a whole.
 enum WholeStoreCases {
     static let infos = [

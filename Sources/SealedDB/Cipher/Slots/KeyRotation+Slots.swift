@@ -36,7 +36,13 @@ extension KeyRotation {
     func replaceSlot() throws(DatabaseError) -> Report {
         let start = DispatchTime.now().uptimeNanoseconds
         try requireNothingToKeep()
-        return try report(since: start, path: slots(oldKey).replace(with: newKey).path)
+        let (slots, totals) = try slots(oldKey).replace(with: newKey, scrypt: .usual)
+        return Report(
+            path: slots.path,
+            pageCount: totals.count,
+            pageSize: totals.size,
+            seconds: KeyRotation.seconds(since: start)
+        )
     }
 
     private func report(since start: UInt64, path: String) throws(DatabaseError) -> Report {
@@ -48,8 +54,16 @@ extension KeyRotation {
         } catch {
             throw error.adding(context: "The store has the new key, but could not be looked at again")
         }
-        let seconds = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
-        return Report(path: path, pageCount: size.count, pageSize: size.size, seconds: seconds)
+        return Report(
+            path: path,
+            pageCount: size.count,
+            pageSize: size.size,
+            seconds: KeyRotation.seconds(since: start)
+        )
+    }
+
+    private static func seconds(since start: UInt64) -> Double {
+        Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
     }
 
     // MARK: A new data key
@@ -117,9 +131,20 @@ extension KeyRotation {
         try requireNothingToKeep()
         guard oldKey != newKey else { throw KeyRotation.sameKey }
         let (old, new) = (slots(oldKey), slots(newKey))
-        guard try !old.fits(), try new.fits(),
-            try new.slotsLost(replacingKeyBy: nil, keeping: reencryption.keeping).isEmpty
-        else { return (old, newKey) }
+        guard try !old.fits(), try new.fits() else { return (old, newKey) }
+        let lost = try new.slotsLost(replacingKeyBy: nil, keeping: reencryption.keeping)
+        guard lost.isEmpty else {
+            throw DatabaseError(
+                extendedCode: SQLITE_NOTADB,
+                reason: .wrongKey,
+                message: """
+                    The old key opens no slot of \(path), and the new key opens one, as after an earlier run. Nothing was \
+                    changed: a new data key would remove slots, of which the old key may have been meant: \
+                    \(lost.joined(separator: ", ")). If the new key is in its place already, \
+                    `sealdb slots reencrypt` with it, and with --keep for these slots, replaces the data key.
+                    """
+            )
+        }
         return (new, nil)
     }
 

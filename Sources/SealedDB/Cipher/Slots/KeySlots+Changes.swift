@@ -109,54 +109,14 @@ extension KeySlots {
 
     func report(_ table: SlotTable) -> Report { Report(SlotFiles(of: path).store, table) }
 
-    /// Changes the slots by one generation.
-    /// - Parameters:
-    ///   - prepare: may take its time: nobody waits for it meanwhile. It is called again if the slots have changed by then.
-    ///   - body: what is changed.
-    /// - Throws: ``DatabaseError``; its message says if the files, or one of them, were changed all the same.
+    /// Changes the slots by one generation; see ``SlotSession/change(_:body:)``.
     func change<T>(
         _ prepare: (SlotTable, OpenedSlots) throws(DatabaseError) -> T,
         body: (inout SlotTable, T) throws(DatabaseError) -> Void
     ) throws(DatabaseError) -> SlotTable {
-        let opening = try opening()
-        let connection = try opening.open()
-        defer { connection.close() }
-        // The files must not be forgotten by the store after a power failure.
-        try connection.run("PRAGMA synchronous = EXTRA")
-        for _ in 0..<5 {
-            let before = try slots(opening, connection)
-            let prepared = try prepare(before.table.settled(before.dataKey), before)
-            try connection.run("BEGIN IMMEDIATE")
-            var isWritten = false
-            do throws(DatabaseError) {
-                let now = try slots(opening, connection)
-                if now.sealed.bytes == before.sealed.bytes {
-                    try connection.requireOwnSlotMemory()
-                    var table = try settled(now)
-                    try body(&table, prepared)
-                    table.generation = try nextGeneration(now, connection)
-                    let sealed = try SealedSlots(table, keys: [now.dataKey.number: now.secret])
-                    try now.files.write(sealed, of: now.owner, hasBegun: &isWritten)
-                    try connection.remember(table)
-                    try connection.run("COMMIT")
-                    return table
-                }
-            } catch {
-                // Nothing of the transaction counts before its end.
-                _ = connection.rollBack()
-                throw isWritten
-                    ? error.adding(context: "The slots may be changed; `sealdb slots test` tells, and settles it")
-                    : error
-            }
-            guard connection.rollBack() else {
-                throw DatabaseError(extendedCode: SQLITE_BUSY, message: "A transaction could not be ended. Try again.")
-            }
-        }
-        throw DatabaseError(
-            extendedCode: SQLITE_BUSY,
-            reason: .busy,
-            message: "Others change the slots of \(path) again and again. This change was not made. Try again."
-        )
+        let session = try SlotSession(self)
+        defer { session.close() }
+        return try session.change(prepare, body: body)
     }
 
     /// The generation of a change.
@@ -202,15 +162,19 @@ extension KeySlots {
     func tried(_ new: [NewSlot], _ table: SlotTable) throws(DatabaseError) -> Report {
         var report = report(table)
         for new in new {
-            guard let key = try new.keyToTry() else {
-                report.untried.append(new.label)
-                continue
-            }
-            var opening = try StoreOpening.existing(path, key: key, settings: settings, busyTimeout: busyTimeout)
-            opening.acceptsOlderSlots = acceptsOlder
-            let connection = try opening.open()
-            defer { connection.close() }
-            guard let opened = try opening.openedSlots(key, connection), let slot = opened.table.slot(new.label),
+            if let session = try trial(of: new) { session.close() } else { report.untried.append(new.label) }
+        }
+        return report
+    }
+
+    /// Opens the store by a new slot.
+    /// - Returns: the store, opened; `nil` if the slot cannot be tried.
+    func trial(of new: NewSlot) throws(DatabaseError) -> SlotSession? {
+        guard let key = try new.keyToTry() else { return nil }
+        let session = try SlotSession(opened(by: key))
+        do throws(DatabaseError) {
+            let opened = try session.slots()
+            guard let slot = opened.table.slot(new.label),
                 let secret = try opened.table.unwrap(slot, opened.dataKey, with: key), secret.isEqual(to: opened.secret)
             else {
                 throw DatabaseError(
@@ -219,8 +183,11 @@ extension KeySlots {
                     message: "The slot \(new.label) does not hold the data key of the store."
                 )
             }
+            return session
+        } catch {
+            session.close()
+            throw error
         }
-        return report
     }
 
     static func unknown(_ label: String) -> DatabaseError {

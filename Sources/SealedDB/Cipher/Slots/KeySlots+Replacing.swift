@@ -9,46 +9,86 @@ extension KeySlots {
     /// call goes on.
     /// - Throws: ``DatabaseError``. Its message says if both slots are there.
     public func replace(with newKey: Key) throws(DatabaseError) -> Report {
-        try replace(with: newKey, scrypt: .usual)
+        try replace(with: newKey, scrypt: .usual).report
     }
 
-    func replace(with newKey: Key, scrypt: SlotTable.Scrypt) throws(DatabaseError) -> Report {
+    /// - Returns: what the slots are then, and how large the store is.
+    func replace(
+        with newKey: Key,
+        scrypt: SlotTable.Scrypt
+    ) throws(DatabaseError) -> (report: Report, totals: PageTotals) {
         guard newKey != key else { throw KeyRotation.sameKey }
         try newKey.confirm()
-        let olds = try replaceable()
-        let old = olds[0]
-        // Otherwise an earlier call was cut off after its first step, or the key has a slot of its own.
-        if try !opened(by: newKey).fits(otherThan: olds) {
-            var new = NewSlot(.key(newKey), label: old.label, isRecovery: old.isRecovery)
-            new.scrypt = scrypt
-            let table = try change { (table, opened) throws(DatabaseError) in
-                try table.slot(new, number: table.nextSlotNumber, opened.secret, opened.dataKey)
-            } body: { (table, slot) throws(DatabaseError) in
-                guard let index = table.slots.firstIndex(where: { $0.number == old.number }) else {
-                    throw KeySlots.unknown(old.label)
-                }
-                table.slots[index].label = table.freeLabel(old.label)
-                try table.append(slot, isReplacement: true)
-            }
-            do throws(DatabaseError) {
-                _ = try tried([new], table)
-            } catch {
-                throw withdraw(old, newNumber: table.slots.last?.number, error)
-            }
+        let session = try SlotSession(self)
+        defer { session.close() }
+        let opened = try session.slots()
+        guard opened.slot != nil else {
+            throw .malformedKey("The data key itself has no slot to replace. Add one for the new key.")
         }
+        let olds = try opened.slots(openedBy: key)
+        // If there is another slot, an earlier call was cut off after its first step, or the key has a slot of its own.
+        let isAdded = try opened.slots(openedBy: newKey).contains { slot in
+            !olds.contains { $0.number == slot.number }
+        }
+        let next =
+            try isAdded
+            ? SlotSession(self.opened(by: newKey))
+            : add(newKey, replacing: olds[0], scrypt, session)
+        defer { next.close() }
+        let table: SlotTable
         do throws(DatabaseError) {
-            let table = try opened(by: newKey).drop { slot in olds.contains { $0.number == slot.number } }
-            return opened(by: newKey).report(table)
+            table = try next.change { (_, _) throws(DatabaseError) in
+            } body: { (table, _) throws(DatabaseError) in
+                try table.drop { slot in olds.contains { $0.number == slot.number } }
+            }
         } catch {
             throw error.adding(context: "The new key opens the store, and so may the old one still")
+        }
+        do throws(DatabaseError) {
+            return (report(table), try PageTotals(of: next.connection))
+        } catch {
+            throw error.adding(context: "The store has the new key, but could not be looked at again")
+        }
+    }
+
+    /// Adds the slot of a new key beside that which it replaces, and tries it.
+    /// - Returns: the store, opened by the new slot with the key as its source gives it a second time.
+    private func add(
+        _ newKey: Key,
+        replacing old: SlotTable.Slot,
+        _ scrypt: SlotTable.Scrypt,
+        _ session: SlotSession
+    ) throws(DatabaseError) -> SlotSession {
+        var new = NewSlot(.key(newKey), label: old.label, isRecovery: old.isRecovery)
+        new.scrypt = scrypt
+        let table = try session.change { (table, opened) throws(DatabaseError) in
+            try table.slot(new, number: table.nextSlotNumber, opened.secret, opened.dataKey)
+        } body: { (table, slot) throws(DatabaseError) in
+            guard let index = table.slots.firstIndex(where: { $0.number == old.number }) else {
+                throw KeySlots.unknown(old.label)
+            }
+            table.slots[index].label = table.freeLabel(old.label)
+            try table.append(slot, isReplacement: true)
+        }
+        do throws(DatabaseError) {
+            // A key can always be tried.
+            guard let next = try trial(of: new) else { throw KeySlots.unknown(new.label) }
+            return next
+        } catch {
+            throw withdraw(old, newNumber: table.slots.last?.number, session, error)
         }
     }
 
     /// Removes a new slot that could not be tried, and gives the old one its label back.
     /// - Returns: the error, which says what stays if that fails.
-    private func withdraw(_ old: SlotTable.Slot, newNumber: Int?, _ error: DatabaseError) -> DatabaseError {
+    private func withdraw(
+        _ old: SlotTable.Slot,
+        newNumber: Int?,
+        _ session: SlotSession,
+        _ error: DatabaseError
+    ) -> DatabaseError {
         do throws(DatabaseError) {
-            _ = try change { (_, _) throws(DatabaseError) in
+            _ = try session.change { (_, _) throws(DatabaseError) in
             } body: { (table, _) throws(DatabaseError) in
                 try table.drop { $0.number == newNumber && $0.label == old.label }
                 guard table.slot(old.label) == nil,
@@ -81,26 +121,13 @@ extension KeySlots {
         )
     }
 
-    /// The slots that the key opens.
-    private func replaceable() throws(DatabaseError) -> [SlotTable.Slot] {
-        let opening = try opening()
-        let connection = try opening.open()
-        defer { connection.close() }
-        let opened = try slots(opening, connection)
-        guard opened.slot != nil else {
-            throw .malformedKey("The data key itself has no slot to replace. Add one for the new key.")
-        }
-        return try opened.slots(openedBy: key)
-    }
-
     /// Whether the key opens a slot.
-    func fits(otherThan others: [SlotTable.Slot] = []) throws(DatabaseError) -> Bool {
+    func fits() throws(DatabaseError) -> Bool {
         let opening = try opening()
         do throws(DatabaseError) {
             let connection = try opening.open()
             defer { connection.close() }
-            return try slots(opening, connection).slot.map { slot in !others.contains { $0.number == slot.number } }
-                ?? false
+            return try slots(opening, connection).slot != nil
         } catch {
             guard error.reason == .wrongKey else { throw error }
             return false

@@ -13,12 +13,15 @@ extension StoreOpening {
             throw .system("Cannot look for key slots of \(path)", reason: .ioError)
         }
         let files = SlotFiles(store: file)
-        guard files.mayExist, files.areThere else { return nil }
+        guard files.mayExist else { return nil }
+        let copies = files.read()
+        // That a file could not be looked at for a moment does not make a store without slots one that has some.
+        guard !copies.allSatisfy(\.isMissing) else { return nil }
         guard settings.plaintextHeaderSize == 0 else {
             throw .unusableSettings("\(path) has slots, which a store with a plaintext header cannot have.")
         }
         guard header.count == Key.saltByteCount else { throw DatabaseError.slotsWithoutStore(files) }
-        return try files.open(with: key, salt: header)
+        return try files.open(copies, with: key, salt: header)
     }
 
     /// The key with which a store without slots is opened. The given one may know the data key of another store, of which

@@ -52,7 +52,7 @@ extension KeyFileReplacement {
         // A killed run may have left a second name.
         let directory = FileSystem.directory(of: path)
         let leftover = ".\(FileSystem.name(of: path)).sealdb-"
-        let names = (FileSystem.names(in: directory) ?? []).filter { $0.begins(with: leftover) }.map {
+        let names = (FileSystem.names(in: directory, beginning: leftover) ?? []).map {
             "\(directory)/\($0)"
         }
         let own = (known + names).filter { name in

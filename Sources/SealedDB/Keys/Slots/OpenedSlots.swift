@@ -47,7 +47,11 @@ extension SlotFiles {
     ///   ``DatabaseError/Reason/unsupported`` for another version, or a derivation beyond the limits;
     ///   ``DatabaseError/Reason/keySourceFailed`` if the program of the key failed.
     func open(with key: Key, salt: [UInt8]) throws(DatabaseError) -> OpenedSlots {
-        let copies = read()
+        try open(read(), with: key, salt: salt)
+    }
+
+    /// - Parameter copies: the two files, as they were read.
+    func open(_ copies: [Copy], with key: Key, salt: [UInt8]) throws(DatabaseError) -> OpenedSlots {
         var faults = copies.compactMap { if case .unusable(let error) = $0.content { error } else { nil } }
         let found = copies.filter { $0.slots != nil }
             .sorted { $0.slots!.table.generation > $1.slots!.table.generation }

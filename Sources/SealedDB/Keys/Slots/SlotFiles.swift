@@ -17,10 +17,6 @@ struct SlotFiles: Sendable {
     /// Whether the store has slots. True if that cannot be found out.
     var mayExist: Bool { FileSystem.mayExist(first) || FileSystem.mayExist(second) }
 
-    /// Whether one of the files can be opened, or fails in another way than by being absent. That a file could not be looked
-    /// at for a moment does not make a store without slots one that has some.
-    var areThere: Bool { read().contains { if case .missing = $0.content { false } else { true } } }
-
     /// One of the two files, as it was found.
     struct Copy: Sendable {
         let path: String
@@ -32,14 +28,20 @@ struct SlotFiles: Sendable {
             case slots(SealedSlots)
         }
 
+        var isMissing: Bool { if case .missing = content { true } else { false } }
         var slots: SealedSlots? { if case .slots(let slots) = content { slots } else { nil } }
     }
 
-    func read() -> [Copy] { [first, second].map(read) }
+    func read() -> [Copy] {
+        let copy = read(first)
+        return [copy, read(second, parsed: copy.slots)]
+    }
 
-    func read(_ path: String) -> Copy {
+    /// - Parameter other: what the other file holds, which need not be parsed a second time.
+    func read(_ path: String, parsed other: SealedSlots? = nil) -> Copy {
         do throws(DatabaseError) {
             guard let bytes = try bytes(path) else { return Copy(path: path, content: .missing) }
+            if let other, other.bytes == bytes { return Copy(path: path, content: .slots(other)) }
             return Copy(path: path, content: .slots(try SealedSlots(parsing: bytes)))
         } catch {
             return Copy(path: path, content: .unusable(error.adding(context: path)))

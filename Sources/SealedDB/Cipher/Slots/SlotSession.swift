@@ -1,0 +1,72 @@
+/// A store that is open by one of its slots, which are read and changed. One connection serves for all steps of a change,
+/// because each opening of a store costs more than a step.
+struct SlotSession {
+    let keySlots: KeySlots
+    let opening: StoreOpening
+    let connection: Connection
+
+    /// Opens the store for writing. The caller closes it.
+    init(_ keySlots: KeySlots) throws(DatabaseError) {
+        self.keySlots = keySlots
+        opening = try keySlots.opening()
+        connection = try opening.open()
+        do throws(DatabaseError) {
+            // The files must not be forgotten by the store after a power failure.
+            try connection.run("PRAGMA synchronous = EXTRA")
+        } catch {
+            connection.close()
+            throw error
+        }
+    }
+
+    /// Nothing is lost if this fails: no transaction is open.
+    func close() { connection.close() }
+
+    /// The slots as they are now.
+    func slots() throws(DatabaseError) -> OpenedSlots { try keySlots.slots(opening, connection) }
+
+    /// Changes the slots by one generation.
+    /// - Parameters:
+    ///   - prepare: may take its time: nobody waits for it meanwhile. It is called again if the slots have changed by then.
+    ///   - body: what is changed.
+    /// - Throws: ``DatabaseError``; its message says if the files, or one of them, were changed all the same.
+    func change<T>(
+        _ prepare: (SlotTable, OpenedSlots) throws(DatabaseError) -> T,
+        body: (inout SlotTable, T) throws(DatabaseError) -> Void
+    ) throws(DatabaseError) -> SlotTable {
+        for _ in 0..<5 {
+            let before = try slots()
+            let prepared = try prepare(before.table.settled(before.dataKey), before)
+            try connection.run("BEGIN IMMEDIATE")
+            var isWritten = false
+            do throws(DatabaseError) {
+                let now = try slots()
+                if now.sealed.bytes == before.sealed.bytes {
+                    try connection.requireOwnSlotMemory()
+                    var table = try keySlots.settled(now)
+                    try body(&table, prepared)
+                    table.generation = try keySlots.nextGeneration(now, connection)
+                    let sealed = try SealedSlots(table, keys: [now.dataKey.number: now.secret])
+                    try now.files.write(sealed, of: now.owner, hasBegun: &isWritten)
+                    try connection.remember(table)
+                    try connection.run("COMMIT")
+                    return table
+                }
+            } catch {
+                // Nothing of the transaction counts before its end.
+                _ = connection.rollBack()
+                throw isWritten
+                    ? error.adding(context: "The slots may be changed; `sealdb slots test` tells, and settles it")
+                    : error
+            }
+            guard connection.rollBack() else {
+                throw DatabaseError(extendedCode: SQLITE_BUSY, message: "A transaction could not be ended. Try again.")
+            }
+        }
+        throw DatabaseError(
+            extendedCode: SQLITE_BUSY,
+            reason: .busy,
+            message: "Others change the slots of \(keySlots.path) again and again. This change was not made. Try again."
+        )
+    }
+}
