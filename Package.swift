@@ -91,7 +91,8 @@ let package = Package(
         .testTarget(
             name: "sealdbTests",
             dependencies: [
-                "SealedDB", "sealdb", "BookStore", "ObjectFetcher", "Soak", "FaultSubject", "FailingCalls", "HangClock",
+                "SealedDB", "sealdb", "CSealedDBSystem", "BookStore", "ObjectFetcher", "Soak", "FaultSubject",
+                "FailingCalls", "HangClock",
             ]
         ),
         // SQLite's C interface, for what checks stores without the library.

@@ -214,4 +214,44 @@ struct SlotsTests {
             "\(steps)"
         )
     }
+
+    // MARK: Processes
+
+    private func start(_ arguments: [String], _ name: String) throws -> ChildProcess {
+        try ChildProcess(
+            [Tool.sealdb] + arguments + ["--lock-wait", "60"],
+            directory: sandbox.directory,
+            environment: [:],
+            streams: .files(input: "/dev/null", output: sandbox.path(name + ".out"), error: sandbox.path(name + ".err"))
+        )
+    }
+
+    private func opens(with key: String) throws -> Bool {
+        let outcome = try sandbox.run([Tool.sealdb, "query", "db", "SELECT a FROM t", "--key-file", key])
+        #expect([0, 77].contains(outcome.status), "\(key): \(outcome.error)")
+        return outcome.status == 0 && outcome.lines.last == "7"
+    }
+
+    /// Processes that change the slots at once, one of which is killed at any moment: what the others report is so.
+    @Test func processesAtOnce() throws {
+        var current = "key"
+        for round in 0..<4 {
+            let (one, two, next) = ("one\(round)", "two\(round)", "next\(round)")
+            for name in [one, two, next] { try sandbox.makeKey(name) }
+            let rotation = try start(["rotate", "db", "--key-file", current, "--new-key-file", next], "rotation")
+            let adding = try start(["slots", "add", "db", one, "--key-file", "safe", "--new-key-file", one], "one")
+            let killed = try start(["slots", "add", "db", two, "--key-file", "safe", "--new-key-file", two], "two")
+            // Which of its steps this meets is chance; the fault harness kills at each of them.
+            if round > 0 { kill(killed.identifier, SIGKILL) }
+            let statuses = [rotation.wait(), adding.wait(), killed.wait()]
+            #expect(statuses[0] == 0 && statuses[1] == 0, "\(statuses)")
+            try sandbox.succeed("slots", "test", "db", "--key-file", "safe")
+            #expect(try sandbox.contents("db.slots") == sandbox.contents("db.slots.2"))
+            #expect(try opens(with: next) && opens(with: one) && opens(with: "safe") && !opens(with: current))
+            let isListed = try labels().contains(two)
+            #expect(try opens(with: two) == isListed && (statuses[2] != 0 || isListed))
+            current = next
+        }
+        #expect(try sandbox.names().filter { $0.contains(".sealdb-") }.isEmpty)
+    }
 }

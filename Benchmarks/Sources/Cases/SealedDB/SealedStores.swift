@@ -134,7 +134,7 @@ extension SealedMakers {
         }
     #endif
 
-    private static func readNote(_ db: Database) throws {
+    static func readNote(_ db: Database) throws {
         guard try db.integer("SELECT count(*) FROM note") == 1 else { throw Failure("SealedDB: nothing to read") }
     }
 
