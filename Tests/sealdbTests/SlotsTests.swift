@@ -53,7 +53,11 @@ struct SlotsTests {
     }
 
     @Test func changes() throws {
-        try sandbox.succeed("slots", "add", "db", "second", "--key-file", "key", "--new-key-file", "other")
+        let new = ["--key-file", "key", "--new-key-file", "other"]
+        for labels in [[], ["second", "--label", "third"]] {
+            #expect(try sandbox.run([Tool.sealdb, "slots", "add", "db"] + labels + new).status == 64)
+        }
+        #expect(try sandbox.run([Tool.sealdb, "slots", "add", "db", "--label", "second"] + new).status == 0)
         try reads("--key-file", "other")
         try sandbox.fail(73, "slots", "add", "db", "second", "--key-file", "key", "--new-key-file", "other")
         try sandbox.fail(64, "slots", "remove", "db", "main", "--key-file", "other")

@@ -107,8 +107,18 @@ struct SlotsCommand: ParsableCommand {
         @OptionGroup
         var access: SlotAccess
 
-        @Argument(help: "The slot's label: ASCII letters, digits, dots, dashes and underscores.")
-        var label: String
+        @Argument(
+            help: ArgumentHelp(
+                "The slot's label: ASCII letters, digits, dots, dashes and underscores.",
+                valueName: "label"
+            )
+        )
+        var labelArgument: String?
+
+        @Option(name: .customLong("label"), help: ArgumentHelp("The slot's label, as an option.", valueName: "label"))
+        var labelOption: String?
+
+        private var label: String { labelArgument ?? labelOption ?? "" }
 
         @OptionGroup(title: "New key")
         var newKeyOptions: NewKeyOptions
@@ -125,6 +135,9 @@ struct SlotsCommand: ParsableCommand {
         var recovery = false
 
         func validate() throws {
+            guard (labelArgument == nil) != (labelOption == nil) else {
+                throw ValidationError("A slot gets one label: as the argument after the store, or by --label.")
+            }
             try access.keyOptions.choice.validate(isRequired: true)
             let new = newKeyOptions.choice
             guard let newWrapCommand else {
