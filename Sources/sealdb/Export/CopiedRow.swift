@@ -92,9 +92,10 @@ struct CopiedRows {
     /// - Returns: `nil` if the row is not whole, or if there are no more.
     private mutating func end(ofRowAt start: Int, in bytes: UnsafeRawBufferPointer) throws -> Int? {
         guard bytes.count - start >= 2 else { return nil }
-        guard !isComplete else { throw CopiedRows.malformed }
         let count = Int16(bigEndian: bytes.loadUnaligned(fromByteOffset: start, as: Int16.self))
         guard count >= 0 else {
+            // Nothing follows the end.
+            guard count == -1, !isComplete, bytes.count - start == 2 else { throw CopiedRows.malformed }
             isComplete = true
             return nil
         }

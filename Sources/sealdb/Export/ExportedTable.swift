@@ -151,9 +151,8 @@ struct ExportedTable {
 
     /// A text of a store in UTF-16: SQLite repairs what it hands out, and only the bytes tell.
     private func exact(_ value: ExportedValue, _ rows: ResultSet, _ column: Int32) -> ExportedValue {
-        guard case .text(let bytes) = value, case .blob(let stored) = rows.heldValue(forColumnIndex: column) else {
-            return value
-        }
+        guard case .blob(let stored) = rows.heldValue(forColumnIndex: column) else { return value }
+        guard case .text(let bytes) = value else { return .brokenText(stored) }
         let isSame = encoding.bytes(of: String(decoding: bytes, as: UTF8.self)).elementsEqual(stored)
         return isSame ? value : .brokenText(stored)
     }

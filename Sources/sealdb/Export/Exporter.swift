@@ -54,7 +54,7 @@ struct Exporter {
     private var state: String {
         let stored = reports.filter { $0.status != "skipped" }.count
         guard resumes, stored > 0 else {
-            return "PostgreSQL has none of it: all is rolled back. The store is unchanged."
+            return "PostgreSQL has nothing of this run: all is rolled back. The store is unchanged."
         }
         return
             "\(stored.counted("table")) \(stored == 1 ? "is" : "are") stored whole; the same command goes on after that."
@@ -133,15 +133,15 @@ struct Exporter {
             WHERE nspname = \(TargetName.literal(schema)) ORDER BY relname COLLATE "C"
             """
         ).compactMap { $0.first ?? nil }.filter { names.contains($0) }
-        guard found.isEmpty else {
-            throw Failure(
-                .cannotCreate,
-                """
-                Schema "\(schema)" has these already: \(found.map { "\"\($0)\"" }.joined(separator: ", ")). Remove them, name another \
-                --schema, or go on with an export that was begun with --resume.
-                """
-            )
-        }
+        guard !found.isEmpty else { return }
+        let more = found.count > 5 ? " and \(found.count - 5) more" : ""
+        throw Failure(
+            .cannotCreate,
+            """
+            Schema "\(schema)" has these already: \(found.prefix(5).map { "\"\($0)\"" }.joined(separator: ", "))\(more). \
+            Remove them, name another --schema, or go on with an export that was begun with --resume.
+            """
+        )
     }
 
     private func exists(_ table: String) throws -> Bool {

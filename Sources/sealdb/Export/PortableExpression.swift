@@ -47,11 +47,13 @@ struct PortableExpression {
         return true
     }
 
+    /// Deeper ones are of no use to anybody.
+    private static let mostDepth = 50
+
     private mutating func either() throws -> String {
         depth += 1
         defer { depth -= 1 }
-        // Deeper ones are of no use to anybody.
-        guard depth < 100 else { throw NotPortable() }
+        guard depth < PortableExpression.mostDepth else { throw NotPortable() }
         var text = try both()
         while skip("or") { text += " OR \(try both())" }
         return text
@@ -140,6 +142,9 @@ struct PortableExpression {
     }
 
     private mutating func operand() throws -> (String, Form) {
+        depth += 1
+        defer { depth -= 1 }
+        guard depth < PortableExpression.mostDepth else { throw NotPortable() }
         guard let part = next else { throw NotPortable() }
         if skip("(") {
             let inner = try operand()

@@ -176,7 +176,7 @@ import SealedDB
             var text = String(cString: PQerrorMessage(connection))
                 .split(separator: "\n").map { $0.drop { $0 == "\t" } }.joined(separator: ": ")
             if let password, !password.isEmpty { text = text.replacingOccurrences(of: password, with: "…") }
-            return text.ends(with: ".") ? text : text + "."
+            return text.ends(with: ".") || text.ends(with: "?") ? text : text + "."
         }
 
         private static func name(of connection: OpaquePointer) -> String {
@@ -324,6 +324,7 @@ import SealedDB
             if let failure { throw failure }
         }
 
+        @discardableResult
         func execute(_ sql: String) throws -> [[String?]] {
             try send(sql)
             var rows: [[String?]] = []
