@@ -123,7 +123,7 @@ struct ExportCommand: ParsableCommand {
             schema: schema,
             omitted: Set(omitted),
             widens: widen,
-            progress: { reporter.update(phase: "reading", completed: $0, total: 0) }
+            progress: { reporter.update(phase: "read", completed: $0, total: 0) }
         )
         try plan.makeStatements()
         if dryRun {

@@ -236,7 +236,7 @@ struct Exporter {
             }
             try digest.add(row.bytes)
             try body(row.bytes)
-            progress("copying", size)
+            progress("copy", size)
         }
         return digest
     }
@@ -255,7 +255,7 @@ struct Exporter {
     private func compared(_ table: ExportPlan.Table, _ sent: RowDigest?) throws -> TableReport {
         let name = table.source.name
         guard let sent else { return TableReport(table: name, status: "made", rowCount: 0, digest: nil) }
-        progress("comparing", sizeBefore(plan.tables.firstIndex { $0.source.name.isSame(as: name) } ?? 0))
+        progress("compare", sizeBefore(plan.tables.firstIndex { $0.source.name.isSame(as: name) } ?? 0))
         let there = try digestThere(of: table)
         guard there == sent else {
             let what = there.count == sent.count ? "other rows than" : "\(there.count.counted("row")) instead of"

@@ -148,7 +148,7 @@ struct ExportTests {
         let table = try #require((object["tables"] as? [[String: Any]])?.first)
         #expect(table["rowCount"] as? Int == 2 && (table["digest"] as? String)?.count == 64)
         #expect((object["notTaken"] as? [[String: Any]])?.first?["object"] as? String == "view")
-        #expect(outcome.error.contains("\"phase\":\"copying\""))
+        #expect(outcome.error.contains("\"phase\":\"copy\""))
         #expect(try export("--quiet", "--schema", "other").output.isEmpty)
     }
 
