@@ -101,6 +101,9 @@ struct ExportCommand: ParsableCommand {
         guard dryRun || target != nil else { throw ValidationError("Give --to, or --dry-run.") }
         guard !dryRun || !reportOptions.quiet else { throw ValidationError("--dry-run and --quiet leave nothing.") }
         if let problem = TargetName.problem(of: schema) { throw ValidationError("--schema \(problem).") }
+        guard !schema.begins(with: "pg_") else {
+            throw ValidationError("PostgreSQL keeps schemas that begin with pg_ to itself.")
+        }
     }
 
     func run() throws {

@@ -67,9 +67,9 @@ struct ExportPlan {
             tables.append(Table(source: table))
         }
         for table in tables { requireNames(table.source, objects) }
-        relationNames = Set(tables.map(\.source.name)).union(
-            tables.flatMap { $0.source.indexes }.filter { $0.origin == "c" }.map(\.name)
-        )
+        relationNames = Set(tables.map(\.source.name))
+        guard !omitted.contains(.indexes) else { return }
+        relationNames.formUnion(tables.flatMap { $0.source.indexes }.filter { $0.origin == "c" }.map(\.name))
     }
 
     /// Of all tables, as `ExportedTable` counts it.

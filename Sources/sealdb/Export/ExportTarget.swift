@@ -54,3 +54,10 @@ enum ServerError {
         return Failure(status, "PostgreSQL: \(text) (SQLSTATE \(state)).")
     }
 }
+
+/// Ends long work at the next step after a signal.
+enum ExportInterruption {
+    static func check() throws(Failure) {
+        if SignalWatch.wasInterrupted { throw Failure(.interrupted, "Interrupted.") }
+    }
+}

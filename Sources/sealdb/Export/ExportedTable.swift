@@ -35,7 +35,6 @@ struct ExportedTable {
     private(set) var size: Int64 = 0
     private let hasRowID: Bool
     private let rowIDName: String?
-    private let isStrict: Bool
     private let encoding: TextEncoding
 
     init(_ object: SchemaObject, in database: Database) throws {
@@ -45,14 +44,11 @@ struct ExportedTable {
         encoding = try TextEncoding(of: database)
         let list = try database.executeQuery("PRAGMA main.table_list(\(identifier: name))")
         defer { list.close() }
-        var (hasRowID, isStrict) = (true, false)
+        var hasRowID = true
         while try list.nextWithError() {
-            guard list.string(forColumn: "schema") == "main" else { continue }
-            hasRowID = !list.bool(forColumn: "wr")
-            // SQLite before 3.37 has no such tables.
-            isStrict = list.columnIndex(forName: "strict") >= 0 && list.bool(forColumn: "strict")
+            if list.string(forColumn: "schema") == "main" { hasRowID = !list.bool(forColumn: "wr") }
         }
-        (self.hasRowID, self.isStrict) = (hasRowID, isStrict)
+        self.hasRowID = hasRowID
         let rows = try database.executeQuery("PRAGMA main.table_xinfo(\(identifier: name))")
         defer { rows.close() }
         var keys: [(place: Int32, name: String)] = []
@@ -159,7 +155,7 @@ struct ExportedTable {
 
     /// Reads all rows, and finds what their columns become.
     mutating func examine(in database: Database, _ progress: (Int64) -> Void) throws -> [ColumnContents] {
-        var contents = columns.map { ColumnContents(DeclaredType($0.declared, isStrict: isStrict)) }
+        var contents = columns.map { ColumnContents(DeclaredType($0.declared)) }
         try forEachRow(in: database) { place, values in
             rowCount = place.number
             for (index, value) in values.enumerated() {
@@ -182,12 +178,5 @@ struct ExportedTable {
             if case .integer(let value) = counter.last { value } else { nil }
         }
         return ([largest].compactMap { $0 } + last).max()
-    }
-}
-
-/// Ends long work at the next row after a signal.
-enum ExportInterruption {
-    static func check() throws(Failure) {
-        if SignalWatch.wasInterrupted { throw Failure(.interrupted, "Interrupted.") }
     }
 }

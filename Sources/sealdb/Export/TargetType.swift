@@ -43,7 +43,7 @@ enum DeclaredType: Equatable {
     /// Nothing, ANY, or a name that says nothing: then what is stored tells.
     case any
 
-    init(_ declaration: String, isStrict: Bool) {
+    init(_ declaration: String) {
         let text = declaration.foldedForSQL
         let name = text.parts(between: "(")[0].split(separator: " ").joined(separator: " ")
         switch name {

@@ -167,6 +167,6 @@ struct ExportFormTests {
         ("decimal( 10 , 2 )", .numeric(NumericLimits(precision: 10, scale: 2))), ("DECIMAL(2", .numeric(nil)),
     ])
     func declaredTypes(_ text: String, _ expected: DeclaredType) {
-        #expect(DeclaredType(text, isStrict: false) == expected)
+        #expect(DeclaredType(text) == expected)
     }
 }

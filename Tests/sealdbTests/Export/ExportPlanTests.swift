@@ -161,6 +161,7 @@ struct ExportPlanTests {
         try sandbox.makeStore()
         try sandbox.fail(64, "export", "db", "--key-file", "key")
         try sandbox.fail(64, "export", "db", "--dry-run", "--key-file", "key", "--schema", "")
+        try sandbox.fail(64, "export", "db", "--dry-run", "--key-file", "key", "--schema", "pg_own")
         try sandbox.fail(64, "export", "db", "--dry-run", "--key-file", "key", "--without", "rows")
         try sandbox.fail(65, "export", "db", "--dry-run", "--key-file", "key", "--table", "absent")
         try sandbox.makeKey("other")

@@ -298,6 +298,17 @@ struct ExportTests {
         }
         let allowed = url("0.0.0.0", ":geheim", "?sslmode=disable")
         #expect(try export("--allow-unencrypted", to: allowed, status: 73).error.contains("permission denied"))
+        // Without TLS the same is refused. Tests beside this one need none.
+        func setTLS(_ value: String) throws {
+            _ = try server.query("postgres", "ALTER SYSTEM SET ssl = \(value)", in: sandbox)
+            _ = try server.query("postgres", "SELECT pg_reload_conf()", in: sandbox)
+            while try query("SHOW ssl") != value {}
+        }
+        try setTLS("off")
+        defer { #expect(throws: Never.self) { try setTLS("on") } }
+        let refused = try export(to: url("0.0.0.0"), status: 69)
+        #expect(refused.error.contains("does not support SSL") && !refused.error.contains("geheim"), "\(refused.error)")
+        #expect(try export("--allow-unencrypted", to: url("0.0.0.0"), status: 73).error.contains("permission denied"))
         // From the environment, which nobody else sees.
         let outcome = try sandbox.run(
             [
