@@ -10,8 +10,8 @@ struct ExportCommand: ParsableCommand {
             and compared before it is committed: PostgreSQL has all of it or nothing. It holds the rows in plaintext.
 
               sealdb export app.db --dry-run --key-file app.key
-              sealdb export app.db --to 'postgresql://app@db.example.org/app?sslmode=verify-full' \\
-                  --key-file app.key
+              sealdb export app.db --key-file app.key \\
+                  --to 'postgresql://app@db.example.org/app?sslmode=verify-full'
 
             A column becomes what it is declared as, if all that it holds fits; else nothing is done, and the first row that does \
             not fit is told (exit 65). With --widen it becomes text or another type that holds all. What PostgreSQL does not get, \
