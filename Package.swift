@@ -15,6 +15,10 @@ let package = Package(
             description: "Stores in the clear, for comparison: links the system's libsqlite3, unless SQLCipher is on."
         ),
         .trait(name: "Metrics", description: "Queues and pools report to swift-metrics."),
+        .trait(
+            name: "PostgreSQL",
+            description: "sealdb export writes to PostgreSQL: links the system's libpq."
+        ),
         .trait(name: "ServiceLifecycle", description: "Queues and pools are services of swift-service-lifecycle."),
         .default(enabledTraits: ["SQLCipher"]),
     ],
@@ -30,6 +34,8 @@ let package = Package(
         // Without pkg-config, so that libsqlite3 is linked only where this module is imported, and never beside
         // libsqlcipher when both engine traits are on.
         .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
+        // For the same reason, and so that nobody needs libpq who has not asked for it.
+        .systemLibrary(name: "CPostgreSQL", providers: [.apt(["libpq-dev"])]),
         .target(name: "CSealedDBSystem"),
         .target(name: "CSealedDBEditline"),
         .target(
@@ -60,6 +66,7 @@ let package = Package(
                 "SealedDB",
                 "CSealedDBSystem",
                 "CSealedDBEditline",
+                .target(name: "CPostgreSQL", condition: .when(traits: ["PostgreSQL"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),

@@ -52,7 +52,8 @@ struct SealdbCommand: ParsableCommand {
               64  usage: wrong arguments or options
               65  data: damaged, malformed, not a store, bad CSV, or SQL that the database rejects
               66  no input: the store, key file or input file is missing or unreadable
-              69  unavailable: the source of a key failed, or gave another key the second time
+              69  unavailable: the source of a key failed, or gave another key the second time; or PostgreSQL cannot be
+                  reached
               70  software: an internal error; the store is unchanged
               73  the output exists already, or cannot be created
               74  input or output failed, or no space is left
@@ -68,6 +69,7 @@ struct SealdbCommand: ParsableCommand {
             DumpCommand.self,
             DiffCommand.self, InfoCommand.self, VerifyCommand.self, RotateCommand.self, StatusCommand.self,
             MigrateCommand.self, BackupCommand.self, RestoreCommand.self, RecoverCommand.self, DecryptCommand.self,
+            ExportCommand.self,
             DoctorCommand.self, ConfigCommand.self,
         ]
     )

@@ -6,7 +6,7 @@ struct UsageTests {
     static let commands = [
         "keygen", "keyring", "create", "encrypt", "import", "query", "exec", "shell", "tables", "schema", "dump",
         "diff", "info",
-        "verify", "rotate", "recover", "doctor", "status", "config",
+        "verify", "rotate", "recover", "doctor", "status", "config", "export",
     ]
 
     @Test func version() throws {

@@ -140,10 +140,10 @@ extension DatabaseError {
 }
 
 /// Computes the SHA-256 of data that arrives in parts.
-final class SHA256Hash {
+package final class SHA256Hash {
     private let context: UnsafeMutableRawPointer
 
-    init() throws(DatabaseError) {
+    package init() throws(DatabaseError) {
         guard let context = sealeddb_hash_new() else {
             throw DatabaseError(extendedCode: SQLITE_NOMEM, message: "No memory for a hash. Nothing was changed.")
         }
@@ -154,12 +154,12 @@ final class SHA256Hash {
         sealeddb_hash_free(context)
     }
 
-    func update(_ bytes: UnsafeRawBufferPointer) {
+    package func update(_ bytes: UnsafeRawBufferPointer) {
         precondition(sealeddb_hash_update(context, bytes.baseAddress, bytes.count) == 1, "OpenSSL has no SHA-256.")
     }
 
     /// The hash of all parts. Call this only once.
-    func value() -> [UInt8] {
+    package func value() -> [UInt8] {
         var value = [UInt8](repeating: 0, count: 32)
         precondition(sealeddb_hash_value(context, &value) == 1, "OpenSSL has no SHA-256.")
         return value

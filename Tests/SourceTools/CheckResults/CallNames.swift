@@ -1,6 +1,8 @@
 /// Which calls have a result that counts.
 enum CallNames {
-    private static let prefixes = ["sqlite3_", "sealeddb_", "EVP_", "HMAC", "PKCS5_", "RAND_", "OSSL_", "CRYPTO_"]
+    private static let prefixes = [
+        "sqlite3_", "sealeddb_", "EVP_", "HMAC", "PKCS5_", "RAND_", "OSSL_", "CRYPTO_", "PQ",
+    ]
 
     /// They return nothing, or nothing that tells of a failure: what was set before, for most.
     private static let withoutResult: Set<String> = [
@@ -16,6 +18,7 @@ enum CallNames {
         "sealeddb_neutralize_provider",
         "EVP_CIPHER_CTX_free", "EVP_MD_CTX_free", "EVP_MAC_CTX_free", "EVP_MAC_free", "EVP_MD_free", "EVP_CIPHER_free",
         "EVP_KDF_CTX_free", "EVP_KDF_free",
+        "PQclear", "PQconninfoFree", "PQfinish", "PQfreeCancel", "PQfreemem",
     ]
     private static let prefixesWithoutResult = ["sqlite3_result_"]
 

@@ -1,7 +1,7 @@
 extension NamedMutant {
     static let all: [NamedMutant] =
         copies + keys + statements + locks + guards + siblings + batches + rest + looks + entrances + answers + ends
-        + openings + pages + slots
+        + openings + pages + slots + exports
 
     /// What is put in a store's place is what the store holds.
     private static let copies: [NamedMutant] = [
