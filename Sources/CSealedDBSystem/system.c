@@ -91,7 +91,9 @@ static int keep(void *page, size_t size) {
     return has_room;
 }
 
-void sealeddb_suspend_kept_pages(int change) { atomic_fetch_add(&keeping_is_suspended, change); }
+void sealeddb_suspend_kept_pages(int change) {
+    (void)atomic_fetch_add(&keeping_is_suspended, change);  // What it was before is of no use.
+}
 
 void *sealeddb_secret_allocate(size_t count) {
     size_t size = whole_pages(count ? count : 1);
