@@ -57,23 +57,33 @@ enum { most_kept_pages = 32 };
 static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 static void *kept_pages[most_kept_pages];
 static int kept_count;
-// The process that has locked them. A child of it has them too, but not locked.
-static pid_t kept_by;
+// In a child of fork no page is locked that the parent had, nor any that it frees: nothing is kept there.
+static atomic_int is_child;
+static pthread_once_t watches_fork = PTHREAD_ONCE_INIT;
 // Whether the kernel ever refused to lock a page. Then nobody knows which ones are locked, and none is kept.
 static atomic_int is_lock_refused;
 static atomic_int keeping_is_suspended;
 
+static void note_child(void) { is_child = 1; }
+
+static void watch_fork(void) {
+    // Without memory for that, nobody would know that a process is a child.
+    if (pthread_atfork(NULL, NULL, note_child) != 0) is_child = 1;
+}
+
 // Whoever cannot have the lock at once does without: a child of fork may find it taken for good.
 static int lock_kept(size_t size) {
     if (size != whole_pages(1) || keeping_is_suspended || is_lock_refused) return 0;
-    if (pthread_mutex_trylock(&kept_lock) != 0) return 0;
-    pid_t self = getpid();
-    if (kept_by != self) {
-        // The pages of the parent stay mapped here. They are wiped.
-        kept_count = 0;
-        kept_by = self;
-    }
-    return 1;
+    if (pthread_once(&watches_fork, watch_fork) != 0 || is_child) return 0;
+    return pthread_mutex_trylock(&kept_lock) == 0;
+}
+
+// Gives back all kept pages, which count against the limit of locked memory.
+static void unmap_kept(void) {
+    if (pthread_mutex_trylock(&kept_lock) != 0) return;
+    // A page that cannot be unmapped stays mapped. It is wiped.
+    while (kept_count > 0) (void)munmap(kept_pages[--kept_count], whole_pages(1));
+    pthread_mutex_unlock(&kept_lock);  // Cannot fail: this thread has the lock.
 }
 
 static void *take_kept(size_t size) {
@@ -110,7 +120,10 @@ void *sealeddb_secret_allocate(size_t count) {
     }
     int error = errno;
     // Best effort: a low RLIMIT_MEMLOCK must not keep a service from starting.
-    if (mlock(pages, size) != 0) is_lock_refused = 1;
+    if (mlock(pages, size) != 0) {
+        unmap_kept();
+        if (mlock(pages, size) != 0) is_lock_refused = 1;
+    }
     errno = error;
     return pages;
 }

@@ -54,7 +54,9 @@ struct StoreRotation: Sendable {
                     + settings.remarkOnAuthentication
             case .unchanged(let id):
                 let key = id.map { "the active key \($0)" } ?? "the new key"
-                return "\(name): has \(key) already; nothing was changed"
+                // An old key that opens no slot may also be a wrong one.
+                let remark = id == nil && KeySlots.exist(beside: store.path) ? ", and the old key opens no slot" : ""
+                return "\(name): has \(key) already\(remark); nothing was changed"
             }
         }
     }

@@ -37,6 +37,13 @@ enum SlotOperations {
                 from: oldAndThird,
                 to: oldAndThird
             ),
+            seed.operation(
+                "import",
+                ["slots", "import", "db", "text", "--key-file", "old.key"],
+                from: oldAndThird,
+                to: oldAndThird
+            ),
+            try initialization(in: directory),
             backup(seed),
             creation(),
         ]
@@ -54,6 +61,29 @@ enum SlotOperations {
         )
         operation.saysAfter.append("The store now has the new contents and key")
         return operation
+    }
+
+    /// The store's own key becomes the data key.
+    private static func initialization(in directory: String) throws -> Operation {
+        let seed = try Seed(.delete, key: .old, in: directory)
+        return Operation(
+            name: "slots",
+            variant: "init",
+            arguments: [Program.sealdb, "slots", "init", "db", "--key-file", "old.key"]
+                + ["--recovery-key-file", "third.key"],
+            files: seed.files.merging(TestKey.files) { first, _ in first },
+            unsynced: ["third.key"],
+            targets: [
+                .init(
+                    file: "db",
+                    before: .store(.old, digest: seed.digest),
+                    after: .slots(all: [.old, .third], none: [.new], digest: seed.digest)
+                ), .init(file: "db.slots", before: .anything, after: .anything),
+                .init(file: "db.slots.2", before: .anything, after: .anything),
+            ],
+            saysUnknown: ["The slots may be changed", "has the change", "could not be removed"],
+            temporaries: SlotSeed.temporaries
+        )
     }
 
     private static func backup(_ seed: SlotSeed) -> Operation {
@@ -111,6 +141,12 @@ struct SlotSeed {
             directory: directory
         )
         guard made.status == 0 else { throw HarnessError("The seed has no slots: \(made.error)") }
+        let text = try Command.run(
+            [Program.sealdb, "slots", "export", "db", "--key-file", "old.key"],
+            directory: directory
+        )
+        guard text.status == 0 else { throw HarnessError("The slots cannot be exported: \(text.error)") }
+        try Files.write(directory + "/text", Array(text.output.utf8))
         files = try Files.contents(of: directory).filter { !$0.key.hasSuffix("-shm") && !$0.key.hasSuffix("-lock") }
         digest = seed.digest
     }
@@ -138,7 +174,7 @@ struct SlotSeed {
             saysAfter: ["The store has the new key"],
             saysUnknown: [
                 "The slots may be changed", "could not be removed again", "the slots still list the old one",
-                "The new key opens the store, and so does the old one still", "has the change",
+                "The new key opens the store, and so may the old one still", "has the change",
             ],
             temporaries: SlotSeed.temporaries
         )

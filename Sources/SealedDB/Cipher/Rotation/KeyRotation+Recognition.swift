@@ -13,6 +13,7 @@ extension KeyRotation {
             guard error.reason == .wrongKey else { throw error }
             return false
         }
+        try requireNoSlotLeft()
         // A process may have been killed before the slots forgot the old data key.
         if reencryption != nil, hasSlots { _ = try slots(newKey).endReencryption() }
         try FileSystem.synchronizeDirectory(of: path)
@@ -22,5 +23,26 @@ extension KeyRotation {
             throw error.adding(context: "\(path) has the new key")
         }
         return true
+    }
+
+    /// Throws if a rotation was cut off that would have removed a slot. The old key opens none, so it is not the one of that
+    /// rotation.
+    private func requireNoSlotLeft() throws(DatabaseError) {
+        guard hasSlots, newKey != oldKey else { return }
+        let slots = slots(newKey)
+        let opening = try slots.opening()
+        let left = try opening.look { connection throws(DatabaseError) in
+            try slots.slots(opening, connection).table.leftSlots.map(\.label)
+        }
+        guard !left.isEmpty else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_NOTADB,
+            reason: .wrongKey,
+            message: """
+                The old key opens no slot of \(path). The new key opens one, but a rotation was cut off before it removed \
+                \(left.joined(separator: ", ")), which its old key still opens. Nothing was changed. Give that key, and the \
+                rotation goes on; or remove the slot.
+                """
+        )
     }
 }

@@ -69,6 +69,18 @@ extension Connection {
         try unguarded { () throws(DatabaseError) in try run("DELETE FROM main.\(Connection.slotMemory)") }
     }
 
+    /// Throws if the store cannot be written to: then it could not remember slots that were changed all the same.
+    func requireWritable(_ path: String) throws(DatabaseError) {
+        guard isReadOnly else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_READONLY,
+            message: """
+                \(path) cannot be written to, and has to remember its slots. Nothing was changed. See to its permissions, or to \
+                those of its directory, and try again.
+                """
+        )
+    }
+
     /// Throws if the slots are older than those that the store has seen.
     /// - Parameter key: if given, the slots are read again before they are called older: the files are changed before the
     ///   store remembers it, so whoever has changed them since they were read has made them as new as that.

@@ -14,12 +14,12 @@ extension KeySlots {
         } body: { (table, slot) throws(DatabaseError) in
             try table.append(slot)
         }
-        let number = table.slot(new.label)?.number
+        let added = table.slot(new.label)
         do throws(DatabaseError) {
             return try tried([new], table)
         } catch {
             do throws(DatabaseError) {
-                _ = try drop { $0.number == number && $0.label == new.label }
+                _ = try drop { slot in added?.isSame(slot) ?? false }
             } catch let other {
                 throw error.adding(
                     context: """

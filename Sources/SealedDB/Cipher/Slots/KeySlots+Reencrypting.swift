@@ -195,6 +195,7 @@ extension KeySlots {
         let opening = try opening()
         let connection = try opening.open()
         defer { connection.close() }
+        try connection.requireWritable(path)
         let before = try slots(opening, connection)
         guard let own = before.slot else {
             throw .malformedKey("The data key itself has no slot to keep. Give the key of a slot.")

@@ -33,13 +33,15 @@ extension KeySlots {
         let next =
             try isAdded
             ? SlotSession(self.opened(by: newKey))
-            : add(newKey, replacing: olds[0], scrypt, session)
+            : add(newKey, replacing: requireWhole(olds, opened.table), scrypt, session)
         defer { next.close() }
         let table: SlotTable
         do throws(DatabaseError) {
-            table = try next.change { (_, _) throws(DatabaseError) in
-            } body: { (table, _) throws(DatabaseError) in
-                try table.drop { slot in olds.contains { $0.number == slot.number } }
+            table = try next.change { (_, opened) throws(DatabaseError) in
+                // Those that the old key opens now: a re-encryption may have made others of them.
+                try olds + opened.slots(openedBy: key)
+            } body: { (table, olds) throws(DatabaseError) in
+                try table.drop { slot in olds.contains(where: slot.isSame) }
             }
         } catch {
             throw error.adding(context: "The new key opens the store, and so may the old one still")
@@ -59,23 +61,39 @@ extension KeySlots {
         _ scrypt: SlotTable.Scrypt,
         _ session: SlotSession
     ) throws(DatabaseError) -> SlotSession {
-        var new = NewSlot(.key(newKey), label: old.label, isRecovery: old.isRecovery)
-        new.scrypt = scrypt
+        func new(_ label: String, _ isRecovery: Bool) -> NewSlot {
+            var new = NewSlot(.key(newKey), label: label, isRecovery: isRecovery)
+            new.scrypt = scrypt
+            return new
+        }
         let table = try session.change { (table, opened) throws(DatabaseError) in
-            try table.slot(new, number: table.nextSlotNumber, opened.secret, opened.dataKey)
-        } body: { (table, slot) throws(DatabaseError) in
-            guard let index = table.slots.firstIndex(where: { $0.number == old.number }) else {
-                throw KeySlots.unknown(old.label)
-            }
-            table.slots[index].label = table.freeLabel(old.label)
+            // Somebody may have given it another label, or have removed it and given its number to another one.
+            guard let index = table.slots.firstIndex(where: old.isSame) else { throw KeySlots.unknown(old.label) }
+            let current = table.slots[index]
+            return (
+                index,
+                try table.slot(
+                    new(SlotTable.replacedLabel(current.label), current.isRecovery),
+                    number: table.nextSlotNumber,
+                    opened.secret,
+                    opened.dataKey
+                )
+            )
+        } body: { (table, change) throws(DatabaseError) in
+            let (index, slot) = change
+            table.slots[index].label = table.freeLabel(slot.label)
             try table.append(slot, isReplacement: true)
         }
+        // The one that was appended.
+        let added = table.slots[table.slots.count - 1]
         do throws(DatabaseError) {
             // A key can always be tried.
-            guard let next = try trial(of: new) else { throw KeySlots.unknown(new.label) }
+            guard let next = try trial(of: new(added.label, added.isRecovery)) else {
+                throw KeySlots.unknown(added.label)
+            }
             return next
         } catch {
-            throw withdraw(old, newNumber: table.slots.last?.number, session, error)
+            throw withdraw(old, added, session, error)
         }
     }
 
@@ -83,18 +101,18 @@ extension KeySlots {
     /// - Returns: the error, which says what stays if that fails.
     private func withdraw(
         _ old: SlotTable.Slot,
-        newNumber: Int?,
+        _ added: SlotTable.Slot,
         _ session: SlotSession,
         _ error: DatabaseError
     ) -> DatabaseError {
         do throws(DatabaseError) {
             _ = try session.change { (_, _) throws(DatabaseError) in
             } body: { (table, _) throws(DatabaseError) in
-                try table.drop { $0.number == newNumber && $0.label == old.label }
-                guard table.slot(old.label) == nil,
-                    let index = table.slots.firstIndex(where: { $0.number == old.number })
-                else { return }
-                table.slots[index].label = old.label
+                try table.drop(added.isSame)
+                guard table.slot(added.label) == nil, let index = table.slots.firstIndex(where: old.isSame) else {
+                    return
+                }
+                table.slots[index].label = added.label
             }
             return error.adding(
                 context: "The new slot did not open the store, and was removed again. The old key opens it as before"
@@ -104,10 +122,25 @@ extension KeySlots {
                 context: """
                     The new slot was added, but could not be tried, and not be removed again (\(other.message)). The old key \
                     opens the store as before, by the slot whose label may end with .replaced. To go on, run the same \
-                    command; or remove the slot \(old.label), if it is the new one
+                    command; or remove the slot \(added.label), if it is the new one
                     """
             )
         }
+    }
+
+    /// - Returns: the first of the slots of the old key.
+    /// - Throws: ``DatabaseError/Reason/notAllowed`` if a rotation to a third key was cut off: its new slot has the label.
+    private func requireWhole(_ olds: [SlotTable.Slot], _ table: SlotTable) throws(DatabaseError) -> SlotTable.Slot {
+        let old = olds[0]
+        let label = SlotTable.replacedLabel(old.label)
+        guard label != old.label, table.slot(label) != nil else { return old }
+        throw .notAllowed(
+            """
+            The slot of the old key is \(old.label): an earlier rotation was cut off, whose new key opens the slot \(label) by \
+            now. Nothing was changed. Run that rotation again, and it goes on; or remove the slot \(label) first, if its key \
+            should not open the store.
+            """
+        )
     }
 
     /// The same slots, opened by another key.
@@ -169,19 +202,23 @@ extension KeySlots {
         opening.key = try opened.fixedKey()
         let connection = try opening.open()
         defer { connection.close() }
+        try connection.requireWritable(path)
         try connection.run("PRAGMA synchronous = EXTRA")
         try connection.run("BEGIN IMMEDIATE")
         var isWritten = false
         do throws(DatabaseError) {
             try connection.requireOwnSlotMemory()
             var found: [SealedSlots] = []
+            let memory = try connection.slotMemory()
             for slots in files.read().compactMap(\.slots) where slots.table.store == opened.table.store {
                 if try opened.owner.owns(slots) { found.append(slots) }
             }
             let newest = found.map(\.table.generation).max() ?? 0
             if !acceptsOlder {
+                let isOwn = memory?.store == Hexadecimal.string(opened.table.store)
+                let seen = max(newest, isOwn ? memory?.generation ?? 0 : 0)
+                guard seen <= opened.table.generation else { throw KeySlots.olderText(seen, opened) }
                 try connection.requireNotOlder(opened)
-                guard newest <= opened.table.generation else { throw KeySlots.olderText(newest, opened) }
             }
             var table = try settled(opened)
             table.generation = max(newest, try nextGeneration(opened, connection) - 1) + 1
@@ -203,17 +240,33 @@ extension KeySlots {
             extendedCode: SQLITE_AUTH,
             reason: .olderSlots,
             message: """
-                The text is of generation \(opened.table.generation), and slots of generation \(newest) lie there: in the \
-                text slots may be that were removed since. Nothing was changed. --accept-older-slots takes it all the same.
+                The text is of generation \(opened.table.generation), and the store has had slots of generation \(newest): in \
+                the text slots may be that were removed since. Nothing was changed. `sealdb slots import` takes it all the \
+                same with --accept-older-slots.
                 """
         )
     }
 }
 
 extension SlotTable {
+    private static let markOfReplaced = ".replaced"
+
+    /// The label that a slot had before a rotation that was cut off; its own if it was not.
+    fileprivate static func replacedLabel(_ label: String) -> String {
+        guard let mark = label.range(of: markOfReplaced, options: .backwards), mark.lowerBound > label.startIndex,
+            label[mark.upperBound...].isEmpty
+                || label[mark.upperBound...].first == "-"
+                    && label[mark.upperBound...].dropFirst().allSatisfy(\.isNumber)
+        else { return label }
+        return String(label[..<mark.lowerBound])
+    }
+
+    /// The slots that a rotation would have removed that was cut off.
+    var leftSlots: [Slot] { slots.filter { SlotTable.replacedLabel($0.label) != $0.label } }
+
     /// A label for a slot that is about to be removed.
     fileprivate func freeLabel(_ label: String) -> String {
-        let start = label.prefix(50) + ".replaced"
+        let start = label.prefix(50) + SlotTable.markOfReplaced
         var result = start
         var count = 2
         while slot(String(result)) != nil {

@@ -11,6 +11,7 @@ struct SlotSession {
         opening = try keySlots.opening()
         connection = try opening.open()
         do throws(DatabaseError) {
+            try connection.requireWritable(keySlots.path)
             // The files must not be forgotten by the store after a power failure.
             try connection.run("PRAGMA synchronous = EXTRA")
         } catch {

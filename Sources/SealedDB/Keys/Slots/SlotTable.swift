@@ -36,6 +36,10 @@ struct SlotTable: Equatable, Sendable {
         /// One for each data key that the slot opens.
         var wraps: [Wrap]
 
+        /// Whether it is that slot, which may have another label by now. The number alone does not tell: that of a slot that
+        /// was removed goes to the next one.
+        func isSame(_ other: Slot) -> Bool { number == other.number && kind == other.kind && wraps == other.wraps }
+
         /// The highest cost of a derivation; 0 if there is none.
         var cost: Int {
             wraps.map { if case .sealed(.scrypt(let scrypt), _, _, _) = $0.form { scrypt.cost } else { 0 } }.max() ?? 0

@@ -401,4 +401,113 @@ struct SlotRotationTests {
         #expect(try store.slots().rename("ops", to: "x").slots.count == 2)
         #expect(try !store.text.contains("data-key 2 "))
     }
+
+    /// The number of a slot that was removed goes to the next one, which is another slot.
+    @Test func sameSlots() throws {
+        let table = try SlotFiles(of: store.path).read()[0].slots!.table
+        let safe = try #require(table.slot("safe"))
+        _ = try store.slots().remove("safe")
+        _ = try store.slots().add(.init(.key(.testing(7)), label: "late"))
+        let late = try #require(try SlotFiles(of: store.path).read()[0].slots?.table.slot("late"))
+        #expect(late.number == safe.number && !late.isSame(safe))
+        _ = try store.slots(7).rename("late", to: "later")
+        let later = try #require(try SlotFiles(of: store.path).read()[0].slots?.table.slot("later"))
+        #expect(later.isSame(late))
+    }
+
+    /// A slot that takes the place of the old one while the new key is asked for is not removed for it.
+    @Test func anotherSlotOfTheSameNumber() throws {
+        _ = try store.slots().add(.init(.key(.testing(3)), label: "last"))
+        let path = store.path
+        let isDone = Guarded(false)
+        let new = try KeySource.closure {
+            // The second time it is asked for between the two generations.
+            let isFirst = isDone.withLock { done in
+                defer { done = true }
+                return !done
+            }
+            if !isFirst, try KeySlots(path: path, key: .testing(2)).list().slots.count == 4 {
+                let slots = try KeySlots(path: path, key: .testing(2))
+                _ = try slots.remove("last.replaced")
+                _ = try slots.add(.init(.key(.testing(8)), label: "late"))
+            }
+            return try .testing(5)
+        }.key()
+        let report = try store.slots(3).replace(with: new)
+        #expect(Set(report.slots.map(\.label)) == ["ops", "safe", "last", "late"])
+        #expect(try store.count(8) == 20 && store.count(5) == 20)
+        #expect(try store.refusal(.testing(3)).reason == .wrongKey)
+    }
+
+    /// After a rotation that was cut off, neither a third key nor a wrong old one passes it over.
+    @Test func halfRotations() throws {
+        let whole = try store.text
+        // Both slots are there, as after the first generation.
+        _ = try store.slots().add(.init(.key(.testing(5)), label: "new"))
+        _ = try store.slots().rename("ops", to: "ops.replaced")
+        _ = try store.slots().rename("new", to: "ops")
+        #expect(throws: DatabaseError.self) { try self.store.slots(1).replace(with: .testing(6)) }
+        let wrong = try KeyRotation(path: store.path, from: .testing(9), to: .testing(5))
+        let refusal = try #require(throws: DatabaseError.self) { try wrong.isDone() }
+        #expect(refusal.reason == .wrongKey && refusal.message.contains("ops.replaced"))
+        #expect(try store.count(1) == 20 && store.count(5) == 20)
+        // The same again goes on.
+        #expect(try store.slots(1).replace(with: .testing(5)).slots.map(\.label).sorted() == ["ops", "safe"])
+        #expect(try store.refusal(.testing(1)).reason == .wrongKey)
+        #expect(try KeyRotation(path: store.path, from: .testing(9), to: .testing(5)).isDone())
+        // Or the slot of the key that is not wanted goes, and the label comes back.
+        _ = try store.slots(5).rename("ops", to: "ops.replaced")
+        #expect(try store.slots(5).replace(with: .testing(6)).slots.map(\.label).sorted() == ["ops", "safe"])
+        let error = try #require(throws: DatabaseError.self) { try self.store.slots(6).importSlots(whole) }
+        #expect(error.reason == .wrongKey || error.reason == .olderSlots)
+    }
+
+    /// A store that cannot be written to could not remember its slots: they stay as they are.
+    @Test func readOnlyFiles() throws {
+        let changes: [() throws -> Void] = [
+            { _ = try self.store.slots().add(.init(.key(.testing(4)), label: "new")) },
+            { _ = try self.store.slots().replace(with: .testing(5)) },
+            { _ = try self.store.slots().importSlots(self.store.text) },
+            { _ = try self.store.slots().reencrypt(keeping: self.safe()) },
+        ]
+        let before = try Files(store)
+        for change in changes {
+            let count = CallWatch(store.directory.path)
+            try change()
+            let opened = count.endWithAll().enumerated().filter { _, call in
+                call.hasPrefix("open") && call.hasSuffix(" app.db")
+            }
+            try before.restore(store)
+            var refusals = 0
+            for (index, _) in opened {
+                let watch = CallWatch(store.directory.path, failing: index...index, code: EACCES)
+                let result = Result { try change() }
+                watch.end()
+                // SQLite opens a file for reading that it may not open for writing.
+                if case .failure(let error as DatabaseError) = result, error.code == SQLITE_READONLY {
+                    #expect(try Files(store) == before, "\(error)")
+                    refusals += 1
+                }
+                try before.restore(store)
+            }
+            #expect(refusals > 0)
+        }
+    }
+
+    private struct Files: Equatable {
+        private let bytes: [String: Data]
+
+        init(_ store: SlotStore) throws {
+            bytes = try store.directory.namesOfFiles.reduce(into: [:]) { bytes, name in
+                bytes[name] = try Data(contentsOf: URL(fileURLWithPath: store.directory.file(name)))
+            }
+        }
+
+        func restore(_ store: SlotStore) throws {
+            for name in store.directory.namesOfFiles {
+                try FileManager.default.removeItem(atPath: store.directory.file(name))
+            }
+            for (name, bytes) in bytes { try bytes.write(to: URL(fileURLWithPath: store.directory.file(name))) }
+        }
+    }
 }
