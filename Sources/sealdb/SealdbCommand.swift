@@ -67,8 +67,8 @@ struct SealdbCommand: ParsableCommand {
             QueryCommand.self, ExecCommand.self, ShellCommand.self, TablesCommand.self, SchemaCommand.self,
             DumpCommand.self,
             DiffCommand.self, InfoCommand.self, VerifyCommand.self, RotateCommand.self, StatusCommand.self,
-            MigrateCommand.self, BackupCommand.self, RestoreCommand.self, RecoverCommand.self, DecryptCommand.self,
-            DoctorCommand.self, ConfigCommand.self,
+            MigrateCommand.self, BackupCommand.self, RestoreCommand.self, ReplicateCommand.self, SnapshotsCommand.self,
+            RecoverCommand.self, DecryptCommand.self, DoctorCommand.self, ConfigCommand.self,
         ]
     )
 
