@@ -46,7 +46,9 @@ struct ObjectText {
                 }
                 isTitle = false
             } else {
-                guard let colon = line.utf8.firstIndex(of: UInt8(ascii: ":")) else { break }
+                guard let colon = line.utf8.firstIndex(of: UInt8(ascii: ":")),
+                    line.utf8[colon...].prefix(2).elementsEqual(": ".utf8)
+                else { break }
                 let name = String(decoding: line.utf8[..<colon], as: UTF8.self)
                 let value = String(decoding: line.utf8[colon...].dropFirst(2), as: UTF8.self)
                 if name.utf8.elementsEqual(ObjectText.digestName.utf8) {

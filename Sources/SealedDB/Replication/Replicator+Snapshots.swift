@@ -13,7 +13,7 @@ extension Replicator {
         reading?.pending = nil
         reading?.blocks = []
         try makeSnapshot(reason, progress)
-        report.begunBecause = reason.rawValue
+        if report.madeSnapshot { report.begunBecause = reason.rawValue }
         reason = .logUnseen
     }
 
@@ -63,6 +63,11 @@ extension Replicator {
             slots: slotsDigest,
             chunks: chunks
         )
+        if isFirst, let end = endBefore(manifest) {
+            tail = end
+            if let newestSnapshot { noteSnapshot(newestSnapshot.manifest) }
+            return
+        }
         let bytes = try manifest.bytes()
         let name = ObjectName.snapshot(generation: manifest.generation, sequence: manifest.sequence)
         try storage.require(bytes, as: name.text)
@@ -82,6 +87,16 @@ extension Replicator {
             slots: slotsDigest,
             snapshot: 0
         )
+    }
+
+    /// The end of the repository, if the store is still just as it is there: pages that are written get another ciphertext. A
+    /// store that nobody uses between two calls of a timer needs no generation for each.
+    private func endBefore(_ manifest: SnapshotManifest) -> Tail? {
+        guard let (last, end) = newestSnapshot, reason == .logUnseen, manifest.log == .none,
+            last.chunks == manifest.chunks, last.pageCount == manifest.pageCount, last.pageSize == manifest.pageSize,
+            last.slots == manifest.slots
+        else { return nil }
+        return end
     }
 
     /// Ships those chunks of the store that are not in the repository.

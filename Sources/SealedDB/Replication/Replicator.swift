@@ -64,6 +64,8 @@ package final class Replicator {
     var newestGeneration: Int64 = 0
     /// The digest of its last object.
     var newestDigest: String?
+    /// The snapshot that is the end of the repository, if nothing follows it; and that end.
+    var newestSnapshot: (manifest: SnapshotManifest, end: Tail)?
     /// When the last snapshot was made, by a clock that does not jump.
     var lastSnapshot: ContinuousClock.Instant?
     /// Where the log has to be beyond before it is tried again to let it begin anew.
@@ -247,7 +249,7 @@ package final class Replicator {
                 let position = try Replicator.look(first, path)
                 let pageSize = try PageTotals(of: first).size
                 guard pageSize == settings.parameters.pageSize else {
-                    throw .unusableSettings("The store has pages of \(pageSize) bytes, which does not fit its settings.")
+                    throw .unusableSettings("The store has pages of \(pageSize) bytes, which do not fit its settings.")
                 }
                 reading = Reading(
                     current: first,
@@ -312,6 +314,7 @@ package final class Replicator {
         }
         newestGeneration = newest.number
         newestDigest = nil
+        newestSnapshot = nil
         if reason == .first { reason = .damaged }
         let reader = RepositoryReader(storage: storage)
         do throws(DatabaseError) {
@@ -346,6 +349,8 @@ package final class Replicator {
                 found.time = max(found.time, segment.header.time)
                 found.slots = segment.header.slots
                 newestDigest = found.digest
+            } else {
+                newestSnapshot = (manifest, found)
             }
             try goOn(manifest, found)
         } catch {
@@ -374,7 +379,11 @@ package final class Replicator {
         open.pending = pending
         reading = open
         tail = end
-        // When the last snapshot was made, by the other clock.
+        noteSnapshot(manifest)
+    }
+
+    /// Notes when the last snapshot was made, which was not by this object, and by another clock.
+    func noteSnapshot(_ manifest: SnapshotManifest) {
         let age = max(0, RepositoryTime.now.milliseconds - manifest.time.milliseconds)
         lastSnapshot = ContinuousClock.now - .milliseconds(age)
     }

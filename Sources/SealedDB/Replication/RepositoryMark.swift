@@ -13,7 +13,8 @@ struct RepositoryMark: Sendable, Equatable {
     /// Reads the mark; `nil` if there is none.
     init?(_ storage: any RepositoryStorage) throws(DatabaseError) {
         guard let bytes = try storage.read(ObjectName.mark.text) else { return nil }
-        let text = try ObjectText(parsing: bytes, title: RepositoryMark.title, of: "\(storage.name)/\(ObjectName.mark.text)")
+        let name = "\(storage.name)/\(ObjectName.mark.text)"
+        let text = try ObjectText(parsing: bytes, title: RepositoryMark.title, of: name)
         self.init(identifier: try text.value("id"), time: try text.time("time"))
     }
 

@@ -67,6 +67,7 @@ package struct RepositoryRestore {
     /// Restores the store.
     /// - Throws: ``DatabaseError``; unless its message says otherwise, what was there is as it was.
     ///   ``DatabaseError/Reason/damaged`` if the moment cannot be had; the message names the latest one before it that can.
+    @discardableResult
     package func run(progress: ((KeyRotation.Progress) throws -> Void)? = nil) throws(DatabaseError) -> Report {
         let context = "Nothing was restored, and \(path) is as it was"
         let reader = RepositoryReader(storage: storage)

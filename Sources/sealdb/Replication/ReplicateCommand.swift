@@ -48,7 +48,10 @@ struct ReplicateCommand: ParsableCommand {
     var interval: Double?
 
     @Option(
-        help: ArgumentHelp("Make another snapshot so often, so that a restore is short. Default: 86400.", valueName: "seconds")
+        help: ArgumentHelp(
+            "Make another snapshot so often, so that a restore is short. Default: 86400.",
+            valueName: "seconds"
+        )
     )
     var snapshotInterval: Double?
 
@@ -239,7 +242,7 @@ struct ReplicationRemarks {
     mutating func note(_ report: Replicator.Report) {
         if lastMessage != nil { StandardError.message("\(store): it is shipped again.", .warning) }
         lastMessage = nil
-        tellLog(report.logBytes, "All of it is shipped, but it does not begin anew: somebody reads from it for so long.")
+        tellLog(report.logBytes, "All is shipped, but it does not begin anew: somebody reads from it.")
     }
 
     private mutating func tellLog(_ bytes: Int64, _ why: String) {

@@ -28,14 +28,14 @@ struct RepositoryOptions: ParsableArguments {
         guard let from else {
             if at != nil { throw ValidationError("--at is for --from.") }
             if generation != nil { throw ValidationError("--generation is for --from.") }
-            if !hasTwo { throw ValidationError("Give the backup and the store; or a repository (--from) and the store.") }
+            if !hasTwo { throw ValidationError("Give the backup and the store, or --from and the store.") }
             return
         }
         if from.isEmpty { throw ValidationError("The name of the repository is empty.") }
         if hasTwo { throw ValidationError("With --from give the store alone.") }
         if at != nil, generation != nil { throw ValidationError("--at and --generation exclude each other.") }
         if let hasKey {
-            throw ValidationError("--from needs no key, and \(hasKey) is not used. Check the store with \"sealdb verify\".")
+            throw ValidationError("--from needs no key: leave \(hasKey) to \"sealdb verify\".")
         }
         if let at, RepositoryTime(at) == nil {
             throw ValidationError("--at takes a date and time with its zone, such as 2026-11-25T18:04:00Z or …+01:00.")
@@ -89,8 +89,8 @@ struct RepositoryOptions: ParsableArguments {
         let report = try progressOptions.watchingSignals { try restore.run(progress: $0) }
         for remark in report.remarks { StandardError.message("An older snapshot was used: \(remark)", .warning) }
         let name = TerminalText.escaped(path)
-        let time = RepositoryTime(milliseconds: report.restoredTo)
-        var text = "\(name): restored \(report.pageCount.counted("page")), as of \(time), generation \(report.generation)"
+        let (pages, time) = (report.pageCount.counted("page"), RepositoryTime(milliseconds: report.restoredTo))
+        var text = "\(name): restored \(pages), as of \(time), generation \(report.generation)"
         text += report.hasSlots ? ", with its key slots\n" : "\n"
         if let replaced = report.replacedPath {
             text += "The store that was there is now \(TerminalText.escaped(replaced))\n"

@@ -3,7 +3,9 @@ import SealedDB
 
 /// Which snapshots of a repository are kept, by the rules of dated backups.
 struct SnapshotRetentionOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("Keep the last so many snapshots, and remove those that no rule keeps.", valueName: "number"))
+    @Option(
+        help: ArgumentHelp("Keep the last so many snapshots, and remove those that no rule keeps.", valueName: "number")
+    )
     var keepLast: Int?
 
     @Option(help: ArgumentHelp("The last snapshot of each of the last so many hours.", valueName: "number"))

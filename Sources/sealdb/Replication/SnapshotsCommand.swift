@@ -142,8 +142,9 @@ struct SnapshotsCommand: ParsableCommand {
         lines.append("\(status.chunkCount.counted("chunk")) of snapshots, \(ByteText.size(status.chunkBytes))")
         lines += problems.map { TerminalText.escaped($0) }
         if problems.isEmpty, status.isVerified {
-            let pages = newest.map { "; the newest moment, \($0.pageCount.counted("page")), is sound under its key" } ?? ""
-            lines.append("all digests and checksums are right\(pages)")
+            var line = "all digests and checksums are right"
+            if let newest { line += "; the newest moment, \(newest.pageCount.counted("page")), is sound under its key" }
+            lines.append(line)
         }
         return lines.map { $0 + "\n" }.joined()
     }
