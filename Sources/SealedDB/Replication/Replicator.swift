@@ -66,6 +66,8 @@ package final class Replicator {
     var newestDigest: String?
     /// The snapshot that is the end of the repository, if nothing follows it; and that end.
     var newestSnapshot: (manifest: SnapshotManifest, end: Tail)?
+    /// What was not written for certain.
+    var unfinished: Writing?
     /// When the last snapshot was made, by a clock that does not jump.
     var lastSnapshot: ContinuousClock.Instant?
     /// Where the log has to be beyond before it is tried again to let it begin anew.
@@ -121,6 +123,19 @@ package final class Replicator {
         var snapshot: Int64
     }
 
+    /// An object that is being written, and what is true when it is there. If it is not known whether it is, that comes first
+    /// at the next call: it would not be the same then.
+    struct Writing {
+        let name: ObjectName
+        let bytes: [UInt8]
+        let tail: Tail
+        /// How many transactions end in it.
+        var commitCount = 0
+        var frameCount: Int64 = 0
+        /// Whether it is the next block.
+        var isBlock = false
+    }
+
     /// Nothing is read or written before ``ship(progress:)``.
     /// - Parameter directory: the directory of the repository. It is made if only its last part is missing.
     package convenience init(
@@ -155,8 +170,7 @@ package final class Replicator {
     package func close() {
         // The connections have only read, so closing them loses nothing. What stays open is closed with the process.
         reading?.close()
-        reading = nil
-        tail = nil
+        (reading, tail, unfinished) = (nil, nil, nil)
         storage.release()
     }
 
@@ -170,6 +184,7 @@ package final class Replicator {
         do throws(DatabaseError) {
             try storage.lease()
             try requireSameRepository()
+            if let unfinished { try write(unfinished) }
             try requireSameFile()
             if reading == nil { try open() }
             try shipRest()
@@ -452,13 +467,7 @@ package final class Replicator {
         let commits = block.ends.map {
             LogSegment.Commit(frame: $0.frame, pageCount: $0.pageCount, time: time)
         }
-        try ship(block.start, block.end, commits, tail.slots, block.frames, time)
-        if reading?.blocks.isEmpty == false {
-            reading?.blocks.removeFirst()
-        } else {
-            reading?.pending?.start = block.end
-        }
-        report.commitCount += commits.count
+        try ship(block.start, block.end, commits, tail.slots, block.frames, time, isBlock: true)
     }
 
     private func ship(
@@ -467,7 +476,8 @@ package final class Replicator {
         _ commits: [LogSegment.Commit],
         _ slots: String?,
         _ frames: [UInt8],
-        _ time: RepositoryTime
+        _ time: RepositoryTime,
+        isBlock: Bool
     ) throws(DatabaseError) {
         guard var tail, let pageSize = reading?.pageSize else { return }
         let segment = LogSegment(
@@ -483,14 +493,37 @@ package final class Replicator {
             frames: frames
         )
         let bytes = try segment.bytes()
-        let name = ObjectName.segment(generation: segment.generation, sequence: segment.sequence)
-        try storage.require(bytes, as: name.text)
         tail.sequence += 1
         tail.digest = try ObjectDigest.of(bytes)
         (tail.place, tail.time, tail.slots) = (end, time, slots)
-        self.tail = tail
-        report.frameCount += segment.frameCount
-        report.byteCount += Int64(bytes.count)
+        try write(
+            Writing(
+                name: .segment(generation: segment.generation, sequence: segment.sequence),
+                bytes: bytes,
+                tail: tail,
+                commitCount: commits.count,
+                frameCount: segment.frameCount,
+                isBlock: isBlock
+            )
+        )
+    }
+
+    /// Writes an object at the end of the repository.
+    func write(_ object: Writing) throws(DatabaseError) {
+        unfinished = object
+        try storage.require(object.bytes, as: object.name.text)
+        (unfinished, tail) = (nil, object.tail)
+        if object.isBlock {
+            if reading?.blocks.isEmpty == false {
+                reading?.blocks.removeFirst()
+            } else {
+                reading?.pending?.start = object.tail.place
+            }
+        }
+        report.commitCount += object.commitCount
+        report.frameCount += object.frameCount
+        guard case .segment = object.name else { return }
+        report.byteCount += Int64(object.bytes.count)
     }
 
     /// Ships the key slots if they have changed.
@@ -499,7 +532,7 @@ package final class Replicator {
         let digest = try ObjectDigest.of(now)
         guard digest != tail.slots else { return }
         try storage.require(now, as: ObjectName.slots(digest).text)
-        try ship(tail.place, tail.place, [], digest, [], max(tail.time, reading?.time ?? tail.time))
+        try ship(tail.place, tail.place, [], digest, [], max(tail.time, reading?.time ?? tail.time), isBlock: false)
     }
 
     /// The newest slots of the store; `nil` if it has none.
