@@ -50,7 +50,7 @@ final class DirectoryStorage: RepositoryStorage {
         try FileSystem.synchronizeDirectory(of: path)
     }
 
-    // MARK: Reading
+    // MARK: FollowedStore
 
     func objects(under part: String) throws(DatabaseError) -> [StoredObject] {
         var found: [StoredObject] = []

@@ -72,7 +72,7 @@ extension Replicator {
         let name = ObjectName.snapshot(generation: manifest.generation, sequence: manifest.sequence)
         if var tail {
             tail.snapshot = manifest.sequence
-            try write(Writing(name: name, bytes: bytes, tail: tail))
+            try put(Writing(name: name, bytes: bytes, tail: tail))
         } else {
             // If it is there, and that is not known, the next call finds it.
             try storage.require(bytes, as: name.text)

@@ -55,7 +55,7 @@ package final class Replicator {
     var report = Report()
     var mark: RepositoryMark?
     /// `nil` before the store is open.
-    var reading: Reading?
+    var reading: FollowedStore?
     /// Where the repository ends; `nil` if a new generation has to begin.
     var tail: Tail?
     /// Why it has to.
@@ -74,7 +74,7 @@ package final class Replicator {
     var relieved: Int64 = 0
 
     /// What is open while the store is followed.
-    struct Reading {
+    struct FollowedStore {
         /// The connection whose transaction is that of the last look.
         var current: Connection
         var other: Connection
@@ -82,7 +82,7 @@ package final class Replicator {
         var position: LogPosition
         var time: RepositoryTime
         /// What of the last look is not shipped.
-        var pending: FollowedLog.Range?
+        var pending: FollowedLog.Rest?
         /// The same, if it was read from the log already: then the log need not keep it.
         var blocks: [Block] = []
         let cipher: PageCipher
@@ -184,7 +184,7 @@ package final class Replicator {
         do throws(DatabaseError) {
             try storage.lease()
             try requireSameRepository()
-            if let unfinished { try write(unfinished) }
+            if let unfinished { try put(unfinished) }
             try requireSameFile()
             if reading == nil { try open() }
             try shipRest()
@@ -266,7 +266,7 @@ package final class Replicator {
                 guard pageSize == settings.parameters.pageSize else {
                     throw .unusableSettings("The store has pages of \(pageSize) bytes, which do not fit its settings.")
                 }
-                reading = Reading(
+                reading = FollowedStore(
                     current: first,
                     other: second,
                     log: FollowedLog(path: path, pageSize: pageSize),
@@ -443,7 +443,7 @@ package final class Replicator {
     }
 
     /// What stands in the log and was not written with the store's key is not shipped as if it were sound.
-    private func requireAuthentic(_ frames: [UInt8], _ open: Reading) throws(DatabaseError) {
+    private func requireAuthentic(_ frames: [UInt8], _ open: FollowedStore) throws(DatabaseError) {
         guard settings.parameters.usesHMAC else { return }
         let frameSize = LogPlace.frameHeaderSize + open.pageSize
         for start in stride(from: 0, to: frames.count, by: frameSize) {
@@ -496,7 +496,7 @@ package final class Replicator {
         tail.sequence += 1
         tail.digest = try ObjectDigest.of(bytes)
         (tail.place, tail.time, tail.slots) = (end, time, slots)
-        try write(
+        try put(
             Writing(
                 name: .segment(generation: segment.generation, sequence: segment.sequence),
                 bytes: bytes,
@@ -509,7 +509,7 @@ package final class Replicator {
     }
 
     /// Writes an object at the end of the repository.
-    func write(_ object: Writing) throws(DatabaseError) {
+    func put(_ object: Writing) throws(DatabaseError) {
         unfinished = object
         try storage.require(object.bytes, as: object.name.text)
         (unfinished, tail) = (nil, object.tail)
