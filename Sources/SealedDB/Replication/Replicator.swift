@@ -414,6 +414,7 @@ package final class Replicator {
             // A transaction that has only read loses nothing.
             try open.current.run("ROLLBACK")
             swap(&open.current, &open.other)
+            if position.salts != open.position.salts { relieved = 0 }
             (open.position, open.time, open.pending) = (position, .now, pending)
             reading = open
             if pending == nil { (tail, reason) = (nil, .logUnseen) }
