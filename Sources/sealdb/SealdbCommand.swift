@@ -31,7 +31,8 @@ struct SealdbCommand: ParsableCommand {
               CREDENTIALS_DIRECTORY   where systemd puts the credentials of a service
               JOURNAL_STREAM          set by systemd: if standard error is its journal, each line begins with its
                                       priority, <3> for errors and <4> for warnings
-              TMPDIR                  where a backup from or to a pipe lies meanwhile, encrypted
+              TMPDIR                  where a backup from or to a pipe, or a store that snapshots verifies, lies
+                                      meanwhile, encrypted
 
             FILES
               /etc/sealdb/sealdb.conf       the configuration file, if no other is named
@@ -68,8 +69,8 @@ struct SealdbCommand: ParsableCommand {
             QueryCommand.self, ExecCommand.self, ShellCommand.self, TablesCommand.self, SchemaCommand.self,
             DumpCommand.self,
             DiffCommand.self, InfoCommand.self, VerifyCommand.self, RotateCommand.self, StatusCommand.self,
-            MigrateCommand.self, BackupCommand.self, RestoreCommand.self, RecoverCommand.self, DecryptCommand.self,
-            ExportCommand.self,
+            MigrateCommand.self, BackupCommand.self, RestoreCommand.self, ReplicateCommand.self, SnapshotsCommand.self,
+            RecoverCommand.self, DecryptCommand.self, ExportCommand.self,
             DoctorCommand.self, ConfigCommand.self,
         ]
     )

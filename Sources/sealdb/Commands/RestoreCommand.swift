@@ -4,7 +4,7 @@ import SealedDB
 struct RestoreCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "restore",
-        abstract: "Put a backup in a store's place.",
+        abstract: "Put a backup, or a moment of a repository, in a store's place.",
         discussion: """
             Verifies the backup, copies it, verifies the copy, and puts it in the store's place in one step. A store \
             that exists is only replaced with --replace, and then kept beside the new one, with its log and journal, \
@@ -14,14 +14,26 @@ struct RestoreCommand: ParsableCommand {
               ssh other cat app.db.backup | sealdb restore - app.db --key-file app.key
 
             The backup - comes from standard input, and lies in $TMPDIR meanwhile. The key is the backup's, and becomes the store's.
+
+            With --from, a store is put together from a repository of "sealdb replicate", as it was after the last commit \
+            that was shipped, or at another moment. That needs no key: digests, checksums and sizes are checked, and then the \
+            file takes its name by the same rules. If something is missing or damaged (exit 65), the latest moment before it \
+            that can be had is named. The store opens with the key that it had then.
+
+              sealdb restore --from /mnt/backup/app app.db
+              sealdb restore --from /mnt/backup/app app.db --at 2026-11-25T18:04:00Z
+              sealdb restore --from /mnt/backup/app app.db --generation 3 --replace
             """
     )
 
-    @Argument(help: "The backup.", completion: .file())
+    @Argument(help: "The backup; with --from, the store.", completion: .file())
     var backup: String
 
-    @Argument(help: "The store.", completion: .file())
-    var store: String
+    @Argument(help: ArgumentHelp("The store; not with --from.", valueName: "store"), completion: .file())
+    var givenStore: String?
+
+    @OptionGroup(title: "Repository")
+    var repositoryOptions: RepositoryOptions
 
     @Flag(help: "Replace a store that exists, and keep it under another name.")
     var replace = false
@@ -45,16 +57,36 @@ struct RestoreCommand: ParsableCommand {
     var reportOptions: ReportOptions
 
     func validate() throws {
+        let option = keyOptions.choice.given.first?.name
+        try repositoryOptions.validate(
+            hasTwo: givenStore != nil,
+            hasKey: option.flatMap { $0.begins(with: "--") ? $0 : nil }
+        )
+        guard repositoryOptions.from == nil else { return }
         try keyOptions.choice.validate(isRequired: true)
         if PipedFile.isMeant(by: backup), keyOptions.choice.descriptor == 0 {
             throw ValidationError("Standard input cannot give both the key and the backup.")
         }
     }
 
+    private var store: String { givenStore ?? backup }
+
     func run() throws {
         let path = try Store.literalPath(store)
         reportOptions.begin(path)
         if !replace { try Store.requireAbsent(path) }
+        if let repository = repositoryOptions.from {
+            try repositoryOptions.restore(
+                repository,
+                to: path,
+                replaces: replace,
+                forceOptions,
+                progressOptions,
+                reportOptions
+            )
+            // The store is not the one that was verified and backed up.
+            return StoreRecords.forget(path)
+        }
         let pipe = PipedFile.isMeant(by: backup) ? PipedFile() : nil
         defer { pipe?.remove() }
         if let pipe {

@@ -20,18 +20,19 @@ struct ReplacedSlots {
     }
 
     /// Gives the slots a second name, for the old store under its new name.
-    /// - Parameter key: the key of the backup, which must open the slots that the store has then.
+    /// - Parameter key: the key of the backup, which must open the slots that the store has then. Without slots of a backup
+    ///   none is needed.
     init(
         of target: String,
         keptFor replacedPath: String,
         by slots: SlotCopy?,
-        _ key: Key
+        _ key: Key?
     ) throws(DatabaseError) {
         files = SlotFiles(store: target)
         kept = SlotFiles(store: replacedPath)
         self.slots = slots
         isKept = try slots?.isServed(by: files) ?? false
-        if isKept { try slots?.requireSame(key, opens: target) }
+        if isKept, let key { try slots?.requireSame(key, opens: target) }
         var found = false
         for (own, kept) in [(files.first, kept.first), (files.second, kept.second)]
         where try FileSystem.statusIfPresent(own) != nil {

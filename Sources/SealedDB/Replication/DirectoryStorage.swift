@@ -1,0 +1,213 @@
+internal import CSealedDBSystem
+import Foundation
+
+/// A repository in a directory, on a local disk or mounted.
+///
+/// An object gets its name when it is whole and synced. Its name is synced before it counts. Two machines that mount the
+/// directory are only kept apart if its file system passes locks on (NFS does, most file systems over FUSE do not).
+final class DirectoryStorage: RepositoryStorage {
+    let path: String
+    var name: String { path }
+    /// Directories whose names are durable.
+    private var durable: Set<String> = []
+    /// The open file of the lease; -1 without one.
+    private var leaseDescriptor: Int32 = -1
+
+    private static let leaseName = "lease"
+    /// Unfinished objects have this and 16 hex digits as their name. No object has.
+    private static let unfinished = ".sealdb-"
+    private static let deepest = 4
+
+    /// - Parameter creates: whether the directory is made if it is missing. Its parent must be there.
+    init(_ path: String, creates: Bool) throws(DatabaseError) {
+        if creates, try FileSystem.statusIfPresent(path) == nil { try DirectoryStorage.make(path) }
+        guard let resolved = FileSystem.resolve(path) else {
+            throw .system("Cannot open the repository \(path)", reason: .noSuchFile)
+        }
+        let status = try FileSystem.status(resolved)
+        guard status.st_mode & S_IFMT == S_IFDIR else {
+            throw DatabaseError(
+                extendedCode: SQLITE_CANTOPEN,
+                reason: .notRegularFile,
+                message: "\(resolved) is not a directory, as a repository is. Nothing was changed."
+            )
+        }
+        self.path = resolved
+        // Whoever made it may have been killed before its name was durable. Where its parent cannot be opened, it was made by
+        // somebody else.
+        if creates { try? FileSystem.synchronizeDirectory(of: resolved) }
+    }
+
+    deinit {
+        release()
+    }
+
+    /// Makes a directory unless it is there, and its name durable in any case.
+    private static func make(_ path: String) throws(DatabaseError) {
+        guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
+            throw .system("Cannot make the directory \(path)", reason: .cannotCreate)
+        }
+        try FileSystem.synchronizeDirectory(of: path)
+    }
+
+    // MARK: FollowedStore
+
+    func objects(under part: String) throws(DatabaseError) -> [StoredObject] {
+        var found: [StoredObject] = []
+        try visit(part, depth: 0) { name, status throws(DatabaseError) in
+            guard !DirectoryStorage.isUnfinished(name.nameOfPath) else { return }
+            found.append(StoredObject(name: name, size: Int64(status.st_size)))
+        }
+        return found
+    }
+
+    /// Calls `body` with each regular file below a part; "" for all.
+    private func visit(
+        _ part: String,
+        depth: Int,
+        _ body: (String, stat) throws(DatabaseError) -> Void
+    ) throws(DatabaseError) {
+        let directory = part.isEmpty ? path : "\(path)/\(part)"
+        guard let names = FileSystem.names(in: directory) else {
+            let number = errno
+            // Nothing was written there yet. But the repository itself must be there.
+            if number == ENOENT, !part.isEmpty, try FileSystem.statusIfPresent(path) != nil { return }
+            throw .system("Cannot read \(directory)", reason: .ioError, number: number)
+        }
+        for name in names.sorted() {
+            let whole = part.isEmpty ? name : "\(part)/\(name)"
+            // What was removed meanwhile is not there.
+            guard let status = try FileSystem.statusIfPresent("\(path)/\(whole)") else { continue }
+            switch status.st_mode & S_IFMT {
+            case S_IFREG: try body(whole, status)
+            case S_IFDIR where depth < DirectoryStorage.deepest: try visit(whole, depth: depth + 1, body)
+            default: continue
+            }
+        }
+    }
+
+    func read(_ name: String, limit: Int?) throws(DatabaseError) -> [UInt8]? {
+        guard let file = try FileReader("\(path)/\(name)") else {
+            // That a disk is not mounted must not look like a repository without this object.
+            _ = try FileSystem.status(path)
+            return nil
+        }
+        let size = Int(clamping: try file.size())
+        guard let bytes = try file.bytes(at: 0, count: min(size, limit ?? size)) else {
+            throw .damagedObject("\(path)/\(name)", "it was cut off while it was read")
+        }
+        return bytes
+    }
+
+    // MARK: Writing
+
+    private static func isUnfinished(_ name: String) -> Bool {
+        name.begins(with: unfinished) && name.utf8.count == unfinished.utf8.count + 16
+            && name.utf8.dropFirst(unfinished.utf8.count).allSatisfy { Hexadecimal.value(of: $0) != nil }
+    }
+
+    func write(_ bytes: [UInt8], as name: String) throws(DatabaseError) -> Bool {
+        let target = "\(path)/\(name)"
+        try makeDirectories(of: name)
+        if try FileSystem.statusIfPresent(target) != nil {
+            // Whoever wrote it may have been killed before its name was durable.
+            try FileSystem.synchronizeDirectory(of: target)
+            return false
+        }
+        let new = "\(FileSystem.directory(of: target))/\(DirectoryStorage.unfinished)\(try FileSystem.randomName())"
+        let identity = try FileIdentity(creating: new)
+        do throws(DatabaseError) {
+            guard let file = try NewFile(identity, path: new) else {
+                throw DatabaseError(
+                    extendedCode: SQLITE_CANTOPEN,
+                    reason: .unverified,
+                    message: "Somebody else put a file in the place of \(new). Nothing was shipped."
+                )
+            }
+            let written = bytes.withUnsafeBytes { bytes in
+                Result { () throws(DatabaseError) in try file.write(bytes, at: 0) }
+            }
+            try written.get()
+            try file.synchronize()
+            guard sealeddb_rename_exclusively(new, target) == 0 else {
+                let number = errno
+                guard number == EEXIST else {
+                    throw .system("Cannot create \(target)", reason: .cannotCreate, number: number)
+                }
+                // What cannot be removed, here and below, is removed by the next lease.
+                unlink(new)
+                try FileSystem.synchronizeDirectory(of: target)
+                return false
+            }
+        } catch {
+            // See above.
+            unlink(new)
+            throw error
+        }
+        do throws(DatabaseError) {
+            try FileSystem.synchronizeDirectory(of: target)
+        } catch {
+            // Whether the name is durable is not known, and a failed sync is not repeated: it is written anew.
+            unlink(target)  // If it stays, it holds what it should.
+            throw error
+        }
+        return true
+    }
+
+    private func makeDirectories(of name: String) throws(DatabaseError) {
+        var directory = path
+        for part in name.split(separator: "/").dropLast() {
+            directory += "/\(part)"
+            // Who takes the repository away and puts another one there is found out by its mark.
+            guard !durable.contains(directory) else { continue }
+            try DirectoryStorage.make(directory)
+            durable.insert(directory)
+        }
+    }
+
+    func remove(_ name: String) throws(DatabaseError) {
+        let target = "\(path)/\(name)"
+        guard unlink(target) == 0 else {
+            let number = errno
+            guard number != ENOENT else { return }
+            throw .system("Cannot remove \(target)", reason: .ioError, number: number)
+        }
+        try FileSystem.synchronizeDirectory(of: target)
+    }
+
+    // MARK: Lease
+
+    func lease() throws(DatabaseError) {
+        guard leaseDescriptor < 0 else { return }
+        let file = "\(path)/\(DirectoryStorage.leaseName)"
+        let descriptor = sealeddb_open(file, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600)
+        guard descriptor >= 0 else { throw .system("Cannot open \(file)", reason: .cannotCreate) }
+        guard sealeddb_lock(descriptor, Int32(F_WRLCK), 0, 1) == 0 else {
+            let number = errno
+            // Nothing was written to it, here and in `release()`.
+            close(descriptor)
+            guard number == EAGAIN || number == EACCES else {
+                throw .system("Cannot lock \(file)", reason: .ioError, number: number)
+            }
+            let holders = LockHolders.ofDescriptions(file)
+            let names = holders.isEmpty ? "another process" : holders.joined(separator: ", ")
+            throw DatabaseError(
+                extendedCode: SQLITE_BUSY,
+                reason: .busy,
+                message: "\(path) is being written to by \(names). Nothing was shipped. One store has one shipper."
+            )
+        }
+        leaseDescriptor = descriptor
+        try visit("", depth: 0) { name, _ throws(DatabaseError) in
+            guard DirectoryStorage.isUnfinished(name.nameOfPath) else { return }
+            // It does no harm if it stays.
+            unlink("\(path)/\(name)")
+        }
+    }
+
+    func release() {
+        guard leaseDescriptor >= 0 else { return }
+        sealeddb_unlock_and_close(leaseDescriptor)
+        leaseDescriptor = -1
+    }
+}

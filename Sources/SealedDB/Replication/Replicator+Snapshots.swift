@@ -1,0 +1,262 @@
+/// Snapshots: all pages of the store as they are at the last look.
+extension Replicator {
+    var isSnapshotDue: Bool {
+        guard let interval = options.snapshotInterval, let lastSnapshot, let tail, tail.sequence > tail.snapshot else {
+            return false
+        }
+        return ContinuousClock.now - lastSnapshot >= interval
+    }
+
+    /// Begins a generation, with a snapshot.
+    func beginGeneration(_ progress: ((KeyRotation.Progress) throws -> Void)?) throws(DatabaseError) {
+        // A look whose frames could not be told from others is as good as any, and so is one that is older.
+        reading?.pending = nil
+        reading?.blocks = []
+        try makeSnapshot(reason, progress)
+        if report.madeSnapshot { report.begunBecause = reason.rawValue }
+        reason = .logUnseen
+    }
+
+    func makeSnapshot(
+        _ reason: SnapshotManifest.Reason,
+        _ progress: ((KeyRotation.Progress) throws -> Void)?
+    ) throws(DatabaseError) {
+        guard var open = reading else { return }
+        // Read before the pages, and written after the slots that they may need.
+        let slots = try newSlots()
+        let slotsDigest = try slots.map { bytes throws(DatabaseError) in try ObjectDigest.of(bytes) }
+        let position = open.position
+        let count = try position.frameCount > 0 ? position.pageCount : PageTotals(of: open.current).count
+        guard count > 0 else {
+            throw DatabaseError(
+                extendedCode: SQLITE_CORRUPT,
+                reason: .truncated,
+                message: "\(path) is empty. Nothing was shipped."
+            )
+        }
+        let place = try open.log.place(of: position)
+        let source = try PageSource(
+            following: open.current,
+            key: key,
+            settings: settings,
+            totals: PageTotals(count: count, size: open.pageSize),
+            log: open.log.overlay(position, pageCount: count)
+        )
+        reading?.log = open.log
+        let (chunks, salt) = try shipChunks(source, open.cipher, progress)
+        if let slots, let slotsDigest { try storage.require(slots, as: ObjectName.slots(slotsDigest).text) }
+        let isFirst = tail == nil
+        let time = max(open.time, tail?.time ?? open.time)
+        let manifest = SnapshotManifest(
+            generation: tail?.generation ?? newestGeneration + 1,
+            sequence: tail?.sequence ?? 0,
+            reason: reason,
+            previous: tail?.digest ?? newestDigest,
+            time: time,
+            pageSize: open.pageSize,
+            pageCount: count,
+            chunkPages: options.chunkPages,
+            log: place,
+            store: path,
+            inode: open.inode,
+            fileSalt: salt,
+            slots: slotsDigest,
+            chunks: chunks
+        )
+        if isFirst, let end = endBefore(manifest) {
+            tail = end
+            if let newestSnapshot { noteSnapshot(newestSnapshot.manifest) }
+            return
+        }
+        let bytes = try manifest.bytes()
+        let name = ObjectName.snapshot(generation: manifest.generation, sequence: manifest.sequence)
+        if var tail {
+            tail.snapshot = manifest.sequence
+            try put(Writing(name: name, bytes: bytes, tail: tail))
+        } else {
+            // If it is there, and that is not known, the next call finds it.
+            try storage.require(bytes, as: name.text)
+        }
+        lastSnapshot = ContinuousClock.now
+        report.madeSnapshot = true
+        guard isFirst else { return }
+        newestGeneration = manifest.generation
+        tail = Tail(
+            generation: manifest.generation,
+            sequence: 0,
+            digest: try ObjectDigest.of(bytes),
+            place: place,
+            time: time,
+            slots: slotsDigest,
+            snapshot: 0
+        )
+    }
+
+    /// The end of the repository, if the store is still just as it is there: pages that are written get another ciphertext. A
+    /// store that nobody uses between two calls of a timer needs no generation for each.
+    private func endBefore(_ manifest: SnapshotManifest) -> Tail? {
+        guard let (last, end) = newestSnapshot, reason == .logUnseen, manifest.log == .none,
+            last.chunks == manifest.chunks, last.pageCount == manifest.pageCount, last.pageSize == manifest.pageSize,
+            last.slots == manifest.slots
+        else { return nil }
+        return end
+    }
+
+    /// Ships those chunks of the store that are not in the repository.
+    /// - Returns: the digests of all of them, and the first bytes of the store.
+    private func shipChunks(
+        _ source: PageSource,
+        _ cipher: PageCipher,
+        _ progress: ((KeyRotation.Progress) throws -> Void)?
+    ) throws(DatabaseError) -> (digests: [String], salt: [UInt8]) {
+        var known = Set<String>()
+        for object in try storage.objects(under: ObjectName.chunks) {
+            if case .chunk(let digest)? = ObjectName(object.name) { known.insert(digest) }
+        }
+        let report = ProgressReport(totals: source.totals, progress: progress)
+        let chunkBytes = Int(options.chunkPages) * source.totals.size
+        var chunk: [UInt8] = []
+        chunk.reserveCapacity(chunkBytes)
+        var (digests, salt): ([String], [UInt8]) = ([], [])
+        var unwritten = PageSet()
+        var stop: DatabaseError?
+        let pipeline = PagePipeline(pageSize: source.totals.size, pageCount: source.totals.count)
+        try pipeline.forEachRun { () throws(DatabaseError) in
+            try SnapshotWorker(source, settings.parameters.usesHMAC ? cipher.copy() : nil, pipeline.pagesInRun)
+        } deliver: { numbers, run in
+            if salt.isEmpty { salt = Array(run.bytes.prefix(Key.saltByteCount)) }
+            for number in run.zeros { unwritten.insert(number) }
+            do throws(DatabaseError) {
+                var rest = run.bytes[...]
+                while !rest.isEmpty {
+                    let part = rest.prefix(chunkBytes - chunk.count)
+                    chunk += part
+                    rest = rest.dropFirst(part.count)
+                    guard chunk.count == chunkBytes || rest.isEmpty && numbers.upperBound == source.totals.count else {
+                        continue
+                    }
+                    digests.append(try self.ship(chunk, &known))
+                    chunk.removeAll(keepingCapacity: true)
+                }
+                try report(.copy, numbers.upperBound)
+            } catch {
+                stop = error
+            }
+            return stop == nil
+        }
+        if let stop { throw stop }
+        try requireFree(unwritten, source, cipher)
+        return (digests, salt)
+    }
+
+    private func ship(_ chunk: [UInt8], _ known: inout Set<String>) throws(DatabaseError) -> String {
+        let digest = try ObjectDigest.of(chunk)
+        let name = ObjectName.chunk(digest).text
+        if known.contains(digest), try storage.read(name) != chunk {
+            // It rots where it lies. Earlier snapshots get it back, too.
+            try storage.remove(name)
+        }
+        if try storage.require(chunk, as: name) { report.newSnapshotBytes += Int64(chunk.count) }
+        known.insert(digest)
+        return digest
+    }
+
+    /// Makes sure that pages without contents are free; see ``FreePages``.
+    private func requireFree(_ pages: PageSet, _ source: PageSource, _ cipher: PageCipher) throws(DatabaseError) {
+        guard !pages.isEmpty else { return }
+        let free = FreePages(pageCount: source.totals.count, cipher: cipher) {
+            (number, page) throws(DatabaseError) in
+            try source.read(number...number, into: page)
+            return true
+        }
+        var next: Int64 = 1
+        while let run = pages.run(from: next, limit: .max) {
+            for number in run where try !free.contains(number) { throw PageTransfer.damaged(number) }
+            next = run.upperBound + 1
+        }
+    }
+
+    // MARK: The log
+
+    /// Lets the log begin anew, which the read transaction keeps from it, if it is long enough.
+    ///
+    /// While another connection has the write lock, so that nobody adds to the log, what is not shipped yet is read into
+    /// memory, the log is moved into the file, and a transaction begins that needs nothing of it. The next writer then begins
+    /// it anew, unless others still read from it.
+    func relieveLog() throws(DatabaseError) {
+        guard let open = reading, tail != nil, open.isShipped, !open.position.isWholeInFile,
+            logBytes >= max(options.relievedAt, relieved)
+        else { return }
+        // Most of it. If a checkpoint fails, the log goes on to grow, and this is tried again.
+        _ = try? open.other.checkpoint(.passive, schema: "main")
+        relieved = options.relievedAt + logBytes
+        var opening = try StoreOpening.existing(path, key: key, settings: settings, busyTimeout: 1)
+        opening.takesLock = false
+        let writer = try Replicator.connection(opening)
+        defer { writer.close() }
+        do throws(DatabaseError) {
+            try writer.run("BEGIN IMMEDIATE")
+        } catch {
+            // Others write all the time. They are not made to wait for this.
+            guard error.code == SQLITE_BUSY else { throw error }
+            return
+        }
+        // Nothing was written.
+        defer { _ = writer.rollBack() }
+        try moveOn()
+        guard let pending = reading?.pending, pending.count * Int64(open.pageSize) <= options.relievedAt else { return }
+        while let block = try readBlock() {
+            reading?.blocks.append(block)
+            reading?.pending?.start = block.end
+        }
+        // See above.
+        _ = try? reading?.other.checkpoint(.passive, schema: "main")
+        try moveOnWithBlocks()
+        if reading?.position.isWholeInFile == true { relieved = 0 }
+    }
+
+    /// Goes to a look behind which there is nothing new, while nobody can write. What is read already stays to be shipped.
+    private func moveOnWithBlocks() throws(DatabaseError) {
+        let blocks = reading?.blocks ?? []
+        reading?.blocks = []
+        defer { reading?.blocks = blocks }
+        try moveOn()
+    }
+}
+
+/// Reads pages for a snapshot, and authenticates them.
+private final class SnapshotWorker: PageWorker {
+    struct Run: Sendable {
+        let bytes: [UInt8]
+        /// The pages that were never written, if they are free.
+        let zeros: [Int64]
+    }
+
+    private let source: PageSource
+    private let cipher: PageCipher?
+    private let buffer: PageBuffer
+
+    /// - Parameter cipher: `nil` if pages have no codes.
+    init(_ source: PageSource, _ cipher: PageCipher?, _ pageCount: Int) {
+        (self.source, self.cipher) = (source, cipher)
+        buffer = PageBuffer(pageSize: source.totals.size, pageCount: pageCount)
+    }
+
+    func read(_ numbers: ClosedRange<Int64>) throws(DatabaseError) {
+        try source.read(numbers, into: buffer.pages(numbers.count))
+    }
+
+    func outcome(of numbers: ClosedRange<Int64>) throws(DatabaseError) -> Run {
+        var zeros: [Int64] = []
+        let lockPage = PageScan.lockPage(pageSize: source.totals.size)
+        if let cipher {
+            for (index, number) in numbers.enumerated() where number != lockPage {
+                let page = UnsafeRawBufferPointer(buffer.page(index))
+                if try cipher.isAuthentic(page, number: number) { continue }
+                guard page.isZero else { throw PageTransfer.damaged(number) }
+                zeros.append(number)
+            }
+        }
+        return Run(bytes: Array(buffer.pages(numbers.count)), zeros: zeros)
+    }
+}

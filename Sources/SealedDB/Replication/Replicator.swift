@@ -1,0 +1,552 @@
+import Foundation
+
+/// Ships a store to a repository while others use it: first all its pages, and then what is committed, as it stands encrypted
+/// in the log.
+///
+/// It is a reader of the store, beside the processes that write. Between two calls of ``ship(progress:)`` it keeps a read
+/// transaction, so that the log cannot begin anew before its frames are shipped. It lets the log begin anew itself, when all
+/// is shipped; see ``relieveLog()``.
+///
+/// Not for several threads at once.
+package final class Replicator {
+    /// How it ships.
+    package struct Options: Sendable {
+        /// A snapshot is made so long after the last one; `nil` for none but the one that begins a generation.
+        package var snapshotInterval: Duration?
+        /// Whether a store at another path than before may go on in this repository.
+        package var adopts = false
+        /// How long to wait for others that have the store locked.
+        package var busyTimeout: Duration = .seconds(2)
+        /// About so many bytes of the log make a segment.
+        var segmentBytes = 4 << 20
+        /// So many pages make a chunk of a snapshot.
+        var chunkPages: Int64 = 256
+        /// The bytes of the log from which on it is to begin anew.
+        var relievedAt: Int64 = 4 << 20
+
+        package init() {}
+    }
+
+    /// What one call has shipped. All of it is durable in the repository.
+    package struct Report: Sendable, Codable, Hashable {
+        /// The generation that the store is shipped to.
+        package var generation: Int64 = 0
+        /// Why it was begun by this call; `nil` if it was there.
+        package var begunBecause: String?
+        /// Whether a snapshot was made.
+        package var madeSnapshot = false
+        /// How many pages of it were not in the repository yet, in bytes.
+        package var newSnapshotBytes: Int64 = 0
+        package var commitCount = 0
+        package var frameCount: Int64 = 0
+        /// The bytes of segments.
+        package var byteCount: Int64 = 0
+        /// The bytes of the store's log after the call.
+        package var logBytes: Int64 = 0
+        /// When the store was as the repository has it now, in milliseconds since 1970.
+        package var shippedAt: Int64 = 0
+    }
+
+    let storage: any RepositoryStorage
+    let path: String
+    let key: Key
+    let settings: CipherSettings
+    var options: Options
+    var report = Report()
+    var mark: RepositoryMark?
+    /// `nil` before the store is open.
+    var reading: FollowedStore?
+    /// Where the repository ends; `nil` if a new generation has to begin.
+    var tail: Tail?
+    /// Why it has to.
+    var reason = SnapshotManifest.Reason.first
+    /// The number of the newest generation; 0 if there is none.
+    var newestGeneration: Int64 = 0
+    /// The digest of its last object.
+    var newestDigest: String?
+    /// The snapshot that is the end of the repository, if nothing follows it; and that end.
+    var newestSnapshot: (manifest: SnapshotManifest, end: Tail)?
+    /// What was not written for certain.
+    var unfinished: Writing?
+    /// When the last snapshot was made, by a clock that does not jump.
+    var lastSnapshot: ContinuousClock.Instant?
+    /// Where the log has to be beyond before it is tried again to let it begin anew.
+    var relieved: Int64 = 0
+
+    /// What is open while the store is followed.
+    struct FollowedStore {
+        /// The connection whose transaction is that of the last look.
+        var current: Connection
+        var other: Connection
+        var log: FollowedLog
+        var position: LogPosition
+        var time: RepositoryTime
+        /// What of the last look is not shipped.
+        var pending: FollowedLog.Rest?
+        /// The same, if it was read from the log already: then the log need not keep it.
+        var blocks: [Block] = []
+        let cipher: PageCipher
+        let pageSize: Int
+        let inode: UInt64
+        /// The store's slots, and whose they are; `nil` if it has none.
+        var slots: (bytes: [UInt8], owner: SlotOwner)?
+
+        var isShipped: Bool { (pending?.count ?? 0) == 0 && blocks.isEmpty }
+
+        /// - Returns: whether both are closed.
+        @discardableResult
+        func close() -> Bool {
+            // Both are closed, whatever becomes of the first.
+            let isClosed = current.close()
+            return other.close() && isClosed
+        }
+    }
+
+    /// Frames that were read from the log and authenticated.
+    struct Block {
+        let start: LogPlace
+        let end: LogPlace
+        let ends: [(frame: Int64, pageCount: Int64)]
+        let frames: [UInt8]
+        let time: RepositoryTime
+    }
+
+    /// The end of what is in the repository.
+    struct Tail {
+        let generation: Int64
+        var sequence: Int64
+        var digest: String
+        var place: LogPlace
+        var time: RepositoryTime
+        var slots: String?
+        /// The segment after which the last snapshot was made.
+        var snapshot: Int64
+    }
+
+    /// An object that is being written, and what is true when it is there. If it is not known whether it is, that comes first
+    /// at the next call: it would not be the same then.
+    struct Writing {
+        let name: ObjectName
+        let bytes: [UInt8]
+        let tail: Tail
+        /// How many transactions end in it.
+        var commitCount = 0
+        var frameCount: Int64 = 0
+        /// Whether it is the next block.
+        var isBlock = false
+    }
+
+    /// Nothing is read or written before ``ship(progress:)``.
+    /// - Parameter directory: the directory of the repository. It is made if only its last part is missing.
+    package convenience init(
+        path: String,
+        key: Key,
+        cipherSettings: CipherSettings = .init(),
+        directory: String,
+        options: Options = .init()
+    ) throws(DatabaseError) {
+        let storage = try DirectoryStorage(directory, creates: true)
+        try self.init(path: path, key: key, settings: cipherSettings, storage: storage, options: options)
+    }
+
+    init(
+        path: String,
+        key: Key,
+        settings: CipherSettings = .init(),
+        storage: any RepositoryStorage,
+        options: Options = .init()
+    ) throws(DatabaseError) {
+        guard let resolved = FileSystem.resolve(path) else {
+            throw .system("Cannot open \(path)", reason: .noSuchFile)
+        }
+        (self.path, self.key, self.settings, self.storage, self.options) = (resolved, key, settings, storage, options)
+    }
+
+    deinit {
+        close()
+    }
+
+    /// Ends the read transaction and gives the repository back.
+    package func close() {
+        // The connections have only read, so closing them loses nothing. What stays open is closed with the process.
+        reading?.close()
+        (reading, tail, unfinished) = (nil, nil, nil)
+        storage.release()
+    }
+
+    // MARK: Shipping
+
+    /// Ships what was committed up to now. What the report says is in the repository, durably.
+    /// - Parameter progress: called while a snapshot is made. If it throws, the call ends.
+    /// - Throws: what went wrong. What was reported before stays shipped; call it again, and it goes on there.
+    package func ship(progress: ((KeyRotation.Progress) throws -> Void)? = nil) throws(DatabaseError) -> Report {
+        report = Report()
+        do throws(DatabaseError) {
+            try storage.lease()
+            try requireSameRepository()
+            if let unfinished { try put(unfinished) }
+            try requireSameFile()
+            if reading == nil { try open() }
+            try shipRest()
+            if tail != nil { try moveOn() }
+            if tail == nil {
+                try beginGeneration(progress)
+            } else {
+                try shipRest()
+                try shipSlots()
+                if isSnapshotDue { try makeSnapshot(.interval, progress) }
+            }
+            report.generation = tail?.generation ?? 0
+            report.shippedAt = reading?.time.milliseconds ?? 0
+            try relieveLog()
+            // What was read from the log is not there for the next one.
+            try shipRest()
+        } catch {
+            // Without a generation nothing depends on the transaction, which would keep the log.
+            if tail == nil {
+                reading?.close()
+                reading = nil
+            }
+            throw error
+        }
+        report.logBytes = logBytes
+        return report
+    }
+
+    /// The bytes of the store's log.
+    package var logBytes: Int64 {
+        guard let reading else { return 0 }
+        return reading.position.frameCount * Int64(reading.pageSize + LogPlace.frameHeaderSize)
+    }
+
+    private func requireSameRepository() throws(DatabaseError) {
+        guard let known = mark else {
+            // Not `??`, which would not throw a typed error.
+            if let found = try RepositoryMark(storage) { mark = found } else { mark = try RepositoryMark.make(storage) }
+            return
+        }
+        guard try RepositoryMark.existing(storage) == known else {
+            throw DatabaseError(
+                extendedCode: SQLITE_CANTOPEN,
+                reason: .unverified,
+                message: """
+                    \(storage.name) is another repository than before. Nothing was shipped there. See what is mounted, and \
+                    start the shipper again.
+                    """
+            )
+        }
+    }
+
+    /// If another file has taken the store's place, everything begins anew with that.
+    private func requireSameFile() throws(DatabaseError) {
+        guard let open = reading, try open.current.mainFileHasMoved() else { return }
+        // What was committed to the old file may still be in its log, and is shipped first.
+        try shipRest()
+        open.close()
+        (reading, tail, reason) = (nil, nil, .replaced)
+    }
+
+    // MARK: Opening
+
+    private func open() throws(DatabaseError) {
+        let opening = try StoreOpening.existing(
+            path,
+            key: key,
+            settings: settings,
+            busyTimeout: options.busyTimeout.seconds
+        )
+        try LogDamage.requireNone(ofStore: path)
+        let first = try Replicator.connection(opening)
+        do throws(DatabaseError) {
+            let second = try Replicator.connection(opening)
+            do throws(DatabaseError) {
+                let slots = try SlotCopy(opening, key, first)
+                let position = try Replicator.look(first, path)
+                let pageSize = try PageTotals(of: first).size
+                guard pageSize == settings.parameters.pageSize else {
+                    throw .unusableSettings("The store has pages of \(pageSize) bytes, which do not fit its settings.")
+                }
+                reading = FollowedStore(
+                    current: first,
+                    other: second,
+                    log: FollowedLog(path: path, pageSize: pageSize),
+                    position: position,
+                    time: .now,
+                    cipher: try PageScan(connection: first, key: key, settings: settings).pageCipher(),
+                    pageSize: pageSize,
+                    inode: UInt64(try FileSystem.status(path).st_ino),
+                    slots: slots.map { ($0.sealed.bytes, $0.owner) }
+                )
+                relieved = 0
+                if tail == nil { try resume() }
+            } catch {
+                // This and the next have only read.
+                second.close()
+                throw error
+            }
+        } catch {
+            first.close()
+            reading = nil
+            throw error
+        }
+    }
+
+    /// A connection that leaves the log as it is when it is closed: the next shipper goes on with it.
+    static func connection(_ opening: StoreOpening) throws(DatabaseError) -> Connection {
+        let connection = try opening.open()
+        do throws(DatabaseError) {
+            try connection.setCheckpointsOnClose(false)
+            return connection
+        } catch {
+            connection.close()
+            throw error
+        }
+    }
+
+    /// Begins a read transaction, and returns where the log ends.
+    static func look(_ connection: Connection, _ path: String) throws(DatabaseError) -> LogPosition {
+        try connection.run("BEGIN")
+        _ = try connection.integer("SELECT count(*) FROM main.sqlite_schema")
+        guard let position = try connection.logPosition() else {
+            throw DatabaseError(
+                extendedCode: SQLITE_MISUSE,
+                reason: .unsupported,
+                message: """
+                    \(path) is not in WAL mode, and only what passes through its write-ahead log can be shipped. Nothing was \
+                    shipped. Put it into that mode once (`sealdb exec STORE 'PRAGMA journal_mode = WAL'`); or make backups.
+                    """
+            )
+        }
+        return position
+    }
+
+    /// Finds out where the repository ends, and whether the log still has what comes behind that.
+    private func resume() throws(DatabaseError) {
+        let contents = try RepositoryContents(storage)
+        guard let newest = contents.generations.last, let last = newest.snapshots.last else {
+            reason = .first
+            return
+        }
+        newestGeneration = newest.number
+        newestDigest = nil
+        newestSnapshot = nil
+        if reason == .first { reason = .damaged }
+        let reader = RepositoryReader(storage: storage)
+        do throws(DatabaseError) {
+            let (manifest, digest) = try reader.snapshot(newest.number, last)
+            guard ExactText(manifest.store) == ExactText(path) || options.adopts else {
+                throw DatabaseError(
+                    extendedCode: SQLITE_CANTOPEN,
+                    reason: .alreadyExists,
+                    message: """
+                        \(storage.name) is the repository of \(manifest.store), and not of \(path). Nothing was shipped. Give \
+                        each store a repository of its own. If this is that store in another place, say so (--adopt).
+                        """
+                )
+            }
+            var found = Tail(
+                generation: newest.number,
+                sequence: last,
+                digest: last == 0 ? digest : manifest.previous ?? digest,
+                place: manifest.log,
+                time: manifest.time,
+                slots: manifest.slots,
+                snapshot: last
+            )
+            newestDigest = found.digest
+            let end = newest.end(after: last)
+            guard end == max(last, newest.segments.last ?? 0) else { return }
+            if end > last {
+                let segment = try reader.segment(newest.number, end)
+                found.sequence = end
+                found.digest = segment.digest
+                found.place = segment.header.end
+                found.time = max(found.time, segment.header.time)
+                found.slots = segment.header.slots
+                newestDigest = found.digest
+            } else {
+                newestSnapshot = (manifest, found)
+            }
+            try goOn(manifest, found)
+        } catch {
+            // It is told by the reason of the new generation. What cannot be read for the moment is no damage.
+            guard error.reason == .damaged else { throw error }
+        }
+    }
+
+    private func goOn(_ manifest: SnapshotManifest, _ end: Tail) throws(DatabaseError) {
+        guard var open = reading else { return }
+        guard manifest.inode == open.inode, try open.current.mainFileHeader() == manifest.fileSalt else {
+            reason = .replaced
+            return
+        }
+        guard ExactText(manifest.store) == ExactText(path) else {
+            reason = .moved
+            return
+        }
+        reason = .logUnseen
+        guard manifest.pageSize == open.pageSize,
+            let pending = try open.log.frames(behind: end.place, to: open.position)
+        else {
+            reading = open
+            return
+        }
+        open.pending = pending
+        reading = open
+        tail = end
+        noteSnapshot(manifest)
+    }
+
+    /// Notes when the last snapshot was made, which was not by this object, and by another clock.
+    func noteSnapshot(_ manifest: SnapshotManifest) {
+        let age = max(0, RepositoryTime.now.milliseconds - manifest.time.milliseconds)
+        lastSnapshot = ContinuousClock.now - .milliseconds(age)
+    }
+
+    // MARK: Following
+
+    /// Goes to a new look. What was to be shipped of the last one must be.
+    func moveOn() throws(DatabaseError) {
+        guard var open = reading, open.isShipped else { return }
+        do throws(DatabaseError) {
+            let position = try Replicator.look(open.other, path)
+            let pending = try open.log.frames(after: open.position, to: position)
+            // A transaction that has only read loses nothing.
+            try open.current.run("ROLLBACK")
+            swap(&open.current, &open.other)
+            if position.salts != open.position.salts { relieved = 0 }
+            (open.position, open.time, open.pending) = (position, .now, pending)
+            reading = open
+            if pending == nil { (tail, reason) = (nil, .logUnseen) }
+        } catch {
+            // The last transaction stays. If this one cannot end, neither can the next begin.
+            if open.other.hasTransaction { try? open.other.run("ROLLBACK") }
+            throw error
+        }
+    }
+
+    /// Ships what is left of the last look.
+    func shipRest() throws(DatabaseError) {
+        while tail != nil, let block = try nextBlock() { try ship(block) }
+    }
+
+    private func nextBlock() throws(DatabaseError) -> Block? {
+        if let block = reading?.blocks.first { return block }
+        return try readBlock()
+    }
+
+    /// Reads the next frames from the log, and authenticates them.
+    func readBlock() throws(DatabaseError) -> Block? {
+        guard let open = reading, let pending = open.pending, pending.count > 0 else { return nil }
+        let (frames, ends, end) = try open.log.next(pending, bytes: options.segmentBytes)
+        try requireAuthentic(frames, open)
+        return Block(start: pending.start, end: end, ends: ends, frames: frames, time: open.time)
+    }
+
+    /// What stands in the log and was not written with the store's key is not shipped as if it were sound.
+    private func requireAuthentic(_ frames: [UInt8], _ open: FollowedStore) throws(DatabaseError) {
+        guard settings.parameters.usesHMAC else { return }
+        let frameSize = LogPlace.frameHeaderSize + open.pageSize
+        for start in stride(from: 0, to: frames.count, by: frameSize) {
+            let frame = frames[start..<(start + frameSize)]
+            let page = FrameScan.page(frame)
+            guard !open.cipher.authenticates(frame.dropFirst(LogPlace.frameHeaderSize), number: page) else { continue }
+            throw DatabaseError(
+                extendedCode: SQLITE_CORRUPT,
+                reason: .damaged,
+                message: """
+                    The log of \(path) has a page \(page) that was not written with its key. Nothing of it was shipped; what \
+                    was shipped before stays. Look at the store with `sealdb verify`.
+                    """
+            )
+        }
+    }
+
+    private func ship(_ block: Block) throws(DatabaseError) {
+        guard let tail else { return }
+        let time = max(tail.time, block.time)
+        let commits = block.ends.map {
+            LogSegment.Commit(frame: $0.frame, pageCount: $0.pageCount, time: time)
+        }
+        try ship(block.start, block.end, commits, tail.slots, block.frames, time, isBlock: true)
+    }
+
+    private func ship(
+        _ start: LogPlace,
+        _ end: LogPlace,
+        _ commits: [LogSegment.Commit],
+        _ slots: String?,
+        _ frames: [UInt8],
+        _ time: RepositoryTime,
+        isBlock: Bool
+    ) throws(DatabaseError) {
+        guard var tail, let pageSize = reading?.pageSize else { return }
+        let segment = LogSegment(
+            generation: tail.generation,
+            sequence: tail.sequence + 1,
+            previous: tail.digest,
+            pageSize: pageSize,
+            log: start,
+            lastChecksum: end.checksum,
+            time: time,
+            commits: commits,
+            slots: slots,
+            frames: frames
+        )
+        let bytes = try segment.bytes()
+        tail.sequence += 1
+        tail.digest = try ObjectDigest.of(bytes)
+        (tail.place, tail.time, tail.slots) = (end, time, slots)
+        try put(
+            Writing(
+                name: .segment(generation: segment.generation, sequence: segment.sequence),
+                bytes: bytes,
+                tail: tail,
+                commitCount: commits.count,
+                frameCount: segment.frameCount,
+                isBlock: isBlock
+            )
+        )
+    }
+
+    /// Writes an object at the end of the repository.
+    func put(_ object: Writing) throws(DatabaseError) {
+        unfinished = object
+        try storage.require(object.bytes, as: object.name.text)
+        (unfinished, tail) = (nil, object.tail)
+        if object.isBlock {
+            if reading?.blocks.isEmpty == false {
+                reading?.blocks.removeFirst()
+            } else {
+                reading?.pending?.start = object.tail.place
+            }
+        }
+        report.commitCount += object.commitCount
+        report.frameCount += object.frameCount
+        guard case .segment = object.name else { return }
+        report.byteCount += Int64(object.bytes.count)
+    }
+
+    /// Ships the key slots if they have changed.
+    private func shipSlots() throws(DatabaseError) {
+        guard let tail, let now = try newSlots() else { return }
+        let digest = try ObjectDigest.of(now)
+        guard digest != tail.slots else { return }
+        try storage.require(now, as: ObjectName.slots(digest).text)
+        try ship(tail.place, tail.place, [], digest, [], max(tail.time, reading?.time ?? tail.time), isBlock: false)
+    }
+
+    /// The newest slots of the store; `nil` if it has none.
+    func newSlots() throws(DatabaseError) -> [UInt8]? {
+        guard let (known, owner) = reading?.slots else { return nil }
+        var newest: SealedSlots?
+        for slots in SlotFiles(of: path).read().compactMap(\.slots) {
+            guard try owner.owns(slots) else { continue }
+            if slots.table.generation > newest?.table.generation ?? -1 { newest = slots }
+        }
+        // Files that are damaged or missing for a moment are no change.
+        let bytes = newest?.bytes ?? known
+        reading?.slots?.bytes = bytes
+        return bytes
+    }
+}

@@ -1,0 +1,117 @@
+/// What a repository says that it has, by the names of its objects.
+struct RepositoryContents: Sendable {
+    struct Generation: Sendable {
+        let number: Int64
+        /// The numbers of the segments after which there is a snapshot, in their order; 0 for the one that begins it.
+        var snapshots: [Int64] = []
+        /// The numbers of the segments, in their order.
+        var segments: [Int64] = []
+        /// The bytes of its snapshots' lists and of its segments.
+        var byteCount: Int64 = 0
+
+        /// The last of the segments that follow the snapshot without a gap; the snapshot's own number if there is none.
+        func end(after snapshot: Int64) -> Int64 {
+            var last = snapshot
+            for segment in segments where segment > snapshot {
+                guard segment == last + 1 else { break }
+                last = segment
+            }
+            return last
+        }
+    }
+
+    /// In their order. One without a snapshot is none.
+    let generations: [Generation]
+    /// Segments that no snapshot comes before.
+    let strays: [ObjectName]
+
+    init(_ storage: any RepositoryStorage) throws(DatabaseError) {
+        var found: [Int64: Generation] = [:]
+        for object in try storage.objects(under: ObjectName.generations) {
+            switch ObjectName(object.name) {
+            case .snapshot(let generation, let sequence)?:
+                found[generation, default: Generation(number: generation)].snapshots.append(sequence)
+                found[generation]?.byteCount += object.size
+            case .segment(let generation, let sequence)?:
+                found[generation, default: Generation(number: generation)].segments.append(sequence)
+                found[generation]?.byteCount += object.size
+            default: continue
+            }
+        }
+        var strays: [ObjectName] = []
+        var generations: [Generation] = []
+        for (_, var generation) in found.sorted(by: { $0.key < $1.key }) {
+            generation.snapshots.sort()
+            let first = generation.snapshots.first ?? .max
+            strays += generation.segments.filter { $0 <= first }.map {
+                .segment(generation: generation.number, sequence: $0)
+            }
+            generation.segments = generation.segments.filter { $0 > first }.sorted()
+            if !generation.snapshots.isEmpty { generations.append(generation) }
+        }
+        (self.generations, self.strays) = (generations, strays)
+    }
+}
+
+/// Reads the objects of a repository, and checks that each is as it was written.
+struct RepositoryReader {
+    let storage: any RepositoryStorage
+
+    /// In most cases the lines of a segment have no more bytes.
+    private static let bytesOfLines = 1 << 16
+
+    private func bytes(_ name: ObjectName, limit: Int? = nil) throws(DatabaseError) -> [UInt8] {
+        guard let bytes = try storage.read(name.text, limit: limit) else {
+            throw DatabaseError(
+                extendedCode: SQLITE_CORRUPT,
+                reason: .damaged,
+                message: "\(name.text) is missing in \(storage.name)."
+            )
+        }
+        return bytes
+    }
+
+    func snapshot(_ generation: Int64, _ sequence: Int64) throws(DatabaseError) -> (SnapshotManifest, digest: String) {
+        let name = ObjectName.snapshot(generation: generation, sequence: sequence)
+        let bytes = try bytes(name)
+        return (try SnapshotManifest(parsing: bytes, named: name), try ObjectDigest.of(bytes))
+    }
+
+    /// What a segment says about its frames, which are not read.
+    func header(_ generation: Int64, _ sequence: Int64) throws(DatabaseError) -> LogSegment.Outline {
+        let name = ObjectName.segment(generation: generation, sequence: sequence)
+        let start = try bytes(name, limit: RepositoryReader.bytesOfLines)
+        do throws(DatabaseError) {
+            return try LogSegment.header(start, named: name)
+        } catch {
+            // Its lines may be longer.
+            guard start.count == RepositoryReader.bytesOfLines else { throw error }
+            return try LogSegment.header(bytes(name), named: name)
+        }
+    }
+
+    /// A whole segment, with its digest. Its frames are checked.
+    func segment(
+        _ generation: Int64,
+        _ sequence: Int64
+    ) throws(DatabaseError) -> (header: LogSegment.Outline, bytes: [UInt8], digest: String) {
+        let name = ObjectName.segment(generation: generation, sequence: sequence)
+        let bytes = try bytes(name)
+        let header = try LogSegment.header(bytes, named: name)
+        try LogSegment.check(header, bytes, named: name)
+        return (header, bytes, try ObjectDigest.of(bytes))
+    }
+
+    /// The bytes of an object that has its digest as its name.
+    func contents(_ name: ObjectName, digest: String) throws(DatabaseError) -> [UInt8] {
+        let bytes = try bytes(name)
+        guard try ObjectDigest.of(bytes) == digest else {
+            throw .damagedObject(name.text, "it does not have the digest that is its name")
+        }
+        return bytes
+    }
+
+    func slots(_ digest: String) throws(DatabaseError) -> SealedSlots {
+        try SealedSlots(parsing: contents(.slots(digest), digest: digest))
+    }
+}

@@ -1,0 +1,196 @@
+import Foundation
+
+/// Puts the store of one moment together from a repository. No key is needed: what is checked are digests, checksums and
+/// sizes.
+///
+/// The result is exactly what the store was after one of its commits. It is made beside its place, read back and synced, and
+/// takes its name only then.
+package struct RepositoryRestore {
+    /// What a finished restore did.
+    package struct Report: Sendable, Codable, Hashable {
+        /// Absolute path of the store, with symbolic links followed.
+        package let path: String
+        package let pageCount: Int64
+        package let pageSize: Int
+        /// Path of the store that was there before; `nil` if there was none.
+        package let replacedPath: String?
+        package let generation: Int64
+        /// How many commits were applied to the snapshot.
+        package let commitCount: Int
+        /// When the shipper saw the store so, in milliseconds since 1970.
+        package let restoredTo: Int64
+        /// The number of the segment that the snapshot followed.
+        package let snapshot: Int64
+        /// Whether the store got key slots.
+        package let hasSlots: Bool
+        /// What is damaged in the repository, and was not needed.
+        package let remarks: [String]
+    }
+
+    private let storage: any RepositoryStorage
+    private let moment: RepositoryMoment
+    private let path: String
+    private let replaces: Bool
+    private let ignoresUnseenUsers: Bool
+
+    /// - Parameters:
+    ///   - directory: that of the repository.
+    ///   - path: path of the store.
+    ///   - replaces: whether a store that exists is replaced, and kept under another name.
+    package init(
+        directory: String,
+        moment: RepositoryMoment = .newest,
+        to path: String,
+        replaces: Bool = false,
+        ignoresUnseenUsers: Bool = false
+    ) throws(DatabaseError) {
+        self.init(
+            storage: try DirectoryStorage(directory, creates: false),
+            moment: moment,
+            to: path,
+            replaces: replaces,
+            ignoresUnseenUsers: ignoresUnseenUsers
+        )
+    }
+
+    init(
+        storage: any RepositoryStorage,
+        moment: RepositoryMoment = .newest,
+        to path: String,
+        replaces: Bool = false,
+        ignoresUnseenUsers: Bool = false
+    ) {
+        (self.storage, self.moment, self.path) = (storage, moment, path)
+        (self.replaces, self.ignoresUnseenUsers) = (replaces, ignoresUnseenUsers)
+    }
+
+    /// Restores the store.
+    /// - Throws: ``DatabaseError``; unless its message says otherwise, what was there is as it was.
+    ///   ``DatabaseError/Reason/damaged`` if the moment cannot be had; the message names the latest one before it that can.
+    @discardableResult
+    package func run(progress: ((KeyRotation.Progress) throws -> Void)? = nil) throws(DatabaseError) -> Report {
+        let context = "Nothing was restored, and \(path) is as it was"
+        let reader = RepositoryReader(storage: storage)
+        let starts: [RestorePlan.Start]
+        do throws(DatabaseError) {
+            _ = try RepositoryMark.existing(storage)
+            starts = try RestorePlan.starts(for: moment, RepositoryContents(storage), reader)
+        } catch {
+            throw error.adding(context: context)
+        }
+        let place: RestorePlace
+        do throws(DatabaseError) {
+            place = try RestorePlace(path, replaces: replaces, ignoresUnseenUsers: ignoresUnseenUsers)
+        } catch {
+            throw error.adding(context: context)
+        }
+        let plan: RestorePlan
+        let slots: SealedSlots?
+        var remarks: [String] = []
+        do throws(DatabaseError) {
+            plan = try filled(place, starts, reader, &remarks, progress)
+            if let digest = plan.slots { slots = try reader.slots(digest) } else { slots = nil }
+            try place.requireReady(slots)
+        } catch {
+            place.discard()
+            throw error.adding(context: context)
+        }
+        let replaced = try place.take(slots)
+        return Report(
+            path: FileSystem.resolve(path) ?? path,
+            pageCount: plan.pageCount,
+            pageSize: plan.manifest.pageSize,
+            replacedPath: replaced,
+            generation: plan.manifest.generation,
+            commitCount: plan.commitCount,
+            restoredTo: plan.time.milliseconds,
+            snapshot: plan.manifest.sequence,
+            hasSlots: slots != nil,
+            remarks: remarks
+        )
+    }
+
+    /// Fills the file, from the first snapshot that is whole.
+    private func filled(
+        _ place: RestorePlace,
+        _ starts: [RestorePlan.Start],
+        _ reader: RepositoryReader,
+        _ remarks: inout [String],
+        _ progress: ((KeyRotation.Progress) throws -> Void)?
+    ) throws(DatabaseError) -> RestorePlan {
+        var first: DatabaseError?
+        for start in starts {
+            do throws(DatabaseError) {
+                let plan = try start.plan(reader)
+                if let problem = plan.problem { throw RepositoryRestore.lost(problem, plan.time) }
+                try fill(place, plan, reader, progress)
+                return plan
+            } catch {
+                guard error.reason == .damaged else { throw error }
+                remarks.append(error.message)
+                if first == nil { first = error }
+            }
+        }
+        guard let first else {
+            throw DatabaseError(extendedCode: SQLITE_ERROR, reason: .misuse, message: "There is nothing to restore.")
+        }
+        throw first
+    }
+
+    private static func lost(_ problem: DatabaseError, _ time: RepositoryTime) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_CORRUPT,
+            reason: .damaged,
+            message: "\(problem.message) The latest moment before that, which can be had, is \(time) (--at \(time))."
+        )
+    }
+
+    private func fill(
+        _ place: RestorePlace,
+        _ plan: RestorePlan,
+        _ reader: RepositoryReader,
+        _ progress: ((KeyRotation.Progress) throws -> Void)?
+    ) throws(DatabaseError) {
+        let manifest = plan.manifest
+        let pageSize = manifest.pageSize
+        try place.requireSpace(plan.mostPages * Int64(pageSize))
+        let totals = PageTotals(count: plan.pageCount, size: pageSize)
+        let report = ProgressReport(totals: totals, progress: progress)
+        let copying = report.part(to: 0.7)
+        let newFile = try place.copy.newFile()
+        var file = try RestoredFile(newFile, pageSize: pageSize, mostPages: plan.mostPages)
+        for (index, digest) in manifest.chunks.enumerated() {
+            let chunk = try reader.contents(.chunk(digest), digest: digest)
+            guard chunk.count == manifest.byteCount(ofChunk: index) else {
+                throw .damagedObject(ObjectName.chunk(digest).text, "it has another size than its snapshot says")
+            }
+            let firstPage = Int64(index) * manifest.chunkPages + 1
+            try file.write(chunk[...], at: firstPage)
+            try copying(.copy, min(firstPage + manifest.chunkPages - 1, totals.count))
+        }
+        // The chain was checked by the plan; the objects are read again, and checked by themselves.
+        let frameSize = LogPlace.frameHeaderSize + pageSize
+        var sequence = manifest.sequence
+        while sequence < plan.lastSegment {
+            sequence += 1
+            let (header, bytes, _) = try reader.segment(manifest.generation, sequence)
+            var commits = header.commits[...]
+            for index in 0..<header.frameCount {
+                let number = header.log.frame + index + 1
+                if sequence == plan.lastSegment, number > plan.lastFrame { break }
+                let start = header.offset + Int(index) * frameSize
+                let frame = bytes[start..<(start + frameSize)]
+                try file.write(frame.dropFirst(LogPlace.frameHeaderSize), at: FrameScan.page(frame))
+                if let commit = commits.first, commit.frame == number {
+                    commits.removeFirst()
+                    try file.end(pageCount: commit.pageCount)
+                }
+            }
+            // Only so that the caller can stop it.
+            try copying(.copy, totals.count)
+        }
+        let checking = report.part(from: 0.7)
+        try file.finish(salt: manifest.fileSalt) { completed throws(DatabaseError) in try checking(.verify, completed) }
+        try place.copy.synchronize(checking) { () throws(DatabaseError) in try newFile.synchronize() }
+    }
+}

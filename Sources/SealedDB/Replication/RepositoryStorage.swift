@@ -1,0 +1,64 @@
+/// Where the objects of a repository lie: a directory, or a place beside it that has the same few calls.
+///
+/// An object is written whole, under a name that does not exist yet, and never changed. Names consist of parts with slashes
+/// between them, and sort by age where that matters. What is written is durable when the call returns.
+protocol RepositoryStorage: AnyObject {
+    /// What messages call it.
+    var name: String { get }
+
+    /// The objects whose names begin with this part and a slash, in no order. Things that are no objects are left out.
+    func objects(under part: String) throws(DatabaseError) -> [StoredObject]
+
+    /// The bytes of an object; `nil` if there is none of this name.
+    /// - Parameter limit: at most so many, from its beginning.
+    func read(_ name: String, limit: Int?) throws(DatabaseError) -> [UInt8]?
+
+    /// Writes an object, durably.
+    /// - Returns: false if one of this name is there, which is durable too then, and is left as it is.
+    func write(_ bytes: [UInt8], as name: String) throws(DatabaseError) -> Bool
+
+    /// Removes an object, durably. One that is not there counts as removed.
+    func remove(_ name: String) throws(DatabaseError)
+
+    /// Keeps other shippers away until ``release()``, and removes what one that was killed has left unfinished.
+    /// - Throws: ``DatabaseError/Reason/busy`` if another one is at work.
+    func lease() throws(DatabaseError)
+
+    /// Gives the lease back. Without one, nothing happens.
+    func release()
+}
+
+struct StoredObject: Sendable {
+    let name: String
+    let size: Int64
+}
+
+extension RepositoryStorage {
+    func read(_ name: String) throws(DatabaseError) -> [UInt8]? { try read(name, limit: nil) }
+
+    /// Sees to it that an object of this name holds these bytes.
+    /// - Returns: whether it was written now.
+    /// - Throws: ``DatabaseError/Reason/unverified`` if there is one with other bytes.
+    @discardableResult
+    func require(_ bytes: [UInt8], as name: String) throws(DatabaseError) -> Bool {
+        if try write(bytes, as: name) { return true }
+        guard try read(name) == bytes else {
+            throw DatabaseError(
+                extendedCode: SQLITE_CANTOPEN,
+                reason: .alreadyExists,
+                message: """
+                    \(name) in \(self.name) is there already and holds something else: another shipper writes to this \
+                    repository. Nothing was changed there. See that only one does, and start it again.
+                    """
+            )
+        }
+        return false
+    }
+}
+
+extension DatabaseError {
+    /// For what is in a repository and is not as it was written.
+    static func damagedObject(_ name: String, _ problem: String) -> DatabaseError {
+        DatabaseError(extendedCode: SQLITE_CORRUPT, reason: .damaged, message: "\(name) is damaged: \(problem).")
+    }
+}

@@ -1,0 +1,178 @@
+/// Which moment of a store is wanted from a repository.
+package enum RepositoryMoment: Sendable, Hashable {
+    /// The last one that was shipped.
+    case newest
+    /// The last one of a generation.
+    case generation(Int64)
+    /// The last one that was shipped by then.
+    case time(RepositoryTime)
+}
+
+/// Of which objects the store of one moment is put together. The log's part of them was read and checked.
+struct RestorePlan {
+    let manifest: SnapshotManifest
+    /// The number of the last segment that is needed; that of the snapshot if none is.
+    private(set) var lastSegment: Int64
+    /// The number in its log of the last frame that is needed.
+    private(set) var lastFrame: Int64 = 0
+    /// The pages of the store at that moment.
+    private(set) var pageCount: Int64
+    /// The most pages that it has until then.
+    private(set) var mostPages: Int64
+    /// When the shipper saw it.
+    private(set) var time: RepositoryTime
+    /// How many transactions follow the snapshot.
+    private(set) var commitCount = 0
+    /// The newest slots of the generation: one that was removed later opens nothing any more.
+    private(set) var slots: String?
+    /// Why what is behind that moment cannot be had, if it should be there.
+    private(set) var problem: DatabaseError?
+
+    private init(_ manifest: SnapshotManifest) {
+        self.manifest = manifest
+        lastSegment = manifest.sequence
+        pageCount = manifest.pageCount
+        mostPages = manifest.pageCount
+        time = manifest.time
+        slots = manifest.slots
+    }
+
+    /// Goes through the segments behind a snapshot.
+    /// - Parameter limit: no commit that was seen later is wanted; `nil` for all.
+    init(
+        _ manifest: SnapshotManifest,
+        digest: String,
+        _ generation: RepositoryContents.Generation,
+        until limit: RepositoryTime?,
+        _ reader: RepositoryReader
+    ) throws(DatabaseError) {
+        self.init(manifest)
+        var chain = SegmentChain(manifest, digest: digest)
+        let last = max(generation.segments.last ?? 0, generation.snapshots.last ?? 0)
+        var isWanted = true
+        var commits = 0
+        var sequence = manifest.sequence
+        while sequence < last {
+            sequence += 1
+            do throws(DatabaseError) {
+                // Behind what is wanted only the slots count.
+                guard isWanted else {
+                    slots = try reader.header(generation.number, sequence).slots
+                    continue
+                }
+                let header = try chain.next(reader)
+                slots = header.slots
+                for commit in header.commits {
+                    if let limit, commit.time > limit {
+                        isWanted = false
+                        break
+                    }
+                    commits += 1
+                    (lastSegment, lastFrame, commitCount) = (sequence, commit.frame, commits)
+                    (pageCount, time) = (commit.pageCount, commit.time)
+                    mostPages = max(mostPages, pageCount)
+                }
+            } catch {
+                guard error.reason == .damaged else { throw error }
+                // What is wanted is there.
+                guard isWanted, limit.map({ time < $0 }) ?? true else { return }
+                problem = error
+                return
+            }
+        }
+    }
+
+    /// A snapshot from which a moment can be reached.
+    struct Start {
+        let manifest: SnapshotManifest
+        let digest: String
+        let generation: RepositoryContents.Generation
+        let limit: RepositoryTime?
+
+        func plan(_ reader: RepositoryReader) throws(DatabaseError) -> RestorePlan {
+            try RestorePlan(manifest, digest: digest, generation, until: limit, reader)
+        }
+    }
+
+    /// Finds a moment.
+    /// - Returns: where to start, the shortest way first. The others are for the case that chunks of a snapshot are damaged.
+    /// - Throws: ``DatabaseError/Reason/damaged`` if the moment cannot be had.
+    static func starts(
+        for moment: RepositoryMoment,
+        _ contents: RepositoryContents,
+        _ reader: RepositoryReader
+    ) throws(DatabaseError) -> [Start] {
+        let name = reader.storage.name
+        var limit: RepositoryTime?
+        var generations = Array(contents.generations.reversed())
+        switch moment {
+        case .newest: generations = Array(generations.prefix(1))
+        case .generation(let number):
+            generations = generations.filter { $0.number == number }
+            guard !generations.isEmpty else {
+                throw missing("\(name) has no generation \(number). `sealdb snapshots` lists what there is.")
+            }
+        case .time(let time): limit = time
+        }
+        var damage: DatabaseError?
+        for generation in generations {
+            var starts: [Start] = []
+            for sequence in generation.snapshots.reversed() {
+                do throws(DatabaseError) {
+                    let (manifest, digest) = try reader.snapshot(generation.number, sequence)
+                    if let limit, manifest.time > limit { continue }
+                    starts.append(Start(manifest: manifest, digest: digest, generation: generation, limit: limit))
+                } catch {
+                    guard error.reason == .damaged else { throw error }
+                    if damage == nil { damage = error }
+                }
+            }
+            if !starts.isEmpty { return starts }
+        }
+        if let damage { throw damage }
+        guard limit != nil else { throw missing("\(name) has no snapshot yet. Nothing was restored.") }
+        throw missing("\(name) has nothing from that time or before. `sealdb snapshots` lists what there is.")
+    }
+
+    private static func missing(_ message: String) -> DatabaseError {
+        DatabaseError(extendedCode: SQLITE_CANTOPEN, reason: .noSuchFile, message: message)
+    }
+}
+
+/// Reads segments one after the other, and checks that each follows the one before.
+struct SegmentChain {
+    private let generation: Int64
+    private let pageSize: Int
+    private(set) var sequence: Int64
+    private var digest: String
+    private var place: LogPlace
+
+    /// - Parameter digest: that of the snapshot.
+    init(_ manifest: SnapshotManifest, digest: String) {
+        (generation, pageSize, sequence) = (manifest.generation, manifest.pageSize, manifest.sequence)
+        self.digest = manifest.sequence == 0 ? digest : manifest.previous ?? ""
+        place = manifest.log
+    }
+
+    /// The next segment. After an error there is none.
+    mutating func next(_ reader: RepositoryReader) throws(DatabaseError) -> LogSegment.Outline {
+        try nextWithBytes(reader).header
+    }
+
+    mutating func nextWithBytes(
+        _ reader: RepositoryReader
+    ) throws(DatabaseError) -> (header: LogSegment.Outline, bytes: [UInt8]) {
+        let (header, bytes, own) = try reader.segment(generation, sequence + 1)
+        let name = ObjectName.segment(generation: generation, sequence: sequence + 1).text
+        guard header.previous.utf8.elementsEqual(digest.utf8) else {
+            throw .damagedObject(name, "it does not follow the segment before it")
+        }
+        let beginsAnew = header.log.header.map { header.log == LogPlace(beginningOf: $0) } ?? false
+        guard header.log == place || beginsAnew, header.pageSize == pageSize else {
+            throw .damagedObject(name, "its frames do not follow those before it")
+        }
+        // A log that begins anew breaks off no transaction.
+        (sequence, digest, place) = (sequence + 1, own, header.end)
+        return (header, bytes)
+    }
+}

@@ -1,0 +1,75 @@
+import Foundation
+
+/// A file that is put together from the objects of a repository, and read back.
+struct RestoredFile {
+    private let file: NewFile
+    private let pageSize: Int
+    /// A mark of each page that was written; 0 for one that was not.
+    private var marks: [UInt64]
+    private let marker: PageMarker
+    private var pageCount: Int64 = 0
+
+    private static let pagesAtOnce: Int64 = 64
+
+    /// - Parameter mostPages: it never has more.
+    init(_ file: NewFile, pageSize: Int, mostPages: Int64) throws(DatabaseError) {
+        (self.file, self.pageSize) = (file, pageSize)
+        marks = [UInt64](repeating: 0, count: Int(mostPages))
+        marker = try PageMarker()
+        try file.truncate(to: 0)
+    }
+
+    /// Writes pages that follow one another.
+    /// - Parameter first: the number of the first of them.
+    mutating func write(_ pages: ArraySlice<UInt8>, at first: Int64) throws(DatabaseError) {
+        let count = Int64(pages.count / pageSize)
+        guard first >= 1, first + count - 1 <= Int64(marks.count) else { return }
+        let result = pages.withUnsafeBytes { bytes in
+            Result { () throws(DatabaseError) in
+                try file.write(bytes, at: (first - 1) * Int64(pageSize))
+                for index in 0..<Int(count) {
+                    let page = UnsafeRawBufferPointer(rebasing: bytes[(index * pageSize)..<((index + 1) * pageSize)])
+                    marks[Int(first) - 1 + index] = try marker.mark(page, number: first + Int64(index))
+                }
+            }
+        }
+        try result.get()
+        pageCount = max(pageCount, first + count - 1)
+    }
+
+    /// The end of a transaction: the store has so many pages. What it had behind them is gone for good.
+    mutating func end(pageCount count: Int64) throws(DatabaseError) {
+        if count < pageCount {
+            try file.truncate(to: count * Int64(pageSize))
+            for index in Int(count)..<Int(pageCount) { marks[index] = 0 }
+        }
+        pageCount = count
+    }
+
+    /// Gives the file its size, and reads all of it again.
+    /// - Throws: ``DatabaseError/Reason/unverified`` if it does not hold what was written.
+    func finish(salt: [UInt8], _ progress: (Int64) throws(DatabaseError) -> Void) throws(DatabaseError) {
+        try file.truncate(to: pageCount * Int64(pageSize))
+        let buffer = PageBuffer(pageSize: pageSize, pageCount: Int(RestoredFile.pagesAtOnce))
+        var next: Int64 = 1
+        while next <= pageCount {
+            let count = Int(min(RestoredFile.pagesAtOnce, pageCount - next + 1))
+            guard try file.read(into: buffer.pages(count), at: (next - 1) * Int64(pageSize)) else {
+                throw PageTransfer.different(next)
+            }
+            if next == 1 {
+                guard buffer.page(0).prefix(salt.count).elementsEqual(salt) else { throw PageTransfer.different(1) }
+            }
+            for index in 0..<count {
+                let number = next + Int64(index)
+                let page = UnsafeRawBufferPointer(buffer.page(index))
+                let mark = marks[Int(number) - 1]
+                guard mark == 0 ? page.isZero : try marker.mark(page, number: number) == mark else {
+                    throw PageTransfer.different(number)
+                }
+            }
+            next += Int64(count)
+            try progress(next - 1)
+        }
+    }
+}

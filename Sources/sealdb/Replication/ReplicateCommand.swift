@@ -1,0 +1,262 @@
+import ArgumentParser
+import Foundation
+import SealedDB
+
+struct ReplicateCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "replicate",
+        abstract: "Ship a store to a repository, continuously, while it is in use.",
+        discussion: """
+            Runs beside the processes that use the store, and copies what they commit to a directory: first all pages (a \
+            snapshot), and then what is committed, every second. Everything is shipped as it is encrypted. "sealdb restore \
+            --from" puts the store of any moment together again, without a key. What is behind is the interval: this is no \
+            cluster, and what was committed since is lost with the machine.
+
+              sealdb replicate app.db --to /mnt/backup/app --key-file app.key
+              sealdb replicate app.db --to /mnt/backup/app --key-file app.key --once
+              sealdb replicate app.db --to /mnt/backup/app --key-file app.key \\
+                  --snapshot-interval 86400 --keep-daily 7 --keep-weekly 4
+              sealdb snapshots /mnt/backup/app
+              sealdb restore --from /mnt/backup/app app.db
+
+            The store must be in WAL mode. The directory is made if its last part is missing. It belongs to one store, and one \
+            shipper at a time writes to it (exit 75).
+
+            What is reported as shipped is synced there. If the repository fails, that is told, and tried again at the next \
+            interval; the store's log grows meanwhile, and past --log-limit that is told. With --once, and before the first \
+            success, a failure ends the command. SIGTERM and SIGINT ship what is there, and end it with exit 0.
+
+            If the log was begun anew while no shipper ran, or another file took the store's place, as after a rotation, a new \
+            generation begins, with a snapshot that shares the pages that did not change. Stop this command to rotate the \
+            store, and start it again. The generations from before stay, and open with the key of then.
+
+            With --keep-…, snapshots that no rule keeps are removed after a new one was made, with what follows them up to \
+            the next; never the newest. The rules are those of "sealdb backup".
+            """
+    )
+
+    @Argument(help: "The store.", completion: .file())
+    var store: String
+
+    @Option(help: ArgumentHelp("Directory of the repository.", valueName: "repository"), completion: .directory)
+    var to: String
+
+    @Flag(help: "Ship what is there, and end.")
+    var once = false
+
+    @Option(help: ArgumentHelp("Ship so often. Default: 1.", valueName: "seconds"))
+    var interval: Double?
+
+    @Option(
+        help: ArgumentHelp(
+            "Make another snapshot so often, so that a restore is short. Default: 86400.",
+            valueName: "seconds"
+        )
+    )
+    var snapshotInterval: Double?
+
+    @Option(help: ArgumentHelp("Tell when the store's log is longer. Default: 1024.", valueName: "MiB"))
+    var logLimit: Int64?
+
+    @Flag(help: "Go on in a repository of a store that had another path.")
+    var adopt = false
+
+    @OptionGroup(title: "Retention; without any of these all snapshots are kept")
+    var retentionOptions: SnapshotRetentionOptions
+
+    @OptionGroup(title: "Key")
+    var keyOptions: KeyOptions
+
+    @OptionGroup(title: "Configuration")
+    var configurationOptions: ConfigurationOptions
+
+    @OptionGroup(title: "Cipher settings of a store that has other ones than SQLCipher 4's")
+    var cipherOptions: CipherOptions
+
+    @OptionGroup
+    var lockOptions: LockOptions
+
+    @OptionGroup
+    var progressOptions: ProgressOptions
+
+    @OptionGroup(title: "Output")
+    var reportOptions: ReportOptions
+
+    private static let intervals = 0.1...86_400.0
+    private static let snapshotIntervals = 1.0...3_153_600_000.0
+
+    func validate() throws {
+        try keyOptions.choice.validate(isRequired: true)
+        if let interval, !ReplicateCommand.intervals.contains(interval) {
+            throw ValidationError("--interval takes seconds, from 0.1 to 86400.")
+        }
+        if once, interval != nil { throw ValidationError("--once and --interval exclude each other.") }
+        if let snapshotInterval, !ReplicateCommand.snapshotIntervals.contains(snapshotInterval) {
+            throw ValidationError("--snapshot-interval takes seconds, from 1 on.")
+        }
+        if let logLimit, !(1...1 << 30).contains(logLimit) {
+            throw ValidationError("--log-limit takes a number of MiB, from 1 on.")
+        }
+    }
+
+    func run() throws {
+        let path = try Store.literalPath(store)
+        reportOptions.begin(path)
+        if to.isEmpty { throw Failure(.usage, "The name of the repository is empty.") }
+        let settings = try cipherOptions.settings(of: path)
+        var options = Replicator.Options()
+        options.snapshotInterval = .seconds(snapshotInterval ?? 86_400)
+        options.adopts = adopt
+        options.busyTimeout = .seconds(lockOptions.lockWait)
+        let totals = try keyOptions.withKey(of: path) { key in
+            SignalWatch.start()
+            let replicator = try Replicator(
+                path: path,
+                key: key,
+                cipherSettings: settings,
+                directory: to,
+                options: options
+            )
+            defer { replicator.close() }
+            return try follow(replicator, path)
+        }
+        let text =
+            "\(TerminalText.escaped(store)): shipped \(totals.commitCount.counted("commit")) to generation "
+            + "\(totals.generation)\(settings.remarkOnAuthentication)\n"
+        try reportOptions.report(text, totals)
+    }
+
+    /// The members of the JSON object.
+    private struct Totals: Encodable, Sendable {
+        var generation: Int64 = 0
+        var snapshotCount = 0
+        var commitCount = 0
+        var frameCount: Int64 = 0
+        /// The bytes that were written to the repository.
+        var byteCount: Int64 = 0
+        /// The bytes of the store's log.
+        var logBytes: Int64 = 0
+        /// When the store was as the repository has it, in milliseconds since 1970.
+        var shippedAt: Int64 = 0
+
+        mutating func add(_ report: Replicator.Report) {
+            generation = report.generation
+            snapshotCount += report.madeSnapshot ? 1 : 0
+            commitCount += report.commitCount
+            frameCount += report.frameCount
+            byteCount += report.byteCount + report.newSnapshotBytes
+            (logBytes, shippedAt) = (report.logBytes, report.shippedAt)
+        }
+    }
+
+    private func follow(_ replicator: Replicator, _ path: String) throws -> Totals {
+        var totals = Totals()
+        var remarks = ReplicationRemarks(store: store, path: path, logLimit: (logLimit ?? 1024) << 20)
+        while true {
+            let isLast = once || SignalWatch.wasInterrupted
+            do {
+                let reporter = progressOptions.reporter()
+                defer { reporter.finish() }
+                let report = try replicator.ship { reporter.update($0) }
+                totals.add(report)
+                try announce(report)
+                if report.madeSnapshot { try prune(replicator) }
+                remarks.note(report)
+            } catch let error as DatabaseError {
+                guard !isLast, totals.generation > 0, ReplicationRemarks.mayPass(error) else { throw error }
+                remarks.note(error)
+            }
+            if isLast { return totals }
+            pause(interval ?? 1)
+        }
+    }
+
+    /// Waits, but no longer than until a signal comes.
+    private func pause(_ seconds: Double) {
+        let end = ContinuousClock.now + .seconds(seconds)
+        while !SignalWatch.wasInterrupted {
+            let left = end - .now
+            guard left > .zero else { return }
+            // A signal may end the pause early.
+            usleep(UInt32(min(left / .microseconds(1), 100_000)))
+        }
+    }
+
+    private func prune(_ replicator: Replicator) throws {
+        guard let policy = retentionOptions.policy else { return }
+        let removed = try replicator.removeOld { policy.keeps($0) }
+        guard removed.snapshots > 0 else { return }
+        try say("\(removed.snapshots.counted("old snapshot")) removed")
+    }
+
+    private func announce(_ report: Replicator.Report) throws {
+        guard report.madeSnapshot else { return }
+        let bytes = ByteText.size(report.newSnapshotBytes)
+        guard let reason = report.begunBecause else { return try say("snapshot, \(bytes) of it new") }
+        try say("generation \(report.generation) begun (\(reason)), snapshot, \(bytes) of it new")
+    }
+
+    private func say(_ text: String) throws {
+        guard !reportOptions.json, !reportOptions.quiet else { return }
+        let output = ResultOutput()
+        try output.write("\(TerminalText.escaped(store)): \(text)\n")
+        try output.flush()
+    }
+}
+
+/// What is told on standard error while a store is shipped, and not again and again.
+struct ReplicationRemarks {
+    private let store: String
+    private let log: String
+    private let logLimit: Int64
+    /// The next length of the log that is told.
+    private var toldAt: Int64
+    private var lastMessage: String?
+    private var lastTime = ContinuousClock.now
+
+    private static let pause: Duration = .seconds(60)
+
+    init(store: String, path: String, logLimit: Int64) {
+        (self.store, self.logLimit) = (store, logLimit)
+        log = path + "-wal"
+        toldAt = logLimit
+    }
+
+    /// Whether a failure may be over at the next attempt.
+    static func mayPass(_ error: DatabaseError) -> Bool {
+        switch error.reason {
+        // Another key, no WAL mode, another shipper, another repository: somebody has to do something.
+        case .wrongKey, .keyRequired, .unsupported, .alreadyExists, .unverified, .unusableSettings, .wrongEngine: false
+        default: true
+        }
+    }
+
+    mutating func note(_ error: DatabaseError) {
+        tellLog(fileSize(), "It cannot begin anew before it is shipped.")
+        let now = ContinuousClock.now
+        if let lastMessage, lastMessage.isSame(as: error.message), now - lastTime < ReplicationRemarks.pause { return }
+        (lastMessage, lastTime) = (error.message, now)
+        StandardError.message("\(store): nothing was shipped, and it is tried again: \(error.message)")
+    }
+
+    mutating func note(_ report: Replicator.Report) {
+        if lastMessage != nil { StandardError.message("\(store): it is shipped again.", .warning) }
+        lastMessage = nil
+        tellLog(report.logBytes, "All is shipped, but it does not begin anew: somebody reads from it.")
+    }
+
+    private mutating func tellLog(_ bytes: Int64, _ why: String) {
+        guard bytes > toldAt else {
+            if bytes < logLimit { toldAt = logLimit }
+            return
+        }
+        toldAt = max(toldAt, bytes) * 2
+        StandardError.message("\(store): its log has \(ByteText.size(bytes)). \(why)", .warning)
+    }
+
+    private func fileSize() -> Int64 {
+        // A log that is not there has no bytes.
+        guard let status = try? FileSystem.statusIfPresent(log) else { return 0 }
+        return Int64(status.st_size)
+    }
+}

@@ -1,0 +1,205 @@
+import Foundation
+import Testing
+
+@testable import SealedDB
+
+/// A repository of which calls fail, and that counts them.
+final class TestStorage: RepositoryStorage {
+    /// How a call fails.
+    enum Failure: CaseIterable, Sendable {
+        /// Nothing was done.
+        case before
+        /// It was done, and the caller does not know.
+        case after
+    }
+
+    let base: any RepositoryStorage
+    private(set) var callCount = 0
+    /// Which calls fail, by their number from 0.
+    var fails: (Int) -> Failure? = { _ in nil }
+    /// Objects with this in their name are written, and the caller does not know.
+    var failAfterWriting: String?
+    /// The names that were written.
+    private(set) var written: [String] = []
+
+    init(_ directory: String) throws {
+        base = try DirectoryStorage(directory, creates: true)
+    }
+
+    var name: String { base.name }
+
+    static let error = DatabaseError(extendedCode: SQLITE_FULL, reason: .noSpace, message: "The repository is full.")
+
+    private func call<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
+        let failure = fails(callCount)
+        callCount += 1
+        if failure == .before { throw TestStorage.error }
+        let result = try body()
+        if failure == .after { throw TestStorage.error }
+        return result
+    }
+
+    func objects(under part: String) throws(DatabaseError) -> [StoredObject] {
+        try call { () throws(DatabaseError) in try base.objects(under: part) }
+    }
+
+    func read(_ name: String, limit: Int?) throws(DatabaseError) -> [UInt8]? {
+        try call { () throws(DatabaseError) in try base.read(name, limit: limit) }
+    }
+
+    func write(_ bytes: [UInt8], as name: String) throws(DatabaseError) -> Bool {
+        try call { () throws(DatabaseError) in
+            written.append(name)
+            let isNew = try base.write(bytes, as: name)
+            if let failAfterWriting, name.contains(failAfterWriting) { throw TestStorage.error }
+            return isNew
+        }
+    }
+
+    func remove(_ name: String) throws(DatabaseError) {
+        try call { () throws(DatabaseError) in try base.remove(name) }
+    }
+
+    func lease() throws(DatabaseError) {
+        try call { () throws(DatabaseError) in try base.lease() }
+    }
+
+    func release() { base.release() }
+}
+
+/// A store whose commits are numbered, a repository that it is shipped to, and what the store was after each commit.
+final class ReplicatedStore {
+    let directory: TemporaryDirectory
+    let path: String
+    let repository: String
+    var database: Database
+    /// The byte that the key of each generation consists of.
+    private(set) var key: UInt8 = 1
+    private var keys: [Int64: UInt8] = [:]
+    /// What the store held after each commit; the first one made the tables.
+    private(set) var states: [String] = []
+    /// How many commits were reported as shipped.
+    private(set) var shippedCount = 0
+    /// Until when how many commits were reported as shipped.
+    private(set) var reports: [(time: RepositoryTime, count: Int)] = []
+    private(set) var replicator: Replicator?
+    var storage: TestStorage
+    var options = Replicator.Options()
+    private var restoredCount = 0
+
+    init(_ name: String = "app.db") throws {
+        directory = try TemporaryDirectory()
+        path = directory.file(name)
+        repository = directory.file("repository")
+        database = try Database.testing(path, journalMode: .wal)
+        storage = try TestStorage(repository)
+        options.segmentBytes = 40_000
+        options.chunkPages = 4
+        options.relievedAt = 60_000
+        try commit("CREATE TABLE step (number INTEGER PRIMARY KEY); CREATE TABLE data (id INTEGER PRIMARY KEY, sum, x)")
+    }
+
+    /// Commits a numbered transaction.
+    func commit(_ sql: String = "") throws {
+        #expect(database.beginTransaction())
+        if !sql.isEmpty { #expect(database.executeStatements(sql)) }
+        try database.executeUpdate("INSERT INTO step (number) VALUES (?)", values: [states.count])
+        #expect(database.commit())
+        states.append(try ReplicatedStore.state(database))
+    }
+
+    /// Rows of some size.
+    static func rows(_ count: Int, bytes: Int) -> String {
+        """
+        INSERT INTO data (sum, x) SELECT abs(random() % 1000000), randomblob(\(bytes)) FROM \
+        (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(count)) SELECT i FROM n);
+        """
+    }
+
+    static func state(_ database: Database) throws -> String {
+        let rows = try database.executeQuery(
+            "SELECT (SELECT count(*) FROM step), (SELECT max(number) FROM step), count(*), total(sum), total(length(x)) "
+                + "FROM data",
+            values: nil
+        )
+        guard try rows.nextWithError() else { return "" }
+        defer { rows.close() }
+        return (0..<5).map { rows.string(forColumnIndex: $0) ?? "-" }.joined(separator: " ")
+    }
+
+    // MARK: Shipping
+
+    @discardableResult
+    func ship() throws -> Replicator.Report {
+        if replicator == nil {
+            replicator = try Replicator(path: path, key: .testing(key), storage: storage, options: options)
+        }
+        let count = states.count
+        let report = try replicator!.ship()
+        shippedCount = count
+        keys[report.generation] = key
+        reports.append((RepositoryTime(milliseconds: report.shippedAt), count))
+        return report
+    }
+
+    /// Ends the shipper, as if it were killed: nothing is shipped any more.
+    func killShipper() {
+        replicator?.close()
+        replicator = nil
+    }
+
+    /// Gives the store another key. Nobody has it open meanwhile.
+    func rotate() throws {
+        killShipper()
+        database.close()
+        let next = key + 1
+        try KeyRotation(path: path, from: .testing(key), to: .testing(next)).run()
+        key = next
+        database = try Database.testing(path, key: key, journalMode: .wal)
+    }
+
+    // MARK: Restoring
+
+    /// Restores a moment, and verifies it under the key that the store had then.
+    /// - Returns: the number of commits that it holds, after which the store was just so.
+    @discardableResult
+    func restore(
+        _ moment: RepositoryMoment = .newest,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws -> (commits: Int, report: RepositoryRestore.Report) {
+        restoredCount += 1
+        let target = directory.file("restored-\(restoredCount).db")
+        let report = try RepositoryRestore(directory: repository, moment: moment, to: target).run()
+        let byte = keys[report.generation] ?? key
+        let key = try Key.testing(byte)
+        let soundness = try IntegrityReport.verify(path: target, key: key)
+        #expect(soundness.isSound, "\(soundness)", sourceLocation: sourceLocation)
+        let copy = try Database.testing(target, key: byte)
+        defer { copy.close() }
+        let state = try ReplicatedStore.state(copy)
+        let commits = try copy.integers("SELECT count(*) FROM step")[0]
+        #expect(commits > 0 && states[commits - 1] == state, "\(commits): \(state)", sourceLocation: sourceLocation)
+        return (commits, report)
+    }
+
+    /// The names of the objects in the repository.
+    func objects(_ part: String = ObjectName.generations) throws -> [String] {
+        try storage.base.objects(under: part).map(\.name).sorted()
+    }
+
+    func object(_ name: String) -> String { "\(repository)/\(name)" }
+
+    /// Changes a byte of an object.
+    func damage(_ name: String, at offset: Int) throws {
+        let file = try FileHandle(forUpdating: URL(fileURLWithPath: object(name)))
+        try file.seek(toOffset: UInt64(offset))
+        let byte = try #require(try file.read(upToCount: 1)?.first)
+        try file.seek(toOffset: UInt64(offset))
+        try file.write(contentsOf: Data([byte ^ 0x40]))
+        try file.close()
+    }
+
+    var status: RepositoryStatus {
+        get throws { try RepositoryStatus.of(directory: repository, verifies: true) }
+    }
+}
