@@ -404,14 +404,14 @@ struct SlotRotationTests {
 
     /// The number of a slot that was removed goes to the next one, which is another slot.
     @Test func sameSlots() throws {
-        let table = try SlotFiles(of: store.path).read()[0].slots!.table
+        let table = SlotFiles(of: store.path).read()[0].slots!.table
         let safe = try #require(table.slot("safe"))
         _ = try store.slots().remove("safe")
         _ = try store.slots().add(.init(.key(.testing(7)), label: "late"))
-        let late = try #require(try SlotFiles(of: store.path).read()[0].slots?.table.slot("late"))
+        let late = try #require(SlotFiles(of: store.path).read()[0].slots?.table.slot("late"))
         #expect(late.number == safe.number && !late.isSame(safe))
         _ = try store.slots(7).rename("late", to: "later")
-        let later = try #require(try SlotFiles(of: store.path).read()[0].slots?.table.slot("later"))
+        let later = try #require(SlotFiles(of: store.path).read()[0].slots?.table.slot("later"))
         #expect(later.isSame(late))
     }
 
