@@ -15,6 +15,10 @@ let package = Package(
             description: "Stores in the clear, for comparison: links the system's libsqlite3, unless SQLCipher is on."
         ),
         .trait(name: "Metrics", description: "Queues and pools report to swift-metrics."),
+        .trait(
+            name: "ObjectStores",
+            description: "Repositories in a bucket of an S3-compatible object store: links the system's libcurl."
+        ),
         .trait(name: "ServiceLifecycle", description: "Queues and pools are services of swift-service-lifecycle."),
         .default(enabledTraits: ["SQLCipher"]),
     ],
@@ -30,6 +34,8 @@ let package = Package(
         // Without pkg-config, so that libsqlite3 is linked only where this module is imported, and never beside
         // libsqlcipher when both engine traits are on.
         .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
+        // For the same reason, and so that nobody needs libcurl who has not asked for it.
+        .systemLibrary(name: "CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .target(name: "CSealedDBSystem"),
         .target(name: "CSealedDBEditline"),
         .target(
@@ -45,6 +51,7 @@ let package = Package(
             dependencies: [
                 "SQLiteEngine",
                 "CSealedDBSystem",
+                .target(name: "CCurl", condition: .when(traits: ["ObjectStores"])),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
                 .product(
