@@ -22,6 +22,7 @@ struct RestoreCommand: ParsableCommand {
 
               sealdb restore --from /mnt/backup/app app.db
               sealdb restore --from /mnt/backup/app app.db --at 2026-11-25T18:04:00Z --replace
+              sealdb restore --from s3://backups/app app.db
             """
     )
 

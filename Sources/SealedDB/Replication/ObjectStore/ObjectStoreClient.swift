@@ -28,7 +28,8 @@
             _ address: ObjectStoreAddress,
             _ settings: ObjectStoreSettings,
             _ access: RepositoryAccess,
-            retries: Retries = .init()
+            retries: Retries = .init(),
+            patience: Int? = nil
         ) throws(DatabaseError) {
             guard ObjectStoreClient.hasBegun, let curl = curl_easy_init() else {
                 throw DatabaseError(
@@ -40,11 +41,13 @@
             self.curl = curl
             self.address = address
             self.retries = retries
-            setup = HTTPExchange.Setup(
+            var setup = HTTPExchange.Setup(
                 settings: settings,
                 bytesPerSecond: access.bytesPerSecond,
                 isEnding: access.isEnding
             )
+            if let patience { setup.patience = patience }
+            self.setup = setup
         }
 
         deinit {
@@ -135,9 +138,9 @@
         private static func mayPass(_ answer: ObjectStoreAnswer) -> Bool {
             switch answer.status {
             case 500, 502, 503, 504, 408, 409, 429: true
-            // The body was changed or cut off on the way.
+            // The body was changed or cut off on the way. What has no body does not say.
             case 400:
-                ["BadDigest", "RequestTimeout", "IncompleteBody", "XAmzContentSHA256Mismatch"].contains(
+                ["", "BadDigest", "RequestTimeout", "IncompleteBody", "XAmzContentSHA256Mismatch"].contains(
                     answer.errorCode
                 )
             default: false

@@ -126,28 +126,41 @@
             for name in snapshots ?? [] where found[name] == nil && !removed.contains(name) {
                 if let size = try size(name) { found[name] = StoredObject(name: name, size: size) }
             }
-            var (generation, sequence): (Int64, Int64) = (0, 0)
-            for name in found.keys {
-                let place: (Int64, Int64)
+            // What was removed counts, too: what follows it need not be gone.
+            var ends: [Int64: Int64] = [:]
+            for name in Array(found.keys) + removed {
                 switch ObjectName(name) {
                 case .snapshot(let generation, let sequence)?, .segment(let generation, let sequence)?:
-                    place = (generation, sequence)
+                    ends[generation] = max(ends[generation] ?? 0, sequence)
                 default: continue
                 }
-                if place > (generation, sequence) { (generation, sequence) = place }
             }
-            while true {
-                let next = ObjectName.segment(generation: generation, sequence: sequence + 1).text
-                if generation > 0, let size = try size(next) {
-                    found[next] = StoredObject(name: next, size: size)
-                    sequence += 1
-                    continue
-                }
-                let begin = ObjectName.snapshot(generation: generation + 1, sequence: 0).text
-                guard let size = try size(begin) else { return }
-                found[begin] = StoredObject(name: begin, size: size)
-                (generation, sequence) = (generation + 1, 0)
+            for (generation, sequence) in ends { try followOn(generation, sequence, &found) }
+            var next = (ends.keys.max() ?? 0) + 1
+            while try add(.snapshot(generation: next, sequence: 0), to: &found) {
+                try followOn(next, 0, &found)
+                next += 1
             }
+        }
+
+        /// Adds the segments that follow one.
+        private func followOn(
+            _ generation: Int64,
+            _ last: Int64,
+            _ found: inout [String: StoredObject]
+        ) throws(DatabaseError) {
+            var sequence = last + 1
+            while try add(.segment(generation: generation, sequence: sequence), to: &found) { sequence += 1 }
+        }
+
+        /// - Returns: whether it is there.
+        private func add(
+            _ name: ObjectName,
+            to found: inout [String: StoredObject]
+        ) throws(DatabaseError) -> Bool {
+            guard let size = try size(name.text) else { return false }
+            found[name.text] = StoredObject(name: name.text, size: size)
+            return true
         }
 
         /// The bytes of an object; `nil` if there is none of this name.
