@@ -31,7 +31,8 @@ struct SealdbCommand: ParsableCommand {
               CREDENTIALS_DIRECTORY   where systemd puts the credentials of a service
               JOURNAL_STREAM          set by systemd: if standard error is its journal, each line begins with its
                                       priority, <3> for errors and <4> for warnings
-              TMPDIR                  where a backup from or to a pipe lies meanwhile, encrypted
+              TMPDIR                  where a backup from or to a pipe, or a store that snapshots verifies, lies
+                                      meanwhile, encrypted
 
             FILES
               /etc/sealdb/sealdb.conf       the configuration file, if no other is named

@@ -31,6 +31,7 @@ struct ReplicateTests {
         #expect(first.lines[1] == "db: shipped 0 commits to generation 1")
         // Kept open, so that the log stays.
         let user = try sandbox.connection()
+        _ = try user.executeQuery("SELECT count(*) FROM people").scalar(Int.self)
         try exec("DELETE FROM people WHERE id > 40")
         try ship()
         try exec("DELETE FROM people WHERE id > 30")
@@ -48,6 +49,8 @@ struct ReplicateTests {
     @Test func aMoment() throws {
         let user = try sandbox.connection()
         _ = try user.executeQuery("SELECT count(*) FROM people").scalar(Int.self)
+        // A log that a later call can go on with.
+        try exec("UPDATE people SET name = 'x' WHERE id = 50")
         try ship()
         try exec("DELETE FROM people WHERE id > 40")
         let middle = try ship("--json").output
@@ -208,7 +211,7 @@ struct ReplicateTests {
         try sandbox.succeed("slots", "add", "s", "guest", "--key-file", "key", "--new-key-file", "guest")
         let ship = ["replicate", "s", "--to", "repo", "--once", "--key-file", "key"]
         #expect(try sandbox.run([Tool.sealdb] + ship).status == 0)
-        try sandbox.succeed("slots", "remove", "s", "guest", "--key-file", "key")
+        try sandbox.succeed("slots", "remove", "s", "guest", "--key-file", "key", "--yes")
         #expect(try sandbox.run([Tool.sealdb] + ship).status == 0)
         let outcome = try sandbox.succeed("restore", "--from", "repo", "new")
         #expect(outcome.output.contains("with its key slots"))

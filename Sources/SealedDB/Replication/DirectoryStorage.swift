@@ -8,6 +8,8 @@ import Foundation
 final class DirectoryStorage: RepositoryStorage {
     let path: String
     var name: String { path }
+    /// Directories whose names are durable.
+    private var durable: Set<String> = []
     /// The open file of the lease; -1 without one.
     private var leaseDescriptor: Int32 = -1
 
@@ -31,22 +33,24 @@ final class DirectoryStorage: RepositoryStorage {
             )
         }
         self.path = resolved
+        // Whoever made it may have been killed before its name was durable. Where its parent cannot be opened, it was made by
+        // somebody else.
+        if creates { try? FileSystem.synchronizeDirectory(of: resolved) }
     }
 
     deinit {
         release()
     }
 
-    /// Makes a directory, durably, unless it is there.
+    /// Makes a directory unless it is there, and its name durable in any case.
     private static func make(_ path: String) throws(DatabaseError) {
-        guard mkdir(path, 0o700) != 0 else { return try FileSystem.synchronizeDirectory(of: path) }
-        let number = errno
-        guard number == EEXIST else {
-            throw .system("Cannot make the directory \(path)", reason: .cannotCreate, number: number)
+        guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
+            throw .system("Cannot make the directory \(path)", reason: .cannotCreate)
         }
+        try FileSystem.synchronizeDirectory(of: path)
     }
 
-    // MARK: Reading
+    // MARK: FollowedStore
 
     func objects(under part: String) throws(DatabaseError) -> [StoredObject] {
         var found: [StoredObject] = []
@@ -154,7 +158,10 @@ final class DirectoryStorage: RepositoryStorage {
         var directory = path
         for part in name.split(separator: "/").dropLast() {
             directory += "/\(part)"
+            // Who takes the repository away and puts another one there is found out by its mark.
+            guard !durable.contains(directory) else { continue }
             try DirectoryStorage.make(directory)
+            durable.insert(directory)
         }
     }
 

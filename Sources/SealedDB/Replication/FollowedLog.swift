@@ -17,7 +17,7 @@ struct FollowedLog {
     private static let bytesAtOnce = 1 << 20
 
     /// Frames of one log that are still to be read.
-    struct Range {
+    struct Rest {
         var start: LogPlace
         let end: Int64
 
@@ -48,19 +48,19 @@ struct FollowedLog {
 
     /// The frames between two looks.
     /// - Returns: `nil` if it is not known which these are: the log has begun anew unseen.
-    mutating func frames(after old: LogPosition, to new: LogPosition) throws(DatabaseError) -> Range? {
+    mutating func frames(after old: LogPosition, to new: LogPosition) throws(DatabaseError) -> Rest? {
         let isSameLog = old.salts == new.salts
         guard isSameLog || old.isWholeInFile else { return nil }
         let first = isSameLog ? old.frameCount : 0
         guard new.frameCount > first else {
             guard new.frameCount == first, new.changeCount == old.changeCount else { return nil }
-            return Range(start: LogPlace(header: nil, frame: first, checksum: new.checksum), end: first)
+            return Rest(start: LogPlace(header: nil, frame: first, checksum: new.checksum), end: first)
         }
         guard let header = try header(of: new) else { return nil }
         let start =
             first > 0
             ? LogPlace(header: header, frame: first, checksum: old.checksum) : LogPlace(beginningOf: header)
-        let range = Range(start: start, end: new.frameCount)
+        let range = Rest(start: start, end: new.frameCount)
         guard let commitCount = try commitCount(range, new.checksum), new.changeCount &- old.changeCount <= commitCount
         else { return nil }
         return range
@@ -68,7 +68,7 @@ struct FollowedLog {
 
     /// The frames behind a place at which an earlier shipper stopped.
     /// - Returns: `nil` if the log is not the one that it read, or does not have these frames.
-    mutating func frames(behind place: LogPlace, to new: LogPosition) throws(DatabaseError) -> Range? {
+    mutating func frames(behind place: LogPlace, to new: LogPosition) throws(DatabaseError) -> Rest? {
         guard let header = place.header, try self.header(of: new) == header, new.frameCount >= place.frame else {
             return nil
         }
@@ -80,7 +80,7 @@ struct FollowedLog {
         } else if place.checksum[...] != header[24..<32] {
             return nil
         }
-        let range = Range(start: place, end: new.frameCount)
+        let range = Rest(start: place, end: new.frameCount)
         guard try commitCount(range, new.checksum) != nil else { return nil }
         return range
     }
@@ -88,7 +88,7 @@ struct FollowedLog {
     private func offset(ofFrame index: Int64) -> Int64 { Int64(LogPlace.headerSize) + index * Int64(frameSize) }
 
     /// How many transactions end in these frames; `nil` if they are not whole, or not those that the index has.
-    private func commitCount(_ range: Range, _ checksum: [UInt8]) throws(DatabaseError) -> Int? {
+    private func commitCount(_ range: Rest, _ checksum: [UInt8]) throws(DatabaseError) -> Int? {
         guard let header = range.start.header else { return nil }
         var scan = FrameScan(header, after: range.start.checksum, pageSize: pageSize)
         var next = range.start.frame
@@ -113,7 +113,7 @@ struct FollowedLog {
     /// - Parameter bytes: about so many.
     /// - Returns: the frames, where transactions end in them, and the place behind them.
     func next(
-        _ range: Range,
+        _ range: Rest,
         bytes: Int
     ) throws(DatabaseError) -> (frames: [UInt8], ends: [(frame: Int64, pageCount: Int64)], end: LogPlace) {
         guard let header = range.start.header,

@@ -53,10 +53,10 @@ struct LogSegment: Sendable {
         return try text.sealed() + frames
     }
 
-    // MARK: Reading
+    // MARK: FollowedStore
 
     /// What a segment says about its frames.
-    struct Header: Sendable {
+    struct Outline: Sendable {
         let generation: Int64
         let sequence: Int64
         let previous: String
@@ -73,7 +73,7 @@ struct LogSegment: Sendable {
     }
 
     /// Reads what a segment says about its frames, which need not be among the bytes.
-    static func header(_ bytes: [UInt8], named name: ObjectName) throws(DatabaseError) -> Header {
+    static func header(_ bytes: [UInt8], named name: ObjectName) throws(DatabaseError) -> Outline {
         let text = try ObjectText(parsing: bytes, title: title, of: name.text)
         let (generation, sequence) = (try text.number("generation"), try text.number("sequence"))
         guard name == .segment(generation: generation, sequence: sequence) else {
@@ -99,7 +99,7 @@ struct LogSegment: Sendable {
             checksum: try text.bytes("last-checksum", count: LogPlace.checksumSize)
         )
         let slots = try text.optional("slots") == nil ? nil : try text.digest("slots")
-        return Header(
+        return Outline(
             generation: generation,
             sequence: sequence,
             previous: try text.digest("previous"),
@@ -117,7 +117,7 @@ struct LogSegment: Sendable {
 
     /// Checks the frames of a whole segment: their digest, their salts, their checksums, and where transactions end.
     /// - Throws: ``DatabaseError/Reason/damaged``.
-    static func check(_ header: Header, _ bytes: [UInt8], named name: ObjectName) throws(DatabaseError) {
+    static func check(_ header: Outline, _ bytes: [UInt8], named name: ObjectName) throws(DatabaseError) {
         let frameSize = LogPlace.frameHeaderSize + header.pageSize
         let frames = bytes[header.offset...]
         guard frames.count == Int(header.frameCount) * frameSize, try ObjectDigest.of(frames) == header.framesDigest

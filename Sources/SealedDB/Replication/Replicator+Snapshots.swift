@@ -70,13 +70,16 @@ extension Replicator {
         }
         let bytes = try manifest.bytes()
         let name = ObjectName.snapshot(generation: manifest.generation, sequence: manifest.sequence)
-        try storage.require(bytes, as: name.text)
+        if var tail {
+            tail.snapshot = manifest.sequence
+            try put(Writing(name: name, bytes: bytes, tail: tail))
+        } else {
+            // If it is there, and that is not known, the next call finds it.
+            try storage.require(bytes, as: name.text)
+        }
         lastSnapshot = ContinuousClock.now
         report.madeSnapshot = true
-        guard isFirst else {
-            tail?.snapshot = manifest.sequence
-            return
-        }
+        guard isFirst else { return }
         newestGeneration = manifest.generation
         tail = Tail(
             generation: manifest.generation,

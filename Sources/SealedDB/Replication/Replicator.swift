@@ -55,7 +55,7 @@ package final class Replicator {
     var report = Report()
     var mark: RepositoryMark?
     /// `nil` before the store is open.
-    var reading: Reading?
+    var reading: FollowedStore?
     /// Where the repository ends; `nil` if a new generation has to begin.
     var tail: Tail?
     /// Why it has to.
@@ -66,13 +66,15 @@ package final class Replicator {
     var newestDigest: String?
     /// The snapshot that is the end of the repository, if nothing follows it; and that end.
     var newestSnapshot: (manifest: SnapshotManifest, end: Tail)?
+    /// What was not written for certain.
+    var unfinished: Writing?
     /// When the last snapshot was made, by a clock that does not jump.
     var lastSnapshot: ContinuousClock.Instant?
     /// Where the log has to be beyond before it is tried again to let it begin anew.
     var relieved: Int64 = 0
 
     /// What is open while the store is followed.
-    struct Reading {
+    struct FollowedStore {
         /// The connection whose transaction is that of the last look.
         var current: Connection
         var other: Connection
@@ -80,7 +82,7 @@ package final class Replicator {
         var position: LogPosition
         var time: RepositoryTime
         /// What of the last look is not shipped.
-        var pending: FollowedLog.Range?
+        var pending: FollowedLog.Rest?
         /// The same, if it was read from the log already: then the log need not keep it.
         var blocks: [Block] = []
         let cipher: PageCipher
@@ -121,6 +123,19 @@ package final class Replicator {
         var snapshot: Int64
     }
 
+    /// An object that is being written, and what is true when it is there. If it is not known whether it is, that comes first
+    /// at the next call: it would not be the same then.
+    struct Writing {
+        let name: ObjectName
+        let bytes: [UInt8]
+        let tail: Tail
+        /// How many transactions end in it.
+        var commitCount = 0
+        var frameCount: Int64 = 0
+        /// Whether it is the next block.
+        var isBlock = false
+    }
+
     /// Nothing is read or written before ``ship(progress:)``.
     /// - Parameters:
     ///   - directory: the directory of the repository, which is made if only its last part is missing; or `s3://bucket/prefix`.
@@ -158,8 +173,7 @@ package final class Replicator {
     package func close() {
         // The connections have only read, so closing them loses nothing. What stays open is closed with the process.
         reading?.close()
-        reading = nil
-        tail = nil
+        (reading, tail, unfinished) = (nil, nil, nil)
         storage.release()
     }
 
@@ -173,6 +187,7 @@ package final class Replicator {
         do throws(DatabaseError) {
             try storage.lease()
             try requireSameRepository()
+            if let unfinished { try put(unfinished) }
             try requireSameFile()
             if reading == nil { try open() }
             try shipRest()
@@ -254,7 +269,7 @@ package final class Replicator {
                 guard pageSize == settings.parameters.pageSize else {
                     throw .unusableSettings("The store has pages of \(pageSize) bytes, which do not fit its settings.")
                 }
-                reading = Reading(
+                reading = FollowedStore(
                     current: first,
                     other: second,
                     log: FollowedLog(path: path, pageSize: pageSize),
@@ -402,6 +417,7 @@ package final class Replicator {
             // A transaction that has only read loses nothing.
             try open.current.run("ROLLBACK")
             swap(&open.current, &open.other)
+            if position.salts != open.position.salts { relieved = 0 }
             (open.position, open.time, open.pending) = (position, .now, pending)
             reading = open
             if pending == nil { (tail, reason) = (nil, .logUnseen) }
@@ -431,7 +447,7 @@ package final class Replicator {
     }
 
     /// What stands in the log and was not written with the store's key is not shipped as if it were sound.
-    private func requireAuthentic(_ frames: [UInt8], _ open: Reading) throws(DatabaseError) {
+    private func requireAuthentic(_ frames: [UInt8], _ open: FollowedStore) throws(DatabaseError) {
         guard settings.parameters.usesHMAC else { return }
         let frameSize = LogPlace.frameHeaderSize + open.pageSize
         for start in stride(from: 0, to: frames.count, by: frameSize) {
@@ -455,13 +471,7 @@ package final class Replicator {
         let commits = block.ends.map {
             LogSegment.Commit(frame: $0.frame, pageCount: $0.pageCount, time: time)
         }
-        try ship(block.start, block.end, commits, tail.slots, block.frames, time)
-        if reading?.blocks.isEmpty == false {
-            reading?.blocks.removeFirst()
-        } else {
-            reading?.pending?.start = block.end
-        }
-        report.commitCount += commits.count
+        try ship(block.start, block.end, commits, tail.slots, block.frames, time, isBlock: true)
     }
 
     private func ship(
@@ -470,7 +480,8 @@ package final class Replicator {
         _ commits: [LogSegment.Commit],
         _ slots: String?,
         _ frames: [UInt8],
-        _ time: RepositoryTime
+        _ time: RepositoryTime,
+        isBlock: Bool
     ) throws(DatabaseError) {
         guard var tail, let pageSize = reading?.pageSize else { return }
         let segment = LogSegment(
@@ -486,14 +497,37 @@ package final class Replicator {
             frames: frames
         )
         let bytes = try segment.bytes()
-        let name = ObjectName.segment(generation: segment.generation, sequence: segment.sequence)
-        try storage.require(bytes, as: name.text)
         tail.sequence += 1
         tail.digest = try ObjectDigest.of(bytes)
         (tail.place, tail.time, tail.slots) = (end, time, slots)
-        self.tail = tail
-        report.frameCount += segment.frameCount
-        report.byteCount += Int64(bytes.count)
+        try put(
+            Writing(
+                name: .segment(generation: segment.generation, sequence: segment.sequence),
+                bytes: bytes,
+                tail: tail,
+                commitCount: commits.count,
+                frameCount: segment.frameCount,
+                isBlock: isBlock
+            )
+        )
+    }
+
+    /// Writes an object at the end of the repository.
+    func put(_ object: Writing) throws(DatabaseError) {
+        unfinished = object
+        try storage.require(object.bytes, as: object.name.text)
+        (unfinished, tail) = (nil, object.tail)
+        if object.isBlock {
+            if reading?.blocks.isEmpty == false {
+                reading?.blocks.removeFirst()
+            } else {
+                reading?.pending?.start = object.tail.place
+            }
+        }
+        report.commitCount += object.commitCount
+        report.frameCount += object.frameCount
+        guard case .segment = object.name else { return }
+        report.byteCount += Int64(object.bytes.count)
     }
 
     /// Ships the key slots if they have changed.
@@ -502,7 +536,7 @@ package final class Replicator {
         let digest = try ObjectDigest.of(now)
         guard digest != tail.slots else { return }
         try storage.require(now, as: ObjectName.slots(digest).text)
-        try ship(tail.place, tail.place, [], digest, [], max(tail.time, reading?.time ?? tail.time))
+        try ship(tail.place, tail.place, [], digest, [], max(tail.time, reading?.time ?? tail.time), isBlock: false)
     }
 
     /// The newest slots of the store; `nil` if it has none.

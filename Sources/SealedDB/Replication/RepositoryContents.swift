@@ -78,7 +78,7 @@ struct RepositoryReader {
     }
 
     /// What a segment says about its frames, which are not read.
-    func header(_ generation: Int64, _ sequence: Int64) throws(DatabaseError) -> LogSegment.Header {
+    func header(_ generation: Int64, _ sequence: Int64) throws(DatabaseError) -> LogSegment.Outline {
         let name = ObjectName.segment(generation: generation, sequence: sequence)
         let start = try bytes(name, limit: RepositoryReader.bytesOfLines)
         do throws(DatabaseError) {
@@ -94,7 +94,7 @@ struct RepositoryReader {
     func segment(
         _ generation: Int64,
         _ sequence: Int64
-    ) throws(DatabaseError) -> (header: LogSegment.Header, bytes: [UInt8], digest: String) {
+    ) throws(DatabaseError) -> (header: LogSegment.Outline, bytes: [UInt8], digest: String) {
         let name = ObjectName.segment(generation: generation, sequence: sequence)
         let bytes = try bytes(name)
         let header = try LogSegment.header(bytes, named: name)

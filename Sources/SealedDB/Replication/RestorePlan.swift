@@ -155,13 +155,13 @@ struct SegmentChain {
     }
 
     /// The next segment. After an error there is none.
-    mutating func next(_ reader: RepositoryReader) throws(DatabaseError) -> LogSegment.Header {
+    mutating func next(_ reader: RepositoryReader) throws(DatabaseError) -> LogSegment.Outline {
         try nextWithBytes(reader).header
     }
 
     mutating func nextWithBytes(
         _ reader: RepositoryReader
-    ) throws(DatabaseError) -> (header: LogSegment.Header, bytes: [UInt8]) {
+    ) throws(DatabaseError) -> (header: LogSegment.Outline, bytes: [UInt8]) {
         let (header, bytes, own) = try reader.segment(generation, sequence + 1)
         let name = ObjectName.segment(generation: generation, sequence: sequence + 1).text
         guard header.previous.utf8.elementsEqual(digest.utf8) else {

@@ -21,7 +21,8 @@ struct RestoreCommand: ParsableCommand {
             that can be had is named. The store opens with the key that it had then.
 
               sealdb restore --from /mnt/backup/app app.db
-              sealdb restore --from /mnt/backup/app app.db --at 2026-11-25T18:04:00Z --replace
+              sealdb restore --from /mnt/backup/app app.db --at 2026-11-25T18:04:00Z
+              sealdb restore --from /mnt/backup/app app.db --generation 3 --replace
               sealdb restore --from s3://backups/app app.db
             """
     )

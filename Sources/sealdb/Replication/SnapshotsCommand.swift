@@ -86,7 +86,7 @@ struct SnapshotsCommand: ParsableCommand {
             text(status, problems, newest),
             Content(status: status, problems: problems, newestPageCount: newest?.pageCount),
             failure: problems.isEmpty ? nil : failure,
-            failureStatus: "damaged"
+            failureStatus: "failed"
         )
     }
 

@@ -17,6 +17,8 @@ final class TestStorage: RepositoryStorage {
     private(set) var callCount = 0
     /// Which calls fail, by their number from 0.
     var fails: (Int) -> Failure? = { _ in nil }
+    /// Objects with this in their name are written, and the caller does not know.
+    var failAfterWriting: String?
     /// The names that were written.
     private(set) var written: [String] = []
 
@@ -48,7 +50,9 @@ final class TestStorage: RepositoryStorage {
     func write(_ bytes: [UInt8], as name: String) throws(DatabaseError) -> Bool {
         try call { () throws(DatabaseError) in
             written.append(name)
-            return try base.write(bytes, as: name)
+            let isNew = try base.write(bytes, as: name)
+            if let failAfterWriting, name.contains(failAfterWriting) { throw TestStorage.error }
+            return isNew
         }
     }
 

@@ -193,6 +193,22 @@ struct ReplicatorTests {
         #expect(try store.restore().commits == 6)
     }
 
+    /// That an object was written may not be known. It is finished before anything else, which would take its name.
+    @Test func whatWasWrittenUnknown() throws {
+        store.options.snapshotInterval = .zero
+        try store.ship()
+        for suffix in ["segment", "snapshot"] {
+            try store.commit()
+            store.storage.failAfterWriting = suffix
+            #expect(throws: DatabaseError.self) { try store.ship() }
+            store.storage.failAfterWriting = nil
+            let report = try store.ship()
+            #expect(report.generation == 1)
+            #expect(try store.restore().commits == store.states.count)
+        }
+        #expect(try store.status.problems == [])
+    }
+
     /// Another directory in the place of the repository, as when a disk is not mounted.
     @Test func aRepositoryThatIsGone() throws {
         try store.ship()
@@ -310,5 +326,21 @@ struct ReplicatedSlotTests {
         #expect(status.problems == [] && status.generations[0].hasSlots)
         // Nothing else has changed.
         #expect(try replicator.ship().byteCount == 0)
+        replicator.close()
+
+        // Whether they were written is not known, and then there is a commit, too.
+        let storage = try TestStorage(repository)
+        let other = try Replicator(path: store.path, key: .testing(1), storage: storage)
+        _ = try other.ship()
+        _ = try store.slots().add(.init(.key(.testing(4)), label: "newer"))
+        storage.failAfterWriting = "segment"
+        #expect(throws: DatabaseError.self) { try other.ship() }
+        storage.failAfterWriting = nil
+        #expect(database.executeStatements("CREATE TABLE other (x)"))
+        _ = try other.ship()
+        let after = store.directory.file("after.db")
+        try RepositoryRestore(directory: repository, to: after).run()
+        #expect(try IntegrityReport.verify(path: after, key: .testing(4)).isSound)
+        #expect(try RepositoryStatus.of(directory: repository, verifies: true).problems == [])
     }
 }

@@ -193,7 +193,9 @@
             var headers: [String: String] = [:]
             for line in lines.dropFirst() {
                 guard let colon = line.firstIndex(of: ":") else { continue }
-                headers[line[..<colon].lowercased()] = line[line.index(after: colon)...].trimmingCharacters(in: .whitespaces)
+                headers[line[..<colon].lowercased()] = line[line.index(after: colon)...].trimmingCharacters(
+                    in: .whitespaces
+                )
             }
             let words = lines[0].split(separator: " ").map(String.init)
             let parts = words[1].split(separator: "?", maxSplits: 1).map(String.init)
@@ -228,7 +230,12 @@
             var done = 0
             while done < bytes.count {
                 let count = bytes.withUnsafeBytes {
-                    Foundation.send(connection, $0.baseAddress! + done, bytes.count - done, Int32(MSG_NOSIGNAL.rawValue))
+                    Foundation.send(
+                        connection,
+                        $0.baseAddress! + done,
+                        bytes.count - done,
+                        Int32(MSG_NOSIGNAL.rawValue)
+                    )
                 }
                 guard count > 0 else { return false }
                 done += count
@@ -301,7 +308,8 @@
                     var bytes = old.bytes
                     var headers = ["ETag: \(old.tag)", "Last-Modified: \(ObjectStoreDouble.date(old.age))"]
                     if call.method == "HEAD" { headers.append("Content-Length: \(bytes.count)") }
-                    guard let range = call.headers["range"], let last = Int(range.split(separator: "-").last ?? "") else {
+                    guard let range = call.headers["range"], let last = Int(range.split(separator: "-").last ?? "")
+                    else {
                         return (200, headers, bytes)
                     }
                     bytes = Array(bytes.prefix(last + 1))
@@ -313,7 +321,8 @@
         private func list(_ query: [String: String]) -> [UInt8] {
             let objects = frozen ?? self.objects
             let prefix = query["prefix"] ?? ""
-            let names = objects.keys.filter { $0.hasPrefix(prefix) && $0 > (query["continuation-token"] ?? "") }.sorted()
+            let names = objects.keys.filter { $0.hasPrefix(prefix) && $0 > (query["continuation-token"] ?? "") }
+                .sorted()
             let part = names.prefix(namesInList)
             var text = "<?xml version=\"1.0\"?><ListBucketResult><Name>bucket</Name>"
             text += "<IsTruncated>\(names.count > part.count)</IsTruncated>"

@@ -14,7 +14,9 @@ struct ObjectStoreAddressTests {
         #expect(part.bucket == "my.bucket" && part.prefix == "a/b-c_d/" && part.description == "s3://my.bucket/a/b-c_d")
     }
 
-    @Test(arguments: ["s3://", "s3:///a", "s3://a//b", "s3://a/../b", "s3://a/b c", "s3://a/ä", "s3://a/%41", "s3://a?b"])
+    @Test(arguments: [
+        "s3://", "s3:///a", "s3://a//b", "s3://a/../b", "s3://a/b c", "s3://a/ä", "s3://a/%41", "s3://a?b",
+    ])
     func none(_ text: String) {
         #expect(throws: DatabaseError.self) { try ObjectStoreAddress(text) }
     }
@@ -95,7 +97,8 @@ struct ObjectStoreAddressTests {
         }
 
         @Test(arguments: [
-            "http://127.0.0.1.example", "http://127.example", "http://localhost.example", "http://10.0.0.1", "http://[::2]",
+            "http://127.0.0.1.example", "http://127.example", "http://localhost.example", "http://10.0.0.1",
+            "http://[::2]",
             "http://store",
         ])
         func withoutTLS(_ endpoint: String) throws {

@@ -288,7 +288,8 @@
                 #expect(try first.write(bytes, as: name(1, segment: 1)))
                 store.freezeLists()
                 let new = [
-                    name(1, segment: 2), name(1, segment: 3), name(1, snapshot: 2), name(2, snapshot: 0), name(2, segment: 1),
+                    name(1, segment: 2), name(1, segment: 3), name(1, snapshot: 2), name(2, snapshot: 0),
+                    name(2, segment: 1),
                 ]
                 for name in new { #expect(try first.write(bytes, as: name)) }
                 let all = Set(new + [name(1, snapshot: 0), name(1, segment: 1)])
