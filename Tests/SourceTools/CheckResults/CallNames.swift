@@ -1,6 +1,8 @@
 /// Which calls have a result that counts.
 enum CallNames {
-    private static let prefixes = ["sqlite3_", "sealeddb_", "EVP_", "HMAC", "PKCS5_", "RAND_", "OSSL_", "CRYPTO_", "curl_"]
+    private static let prefixes = [
+        "sqlite3_", "sealeddb_", "EVP_", "HMAC", "PKCS5_", "RAND_", "OSSL_", "CRYPTO_", "curl_",
+    ]
 
     /// They return nothing, or nothing that tells of a failure: what was set before, for most.
     private static let withoutResult: Set<String> = [

@@ -151,14 +151,14 @@
                 }
                 switch fault(call, number) {
                 case .answer(let status, let code)?:
-                    guard send(connection, status, error(code), call) else { return }
+                    guard reply(connection, status, error(code), call) else { return }
                 case .cutRequest?: return
                 case .cutBefore?:
                     _ = answer(call, query, body)
                     return
                 case .answerAfter(let status)?:
                     _ = answer(call, query, body)
-                    guard send(connection, status, error("InternalError"), call) else { return }
+                    guard reply(connection, status, error("InternalError"), call) else { return }
                 case .silence?:
                     var byte: UInt8 = 0
                     // Until the client gives up.
@@ -166,11 +166,11 @@
                     return
                 case .cutAnswer?:
                     let (status, headers, bytes) = answer(call, query, body)
-                    _ = send(connection, status, bytes, headers, call, count: bytes.count / 2)
+                    _ = reply(connection, status, bytes, headers, call, count: bytes.count / 2)
                     return
                 case nil:
                     let (status, headers, bytes) = answer(call, query, body)
-                    guard send(connection, status, bytes, headers, call) else { return }
+                    guard reply(connection, status, bytes, headers, call) else { return }
                 }
             }
         }
@@ -230,7 +230,7 @@
             var done = 0
             while done < bytes.count {
                 let count = bytes.withUnsafeBytes {
-                    Foundation.send(
+                    send(
                         connection,
                         $0.baseAddress! + done,
                         bytes.count - done,
@@ -256,7 +256,7 @@
             return formatter.string(from: Date(timeIntervalSinceNow: -Double(age)))
         }
 
-        private func send(
+        private func reply(
             _ connection: Int32,
             _ status: Int,
             _ bytes: [UInt8],

@@ -20,7 +20,7 @@
                 do {
                     _ = try replicator.ship()
                     shipped = round
-                } catch let error as DatabaseError {
+                } catch {
                     #expect([.ioError, .noSpace].contains(error.reason), "\(error)")
                 }
                 // The next one is another process, every other time.
