@@ -166,11 +166,11 @@
                     return
                 case .cutAnswer?:
                     let (status, headers, bytes) = answer(call, query, body)
-                    _ = reply(connection, status, bytes, headers, call, count: bytes.count / 2)
+                    _ = reply(connection, status, bytes, headers: headers, call, count: bytes.count / 2)
                     return
                 case nil:
                     let (status, headers, bytes) = answer(call, query, body)
-                    guard reply(connection, status, bytes, headers, call) else { return }
+                    guard reply(connection, status, bytes, headers: headers, call) else { return }
                 }
             }
         }
@@ -260,7 +260,7 @@
             _ connection: Int32,
             _ status: Int,
             _ bytes: [UInt8],
-            _ headers: [String] = [],
+            headers: [String] = [],
             _ call: Call,
             count: Int = .max
         ) -> Bool {
