@@ -234,7 +234,7 @@
                         connection,
                         $0.baseAddress! + done,
                         bytes.count - done,
-                        Int32(MSG_NOSIGNAL.rawValue)
+                        Int32(MSG_NOSIGNAL)
                     )
                 }
                 guard count > 0 else { return false }
