@@ -55,7 +55,7 @@
         }
 
         /// What a store answered, and how often it was asked.
-        struct Outcome {
+        struct Answered {
             let answer: ObjectStoreAnswer
             /// Whether an attempt before failed in a way that leaves open whether it was done.
             let wasUnclear: Bool
@@ -72,7 +72,7 @@
             _ doing: String,
             accepted: Set<Int> = [],
             attempts: Int? = nil
-        ) throws(DatabaseError) -> Outcome {
+        ) throws(DatabaseError) -> Answered {
             let digest = try ObjectDigest.of(request.body)
             var wasUnclear = false
             var pause = retries.pause
@@ -82,7 +82,7 @@
                 switch try exchange(request, digest) {
                 case .success(let answer):
                     if answer.isSuccess || accepted.contains(answer.status) {
-                        return Outcome(answer: answer, wasUnclear: wasUnclear)
+                        return Answered(answer: answer, wasUnclear: wasUnclear)
                     }
                     problem = refusal(answer, doing)
                     guard ObjectStoreClient.mayPass(answer) else { throw problem }
