@@ -118,6 +118,30 @@ struct ReplicationOracleTests {
         #expect(try store.restore().commits == store.states.count)
     }
 
+    /// What is committed right before nobody may write is not lost with the log.
+    @Test func whatComesBeforeTheLogBeginsAnew() throws {
+        let store = try ReplicatedStore()
+        store.options.relievedAt = 1 << 40
+        try store.ship()
+        for _ in 0..<10 {
+            try store.commit(ReplicatedStore.rows(4, bytes: 3000))
+            try store.ship()
+        }
+        try store.commit()
+        let replicator = try #require(store.replicator)
+        replicator.options.relievedAt = 30_000
+        try replicator.relieveLog()
+        #expect(replicator.reading?.blocks.count == 1)
+        #expect(replicator.reading?.position.isWholeInFile == true)
+        // This begins the log anew.
+        try store.commit()
+        let report = try store.ship()
+        #expect(report.generation == 1 && report.commitCount == 2)
+        #expect(report.logBytes < 30_000)
+        #expect(try store.status.problems == [])
+        #expect(try store.restore().commits == store.states.count)
+    }
+
     /// The shipper may end at any call: what was reported is there, and the next one goes on.
     @Test(arguments: TestStorage.Failure.allCases)
     func aShipperThatFailsAtEachCall(_ failure: TestStorage.Failure) throws {
