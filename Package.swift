@@ -19,6 +19,10 @@ let package = Package(
             name: "PostgreSQL",
             description: "sealdb export writes to PostgreSQL: links the system's libpq."
         ),
+        .trait(
+            name: "ObjectStores",
+            description: "Repositories in a bucket of an S3-compatible object store: links the system's libcurl."
+        ),
         .trait(name: "ServiceLifecycle", description: "Queues and pools are services of swift-service-lifecycle."),
         .default(enabledTraits: ["SQLCipher"]),
     ],
@@ -36,6 +40,8 @@ let package = Package(
         .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
         // For the same reason, and so that nobody needs libpq who has not asked for it.
         .systemLibrary(name: "CPostgreSQL", providers: [.apt(["libpq-dev"])]),
+        // For the same reason, and so that nobody needs libcurl who has not asked for it.
+        .systemLibrary(name: "CCurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .target(name: "CSealedDBSystem"),
         .target(name: "CSealedDBEditline"),
         .target(
@@ -51,6 +57,7 @@ let package = Package(
             dependencies: [
                 "SQLiteEngine",
                 "CSealedDBSystem",
+                .target(name: "CCurl", condition: .when(traits: ["ObjectStores"])),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["Metrics"])),
                 .product(

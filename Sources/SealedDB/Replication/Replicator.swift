@@ -137,15 +137,18 @@ package final class Replicator {
     }
 
     /// Nothing is read or written before ``ship(progress:)``.
-    /// - Parameter directory: the directory of the repository. It is made if only its last part is missing.
+    /// - Parameters:
+    ///   - directory: the directory of the repository, which is made if only its last part is missing; or `s3://bucket/prefix`.
+    ///   - access: how an object store is reached.
     package convenience init(
         path: String,
         key: Key,
         cipherSettings: CipherSettings = .init(),
         directory: String,
+        access: RepositoryAccess = .init(),
         options: Options = .init()
     ) throws(DatabaseError) {
-        let storage = try DirectoryStorage(directory, creates: true)
+        let storage = try access.open(directory, creates: true)
         try self.init(path: path, key: key, settings: cipherSettings, storage: storage, options: options)
     }
 

@@ -34,18 +34,20 @@ package struct RepositoryRestore {
     private let ignoresUnseenUsers: Bool
 
     /// - Parameters:
-    ///   - directory: that of the repository.
+    ///   - directory: that of the repository, or `s3://bucket/prefix`.
+    ///   - access: how an object store is reached.
     ///   - path: path of the store.
     ///   - replaces: whether a store that exists is replaced, and kept under another name.
     package init(
         directory: String,
+        access: RepositoryAccess = .init(),
         moment: RepositoryMoment = .newest,
         to path: String,
         replaces: Bool = false,
         ignoresUnseenUsers: Bool = false
     ) throws(DatabaseError) {
         self.init(
-            storage: try DirectoryStorage(directory, creates: false),
+            storage: try access.open(directory, creates: false),
             moment: moment,
             to: path,
             replaces: replaces,

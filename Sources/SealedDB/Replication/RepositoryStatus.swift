@@ -44,15 +44,17 @@ package struct RepositoryStatus: Sendable, Codable, Hashable {
 
     /// Looks at a repository. No key is needed.
     /// - Parameters:
-    ///   - directory: that of the repository.
+    ///   - directory: that of the repository, or `s3://bucket/prefix`.
+    ///   - access: how an object store is reached.
     ///   - verifies: whether everything is read.
     ///   - progress: called now and then. If it throws, the call ends.
     package static func of(
         directory: String,
+        access: RepositoryAccess = .init(),
         verifies: Bool,
         progress: ((KeyRotation.Progress) throws -> Void)? = nil
     ) throws(DatabaseError) -> RepositoryStatus {
-        try RepositoryStatus(DirectoryStorage(directory, creates: false), verifies: verifies, progress)
+        try RepositoryStatus(access.open(directory, creates: false), verifies: verifies, progress)
     }
 
     init(

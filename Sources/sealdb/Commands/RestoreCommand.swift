@@ -23,6 +23,7 @@ struct RestoreCommand: ParsableCommand {
               sealdb restore --from /mnt/backup/app app.db
               sealdb restore --from /mnt/backup/app app.db --at 2026-11-25T18:04:00Z
               sealdb restore --from /mnt/backup/app app.db --generation 3 --replace
+              sealdb restore --from s3://backups/app app.db
             """
     )
 

@@ -7,20 +7,23 @@ struct ReplicateCommand: ParsableCommand {
         commandName: "replicate",
         abstract: "Ship a store to a repository, continuously, while it is in use.",
         discussion: """
-            Runs beside the processes that use the store, and copies what they commit to a directory: first all pages (a \
-            snapshot), and then what is committed, every second. Everything is shipped as it is encrypted. "sealdb restore \
-            --from" puts the store of any moment together again, without a key. What is behind is the interval: this is no \
+            Runs beside the processes that use the store, and copies what they commit to a directory, or to a bucket of an \
+            object store: first all pages (a snapshot), and then what is committed, every second. Everything is shipped as it \
+            is encrypted. "sealdb restore --from" puts the store of any moment together again, without a key. What is behind is the interval: this is no \
             cluster, and what was committed since is lost with the machine.
 
               sealdb replicate app.db --to /mnt/backup/app --key-file app.key
               sealdb replicate app.db --to /mnt/backup/app --key-file app.key --once
+              sealdb replicate app.db --to s3://backups/app --key-file app.key
               sealdb replicate app.db --to /mnt/backup/app --key-file app.key \\
                   --snapshot-interval 86400 --keep-daily 7 --keep-weekly 4
               sealdb snapshots /mnt/backup/app
               sealdb restore --from /mnt/backup/app app.db
 
-            The store must be in WAL mode. The directory is made if its last part is missing. It belongs to one store, and one \
-            shipper at a time writes to it (exit 75).
+            The store must be in WAL mode. The directory is made if its last part is missing; a bucket must be there. It \
+            belongs to one store, and one shipper at a time writes to it (exit 75).
+
+            \(ObjectStoreOptions.discussion)
 
             What is reported as shipped is synced there. If the repository fails, that is told, and tried again at the next \
             interval; the store's log grows meanwhile, and past --log-limit that is told. With --once, and before the first \
@@ -38,7 +41,10 @@ struct ReplicateCommand: ParsableCommand {
     @Argument(help: "The store.", completion: .file())
     var store: String
 
-    @Option(help: ArgumentHelp("Directory of the repository.", valueName: "repository"), completion: .directory)
+    @Option(
+        help: ArgumentHelp("Directory of the repository, or s3://BUCKET/PREFIX.", valueName: "repository"),
+        completion: .directory
+    )
     var to: String
 
     @Flag(help: "Ship what is there, and end.")
@@ -64,6 +70,9 @@ struct ReplicateCommand: ParsableCommand {
     @OptionGroup(title: "Retention; without any of these all snapshots are kept")
     var retentionOptions: SnapshotRetentionOptions
 
+    @OptionGroup(title: "Repository in an object store")
+    var objectStoreOptions: ObjectStoreOptions
+
     @OptionGroup(title: "Key")
     var keyOptions: KeyOptions
 
@@ -87,6 +96,7 @@ struct ReplicateCommand: ParsableCommand {
 
     func validate() throws {
         try keyOptions.choice.validate(isRequired: true)
+        try objectStoreOptions.validate(for: to)
         if let interval, !ReplicateCommand.intervals.contains(interval) {
             throw ValidationError("--interval takes seconds, from 0.1 to 86400.")
         }
@@ -115,6 +125,7 @@ struct ReplicateCommand: ParsableCommand {
                 key: key,
                 cipherSettings: settings,
                 directory: to,
+                access: objectStoreOptions.access,
                 options: options
             )
             defer { replicator.close() }

@@ -5,7 +5,10 @@ import SealedDB
 struct RepositoryOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Restore from a repository of \"replicate\": then the only argument is the store, and no key is needed.",
+            """
+            Restore from a repository of "replicate", a directory or s3://BUCKET/PREFIX: then the only argument is the \
+            store, and no key is needed.
+            """,
             valueName: "repository"
         ),
         completion: .directory
@@ -23,8 +26,12 @@ struct RepositoryOptions: ParsableArguments {
     @Option(help: ArgumentHelp("With --from: the last commit of this generation.", valueName: "number"))
     var generation: Int64?
 
+    @OptionGroup(title: "Repository in an object store")
+    var objectStoreOptions: ObjectStoreOptions
+
     /// - Parameter hasTwo: whether both a backup and a store are named.
     func validate(hasTwo: Bool, hasKey: String?) throws {
+        try objectStoreOptions.validate(for: from)
         guard let from else {
             if at != nil { throw ValidationError("--at is for --from.") }
             if generation != nil { throw ValidationError("--generation is for --from.") }
@@ -81,6 +88,7 @@ struct RepositoryOptions: ParsableArguments {
     ) throws {
         let restore = try RepositoryRestore(
             directory: repository,
+            access: objectStoreOptions.access,
             moment: moment,
             to: path,
             replaces: replaces,

@@ -12,6 +12,7 @@ struct SnapshotsCommand: ParsableCommand {
 
               sealdb snapshots /mnt/backup/app
               sealdb snapshots /mnt/backup/app --verify
+              sealdb snapshots s3://backups/app
               sealdb snapshots /mnt/backup/app --verify --key-file app.key
 
             With --verify, all digests, sizes and checksums are computed, which needs no key: it finds whatever was changed \
@@ -21,11 +22,14 @@ struct SnapshotsCommand: ParsableCommand {
             """
     )
 
-    @Argument(help: "Directory of the repository.", completion: .directory)
+    @Argument(help: "Directory of the repository, or s3://BUCKET/PREFIX.", completion: .directory)
     var repository: String
 
     @Flag(help: "Read everything, and check it.")
     var verify = false
+
+    @OptionGroup(title: "Repository in an object store")
+    var objectStoreOptions: ObjectStoreOptions
 
     @OptionGroup(title: "Key of the newest generation, for --verify")
     var keyOptions: KeyOptions
@@ -46,6 +50,7 @@ struct SnapshotsCommand: ParsableCommand {
 
     func validate() throws {
         try choice.validate(isRequired: false)
+        try objectStoreOptions.validate(for: repository)
         if !verify, let option = choice.given.first?.name, option.begins(with: "--") {
             throw ValidationError("\(option) is for --verify.")
         }
@@ -55,7 +60,12 @@ struct SnapshotsCommand: ParsableCommand {
         if repository.isEmpty { throw Failure(.usage, "The name of the repository is empty.") }
         reportOptions.begin(repository)
         let status = try progressOptions.watchingSignals {
-            try RepositoryStatus.of(directory: repository, verifies: verify, progress: $0)
+            try RepositoryStatus.of(
+                directory: repository,
+                access: objectStoreOptions.access,
+                verifies: verify,
+                progress: $0
+            )
         }
         var problems = status.problems
         var newest: IntegrityReport?
@@ -85,7 +95,7 @@ struct SnapshotsCommand: ParsableCommand {
         let file = PipedFile()
         defer { file.remove() }
         try file.prepare()
-        let restore = try RepositoryRestore(directory: repository, to: file.path)
+        let restore = try RepositoryRestore(directory: repository, access: objectStoreOptions.access, to: file.path)
         // Its parts may be damaged although they have the right digests: that is what is to be found out.
         _ = try progressOptions.watchingSignals { try restore.run(progress: $0) }
         let settings = try cipherOptions.settings(of: file.path)

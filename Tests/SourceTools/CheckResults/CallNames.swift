@@ -1,7 +1,7 @@
 /// Which calls have a result that counts.
 enum CallNames {
     private static let prefixes = [
-        "sqlite3_", "sealeddb_", "EVP_", "HMAC", "PKCS5_", "RAND_", "OSSL_", "CRYPTO_", "PQ",
+        "sqlite3_", "sealeddb_", "EVP_", "HMAC", "PKCS5_", "RAND_", "OSSL_", "CRYPTO_", "PQ", "curl_",
     ]
 
     /// They return nothing, or nothing that tells of a failure: what was set before, for most.
@@ -12,6 +12,7 @@ enum CallNames {
         "sealeddb_hash_free", "sealeddb_note_read", "sealeddb_page_keys_free",
         "sealeddb_page_marker_free", "sealeddb_forget_failures", "sealeddb_let_failures_stick",
         "__atomic_store_n",
+        "curl_easy_cleanup", "curl_easy_reset", "curl_slist_free_all",
         "sealeddb_result_blob", "sealeddb_result_text",
         "sealeddb_editline_end", "sealeddb_editline_remember", "sealeddb_editline_replace", "sealeddb_secret_free",
         "sealeddb_unlock_and_close", "sealeddb_wipe", "sealeddb_free_page_contexts", "sealeddb_stop_keeping_contexts",
