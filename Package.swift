@@ -21,7 +21,7 @@ let package = Package(
         ),
         .trait(
             name: "ObjectStores",
-            description: "Repositories in a bucket of an S3-compatible object store: links the system's libcurl."
+            description: "Experimental. Repositories in a bucket of an S3-compatible store: links the system's libcurl."
         ),
         .trait(name: "ServiceLifecycle", description: "Queues and pools are services of swift-service-lifecycle."),
         .default(enabledTraits: ["SQLCipher"]),
