@@ -87,12 +87,16 @@ final class DirectoryStorage: RepositoryStorage {
     }
 
     func read(_ name: String, limit: Int?) throws(DatabaseError) -> [UInt8]? {
+        try requireOwnDirectories(of: name)
         guard let file = try FileReader("\(path)/\(name)") else {
             // That a disk is not mounted must not look like a repository without this object.
             _ = try FileSystem.status(path)
             return nil
         }
         let size = Int(clamping: try file.size())
+        guard min(size, limit ?? size) <= DirectoryStorage.mostBytes else {
+            throw .damagedObject("\(path)/\(name)", "it has \(size) bytes, and no object has so many")
+        }
         guard let bytes = try file.bytes(at: 0, count: min(size, limit ?? size)) else {
             throw .damagedObject("\(path)/\(name)", "it was cut off while it was read")
         }
@@ -154,7 +158,30 @@ final class DirectoryStorage: RepositoryStorage {
         return true
     }
 
+    /// No object has more: anybody may have put a file there.
+    private static let mostBytes = 1 << 30
+
+    /// A link in the place of a directory would lead to files that are not the repository's.
+    private func requireOwnDirectories(of name: String) throws(DatabaseError) {
+        var directory = path
+        for part in name.split(separator: "/").dropLast() {
+            directory += "/\(part)"
+            guard let status = try FileSystem.statusIfPresent(directory), status.st_mode & S_IFMT != S_IFDIR else {
+                continue
+            }
+            throw DatabaseError(
+                extendedCode: SQLITE_CANTOPEN,
+                reason: .notRegularFile,
+                message: """
+                    \(directory) is a link, or something else than a directory, so it is no part of the repository. Nothing was \
+                    read or written there. Put a directory in its place.
+                    """
+            )
+        }
+    }
+
     private func makeDirectories(of name: String) throws(DatabaseError) {
+        try requireOwnDirectories(of: name)
         var directory = path
         for part in name.split(separator: "/").dropLast() {
             directory += "/\(part)"
@@ -166,6 +193,7 @@ final class DirectoryStorage: RepositoryStorage {
     }
 
     func remove(_ name: String) throws(DatabaseError) {
+        try requireOwnDirectories(of: name)
         let target = "\(path)/\(name)"
         guard unlink(target) == 0 else {
             let number = errno

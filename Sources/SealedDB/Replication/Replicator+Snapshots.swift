@@ -47,6 +47,9 @@ extension Replicator {
         if let slots, let slotsDigest { try storage.require(slots, as: ObjectName.slots(slotsDigest).text) }
         let isFirst = tail == nil
         let time = max(open.time, tail?.time ?? open.time)
+        guard tail != nil || newestGeneration < ObjectName.lastGeneration else {
+            throw .notAllowed("\(storage.name) has had too many generations. Ship to another repository.")
+        }
         let manifest = SnapshotManifest(
             generation: tail?.generation ?? newestGeneration + 1,
             sequence: tail?.sequence ?? 0,

@@ -326,11 +326,11 @@ package final class Replicator {
     /// Finds out where the repository ends, and whether the log still has what comes behind that.
     private func resume() throws(DatabaseError) {
         let contents = try RepositoryContents(storage)
+        newestGeneration = contents.lastNumber
         guard let newest = contents.generations.last, let last = newest.snapshots.last else {
             reason = .first
             return
         }
-        newestGeneration = newest.number
         newestDigest = nil
         newestSnapshot = nil
         if reason == .first { reason = .damaged }
@@ -422,8 +422,9 @@ package final class Replicator {
             reading = open
             if pending == nil { (tail, reason) = (nil, .logUnseen) }
         } catch {
-            // The last transaction stays. If this one cannot end, neither can the next begin.
-            if open.other.hasTransaction { try? open.other.run("ROLLBACK") }
+            // The last transaction stays. If this one cannot end, neither can the next begin. It is open even if its first
+            // read failed.
+            if !open.other.isAutocommit { try? open.other.run("ROLLBACK") }
             throw error
         }
     }
@@ -441,7 +442,16 @@ package final class Replicator {
     /// Reads the next frames from the log, and authenticates them.
     func readBlock() throws(DatabaseError) -> Block? {
         guard let open = reading, let pending = open.pending, pending.count > 0 else { return nil }
-        let (frames, ends, end) = try open.log.next(pending, bytes: options.segmentBytes)
+        let (frames, ends, end): ([UInt8], [(frame: Int64, pageCount: Int64)], LogPlace)
+        do throws(DatabaseError) {
+            (frames, ends, end) = try open.log.next(pending, bytes: options.segmentBytes)
+        } catch {
+            // A log that is whole in the file may begin anew at any moment, also before it has been read.
+            guard open.position.isWholeInFile, error.reason == .damaged else { throw error }
+            reading?.pending = nil
+            (tail, reason) = (nil, .logUnseen)
+            return nil
+        }
         try requireAuthentic(frames, open)
         return Block(start: pending.start, end: end, ends: ends, frames: frames, time: open.time)
     }

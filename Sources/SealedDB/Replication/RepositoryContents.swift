@@ -24,6 +24,9 @@ struct RepositoryContents: Sendable {
     let generations: [Generation]
     /// Segments that no snapshot comes before.
     let strays: [ObjectName]
+    /// The highest number of a generation of which anything is there; 0 without one. What is left of one that has lost its
+    /// snapshots must not become a part of another.
+    let lastNumber: Int64
 
     init(_ storage: any RepositoryStorage) throws(DatabaseError) {
         var found: [Int64: Generation] = [:]
@@ -49,7 +52,7 @@ struct RepositoryContents: Sendable {
             generation.segments = generation.segments.filter { $0 > first }.sorted()
             if !generation.snapshots.isEmpty { generations.append(generation) }
         }
-        (self.generations, self.strays) = (generations, strays)
+        (self.generations, self.strays, lastNumber) = (generations, strays, found.keys.max() ?? 0)
     }
 }
 

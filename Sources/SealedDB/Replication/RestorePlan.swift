@@ -146,6 +146,8 @@ struct SegmentChain {
     private(set) var sequence: Int64
     private var digest: String
     private var place: LogPlace
+    /// Whether the last frame ends a transaction.
+    private var isWhole = true
 
     /// - Parameter digest: that of the snapshot.
     init(_ manifest: SnapshotManifest, digest: String) {
@@ -171,7 +173,10 @@ struct SegmentChain {
         guard header.log == place || beginsAnew, header.pageSize == pageSize else {
             throw .damagedObject(name, "its frames do not follow those before it")
         }
-        // A log that begins anew breaks off no transaction.
+        guard header.log == place || isWhole else {
+            throw .damagedObject(name, "the log begins anew within a transaction")
+        }
+        if header.frameCount > 0 { isWhole = header.commits.last?.frame == header.end.frame }
         (sequence, digest, place) = (sequence + 1, own, header.end)
         return (header, bytes)
     }

@@ -185,8 +185,9 @@ final class FollowedCopy: ServiceCopy {
         do throws(DatabaseError) {
             try moveOn(reading)
         } catch {
-            // The last snapshot stays. This one has not been used; if it cannot end, neither can the next begin.
-            if reading.other.hasTransaction { try? reading.other.run("ROLLBACK") }
+            // The last snapshot stays. This one has not been used; if it cannot end, neither can the next begin. It is open
+            // even if its first read failed.
+            if !reading.other.isAutocommit { try? reading.other.run("ROLLBACK") }
             throw error
         }
     }
