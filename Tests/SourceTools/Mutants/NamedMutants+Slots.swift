@@ -19,7 +19,7 @@ extension NamedMutant {
             "the old slot goes in the generation in which the new one comes",
             "SealedDB/Cipher/Slots/KeySlots+Replacing.swift",
             .statement,
-            "table.slots[index].label = table.freeLabel(old.label)",
+            "table.slots[index].label = table.freeLabel(slot.label)",
             "table.slots.remove(at: index)"
         ),
         .init(
