@@ -64,6 +64,8 @@
         private var path: [String] = []
         private var text = ""
         private(set) var root: String?
+        /// The parser itself takes a text that ends too early, and names that do not match, for XML.
+        private var isSound = true
         private var visit: ([String], String) -> Void = { _, _ in }
 
         private static let deepest = 16
@@ -82,7 +84,7 @@
             self.visit = visit
             parser.delegate = self
             defer { parser.delegate = nil }
-            return parser.parse()
+            return parser.parse() && isSound && root != nil && path.isEmpty
         }
 
         func parser(
@@ -92,7 +94,7 @@
             qualifiedName: String?,
             attributes: [String: String]
         ) {
-            if root == nil { root = name }
+            if root == nil { root = name } else if path.isEmpty { isSound = false }
             path.append(name)
             text = ""
             if path.count > XMLElements.deepest { parser.abortParsing() }
@@ -104,6 +106,10 @@
         }
 
         func parser(_ parser: XMLParser, didEndElement name: String, namespaceURI: String?, qualifiedName: String?) {
+            guard path.last == name else {
+                isSound = false
+                return parser.abortParsing()
+            }
             visit(path, text)
             path.removeLast()
             text = ""
