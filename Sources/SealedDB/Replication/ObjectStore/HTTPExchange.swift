@@ -56,9 +56,13 @@
         /// When the caller was first seen to want to end.
         private var ending: ContinuousClock.Instant?
         private(set) var wasTooLong = false
+        private(set) var mayBeCutOff = false
         private(set) var wasEnded = false
         private var headerBytes = 0
         private static let mostHeaderBytes = 1 << 16
+        /// What an answer that refuses says for it, however few bytes of an object are wanted.
+        private static let mostRefusalBytes = 1 << 16
+        private var isRefusal = false
 
         /// How it went wrong before there was an answer.
         struct Failure: Error {
@@ -219,10 +223,12 @@
         }
 
         private func take(_ bytes: UnsafeMutablePointer<CChar>?, _ count: Int) -> Int {
-            let room = request.mostBytes - answer.body.count
+            let most = isRefusal ? HTTPExchange.mostRefusalBytes : request.mostBytes
+            let room = most - answer.body.count
             guard count <= room else {
                 wasTooLong = true
-                if request.mayCutOff { append(bytes, room) }
+                mayBeCutOff = isRefusal || request.mayCutOff
+                if mayBeCutOff { append(bytes, room) }
                 return 0
             }
             append(bytes, count)
@@ -245,6 +251,7 @@
                 // What came before belongs to an answer that only asks for the body.
                 answer.headers = [:]
                 isMultiplexed = !line.hasPrefix("HTTP/1")
+                isRefusal = line.split(separator: " ").dropFirst().first?.hasPrefix("2") != true
                 return count
             }
             guard let colon = line.firstIndex(of: ":") else { return count }

@@ -54,13 +54,6 @@
             curl_easy_cleanup(curl)
         }
 
-        /// What a store answered, and how often it was asked.
-        struct Answered {
-            let answer: ObjectStoreAnswer
-            /// Whether an attempt before failed in a way that leaves open whether it was done.
-            let wasUnclear: Bool
-        }
-
         /// Sends a request.
         /// - Parameters:
         ///   - doing: for messages: what is being done.
@@ -72,25 +65,20 @@
             _ doing: String,
             accepted: Set<Int> = [],
             attempts: Int? = nil
-        ) throws(DatabaseError) -> Answered {
+        ) throws(DatabaseError) -> ObjectStoreAnswer {
             let digest = try ObjectDigest.of(request.body)
-            var wasUnclear = false
             var pause = retries.pause
             var attempt = 1
             while true {
                 let problem: DatabaseError
                 switch try exchange(request, digest) {
                 case .success(let answer):
-                    if answer.isSuccess || accepted.contains(answer.status) {
-                        return Answered(answer: answer, wasUnclear: wasUnclear)
-                    }
+                    if answer.isSuccess || accepted.contains(answer.status) { return answer }
                     problem = refusal(answer, doing)
                     guard ObjectStoreClient.mayPass(answer) else { throw problem }
-                    if answer.status >= 500 { wasUnclear = true }
                 case .failure(let failure):
                     problem = unreachable(failure, doing)
                     guard failure.mayPass else { throw problem }
-                    wasUnclear = true
                 }
                 guard attempt < attempts ?? retries.attempts, wait(pause) else { throw problem }
                 attempt += 1
@@ -115,7 +103,7 @@
                     )
                 }
                 guard exchange.wasTooLong else { return .failure(error) }
-                guard request.mayCutOff else {
+                guard exchange.mayBeCutOff else {
                     throw .damagedObject(address.description, "its answer to a request is longer than it can be")
                 }
                 return .success(exchange.answer)

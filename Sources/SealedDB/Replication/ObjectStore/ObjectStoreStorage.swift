@@ -96,7 +96,7 @@
                 ("encoding-type", "url"), ("list-type", "2"),
                 ("prefix", ObjectStoreStorage.encoded("\(address.prefix)\(part)/")),
             ]
-            let answer = try client.send(request, "list \(whole(part))").answer
+            let answer = try client.send(request, "list \(whole(part))")
             guard let list = ObjectStoreList(answer.body) else {
                 throw .damagedObject(whole(part), "its list is none of an object store, or not whole")
             }
@@ -163,10 +163,10 @@
             return true
         }
 
-        /// The bytes of an object; `nil` if there is none of this name.
+        /// How many bytes an object has; `nil` if there is none of this name.
         private func size(_ name: String) throws(DatabaseError) -> Int64? {
             let request = ObjectStoreRequest(method: .head, path: path(name))
-            let answer = try client.send(request, "look for \(whole(name))", accepted: [404]).answer
+            let answer = try client.send(request, "look for \(whole(name))", accepted: [404])
             guard answer.status != 404 else { return nil }
             guard let size = answer.headers["content-length"].flatMap({ Int64($0) }), size >= 0 else {
                 throw .damagedObject(whole(name), "the object store does not say how long it is")
@@ -187,7 +187,6 @@
                 request.mayCutOff = true
             }
             let answer = try client.send(request, "read \(whole(name))", accepted: [404, 416], attempts: attempts)
-                .answer
             switch answer.status {
             // That the bucket is not there must not look like a repository without this object.
             case 404:
@@ -233,7 +232,7 @@
                 "write \(whole(name))",
                 accepted: [412, 501],
                 attempts: attempts
-            ).answer
+            )
             switch answer.status {
             case 412: return .refused
             case 501:
@@ -285,7 +284,7 @@
         func remove(_ name: String) throws(DatabaseError) {
             try keepLease()
             let request = ObjectStoreRequest(method: .delete, path: path(name))
-            let answer = try client.send(request, "remove \(whole(name))", accepted: [404]).answer
+            let answer = try client.send(request, "remove \(whole(name))", accepted: [404])
             if answer.status == 404, answer.errorCode != "NoSuchKey" {
                 throw DatabaseError(
                     extendedCode: SQLITE_CANTOPEN,

@@ -33,6 +33,7 @@
                 let storage = try store.storage()
                 if hasLease { try storage.lease() }
                 #expect(try storage.read("slots/a") == nil)
+                #expect(try storage.read("slots/a", limit: 3) == nil)
                 #expect(try storage.write(bytes, as: "slots/a"))
                 #expect(try storage.write([1], as: "slots/a") == false)
                 #expect(store["store/slots/a"] == bytes)
@@ -77,6 +78,8 @@
             "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>",
             "<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>a</Key></Contents></ListBucketResult>",
             "<ListBucketResult><IsTruncated>false</IsTruncated>",
+            "<ListBucketResult><IsTruncated>false</IsTruncated></Other>",
+            "<ListBucketResult><a><IsTruncated>false</IsTruncated></ListBucketResult>",
         ])
         func noList(_ text: String) {
             #expect(ObjectStoreList(Array(text.utf8)) == nil)
