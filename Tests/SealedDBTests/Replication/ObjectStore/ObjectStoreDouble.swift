@@ -47,6 +47,7 @@
         private var connections: Set<Int32> = []
         private var storedCalls: [Call] = []
         private var tagCount = 0
+        private var isStopped = false
         private var plan: @Sendable (Call, Int) -> Fault? = { _, _ in nil }
         private let conditions: Conditions
         /// So many names are in a part of a list.
@@ -56,7 +57,8 @@
 
         init(_ conditions: Conditions = .heeded, namesInList: Int = 1000) throws {
             (self.conditions, self.namesInList) = (conditions, namesInList)
-            listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            // Programs that other tests start must not keep these open.
+            listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
             var address = sockaddr_in()
             address.sin_family = sa_family_t(AF_INET)
             address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
@@ -71,20 +73,33 @@
             try #require(isBound)
             port = UInt16(bigEndian: address.sin_port)
             Thread.detachNewThread { [weak self] in
+                // Here, where its number is used last: another test may get the number.
+                defer { close(descriptor) }
                 while true {
-                    let connection = accept(descriptor, nil, nil)
-                    guard connection >= 0, let self else { return }
-                    self.lock.withLock { _ = self.connections.insert(connection) }
-                    Thread.detachNewThread { self.serve(connection) }
+                    let connection = accept4(descriptor, nil, nil, Int32(SOCK_CLOEXEC.rawValue))
+                    guard let self, self.takes(connection) else {
+                        if connection >= 0 { close(connection) }
+                        return
+                    }
+                    if connection >= 0 { Thread.detachNewThread { self.serve(connection) } }
                 }
+            }
+        }
+
+        private func takes(_ connection: Int32) -> Bool {
+            lock.withLock {
+                if connection >= 0, !isStopped { connections.insert(connection) }
+                return !isStopped
             }
         }
 
         /// Ends all of it.
         func stop() {
-            shutdown(listener, Int32(SHUT_RDWR))
-            close(listener)
-            lock.withLock { for connection in connections { shutdown(connection, Int32(SHUT_RDWR)) } }
+            lock.withLock {
+                isStopped = true
+                // Ends the wait for the next one, too.
+                for descriptor in connections.union([listener]) { shutdown(descriptor, Int32(SHUT_RDWR)) }
+            }
         }
 
         // MARK: What tests look at
