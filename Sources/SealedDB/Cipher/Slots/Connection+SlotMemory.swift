@@ -81,6 +81,33 @@ extension Connection {
         )
     }
 
+    /// Changes files of slots, and what the store remembers of them, in one transaction, so that nobody else does so
+    /// meanwhile.
+    /// - Parameters:
+    ///   - context: what to say of the state if this fails after a file may have been changed.
+    ///   - body: gets what is to be true from when a file may have been changed.
+    func changeSlots<T>(
+        orSay context: String,
+        _ body: (inout Bool) throws(DatabaseError) -> T
+    ) throws(DatabaseError) -> T {
+        // The files must not be forgotten by the store after a power failure.
+        try run("PRAGMA synchronous = EXTRA")
+        try run("BEGIN IMMEDIATE")
+        var isWritten = false
+        do throws(DatabaseError) {
+            let result = try body(&isWritten)
+            try run("COMMIT")
+            return result
+        } catch {
+            // Nothing of the transaction counts before its end.
+            _ = rollBack()
+            throw isWritten ? error.adding(context: context) : error
+        }
+    }
+
+    /// What to say of a change that failed.
+    static let slotsMayBeChanged = "The slots may be changed; `sealdb slots test` tells, and settles it"
+
     /// Throws if the slots are older than those that the store has seen.
     /// - Parameter key: if given, the slots are read again before they are called older: the files are changed before the
     ///   store remembers it, so whoever has changed them since they were read has made them as new as that.

@@ -278,10 +278,12 @@ extension KeySlots {
                     "Somebody has added the slot \(other) meanwhile, which would be removed. Nothing was changed. Try again."
             )
         }
-        try connection.run("PRAGMA synchronous = EXTRA")
-        try connection.run("BEGIN IMMEDIATE")
-        var isWritten = false
-        do throws(DatabaseError) {
+        return try connection.changeSlots(
+            orSay: """
+                The store is unchanged under the old data key, but the slots may be changed: they may list a new one too, \
+                until the next change
+                """
+        ) { (isWritten) throws(DatabaseError) in
             let now = try slots(opening, connection)
             guard now.sealed.bytes == before.sealed.bytes else {
                 throw DatabaseError(
@@ -297,18 +299,7 @@ extension KeySlots {
             let sealed = try SealedSlots(table, keys: [before.dataKey.number: before.secret, number: secret])
             try now.files.write(sealed, of: now.owner, hasBegun: &isWritten)
             try connection.remember(table)
-            try connection.run("COMMIT")
             return table
-        } catch {
-            // Nothing of the transaction counts before its end.
-            _ = connection.rollBack()
-            throw isWritten
-                ? error.adding(
-                    context: """
-                        The store is unchanged under the old data key, but the slots may be changed: they may list a new one \
-                        too, until the next change
-                        """
-                ) : error
         }
     }
 

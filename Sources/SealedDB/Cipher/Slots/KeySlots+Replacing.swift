@@ -203,10 +203,7 @@ extension KeySlots {
         let connection = try opening.open()
         defer { connection.close() }
         try connection.requireWritable(path)
-        try connection.run("PRAGMA synchronous = EXTRA")
-        try connection.run("BEGIN IMMEDIATE")
-        var isWritten = false
-        do throws(DatabaseError) {
+        return try connection.changeSlots(orSay: Connection.slotsMayBeChanged) { (isWritten) throws(DatabaseError) in
             try connection.requireOwnSlotMemory()
             var found: [SealedSlots] = []
             let memory = try connection.slotMemory()
@@ -225,13 +222,7 @@ extension KeySlots {
             let resealed = try SealedSlots(table, keys: [opened.dataKey.number: opened.secret])
             try files.write(resealed, of: opened.owner, hasBegun: &isWritten)
             try connection.remember(table)
-            try connection.run("COMMIT")
             return report(table)
-        } catch {
-            // Nothing of the transaction counts before its end.
-            _ = connection.rollBack()
-            throw isWritten
-                ? error.adding(context: "The slots may be changed; `sealdb slots test` tells, and settles it") : error
         }
     }
 

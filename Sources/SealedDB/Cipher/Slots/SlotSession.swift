@@ -12,8 +12,6 @@ struct SlotSession {
         connection = try opening.open()
         do throws(DatabaseError) {
             try connection.requireWritable(keySlots.path)
-            // The files must not be forgotten by the store after a power failure.
-            try connection.run("PRAGMA synchronous = EXTRA")
         } catch {
             connection.close()
             throw error
@@ -38,31 +36,20 @@ struct SlotSession {
         for _ in 0..<5 {
             let before = try slots()
             let prepared = try prepare(before.table.settled(before.dataKey), before)
-            try connection.run("BEGIN IMMEDIATE")
-            var isWritten = false
-            do throws(DatabaseError) {
+            let changed = try connection.changeSlots(orSay: Connection.slotsMayBeChanged) {
+                (isWritten) throws(DatabaseError) -> SlotTable? in
                 let now = try slots()
-                if now.sealed.bytes == before.sealed.bytes {
-                    try connection.requireOwnSlotMemory()
-                    var table = try keySlots.settled(now)
-                    try body(&table, prepared)
-                    table.generation = try keySlots.nextGeneration(now, connection)
-                    let sealed = try SealedSlots(table, keys: [now.dataKey.number: now.secret])
-                    try now.files.write(sealed, of: now.owner, hasBegun: &isWritten)
-                    try connection.remember(table)
-                    try connection.run("COMMIT")
-                    return table
-                }
-            } catch {
-                // Nothing of the transaction counts before its end.
-                _ = connection.rollBack()
-                throw isWritten
-                    ? error.adding(context: "The slots may be changed; `sealdb slots test` tells, and settles it")
-                    : error
+                guard now.sealed.bytes == before.sealed.bytes else { return nil }
+                try connection.requireOwnSlotMemory()
+                var table = try keySlots.settled(now)
+                try body(&table, prepared)
+                table.generation = try keySlots.nextGeneration(now, connection)
+                let sealed = try SealedSlots(table, keys: [now.dataKey.number: now.secret])
+                try now.files.write(sealed, of: now.owner, hasBegun: &isWritten)
+                try connection.remember(table)
+                return table
             }
-            guard connection.rollBack() else {
-                throw DatabaseError(extendedCode: SQLITE_BUSY, message: "A transaction could not be ended. Try again.")
-            }
+            if let changed { return changed }
         }
         throw DatabaseError(
             extendedCode: SQLITE_BUSY,
