@@ -148,7 +148,7 @@ extension Replicator {
             return stop == nil
         }
         if let stop { throw stop }
-        try requireFree(unwritten, source, cipher)
+        try source.requireFree(unwritten, cipher)
         return (digests, salt)
     }
 
@@ -162,21 +162,6 @@ extension Replicator {
         if try storage.require(chunk, as: name) { report.newSnapshotBytes += Int64(chunk.count) }
         known.insert(digest)
         return digest
-    }
-
-    /// Makes sure that pages without contents are free; see ``FreePages``.
-    private func requireFree(_ pages: PageSet, _ source: PageSource, _ cipher: PageCipher) throws(DatabaseError) {
-        guard !pages.isEmpty else { return }
-        let free = FreePages(pageCount: source.totals.count, cipher: cipher) {
-            (number, page) throws(DatabaseError) in
-            try source.read(number...number, into: page)
-            return true
-        }
-        var next: Int64 = 1
-        while let run = pages.run(from: next, limit: .max) {
-            for number in run where try !free.contains(number) { throw PageTransfer.damaged(number) }
-            next = run.upperBound + 1
-        }
     }
 
     // MARK: The log

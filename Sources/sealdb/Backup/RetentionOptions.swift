@@ -1,37 +1,25 @@
 import ArgumentParser
 import SealedDB
 
-/// Which backups of a store are kept, with the names and the meaning that these options have in restic.
-struct RetentionOptions: ParsableArguments {
-    @Flag(help: "With --into: name the backups by date and time, such as app.db.2026-11-24T03.55.04Z (UTC).")
-    var dated = false
-
-    @Option(help: ArgumentHelp("Dated; then keep the last so many backups of each store.", valueName: "number"))
+/// Which backups or snapshots are kept, with the names and the meaning that these options have in restic.
+struct KeepOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("Keep the last so many, and remove those that no rule keeps.", valueName: "number"))
     var keepLast: Int?
 
-    @Option(help: ArgumentHelp("The last backup of each of the last so many hours.", valueName: "number"))
+    @Option(help: ArgumentHelp("Keep the last one of each of the last so many hours.", valueName: "number"))
     var keepHourly: Int?
 
-    @Option(help: ArgumentHelp("The last backup of each of the last so many days.", valueName: "number"))
+    @Option(help: ArgumentHelp("Keep the last one of each of the last so many days.", valueName: "number"))
     var keepDaily: Int?
 
-    @Option(help: ArgumentHelp("The last backup of each of the last so many weeks.", valueName: "number"))
+    @Option(help: ArgumentHelp("Keep the last one of each of the last so many weeks.", valueName: "number"))
     var keepWeekly: Int?
 
-    @Option(help: ArgumentHelp("The last backup of each of the last so many months.", valueName: "number"))
+    @Option(help: ArgumentHelp("Keep the last one of each of the last so many months.", valueName: "number"))
     var keepMonthly: Int?
 
-    @Option(help: ArgumentHelp("The last backup of each of the last so many years.", valueName: "number"))
+    @Option(help: ArgumentHelp("Keep the last one of each of the last so many years.", valueName: "number"))
     var keepYearly: Int?
-
-    @Flag(
-        name: [.customShort("n"), .long],
-        help: "Make and remove nothing; tell which backups would be kept, by which rule, and which would be removed."
-    )
-    var dryRun = false
-
-    @Flag(help: "Remove old backups although the new one has less than a tenth of the pages that they have.")
-    var allowSmaller = false
 
     private var counts: [(rule: RetentionPolicy.Rule, count: Int?)] {
         [
@@ -48,6 +36,30 @@ struct RetentionOptions: ParsableArguments {
         }
     }
 
+    /// `nil` if all are kept.
+    var policy: RetentionPolicy? {
+        let given = counts.compactMap { rule, count in count.map { (rule, $0) } }
+        return given.isEmpty ? nil : RetentionPolicy(counts: given)
+    }
+}
+
+/// Which backups of a store are kept, and how they are named.
+struct RetentionOptions: ParsableArguments {
+    @Flag(help: "With --into: name the backups by date and time, such as app.db.2026-11-24T03.55.04Z (UTC).")
+    var dated = false
+
+    @OptionGroup
+    var keepOptions: KeepOptions
+
+    @Flag(
+        name: [.customShort("n"), .long],
+        help: "Make and remove nothing; tell which backups would be kept, by which rule, and which would be removed."
+    )
+    var dryRun = false
+
+    @Flag(help: "Remove old backups although the new one has less than a tenth of the pages that they have.")
+    var allowSmaller = false
+
     /// - Parameter directory: that of `--into`.
     func validate(into directory: String?) throws {
         guard policy != nil else {
@@ -62,8 +74,7 @@ struct RetentionOptions: ParsableArguments {
 
     /// `nil` if the backups are not dated.
     var policy: RetentionPolicy? {
-        let given = counts.compactMap { rule, count in count.map { (rule, $0) } }
-        return given.isEmpty && !dated ? nil : RetentionPolicy(counts: given)
+        keepOptions.policy ?? (dated ? RetentionPolicy(counts: []) : nil)
     }
 }
 

@@ -201,14 +201,7 @@ struct ExportPlan {
             }
             lines.append(line)
         }
-        var columns: [ExactText: PortableExpression.Column] = [:]
-        for column in table.columns {
-            columns[ExactText(name: column.name)] = .init(
-                name: column.name,
-                type: column.type,
-                isBinary: table.isBinary(column.name)
-            )
-        }
+        let columns = table.expressionColumns
         for check in table.text.checks {
             let text = SQLPart.text(of: check)
             if omitted.contains(.checks) {
@@ -315,14 +308,7 @@ struct ExportPlan {
         .scalar(String.self)
         let parts = SQLPart.all(of: sql ?? "")
         guard let start = parts.firstIndex(where: { $0.isWord("where") }) else { return nil }
-        var columns: [ExactText: PortableExpression.Column] = [:]
-        for column in table.columns {
-            columns[ExactText(name: column.name)] = .init(
-                name: column.name,
-                type: column.type,
-                isBinary: table.isBinary(column.name)
-            )
-        }
+        let columns = table.expressionColumns
         return PortableExpression.condition(Array(parts[(start + 1)...]), columns: columns)
     }
 

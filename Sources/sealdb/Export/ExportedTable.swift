@@ -113,6 +113,19 @@ struct ExportedTable {
         (text.collations[ExactText(name: column)] ?? "binary").isSame(as: "binary")
     }
 
+    /// The columns as expressions see them, by their names.
+    var expressionColumns: [ExactText: PortableExpression.Column] {
+        var found: [ExactText: PortableExpression.Column] = [:]
+        for column in columns {
+            found[ExactText(name: column.name)] = .init(
+                name: column.name,
+                type: column.type,
+                isBinary: isBinary(column.name)
+            )
+        }
+        return found
+    }
+
     // MARK: Rows
 
     /// Selects the row id, if there is one, the columns, and the bytes of texts where SQLite would repair them. From the table

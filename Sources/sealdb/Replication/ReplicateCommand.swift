@@ -68,7 +68,7 @@ struct ReplicateCommand: ParsableCommand {
     var adopt = false
 
     @OptionGroup(title: "Retention; without any of these all snapshots are kept")
-    var retentionOptions: SnapshotRetentionOptions
+    var keepOptions: KeepOptions
 
     @OptionGroup(title: "Repository in an object store")
     var objectStoreOptions: ObjectStoreOptions
@@ -194,7 +194,7 @@ struct ReplicateCommand: ParsableCommand {
     }
 
     private func prune(_ replicator: Replicator) throws {
-        guard let policy = retentionOptions.policy else { return }
+        guard let policy = keepOptions.policy else { return }
         let removed = try replicator.removeOld { policy.keeps($0) }
         guard removed.snapshots > 0 else { return }
         try say("\(removed.snapshots.counted("old snapshot")) removed")

@@ -124,4 +124,19 @@ struct PageSource: Sendable {
                 """
         )
     }
+
+    /// Makes sure that pages without contents are free; see ``FreePages``.
+    /// - Parameter cipher: that of the store. Only one thread may use it meanwhile.
+    func requireFree(_ pages: PageSet, _ cipher: PageCipher) throws(DatabaseError) {
+        guard !pages.isEmpty else { return }
+        let free = FreePages(pageCount: totals.count, cipher: cipher) { (number, page) throws(DatabaseError) in
+            try read(number...number, into: page)
+            return true
+        }
+        var next: Int64 = 1
+        while let run = pages.run(from: next, limit: .max) {
+            for number in run where try !free.contains(number) { throw PageTransfer.damaged(number) }
+            next = run.upperBound + 1
+        }
+    }
 }

@@ -127,16 +127,7 @@ struct PageTransfer {
         // An older list of free pages is as authentic as the present one. Whether a tree has one of the pages is found out when
         // the copy is complete.
         file.holdsUnwritten = true
-        let free = FreePages(pageCount: source.totals.count, cipher: sourceCipher) {
-            [source] (number, page) throws(DatabaseError) in
-            try source.read(number...number, into: page)
-            return true
-        }
-        var next: Int64 = 1
-        while let run = pages.run(from: next, limit: .max) {
-            for number in run where try !free.contains(number) { throw PageTransfer.damaged(number) }
-            next = run.upperBound + 1
-        }
+        try source.requireFree(pages, sourceCipher)
     }
 
     /// Whether ``amend(_:number:)`` changes this page.
