@@ -47,6 +47,13 @@
         }
 
         private static let unknown = "-"
+        /// The tokens of the leases that this process holds or is about to take.
+        private static let claimed = Guarded(Set<String>())
+
+        /// Whoever claims it gives it up again. What is not given back in the store is over then for this process.
+        func claim() { _ = ObjectStoreLease.claimed.withLock { $0.insert(token) } }
+
+        func giveUp() { _ = ObjectStoreLease.claimed.withLock { $0.remove(token) } }
 
         private init(owner: String, token: String, place: String, process: Int32, began: String) {
             (self.owner, self.token, self.place) = (owner, token, place)
@@ -109,7 +116,10 @@
         func isOver(_ headers: [String: String]) -> Bool {
             if isFree { return true }
             if place != ObjectStoreLease.unknown, place.isSame(as: ObjectStoreLease.ownPlace) {
-                // Another one of this process is at work as long as the process is.
+                if process == getpid(), began.isSame(as: ObjectStoreLease.beginning(of: process) ?? "") {
+                    return ObjectStoreLease.claimed.withLock { !$0.contains(token) }
+                }
+                // That of another process is held as long as the process is there.
                 return ObjectStoreLease.beginning(of: process).map { !$0.isSame(as: began) } ?? true
             }
             guard let now = headers["date"].map({ curl_getdate($0, nil) }), now > 0,

@@ -299,7 +299,19 @@
 
         func lease() throws(DatabaseError) {
             guard held == nil else { return try keepLease() }
-            var own = try ObjectStoreLease.own()
+            let own = try ObjectStoreLease.own()
+            own.claim()
+            do throws(DatabaseError) {
+                try begin(own)
+            } catch {
+                // It may be written, and is over all the same.
+                if held == nil { own.giveUp() }
+                throw error
+            }
+        }
+
+        private func begin(_ lease: ObjectStoreLease) throws(DatabaseError) {
+            var own = lease
             let known = try get(ObjectStoreLease.name, limit: nil)
             if let known {
                 let other = try ObjectStoreLease(parsing: known.body, named: whole(ObjectStoreLease.name))
@@ -381,6 +393,7 @@
         func release() {
             guard var own = held else { return }
             held = nil
+            own.giveUp()
             own.isFree = true
             // If it cannot be given back, it is over after a while, or when this process has ended.
             guard let now = try? get(ObjectStoreLease.name, limit: nil, attempts: 1),
