@@ -43,6 +43,7 @@ enum SlotOperations {
                 from: oldAndThird,
                 to: oldAndThird
             ),
+            try initialization(in: directory),
             backup(seed),
             creation(),
         ]
@@ -60,6 +61,29 @@ enum SlotOperations {
         )
         operation.saysAfter.append("The store now has the new contents and key")
         return operation
+    }
+
+    /// The store's own key becomes the data key.
+    private static func initialization(in directory: String) throws -> Operation {
+        let seed = try Seed(.delete, key: .old, in: directory)
+        return Operation(
+            name: "slots",
+            variant: "init",
+            arguments: [Program.sealdb, "slots", "init", "db", "--key-file", "old.key"]
+                + ["--recovery-key-file", "third.key"],
+            files: seed.files.merging(TestKey.files) { first, _ in first },
+            unsynced: ["third.key"],
+            targets: [
+                .init(
+                    file: "db",
+                    before: .store(.old, digest: seed.digest),
+                    after: .slots(all: [.old, .third], none: [.new], digest: seed.digest)
+                ), .init(file: "db.slots", before: .anything, after: .anything),
+                .init(file: "db.slots.2", before: .anything, after: .anything),
+            ],
+            saysUnknown: ["The slots may be changed", "has the change", "could not be removed"],
+            temporaries: SlotSeed.temporaries
+        )
     }
 
     private static func backup(_ seed: SlotSeed) -> Operation {
