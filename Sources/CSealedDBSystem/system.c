@@ -71,7 +71,7 @@ static void watch_fork(void) {
     if (pthread_atfork(NULL, NULL, note_child) != 0) is_child = 1;
 }
 
-// Whoever cannot have the lock at once does without: a child of fork may find it taken for good.
+// Whoever cannot have the lock at once does without: to wait for another thread would cost more than a page.
 static int lock_kept(size_t size) {
     if (size != whole_pages(1) || keeping_is_suspended || is_lock_refused) return 0;
     if (pthread_once(&watches_fork, watch_fork) != 0 || is_child) return 0;

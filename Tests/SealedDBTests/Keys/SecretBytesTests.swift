@@ -37,6 +37,19 @@ struct SecretBytesTests {
         }
     }
 
+    /// A page that served another secret is as empty as a new one.
+    @Test func pagesThatAreKeptAreEmpty() throws {
+        let size = 4096
+        for count in [1, 64, size] {
+            for _ in 0..<50 {
+                let page = try #require(sealeddb_secret_allocate(count))
+                #expect(UnsafeRawBufferPointer(start: page, count: size).allSatisfy { $0 == 0 })
+                memset(page, 0xff, size)
+                sealeddb_secret_free(page, count)
+            }
+        }
+    }
+
     /// A failure while they are filled leaves no more than success does.
     @Test func whatFailsLeavesNothing() throws {
         let secret = (0..<48).map { UInt8(truncatingIfNeeded: 0x91 &+ $0 &* 29) }

@@ -174,4 +174,109 @@ struct RepositoryDamageTests {
         #expect(try store.status.problems == [])
         #expect(try store.restore().commits == store.shippedCount)
     }
+
+    /// What is left of a generation does not become a part of the next one.
+    @Test func aGenerationThatHasLostItsSnapshot() throws {
+        #expect(unlink(store.object(ObjectName.snapshot(generation: 1, sequence: 0).text)) == 0)
+        store.killShipper()
+        try store.commit()
+        #expect(try store.ship().generation == 2)
+        try store.commit()
+        try store.ship()
+        #expect(try store.restore().commits == store.states.count)
+    }
+
+    /// Names that no shipper gives are none, however large their numbers are.
+    @Test(arguments: ["9223372036854775807/snapshot-000000000000", "00000001/snapshot-9223372036854775807"])
+    func aNumberThatIsTooLarge(_ name: String) throws {
+        let path = store.object("\(ObjectName.generations)/\(name)")
+        try FileManager.default.createDirectory(
+            atPath: FileSystem.directory(of: path),
+            withIntermediateDirectories: true
+        )
+        try Data().write(to: URL(fileURLWithPath: path))
+        store.killShipper()
+        try store.commit()
+        #expect(try store.ship().generation == 1)
+        #expect(try store.restore().commits == store.states.count)
+    }
+
+    /// A file of any size is not read into memory.
+    @Test func anObjectOfAnySize() throws {
+        let chunk = try #require(try store.objects(ObjectName.chunks).first)
+        #expect(truncate(store.object(chunk), 1 << 40) == 0)
+        try expectDamage()
+        #expect(truncate(store.object("repository"), 1 << 40) == 0)
+        let error = #expect(throws: DatabaseError.self) { try store.status }
+        #expect(error?.reason == .damaged)
+    }
+
+    /// A link leads to what is not the repository's: nothing is read or written there.
+    @Test(arguments: [ObjectName.chunks, ObjectName.generations])
+    func aLinkInThePlaceOfADirectory(_ part: String) throws {
+        let elsewhere = store.directory.file("elsewhere")
+        #expect(rename(store.object(part), elsewhere) == 0 && symlink(elsewhere, store.object(part)) == 0)
+        let before = FileSystem.names(in: elsewhere)?.count
+        store.killShipper()
+        store.options.snapshotInterval = .zero
+        try store.commit(ReplicatedStore.rows(30, bytes: 3000))
+        let error = #expect(throws: DatabaseError.self) { try store.ship() }
+        #expect(error?.reason == .notRegularFile, "\(String(describing: error))")
+        #expect(throws: DatabaseError.self) { try store.restore() }
+        #expect(FileSystem.names(in: elsewhere)?.count == before)
+    }
+
+    /// Whoever writes all digests anew leaves no part of a transaction behind.
+    @Test func aLogThatBeginsAnewWithinATransaction() throws {
+        try store.database.checkpoint(.passive)
+        try store.ship()
+        try store.commit()
+        try store.ship()
+        let reader = RepositoryReader(storage: store.storage)
+        #expect(try reader.segment(1, 6).header.log.frame == 0)
+        func rewrite(_ number: Int64, previous: String, dropping count: Int64) throws -> String {
+            let (header, bytes, _) = try reader.segment(1, number)
+            let size = LogPlace.frameHeaderSize + header.pageSize
+            let frames = Array(bytes[header.offset...].dropLast(Int(count) * size))
+            let last = frames[(frames.count - size)...]
+            let segment = LogSegment(
+                generation: 1,
+                sequence: number,
+                previous: previous,
+                pageSize: header.pageSize,
+                log: header.log,
+                lastChecksum: Array(last.dropFirst(16).prefix(8)),
+                time: header.time,
+                commits: header.commits.filter { $0.frame <= header.end.frame - count },
+                slots: header.slots,
+                frames: frames
+            )
+            #expect(unlink(store.object(self.segment(number))) == 0)
+            _ = try store.storage.write(segment.bytes(), as: self.segment(number))
+            return try reader.segment(1, number).digest
+        }
+        let digest = try rewrite(5, previous: reader.segment(1, 4).digest, dropping: 1)
+        _ = try rewrite(6, previous: digest, dropping: 0)
+        try expectDamage { error in #expect(error.message.contains("within a transaction")) }
+    }
+
+    /// A look that fails with its first read leaves no transaction behind, which would end all later ones.
+    @Test func aLookThatFails() throws {
+        func keyText(_ byte: UInt8) -> String { "\"x'\(String(repeating: "0\(byte)", count: 32))'\"" }
+        store.database.close()
+        func rekey(from byte: UInt8, to other: UInt8) throws {
+            let keys = "PRAGMA key = \(keyText(byte)); PRAGMA rekey = \(keyText(other));"
+            _ = try StockShell.run(store.path, keys + " SELECT count(*) FROM step;")
+        }
+        try rekey(from: 1, to: 2)
+        for _ in 0..<2 {
+            let error = #expect(throws: DatabaseError.self) { try store.ship() }
+            #expect(error?.message.contains("transaction within") == false, "\(String(describing: error))")
+        }
+        try rekey(from: 2, to: 1)
+        store.database = try Database.testing(store.path, journalMode: .wal)
+        try store.commit()
+        try store.ship()
+        #expect(try store.restore().commits == store.states.count)
+    }
 }
