@@ -17,8 +17,8 @@ enum ObjectName: Hashable {
 
     private static let digitsOfGeneration = 8
     private static let digitsOfSequence = 12
-    static let lastGeneration: Int64 = 99_999_999
-    private static let lastSequence: Int64 = 999_999_999_999
+    /// No object has a higher number. So what follows one can be counted, whatever name somebody has put there.
+    static let lastNumber: Int64 = 999_999_999_999_999
 
     var text: String {
         switch self {
@@ -64,7 +64,7 @@ enum ObjectName: Hashable {
         guard kind.count == 2, let generation = Int64(parts[1]), let sequence = Int64(kind[1]) else {
             return .chunk(parts[2])
         }
-        guard (1...lastGeneration).contains(generation), (0...lastSequence).contains(sequence) else { return nil }
+        guard (1...lastNumber).contains(generation), (0...lastNumber).contains(sequence) else { return nil }
         return kind[0].begins(with: "snapshot")
             ? .snapshot(generation: generation, sequence: sequence)
             : .segment(generation: generation, sequence: sequence)

@@ -47,7 +47,7 @@ extension Replicator {
         if let slots, let slotsDigest { try storage.require(slots, as: ObjectName.slots(slotsDigest).text) }
         let isFirst = tail == nil
         let time = max(open.time, tail?.time ?? open.time)
-        guard tail != nil || newestGeneration < ObjectName.lastGeneration else {
+        guard tail != nil || newestGeneration < ObjectName.lastNumber else {
             throw .notAllowed("\(storage.name) has had too many generations. Ship to another repository.")
         }
         let manifest = SnapshotManifest(

@@ -494,6 +494,9 @@ package final class Replicator {
         isBlock: Bool
     ) throws(DatabaseError) {
         guard var tail, let pageSize = reading?.pageSize else { return }
+        guard tail.sequence < ObjectName.lastNumber else {
+            throw .notAllowed("\(storage.name) has had too many segments. Nothing was shipped. Ship to another one.")
+        }
         let segment = LogSegment(
             generation: tail.generation,
             sequence: tail.sequence + 1,
