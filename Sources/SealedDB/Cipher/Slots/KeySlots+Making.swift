@@ -24,6 +24,7 @@ extension KeySlots {
         let opening = try StoreOpening.existing(path, key: key, settings: settings, busyTimeout: busyTimeout)
         let connection = try opening.open()
         defer { connection.close() }
+        try connection.requireWritable(path)
         try connection.run("PRAGMA synchronous = EXTRA")
         let salt = try connection.mainFileHeader()
         guard salt.count == Key.saltByteCount else {
@@ -54,7 +55,9 @@ extension KeySlots {
         do throws(DatabaseError) {
             return try tried(slots, table)
         } catch {
-            throw error.adding(context: "The store has slots now, but not all of them open it; see `sealdb slots list`")
+            throw error.adding(
+                context: "The store has slots now, but they could not all be tried; `sealdb slots test` tries one"
+            )
         }
     }
 

@@ -96,8 +96,12 @@ final class NewSlotFiles {
         var left: [String] = []
         var removed: String?
         for file in made.reversed() where file.isOwn {
-            // A file that cannot be examined is none of ours.
-            guard (try? SecretFile.isCurrent(file.descriptor, path: file.path)) == true else { continue }
+            // Whose it is may be impossible to find out: then it stays, and is told.
+            guard let isCurrent = try? SecretFile.isCurrent(file.descriptor, path: file.path) else {
+                if FileSystem.mayExist(file.path) { left.append(file.path) }
+                continue
+            }
+            guard isCurrent else { continue }
             if unlink(file.path) == 0 { removed = file.path } else { left.append(file.path) }
         }
         if let removed {
