@@ -139,7 +139,8 @@ struct Judge {
                 case .damaged(let what): faults.append("under \(name(key)): \(what)")
                 case .whole(let contents):
                     keys.append(name(key))
-                    if contents.digest == digest { matches.append(state) }
+                    // With slots it is another state, though its key may be the same.
+                    if contents.digest == digest, SlotProbe(path).specification == nil { matches.append(state) }
                     if let load = operation.load { faults += missing(contents.batches, load, ending) }
                 }
             }

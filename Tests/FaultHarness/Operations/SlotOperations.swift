@@ -81,7 +81,8 @@ enum SlotOperations {
                 ), .init(file: "db.slots", before: .anything, after: .anything),
                 .init(file: "db.slots.2", before: .anything, after: .anything),
             ],
-            saysUnknown: ["The slots may be changed", "has the change", "could not be removed"],
+            saysAfter: ["The store has slots now"],
+            saysUnknown: ["could not be removed"],
             temporaries: SlotSeed.temporaries
         )
     }
