@@ -126,17 +126,19 @@
             for name in snapshots ?? [] where found[name] == nil && !removed.contains(name) {
                 if let size = try size(name) { found[name] = StoredObject(name: name, size: size) }
             }
-            // What was removed counts, too: what follows it need not be gone.
-            var ends: [Int64: Int64] = [:]
+            // Behind each that is known the next one may be. What was removed counts, too: what follows it need not be gone.
+            var known: [Int64: Set<Int64>] = [:]
             for name in Array(found.keys) + removed {
                 switch ObjectName(name) {
                 case .snapshot(let generation, let sequence)?, .segment(let generation, let sequence)?:
-                    ends[generation] = max(ends[generation] ?? 0, sequence)
+                    known[generation, default: []].insert(sequence)
                 default: continue
                 }
             }
-            for (generation, sequence) in ends { try followOn(generation, sequence, &found) }
-            var next = (ends.keys.max() ?? 0) + 1
+            for (generation, sequences) in known {
+                for sequence in sequences.sorted() { try followOn(generation, sequence, &found) }
+            }
+            var next = (known.keys.max() ?? 0) + 1
             while try add(.snapshot(generation: next, sequence: 0), to: &found) {
                 try followOn(next, 0, &found)
                 next += 1
@@ -150,7 +152,8 @@
             _ found: inout [String: StoredObject]
         ) throws(DatabaseError) {
             var sequence = last + 1
-            while try add(.segment(generation: generation, sequence: sequence), to: &found) { sequence += 1 }
+            func next() -> ObjectName { .segment(generation: generation, sequence: sequence) }
+            while found[next().text] == nil, try add(next(), to: &found) { sequence += 1 }
         }
 
         /// - Returns: whether it is there.

@@ -76,7 +76,9 @@
                 // Here, where its number is used last: another test may get the number.
                 defer { close(descriptor) }
                 while true {
-                    let connection = accept4(descriptor, nil, nil, Int32(SOCK_CLOEXEC.rawValue))
+                    let connection = accept(descriptor, nil, nil)
+                    // A program that is started in between only keeps the connection open for as long as it runs.
+                    if connection >= 0 { _ = fcntl(connection, F_SETFD, FD_CLOEXEC) }
                     guard let self, self.takes(connection) else {
                         if connection >= 0 { close(connection) }
                         return

@@ -6,7 +6,12 @@
 
     enum ObjectStoreReplication {
         /// Ships a store that is written to, with failures that are as they are, and restores it after each success.
-        static func shipAndRestore(rounds: Int = 4, _ open: () throws -> ObjectStoreStorage) throws {
+        /// - Parameter endFailures: called before what must succeed.
+        static func shipAndRestore(
+            rounds: Int = 4,
+            endFailures: () -> Void = {},
+            _ open: () throws -> ObjectStoreStorage
+        ) throws {
             let directory = try TemporaryDirectory()
             let path = directory.file("app.db")
             let database = try Database.testing(path, journalMode: .wal)
@@ -29,6 +34,7 @@
                 replicator = try Replicator(path: path, key: .testing(1), storage: open())
             }
             // At the latest without failures.
+            endFailures()
             _ = try replicator.ship()
             shipped = max(shipped, rounds - 1)
             let target = directory.file("restored.db")
@@ -50,7 +56,11 @@
             defer { store.stop() }
             // Every seventh request, and 20 in a row that no attempts outlast.
             store.fail { _, number in number % 7 == 3 || (40..<60).contains(number) ? fault : nil }
-            try ObjectStoreReplication.shipAndRestore(rounds: 8) { try store.storage() }
+            try ObjectStoreReplication.shipAndRestore(rounds: 8) {
+                store.fail { _, _ in nil }
+            } _: {
+                try store.storage()
+            }
         }
 
         /// What was shipped is there after any number of requests, whatever becomes of the rest.
