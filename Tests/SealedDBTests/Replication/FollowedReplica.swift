@@ -39,12 +39,13 @@ final class FollowedReplica {
         }
         do {
             try follower!.follow()
-            follower?.atStep = { _ throws(DatabaseError) in }
-            return false
-        } catch let error as DatabaseError where error.message == TestStorage.error.message {
+        } catch {
+            guard error.message == TestStorage.error.message else { throw error }
             kill()
             return true
         }
+        follower?.atStep = { _ throws(DatabaseError) in }
+        return false
     }
 
     /// Ends the follower as if its process were killed.

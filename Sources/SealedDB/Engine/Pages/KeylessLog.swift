@@ -108,8 +108,18 @@ final class KeylessLog {
     /// Reads pages of the file, without the log.
     /// - Returns: how many bytes were read.
     func read(at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws(DatabaseError) -> Int {
-        try connection.readFile(at: offset, into: buffer)
+        var done = 0
+        while done < buffer.count {
+            let part = buffer[done..<min(buffer.count, done + KeylessLog.bytesAtOnce)]
+            let got = try connection.readFile(at: offset + Int64(done), into: .init(rebasing: part))
+            done += got
+            if got < part.count { break }
+        }
+        return done
     }
+
+    /// SQLite's files take no more than 128 KiB in a call.
+    private static let bytesAtOnce = 1 << 16
 
     /// Whether the path leads to another file than before, or to none.
     func fileHasMoved() throws(DatabaseError) -> Bool { try connection.mainFileHasMoved() }
@@ -165,8 +175,15 @@ final class KeylessLog {
     /// Writes bytes to the log, where nobody reads them yet. For ``whileNobodyWrites(_:)``.
     func write(_ bytes: [UInt8], at offset: Int64) throws(DatabaseError) {
         guard let handle = connection.handle else { throw .notOpen }
-        let code = bytes.withUnsafeBytes { sealeddb_write_log(handle, $0.baseAddress, Int32($0.count), offset) }
-        try connection.check(code)
+        var done = 0
+        while done < bytes.count {
+            let count = min(KeylessLog.bytesAtOnce, bytes.count - done)
+            let code = bytes.withUnsafeBytes {
+                sealeddb_write_log(handle, $0.baseAddress! + done, Int32(count), offset + Int64(done))
+            }
+            try connection.check(code)
+            done += count
+        }
     }
 
     func synchronize() throws(DatabaseError) {

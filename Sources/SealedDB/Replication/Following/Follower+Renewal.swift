@@ -72,8 +72,8 @@ extension Follower {
         let starts = try RestorePlan.starts(for: .newest, RepositoryContents(storage), reader)
         let isEmpty = try emptyLogIfPossible()
         guard let manifest = starts.first?.manifest, manifest.fileSalt == state.identity.salt else {
-            let own = try FileSystem.ownDescriptors(of: FileSystem.status(path), path)
-            guard isEmpty, own.count <= 1, try FileUsers.others(path).isEmpty else { throw inUse("somebody reads it") }
+            // This process is looked at when its own connection is closed, which keeps descriptors of others open.
+            guard isEmpty, try FileUsers.others(path).isEmpty else { throw inUse("somebody reads it") }
             return
         }
         guard !isEmpty else { return }
