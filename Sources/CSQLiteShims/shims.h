@@ -191,6 +191,129 @@ static inline int sealeddb_read_log_position(sqlite3 *db, struct sealeddb_log_po
     return SQLITE_PROTOCOL;
 }
 
+// Returns the open write-ahead log of "main"; SQLITE_NOTFOUND if this connection has none open.
+static inline int sealeddb_open_log(sqlite3 *db, sqlite3_file **log) {
+    *log = 0;
+    int rc = sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, log);
+    if (rc == SQLITE_OK && (*log == 0 || (*log)->pMethods == 0)) return SQLITE_NOTFOUND;
+    return rc;
+}
+
+static inline int sealeddb_log_size(sqlite3 *db, sqlite3_int64 *size) {
+    sqlite3_file *log;
+    int rc = sealeddb_open_log(db, &log);
+    return rc == SQLITE_OK ? log->pMethods->xFileSize(log, size) : rc;
+}
+
+static inline int sealeddb_write_log(sqlite3 *db, const void *buffer, int count, sqlite3_int64 offset) {
+    sqlite3_file *log;
+    int rc = sealeddb_open_log(db, &log);
+    return rc == SQLITE_OK ? log->pMethods->xWrite(log, buffer, count, offset) : rc;
+}
+
+static inline int sealeddb_sync_log(sqlite3 *db) {
+    sqlite3_file *log;
+    int rc = sealeddb_open_log(db, &log);
+    return rc == SQLITE_OK ? log->pMethods->xSync(log, SQLITE_SYNC_NORMAL) : rc;
+}
+
+// Takes SQLite's shared lock on the file of "main", and leaves it to the connection, which has it from its next read on.
+// Then opens the index of the log, so that its locks can be taken before SQLite itself has opened the log.
+static inline int sealeddb_open_log_index(sqlite3 *db) {
+    sqlite3_file *file;
+    const volatile unsigned int *words;
+    int rc = sealeddb_open_file(db, "main", &file);
+    if (rc == SQLITE_OK) rc = file->pMethods->xLock(file, SQLITE_LOCK_SHARED);
+    return rc == SQLITE_OK ? sealeddb_log_index(db, &words) : rc;
+}
+
+// Takes or gives back the lock that whoever writes to the log has: WAL_WRITE_LOCK.
+// https://www.sqlite.org/walformat.html#wal_locks
+static inline int sealeddb_lock_log(sqlite3 *db, int takes) {
+    sqlite3_file *file;
+    int rc = sealeddb_open_file(db, "main", &file);
+    if (rc != SQLITE_OK) return rc;
+    if (file->pMethods->iVersion < 2) return SQLITE_NOTFOUND;
+    return file->pMethods->xShmLock(file, 0, 1, (takes ? SQLITE_SHM_LOCK : SQLITE_SHM_UNLOCK) | SQLITE_SHM_EXCLUSIVE);
+}
+
+// Adds a frame to the hash table of its block of the index. A block has 32768 bytes: page numbers, and then 8192 slots
+// with the places of these, from 1. The first block begins with 136 bytes of other things.
+// https://www.sqlite.org/walformat.html#wal_index_hash_table_blocks
+static inline int sealeddb_add_to_log_index(sqlite3_file *file, unsigned int frame, unsigned int page) {
+    const unsigned int first_count = 4062, count = 4096, slot_count = 8192;
+    unsigned int block = (frame + count - first_count - 1) / count;
+    void volatile *start = 0;
+    int rc = file->pMethods->xShmMap(file, (int)block, 32768, 1, &start);
+    if (rc != SQLITE_OK) return rc;
+    if (start == 0) return SQLITE_IOERR_SHMMAP;
+    volatile unsigned int *pages = (volatile unsigned int *)start + (block == 0 ? 34 : 0);
+    volatile unsigned short *slots = (volatile unsigned short *)((volatile char *)start + 16384);
+    unsigned int capacity = block == 0 ? first_count : count;
+    unsigned int index = block == 0 ? frame : frame - first_count - (block - 1) * count;
+    // What a writer has left that did not come to its end is not read by anybody, as it lies behind the last frame.
+    if (index == 1) {
+        for (unsigned int i = 0; i < capacity; i++) pages[i] = 0;
+        for (unsigned int i = 0; i < slot_count; i++) slots[i] = 0;
+    } else if (pages[index - 1] != 0) {
+        for (unsigned int i = 0; i < slot_count; i++) if (slots[i] >= index) slots[i] = 0;
+        for (unsigned int i = index - 1; i < capacity; i++) pages[i] = 0;
+    }
+    unsigned int slot = (page * 383u) % slot_count, tries = slot_count;
+    while (slots[slot] != 0 && --tries > 0) slot = (slot + 1) % slot_count;
+    if (tries == 0) return SQLITE_CORRUPT;
+    pages[index - 1] = page;
+    __sync_synchronize();
+    slots[slot] = (unsigned short)index;
+    return SQLITE_OK;
+}
+
+// What a writer has added to the log.
+struct sealeddb_log_addition {
+    unsigned int first;       // So many frames came before.
+    unsigned int count;
+    unsigned int page_count;  // Pages of the database after it.
+    unsigned int page_size;
+    unsigned int checksum[2]; // That of the last frame, and
+    unsigned char salts[8];   // those of all, as the log has them.
+};
+
+// Tells all connections of frames that were written to the log and synced, in the way in which a writer of SQLite does: it
+// adds them to the index, and then changes its header. The caller has the lock of writers.
+static inline int sealeddb_publish_frames(
+    sqlite3 *db, const struct sealeddb_log_addition *addition, const unsigned int *pages
+) {
+    sqlite3_file *file;
+    int rc = sealeddb_open_file(db, "main", &file);
+    for (unsigned int i = 0; rc == SQLITE_OK && i < addition->count; i++) {
+        rc = sealeddb_add_to_log_index(file, addition->first + i + 1, pages[i]);
+    }
+    void volatile *start = 0;
+    if (rc == SQLITE_OK) rc = file->pMethods->xShmMap(file, 0, 32768, 1, &start);
+    if (rc != SQLITE_OK) return rc;
+    if (start == 0) return SQLITE_IOERR_SHMMAP;
+    volatile unsigned int *words = (volatile unsigned int *)start;
+    unsigned int header[12] = {3007000, 0, words[2] + 1};
+    unsigned char *bytes = (unsigned char *)header;
+    // isInit; bigEndCksum stays 0: checksums of the log add little-endian words.
+    bytes[12] = 1;
+    unsigned short page_size = (unsigned short)((addition->page_size & 0xff00) | (addition->page_size >> 16));
+    for (int i = 0; i < 2; i++) bytes[14 + i] = ((const unsigned char *)&page_size)[i];
+    header[4] = addition->first + addition->count;
+    header[5] = addition->page_count;
+    for (int i = 0; i < 2; i++) header[6 + i] = addition->checksum[i];
+    for (int i = 0; i < 8; i++) bytes[32 + i] = addition->salts[i];
+    for (int i = 0; i < 10; i += 2) {
+        header[10] += header[i] + header[11];
+        header[11] += header[i + 1] + header[10];
+    }
+    for (int i = 0; i < 12; i++) words[12 + i] = header[i];
+    file->pMethods->xShmBarrier(file);
+    for (int i = 0; i < 12; i++) words[i] = header[i];
+    file->pMethods->xShmBarrier(file);
+    return SQLITE_OK;
+}
+
 // Sets whether closing the last connection checkpoints the write-ahead log and deletes it.
 static inline int sealeddb_set_checkpoint_on_close(sqlite3 *db, int on) {
     return sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, on ? 0 : 1, (int *)0);

@@ -70,6 +70,7 @@ struct SealdbCommand: ParsableCommand {
             DumpCommand.self,
             DiffCommand.self, InfoCommand.self, VerifyCommand.self, RotateCommand.self, StatusCommand.self,
             MigrateCommand.self, BackupCommand.self, RestoreCommand.self, ReplicateCommand.self, SnapshotsCommand.self,
+            FollowCommand.self,
             RecoverCommand.self, DecryptCommand.self, ExportCommand.self,
             DoctorCommand.self, ConfigCommand.self,
         ]

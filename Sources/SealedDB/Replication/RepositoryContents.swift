@@ -99,7 +99,23 @@ struct RepositoryReader {
         _ sequence: Int64
     ) throws(DatabaseError) -> (header: LogSegment.Outline, bytes: [UInt8], digest: String) {
         let name = ObjectName.segment(generation: generation, sequence: sequence)
-        let bytes = try bytes(name)
+        return try segment(name, bytes(name))
+    }
+
+    /// The same; `nil` if there is none of this number.
+    func segmentIfPresent(
+        _ generation: Int64,
+        _ sequence: Int64
+    ) throws(DatabaseError) -> (header: LogSegment.Outline, bytes: [UInt8], digest: String)? {
+        let name = ObjectName.segment(generation: generation, sequence: sequence)
+        guard let bytes = try storage.read(name.text) else { return nil }
+        return try segment(name, bytes)
+    }
+
+    private func segment(
+        _ name: ObjectName,
+        _ bytes: [UInt8]
+    ) throws(DatabaseError) -> (header: LogSegment.Outline, bytes: [UInt8], digest: String) {
         let header = try LogSegment.header(bytes, named: name)
         try LogSegment.check(header, bytes, named: name)
         return (header, bytes, try ObjectDigest.of(bytes))

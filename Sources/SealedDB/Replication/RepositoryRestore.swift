@@ -71,6 +71,21 @@ package struct RepositoryRestore {
     ///   ``DatabaseError/Reason/damaged`` if the moment cannot be had; the message names the latest one before it that can.
     @discardableResult
     package func run(progress: ((KeyRotation.Progress) throws -> Void)? = nil) throws(DatabaseError) -> Report {
+        try restored(progress: progress).report
+    }
+
+    /// What a restore has put together, for what goes on from there.
+    struct Outcome {
+        let report: Report
+        let plan: RestorePlan
+        let slots: SealedSlots?
+    }
+
+    /// - Parameter leavesSlots: whether the slots are left to the caller.
+    func restored(
+        leavesSlots: Bool = false,
+        progress: ((KeyRotation.Progress) throws -> Void)?
+    ) throws(DatabaseError) -> Outcome {
         let context = "Nothing was restored, and \(path) is as it was"
         let reader = RepositoryReader(storage: storage)
         let starts: [RestorePlan.Start]
@@ -92,13 +107,13 @@ package struct RepositoryRestore {
         do throws(DatabaseError) {
             plan = try filled(place, starts, reader, &remarks, progress)
             if let digest = plan.slots { slots = try reader.slots(digest) } else { slots = nil }
-            try place.requireReady(slots)
+            try place.requireReady(leavesSlots ? nil : slots)
         } catch {
             place.discard()
             throw error.adding(context: context)
         }
-        let replaced = try place.take(slots)
-        return Report(
+        let replaced = try place.take(leavesSlots ? nil : slots)
+        let report = Report(
             path: FileSystem.resolve(path) ?? path,
             pageCount: plan.pageCount,
             pageSize: plan.manifest.pageSize,
@@ -110,6 +125,7 @@ package struct RepositoryRestore {
             hasSlots: slots != nil,
             remarks: remarks
         )
+        return Outcome(report: report, plan: plan, slots: slots)
     }
 
     /// Fills the file, from the first snapshot that is whole.

@@ -28,7 +28,7 @@ final class RestorePlace {
         copy = try StoreCopy(beside: target)
     }
 
-    private static func requireAbsent(_ path: String) throws(DatabaseError) {
+    static func requireAbsent(_ path: String) throws(DatabaseError) {
         // Slots are looked for when it is known which ones the store gets.
         let settings = CipherSettings()
         try NewStore(path: path, sealing: Sealing(key: nil, settings: settings), leavesSlots: true).requireAbsent()

@@ -6,6 +6,36 @@ package enum RepositoryMoment: Sendable, Hashable {
     case generation(Int64)
     /// The last one that was shipped by then.
     case time(RepositoryTime)
+    /// The commit that ends with this frame of this segment.
+    case commit(generation: Int64, sequence: Int64, frame: Int64)
+}
+
+/// Behind which commit nothing is wanted.
+enum RestoreLimit: Sendable {
+    case time(RepositoryTime)
+    case commit(sequence: Int64, frame: Int64)
+
+    func excludes(_ commit: LogSegment.Commit, in sequence: Int64) -> Bool {
+        switch self {
+        case .time(let time): commit.time > time
+        case .commit(let last, let frame): (sequence, commit.frame) > (last, frame)
+        }
+    }
+
+    func excludes(_ manifest: SnapshotManifest) -> Bool {
+        switch self {
+        case .time(let time): manifest.time > time
+        case .commit(let last, let frame): (manifest.sequence, manifest.log.frame) > (last, frame)
+        }
+    }
+
+    /// Whether more may be wanted than what was found.
+    func isBehind(_ plan: RestorePlan) -> Bool {
+        switch self {
+        case .time(let time): plan.time < time
+        case .commit(let last, let frame): (plan.end.sequence, plan.end.frame) < (last, frame)
+        }
+    }
 }
 
 /// Of which objects the store of one moment is put together. The log's part of them was read and checked.
@@ -27,9 +57,12 @@ struct RestorePlan {
     private(set) var slots: String?
     /// Why what is behind that moment cannot be had, if it should be there.
     private(set) var problem: DatabaseError?
+    /// That moment, so that what follows it can be found.
+    private(set) var end: RepositoryPlace
 
-    private init(_ manifest: SnapshotManifest) {
+    private init(_ manifest: SnapshotManifest, digest: String) {
         self.manifest = manifest
+        end = RepositoryPlace(manifest, digest: digest)
         lastSegment = manifest.sequence
         pageCount = manifest.pageCount
         mostPages = manifest.pageCount
@@ -43,10 +76,10 @@ struct RestorePlan {
         _ manifest: SnapshotManifest,
         digest: String,
         _ generation: RepositoryContents.Generation,
-        until limit: RepositoryTime?,
+        until limit: RestoreLimit?,
         _ reader: RepositoryReader
     ) throws(DatabaseError) {
-        self.init(manifest)
+        self.init(manifest, digest: digest)
         var chain = SegmentChain(manifest, digest: digest)
         let last = max(generation.segments.last ?? 0, generation.snapshots.last ?? 0)
         var isWanted = true
@@ -63,7 +96,7 @@ struct RestorePlan {
                 let header = try chain.next(reader)
                 slots = header.slots
                 for commit in header.commits {
-                    if let limit, commit.time > limit {
+                    if let limit, limit.excludes(commit, in: sequence) {
                         isWanted = false
                         break
                     }
@@ -71,11 +104,12 @@ struct RestorePlan {
                     (lastSegment, lastFrame, commitCount) = (sequence, commit.frame, commits)
                     (pageCount, time) = (commit.pageCount, commit.time)
                     mostPages = max(mostPages, pageCount)
+                    end = RepositoryPlace(commit, chain)
                 }
             } catch {
                 guard error.reason == .damaged else { throw error }
                 // What is wanted is there.
-                guard isWanted, limit.map({ time < $0 }) ?? true else { return }
+                guard isWanted, limit?.isBehind(self) ?? true else { return }
                 problem = error
                 return
             }
@@ -87,7 +121,7 @@ struct RestorePlan {
         let manifest: SnapshotManifest
         let digest: String
         let generation: RepositoryContents.Generation
-        let limit: RepositoryTime?
+        let limit: RestoreLimit?
 
         func plan(_ reader: RepositoryReader) throws(DatabaseError) -> RestorePlan {
             try RestorePlan(manifest, digest: digest, generation, until: limit, reader)
@@ -103,7 +137,7 @@ struct RestorePlan {
         _ reader: RepositoryReader
     ) throws(DatabaseError) -> [Start] {
         let name = reader.storage.name
-        var limit: RepositoryTime?
+        var limit: RestoreLimit?
         var generations = Array(contents.generations.reversed())
         switch moment {
         case .newest: generations = Array(generations.prefix(1))
@@ -112,7 +146,10 @@ struct RestorePlan {
             guard !generations.isEmpty else {
                 throw missing("\(name) has no generation \(number). `sealdb snapshots` lists what there is.")
             }
-        case .time(let time): limit = time
+        case .time(let time): limit = .time(time)
+        case .commit(let number, let sequence, let frame):
+            limit = .commit(sequence: sequence, frame: frame)
+            generations = generations.filter { $0.number == number }
         }
         var damage: DatabaseError?
         for generation in generations {
@@ -120,7 +157,7 @@ struct RestorePlan {
             for sequence in generation.snapshots.reversed() {
                 do throws(DatabaseError) {
                     let (manifest, digest) = try reader.snapshot(generation.number, sequence)
-                    if let limit, manifest.time > limit { continue }
+                    if let limit, limit.excludes(manifest) { continue }
                     starts.append(Start(manifest: manifest, digest: digest, generation: generation, limit: limit))
                 } catch {
                     guard error.reason == .damaged else { throw error }
@@ -139,13 +176,67 @@ struct RestorePlan {
     }
 }
 
+/// A commit in a repository, such that what follows it can be found.
+struct RepositoryPlace: Sendable, Equatable {
+    let generation: Int64
+    /// The number of the segment in which its last frame stands; that of a snapshot, the one it follows.
+    let sequence: Int64
+    /// The number in its log of that frame.
+    let frame: Int64
+    /// The digest of the segment, or of the snapshot that begins the generation.
+    let digest: String
+    /// Where the segment ends. It may have frames that follow the commit.
+    let log: LogPlace
+    /// When the shipper saw it.
+    let time: RepositoryTime
+    let pageCount: Int64
+
+    init(
+        generation: Int64,
+        sequence: Int64,
+        frame: Int64,
+        digest: String,
+        log: LogPlace,
+        time: RepositoryTime,
+        pageCount: Int64
+    ) {
+        (self.generation, self.sequence, self.frame, self.digest) = (generation, sequence, frame, digest)
+        (self.log, self.time, self.pageCount) = (log, time, pageCount)
+    }
+
+    init(_ manifest: SnapshotManifest, digest: String) {
+        self.init(
+            generation: manifest.generation,
+            sequence: manifest.sequence,
+            frame: manifest.log.frame,
+            digest: manifest.sequence == 0 ? digest : manifest.previous ?? "",
+            log: manifest.log,
+            time: manifest.time,
+            pageCount: manifest.pageCount
+        )
+    }
+
+    /// - Parameter chain: whose last segment the commit stands in.
+    init(_ commit: LogSegment.Commit, _ chain: SegmentChain) {
+        self.init(
+            generation: chain.generation,
+            sequence: chain.sequence,
+            frame: commit.frame,
+            digest: chain.digest,
+            log: chain.place,
+            time: commit.time,
+            pageCount: commit.pageCount
+        )
+    }
+}
+
 /// Reads segments one after the other, and checks that each follows the one before.
 struct SegmentChain {
-    private let generation: Int64
+    let generation: Int64
     private let pageSize: Int
     private(set) var sequence: Int64
-    private var digest: String
-    private var place: LogPlace
+    private(set) var digest: String
+    private(set) var place: LogPlace
     /// Whether the last frame ends a transaction.
     private var isWhole = true
 
@@ -156,6 +247,13 @@ struct SegmentChain {
         place = manifest.log
     }
 
+    /// Goes on behind the segment of a commit.
+    init(behind place: RepositoryPlace, pageSize: Int) {
+        (generation, self.pageSize, sequence) = (place.generation, pageSize, place.sequence)
+        (digest, self.place) = (place.digest, place.log)
+        isWhole = place.frame == place.log.frame
+    }
+
     /// The next segment. After an error there is none.
     mutating func next(_ reader: RepositoryReader) throws(DatabaseError) -> LogSegment.Outline {
         try nextWithBytes(reader).header
@@ -164,7 +262,16 @@ struct SegmentChain {
     mutating func nextWithBytes(
         _ reader: RepositoryReader
     ) throws(DatabaseError) -> (header: LogSegment.Outline, bytes: [UInt8]) {
-        let (header, bytes, own) = try reader.segment(generation, sequence + 1)
+        let segment = try reader.segment(generation, sequence + 1)
+        try accept(segment)
+        return (segment.header, segment.bytes)
+    }
+
+    /// Takes the next segment, which was read.
+    mutating func accept(
+        _ segment: (header: LogSegment.Outline, bytes: [UInt8], digest: String)
+    ) throws(DatabaseError) {
+        let header = segment.header
         let name = ObjectName.segment(generation: generation, sequence: sequence + 1).text
         guard header.previous.utf8.elementsEqual(digest.utf8) else {
             throw .damagedObject(name, "it does not follow the segment before it")
@@ -177,7 +284,6 @@ struct SegmentChain {
             throw .damagedObject(name, "the log begins anew within a transaction")
         }
         if header.frameCount > 0 { isWhole = header.commits.last?.frame == header.end.frame }
-        (sequence, digest, place) = (sequence + 1, own, header.end)
-        return (header, bytes)
+        (sequence, digest, place) = (sequence + 1, segment.digest, header.end)
     }
 }

@@ -91,7 +91,7 @@ struct ReplicateCommand: ParsableCommand {
     @OptionGroup(title: "Output")
     var reportOptions: ReportOptions
 
-    private static let intervals = 0.1...86_400.0
+    static let intervals = 0.1...86_400.0
     private static let snapshotIntervals = 1.0...3_153_600_000.0
 
     func validate() throws {
@@ -178,18 +178,7 @@ struct ReplicateCommand: ParsableCommand {
                 remarks.note(error)
             }
             if isLast { return totals }
-            pause(interval ?? 1)
-        }
-    }
-
-    /// Waits, but no longer than until a signal comes.
-    private func pause(_ seconds: Double) {
-        let end = ContinuousClock.now + .seconds(seconds)
-        while !SignalWatch.wasInterrupted {
-            let left = end - .now
-            guard left > .zero else { return }
-            // A signal may end the pause early.
-            usleep(UInt32(min(left / .microseconds(1), 100_000)))
+            SignalWatch.pause(interval ?? 1)
         }
     }
 
@@ -212,6 +201,19 @@ struct ReplicateCommand: ParsableCommand {
         let output = ResultOutput()
         try output.write("\(TerminalText.escaped(store)): \(text)\n")
         try output.flush()
+    }
+}
+
+extension SignalWatch {
+    /// Waits, but no longer than until a signal comes.
+    static func pause(_ seconds: Double) {
+        let end = ContinuousClock.now + .seconds(seconds)
+        while !wasInterrupted {
+            let left = end - .now
+            guard left > .zero else { return }
+            // A signal may end the pause early.
+            usleep(UInt32(min(left / .microseconds(1), 100_000)))
+        }
     }
 }
 

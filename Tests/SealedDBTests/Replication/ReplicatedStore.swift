@@ -75,7 +75,7 @@ final class ReplicatedStore {
     var database: Database
     /// The byte that the key of each generation consists of.
     private(set) var key: UInt8 = 1
-    private var keys: [Int64: UInt8] = [:]
+    private(set) var keys: [Int64: UInt8] = [:]
     /// What the store held after each commit; the first one made the tables.
     private(set) var states: [String] = []
     /// How many commits were reported as shipped.

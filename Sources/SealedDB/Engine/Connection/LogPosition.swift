@@ -32,6 +32,12 @@ extension Connection {
         guard let handle else { throw .notOpen }
         // Without a log, to ask for its index would make one, and nobody would remove it.
         guard try text("PRAGMA main.journal_mode") == "wal" else { return nil }
+        guard let found = try waitForLogPosition(handle) else { return nil }
+        return LogPosition(found)
+    }
+
+    /// What the index says; `nil` without one.
+    func waitForLogPosition(_ handle: OpaquePointer) throws(DatabaseError) -> sealeddb_log_position? {
         var found = sealeddb_log_position()
         // A process that writes the index may be stopped in the middle of it. SQLite, too, waits for it, and so long.
         var pauses = 2000
@@ -46,9 +52,14 @@ extension Connection {
             // A signal may end the pause early.
             nanosleep(&pause, nil)
         }
-        guard found.has_index != 0 else { return nil }
+        return found.has_index != 0 ? found : nil
+    }
+}
+
+extension LogPosition {
+    init(_ found: sealeddb_log_position) {
         let words = [found.checksum.0, found.checksum.1]
-        return LogPosition(
+        self.init(
             changeCount: found.change_count,
             frameCount: Int64(found.frame_count),
             pageCount: Int64(found.page_count),

@@ -1,0 +1,142 @@
+/// Finding out whether the replica is as it was left.
+extension Follower {
+    /// Opens the replica's log, where another follower may have stopped at any moment.
+    func openLog(_ progress: ((KeyRotation.Progress) throws -> Void)?) throws(DatabaseError) {
+        guard var state, let file else { throw .notOpen }
+        let inode = UInt64(try FileSystem.status(path).st_ino)
+        if let successor = state.successor {
+            // It was killed while the replica was replaced.
+            if inode == successor.inode, let intent = state.intent {
+                state = FollowerState(
+                    repository: state.repository,
+                    identity: successor,
+                    done: intent,
+                    slots: state.slots
+                )
+            } else {
+                (state.successor, state.intent) = (nil, nil)
+            }
+        }
+        guard inode == state.identity.inode else {
+            throw Follower.unverified(
+                "\(path) is another file than the one that followed \(storage.name). It was left as it is; give another path."
+            )
+        }
+        let log = ReplicaLog(
+            try KeylessLog(
+                path: path,
+                pageSize: state.identity.pageSize,
+                busyTimeout: options.busyTimeout.seconds,
+                newHeader: ReplicaLog.newHeader(pageSize: state.identity.pageSize),
+                lock: try UsageLock.shared(path, timeout: options.busyTimeout.seconds)
+            )
+        )
+        guard try log.keyless.fileHeader() == state.identity.salt else { throw changed() }
+        let position = try log.keyless.position()
+        if let intent = state.intent, intent.isEnd(position) {
+            (state.done, state.intent) = (intent, nil)
+        } else if position.frameCount == 0 {
+            state = try stateOfFile(state, log, file, progress)
+            emptyLog = position
+        } else if !state.done.isEnd(position) {
+            throw changed()
+        }
+        (self.state, self.log) = (state, log)
+    }
+
+    /// Makes sure that the log ends as it was left. Whoever reads may have moved it into the file.
+    func requireEnd(_ progress: ((KeyRotation.Progress) throws -> Void)?) throws(DatabaseError) {
+        guard var state, let log, let file else { throw .notOpen }
+        let position = try log.keyless.position()
+        if let intent = state.intent, intent.isEnd(position) {
+            // It was written, and not told; somebody else has found it.
+            (state.done, state.intent) = (intent, nil)
+            (self.state, emptyLog) = (state, nil)
+            return
+        }
+        if position.frameCount == 0, !isEmptyLog(position) {
+            self.state = try stateOfFile(state, log, file, progress)
+            emptyLog = position
+            return
+        }
+        try requireEnd(position, state.done)
+    }
+
+    func requireEnd(_ position: LogPosition, _ done: FollowerState.Moment) throws(DatabaseError) {
+        guard done.frameCount == 0 ? isEmptyLog(position) : done.isEnd(position) else { throw changed() }
+    }
+
+    private func isEmptyLog(_ position: LogPosition) -> Bool {
+        guard let emptyLog else { return false }
+        return position.hasSameEnd(as: emptyLog) && position.changeCount == emptyLog.changeCount
+    }
+
+    func changed() -> DatabaseError {
+        Follower.unverified(
+            """
+            Somebody else has written to \(path), so it is no copy any more. It was left as it is, and nothing more is applied. \
+            Keep what was written there if it is needed; then remove that file, or give another path. Replicas are to be opened \
+            read-only.
+            """
+        )
+    }
+
+    /// Finds out which commit the file holds if its log is gone: whoever closes a store last moves the log there.
+    private func stateOfFile(
+        _ state: FollowerState,
+        _ log: ReplicaLog,
+        _ file: FollowerFile,
+        _ progress: ((KeyRotation.Progress) throws -> Void)?
+    ) throws(DatabaseError) -> FollowerState {
+        var found = state
+        if let mark = state.mark, try mark == FollowerState.Mark.of(path, settles: false) {
+            found.done = FollowerState.Moment(inFile: state.done.place)
+            found.intent = nil
+            return found
+        }
+        for moment in [state.done, state.intent].compactMap({ $0 }) {
+            guard try holds(moment.place, log, progress) else { continue }
+            (found.done, found.intent) = (FollowerState.Moment(inFile: moment.place), nil)
+            found.mark = try FollowerState.Mark.of(path, settles: true)
+            try file.write(found)
+            return found
+        }
+        throw changed()
+    }
+
+    /// Whether the file is just what the store was after a commit.
+    private func holds(
+        _ place: RepositoryPlace,
+        _ log: ReplicaLog,
+        _ progress: ((KeyRotation.Progress) throws -> Void)?
+    ) throws(DatabaseError) -> Bool {
+        let moment = RepositoryMoment.commit(
+            generation: place.generation,
+            sequence: place.sequence,
+            frame: place.frame
+        )
+        let next: NextFile
+        do throws(DatabaseError) {
+            next = try NextFile(of: path, storage, moment, progress)
+        } catch {
+            guard error.reason == .noSuchFile || error.reason == .damaged else { throw error }
+            throw error.adding(
+                context: """
+                    Whether somebody else has written to \(path) cannot be told: its log is gone, and what \(storage.name) had \
+                    then is not there any more. It was left as it is. If nobody has, remove it, and it is made anew
+                    """
+            )
+        }
+        defer { next.discard() }
+        guard next.outcome.plan.end.isSame(as: place), next.pageCount * Int64(next.pageSize) == (try log.keyless.fileSize())
+        else { return false }
+        // Pages of zeros were never written: no commit needs them, and what stands there is left from earlier.
+        return try next.differentPages(from: log.keyless, ignoringUnwritten: true).isEmpty
+    }
+}
+
+extension RepositoryPlace {
+    func isSame(as other: RepositoryPlace) -> Bool {
+        generation == other.generation && sequence == other.sequence && frame == other.frame
+    }
+}

@@ -1,0 +1,206 @@
+internal import CSealedDBSystem
+import Foundation
+
+/// Making the replica, and bringing it to where it cannot get by commits alone.
+extension Follower {
+    /// Makes the replica.
+    func make(
+        _ mark: RepositoryMark,
+        _ progress: ((KeyRotation.Progress) throws -> Void)?
+    ) throws(DatabaseError) {
+        guard let file else { throw .notOpen }
+        try RestorePlace.requireAbsent(path)
+        let next = try NextFile(of: path, storage, .newest, progress)
+        defer { next.discard() }
+        let plan = next.outcome.plan
+        var state = FollowerState(
+            repository: mark.identifier,
+            identity: try FollowerState.Identity(next.path, salt: plan.manifest.fileSalt, pageSize: next.pageSize),
+            done: FollowerState.Moment(inFile: plan.end),
+            slots: nil
+        )
+        // Whoever is killed from here on leaves a file that the next one knows.
+        try file.write(state)
+        try putSlots(next.outcome.slots, plan.slots, &state, attributesFrom: next.path)
+        try StoreCopy.requireNoLog(of: path)
+        guard sealeddb_rename_exclusively(next.path, path) == 0 else {
+            let number = errno
+            throw .system(
+                "Cannot create \(path)",
+                reason: number == EEXIST ? .alreadyExists : .cannotCreate,
+                number: number
+            )
+        }
+        try FileSystem.synchronizeDirectory(of: path)
+        try atStep(.made)
+        state.mark = try FollowerState.Mark.of(path, settles: true)
+        try file.write(state)
+        self.state = state
+        note(next.outcome, "made")
+    }
+
+    private func note(_ outcome: RepositoryRestore.Outcome, _ reason: String) {
+        report.renewedBecause = reason
+        report.remarks += outcome.report.remarks
+        report.bytesBehind = 0
+    }
+
+    /// Brings the replica to the newest moment, whatever it holds.
+    func renew(_ reason: String, _ progress: ((KeyRotation.Progress) throws -> Void)?) throws(DatabaseError) {
+        // A copy of the whole store is only made if it can be used.
+        try requireRenewable()
+        let next = try NextFile(of: path, storage, .newest, progress)
+        defer { next.discard() }
+        guard let state, let log else { throw .notOpen }
+        let plan = next.outcome.plan
+        if plan.manifest.fileSalt == state.identity.salt, next.pageSize == state.identity.pageSize {
+            let different = try next.differentPages(from: log.keyless)
+            let pages = different.first == 1 ? different : [1] + different
+            try add(plan.end) { add throws(DatabaseError) in try next.read(pages, add) }
+            if let slots = plan.slots { try putSlots(slots) }
+        } else {
+            guard try emptyLogIfPossible() else { throw inUse("somebody reads it") }
+            try replace(by: next)
+        }
+        note(next.outcome, reason)
+    }
+
+    /// Throws early if somebody keeps the replica from being renewed.
+    private func requireRenewable() throws(DatabaseError) {
+        guard let state, let log else { throw .notOpen }
+        let reader = RepositoryReader(storage: storage)
+        let starts = try RestorePlan.starts(for: .newest, RepositoryContents(storage), reader)
+        let isEmpty = try emptyLogIfPossible()
+        guard let manifest = starts.first?.manifest, manifest.fileSalt == state.identity.salt else {
+            // This process is looked at when its own connection is closed, which keeps descriptors of others open.
+            guard isEmpty, try FileUsers.others(path).isEmpty else { throw inUse("somebody reads it") }
+            return
+        }
+        guard !isEmpty else { return }
+        // Readers may keep the log from being emptied, but not from being moved, unless they read an old state.
+        try log.keyless.moveIntoFile()
+        guard try log.keyless.position().isWholeInFile else { throw inUse("somebody reads an old state of it") }
+    }
+
+    private func inUse(_ why: String) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_BUSY,
+            reason: .busy,
+            message: """
+                The store has begun a new generation in \(storage.name), to which \(path) cannot be brought while \(why). It \
+                stays as it is until then.
+                """
+        )
+    }
+
+    /// Puts a file in the place of the replica that nobody reads: it has another key.
+    private func replace(by next: NextFile) throws(DatabaseError) {
+        guard var state, let file, let log else { throw .notOpen }
+        let plan = next.outcome.plan
+        // Its log is empty, so closing loses nothing. If it stays open, what follows finds that.
+        log.keyless.close()
+        (self.log, emptyLog) = (nil, nil)
+        do throws(DatabaseError) {
+            let usage = try UsageLock.exclusive(path, timeout: 0)
+            let lock = try StoreLock(path)
+            defer {
+                lock.release()
+                usage.release()
+            }
+            try FileUsers.requireNobodyElse(path, ignoresUnseen: options.ignoresUnseenUsers)
+            guard try state.mark == FollowerState.Mark.of(path, settles: false) else { throw changed() }
+            try requireEmptyLog()
+            state.successor = try FollowerState.Identity(
+                next.path,
+                salt: plan.manifest.fileSalt,
+                pageSize: next.pageSize
+            )
+            state.intent = FollowerState.Moment(inFile: plan.end)
+            try FileSystem.copyAttributes(from: path, to: next.path)
+            try FileSystem.synchronize(next.path)
+            try file.write(state)
+            self.state = state
+            try atStep(.madeSuccessor)
+            // The file is whole without them, and they must not meet the new one.
+            for suffix in ["-wal", "-shm"] {
+                guard unlink(path + suffix) == 0 || errno == ENOENT else {
+                    throw .system("Cannot remove \(path + suffix)", reason: .ioError)
+                }
+            }
+            try FileSystem.synchronizeDirectory(of: path)
+            guard rename(next.path, path) == 0 else {
+                throw .system("The new copy could not take the place of \(path)", reason: .ioError)
+            }
+            try atStep(.replaced)
+            try FileSystem.synchronizeDirectory(of: path)
+        } catch {
+            guard error.reason == .busy else { throw error }
+            throw inUse("somebody has it open").adding(context: error.message)
+        }
+        guard let successor = state.successor, let moment = state.intent else { throw .notOpen }
+        var renewed = FollowerState(
+            repository: state.repository,
+            identity: successor,
+            done: moment,
+            slots: state.slots
+        )
+        renewed.mark = try FollowerState.Mark.of(path, settles: true)
+        try file.write(renewed)
+        try putSlots(next.outcome.slots, plan.slots, &renewed, attributesFrom: path)
+        self.state = renewed
+        try openLog(nil)
+    }
+
+    private func requireEmptyLog() throws(DatabaseError) {
+        guard let status = try FileSystem.statusIfPresent(path + "-wal") else { return }
+        guard status.st_size <= LogPlace.headerSize else { throw changed() }
+    }
+
+    // MARK: Slots
+
+    /// Puts slots of the repository beside the replica, if they are not there.
+    func putSlots(_ digest: String) throws(DatabaseError) {
+        guard var state, digest != state.slots else { return }
+        let slots = try RepositoryReader(storage: storage).slots(digest)
+        try putSlots(slots, digest, &state, attributesFrom: path)
+        self.state = state
+    }
+
+    /// Each of the two files is replaced at once. One that neither the follower nor the shipper has written is left alone.
+    private func putSlots(
+        _ slots: SealedSlots?,
+        _ digest: String?,
+        _ state: inout FollowerState,
+        attributesFrom model: String
+    ) throws(DatabaseError) {
+        let files = SlotFiles(store: path)
+        for copy in files.read() where !copy.isMissing {
+            let found = try copy.slots.map { slots throws(DatabaseError) in try ObjectDigest.of(slots.bytes) }
+            guard let found, found == digest || found == state.slots else {
+                throw Follower.unverified(
+                    "\(copy.path) holds other slots than those that were put beside \(path). It was left as it is; move it away."
+                )
+            }
+            guard slots == nil else { continue }
+            guard unlink(copy.path) == 0 else { throw .system("Cannot remove \(copy.path)", reason: .ioError) }
+            try FileSystem.synchronizeDirectory(of: copy.path)
+        }
+        if let slots {
+            for path in [files.first, files.second] {
+                SlotFiles.removeLeftovers(of: path)
+                let (new, descriptor) = try SlotFiles.prepare(path, slots, attributesFrom: model)
+                // The contents are synced by then.
+                defer { sealeddb_unlock_and_close(descriptor) }
+                guard rename(new, path) == 0 else {
+                    let number = errno
+                    // A file that cannot be removed is removed by the next change.
+                    unlink(new)
+                    throw .system("Cannot create \(path)", reason: .cannotCreate, number: number)
+                }
+                try FileSystem.synchronizeDirectory(of: path)
+            }
+        }
+        state.slots = digest
+        try file?.write(state)
+    }
+}

@@ -1,0 +1,354 @@
+import Foundation
+
+/// Keeps a copy of a store that follows a repository, while others read the copy. No key is needed.
+///
+/// The copy, called the replica, is a store in WAL mode like any other. What was committed since the last call is added to its
+/// log as one transaction, in the way in which a writer of SQLite does it; see ``KeylessLog``. So those who read it, with the
+/// key, see one commit of the store after the other, or several at once, and never a part of one. Nobody else may write to
+/// the replica: the follower finds that out, and leaves it alone from then on.
+///
+/// Not for several threads at once.
+package final class Follower {
+    /// How it follows.
+    package struct Options: Sendable {
+        /// How long to wait for readers before the log is left to grow.
+        package var busyTimeout: Duration = .milliseconds(200)
+        /// Whether a replica is replaced although some processes cannot be examined.
+        package var ignoresUnseenUsers = false
+        /// From so many bytes of segments on, another transaction begins.
+        var batchBytes = 32 << 20
+        /// The bytes of the replica's log from which on it is emptied.
+        var relievedAt: Int64 = 4 << 20
+        /// So often everything that the repository has is listed, and not only looked for by its name.
+        var listingInterval: Duration = .seconds(10)
+
+        package init() {}
+    }
+
+    /// What one call has done. All of it is durable.
+    package struct Report: Sendable, Codable, Hashable {
+        /// The generation that the replica is of.
+        package var generation: Int64 = 0
+        /// Why it was made anew, or brought to another generation: as generations begin, `made` for a new replica, and
+        /// `removed` if what it needed is not kept any more; `nil` if it only went on.
+        package var renewedBecause: String?
+        package var commitCount = 0
+        package var frameCount: Int64 = 0
+        /// The bytes of frames in the repository that are not applied, because their commit is not whole there.
+        package var bytesBehind: Int64 = 0
+        /// How long ago the replica was as the store; 0 if it has all that was shipped.
+        package var secondsBehind: Int64 = 0
+        /// The bytes of the replica's log after the call.
+        package var logBytes: Int64 = 0
+        /// When the shipper saw the store as the replica is now, in milliseconds since 1970.
+        package var restoredTo: Int64 = 0
+        /// What is damaged in the repository, and was not needed.
+        package var remarks: [String] = []
+    }
+
+    /// The path of the replica, with symbolic links followed.
+    package let path: String
+    let storage: any RepositoryStorage
+    var options: Options
+    /// What the last call has done, also if it failed in the end.
+    package internal(set) var report = Report()
+    var file: FollowerFile?
+    /// `nil` before there is a replica.
+    var state: FollowerState?
+    var log: ReplicaLog?
+    /// How the log was when it was last found, or made, without a frame.
+    var emptyLog: LogPosition?
+    /// Is called at each step that leaves something on the disk. A test that throws there leaves what a process leaves that is
+    /// killed.
+    var atStep: (Step) throws(DatabaseError) -> Void = { _ throws(DatabaseError) in }
+
+    enum Step: CaseIterable {
+        case announced, written, published, emptied, madeSuccessor, replaced, made
+    }
+
+    /// From so many bytes on, the log is to be emptied; more than in the options if somebody reads from it.
+    private var relievedAt: Int64 = 0
+    private var lastListing: ContinuousClock.Instant?
+
+    /// Nothing is read or written before ``follow(progress:)``.
+    /// - Parameters:
+    ///   - directory: that of the repository, or `s3://bucket/prefix`.
+    ///   - access: how an object store is reached.
+    ///   - path: path of the replica.
+    package convenience init(
+        directory: String,
+        access: RepositoryAccess = .init(),
+        to path: String,
+        options: Options = .init()
+    ) throws(DatabaseError) {
+        try self.init(storage: access.open(directory, creates: false), to: path, options: options)
+    }
+
+    init(storage: any RepositoryStorage, to path: String, options: Options = .init()) throws(DatabaseError) {
+        if let resolved = FileSystem.resolve(path) {
+            self.path = resolved
+        } else {
+            guard let directory = FileSystem.resolve(FileSystem.directory(of: path)) else {
+                throw .system("Cannot open the directory of \(path)", reason: .cannotCreate)
+            }
+            self.path = "\(directory)/\(FileSystem.name(of: path))"
+        }
+        (self.storage, self.options) = (storage, options)
+    }
+
+    deinit {
+        abandon()
+    }
+
+    /// Ends following. The log is moved into the replica's file if nobody reads from it.
+    package func close() {
+        // What is true of the replica was written before it became so. If the log stays, the next follower goes on with it.
+        _ = try? emptyLogIfPossible()
+        abandon()
+    }
+
+    /// Lets go of everything, and leaves it as it is.
+    func abandon() {
+        // Everything that was written is synced, or will be written again.
+        log?.keyless.close()
+        // A replica that was not made needs no file.
+        if let file, file.state == nil { file.remove() }
+        (log, file, state, emptyLog) = (nil, nil, nil, nil)
+    }
+
+    // MARK: Following
+
+    /// Applies what was shipped up to now. What the report says is durable.
+    /// - Parameter progress: called while a whole copy is put together. If it throws, the call ends.
+    /// - Throws: what went wrong. The replica holds what it held, or some of the commits that follow; call this again, and it
+    ///   goes on. ``DatabaseError/Reason/unverified`` if somebody else has written to the replica: it stays as it is.
+    @discardableResult
+    package func follow(
+        progress: ((KeyRotation.Progress) throws -> Void)? = nil
+    ) throws(DatabaseError) -> Report {
+        report = Report()
+        do throws(DatabaseError) {
+            try open(progress)
+            try apply(progress)
+            try relieveLog()
+        } catch {
+            note()
+            lastListing = nil
+            throw error
+        }
+        note()
+        return report
+    }
+
+    private func note() {
+        guard let state else { return }
+        report.generation = state.done.place.generation
+        report.restoredTo = state.done.place.time.milliseconds
+        report.logBytes = logBytes
+        let age = max(0, RepositoryTime.now.milliseconds - report.restoredTo) / 1000
+        report.secondsBehind = report.bytesBehind > 0 ? age : 0
+    }
+
+    private var logBytes: Int64 {
+        guard let state else { return 0 }
+        return state.done.frameCount * Int64(state.identity.pageSize + LogPlace.frameHeaderSize)
+    }
+
+    private func open(_ progress: ((KeyRotation.Progress) throws -> Void)?) throws(DatabaseError) {
+        let mark = try RepositoryMark.existing(storage)
+        if file == nil {
+            let file = try FollowerFile(of: path)
+            (self.file, state) = (file, file.state)
+        }
+        if let state {
+            guard state.repository.utf8.elementsEqual(mark.identifier.utf8) else {
+                throw Follower.unverified(
+                    "\(path) follows another repository than \(storage.name). It was left as it is. Give each its own replica."
+                )
+            }
+            if try FileSystem.statusIfPresent(path) == nil {
+                abandonLog()
+                self.state = nil
+            }
+        }
+        if state == nil { try make(mark, progress) }
+        if let log, try log.keyless.fileHasMoved() { abandonLog() }
+        if log == nil { try openLog(progress) } else { try requireEnd(progress) }
+    }
+
+    private func abandonLog() {
+        // See `abandon()`.
+        log?.keyless.close()
+        (log, emptyLog) = (nil, nil)
+    }
+
+    private func apply(_ progress: ((KeyRotation.Progress) throws -> Void)?) throws(DatabaseError) {
+        guard let place = state?.done.place else { throw .notOpen }
+        var lastSequence = place.sequence
+        var slots: String?
+        do throws(DatabaseError) {
+            while true {
+                let batch = try nextBatch()
+                (lastSequence, slots) = (batch.lastSequence, batch.slots ?? slots)
+                report.bytesBehind = batch.waitingBytes
+                try apply(batch)
+                if batch.isLast { break }
+                try relieveLog()
+            }
+            if let slots { try putSlots(slots) }
+        } catch {
+            // What cannot be read may be needed by nobody any more.
+            guard error.reason == .damaged, let reason = try? reasonToRenew(after: lastSequence, lists: true) else {
+                throw error
+            }
+            report.remarks.append(error.message)
+            return try renew(reason, progress)
+        }
+        if let reason = try reasonToRenew(after: lastSequence, lists: false) { try renew(reason, progress) }
+    }
+
+    private func nextBatch() throws(DatabaseError) -> CommitBatch {
+        guard let state else { throw .notOpen }
+        return try CommitBatch(
+            behind: state.done.place,
+            pageSize: state.identity.pageSize,
+            limit: options.batchBytes,
+            least: state.intent?.place,
+            RepositoryReader(storage: storage)
+        )
+    }
+
+    private func apply(_ batch: CommitBatch) throws(DatabaseError) {
+        guard batch.commitCount > 0 else { return }
+        try add(batch.end) { add throws(DatabaseError) in try batch.pages(add) }
+        report.commitCount += batch.commitCount
+        report.frameCount += batch.frameCount
+    }
+
+    /// Adds a transaction to the log, which brings the replica to a commit.
+    func add(_ place: RepositoryPlace, _ pages: ReplicaLog.Pages) throws(DatabaseError) {
+        guard let log, var state, let file else { throw .notOpen }
+        guard let plan = try log.plan(place, after: state.done, pages) else {
+            state.done = FollowerState.Moment(
+                place: place,
+                frameCount: state.done.frameCount,
+                salts: state.done.salts,
+                checksum: state.done.checksum
+            )
+            try file.write(state)
+            return self.state = state
+        }
+        (state.intent, state.mark) = (plan.moment, nil)
+        try file.write(state)
+        self.state = state
+        try atStep(.announced)
+        let done = state.done
+        try log.add(
+            plan,
+            after: done,
+            requiring: { position throws(DatabaseError) in try self.requireEnd(position, done) },
+            synced: { () throws(DatabaseError) in try self.atStep(.written) },
+            pages
+        )
+        (state.done, state.intent) = (plan.moment, nil)
+        self.state = state
+        emptyLog = nil
+        try atStep(.published)
+    }
+
+    // MARK: What else the repository has
+
+    /// Why the replica cannot only go on.
+    /// - Parameters:
+    ///   - sequence: the last segment that was read.
+    ///   - lists: whether to list the repository in any case.
+    /// - Returns: `nil` if it can.
+    private func reasonToRenew(after sequence: Int64, lists: Bool) throws(DatabaseError) -> String? {
+        guard let place = state?.done.place else { throw .notOpen }
+        let next = ObjectName.snapshot(generation: place.generation + 1, sequence: 0)
+        let now = ContinuousClock.now
+        let isDue = lastListing.map { now - $0 >= options.listingInterval } ?? true
+        if !lists, !isDue {
+            guard try storage.read(next.text, limit: 1) != nil else { return nil }
+        }
+        let contents = try RepositoryContents(storage)
+        guard let newest = contents.generations.last, let snapshot = newest.snapshots.last,
+            newest.number >= place.generation
+        else { throw Follower.isBehind(storage.name, path) }
+        lastListing = now
+        if newest.number > place.generation {
+            let reader = RepositoryReader(storage: storage)
+            // Its beginning need not be kept any more.
+            guard newest.snapshots.first == 0 else { return "removed" }
+            return try reader.snapshot(newest.number, 0).0.reason.rawValue
+        }
+        let last = max(snapshot, newest.segments.last ?? 0)
+        guard last >= place.sequence else { throw Follower.isBehind(storage.name, path) }
+        guard last > sequence, !newest.segments.contains(sequence + 1) else { return nil }
+        if snapshot > sequence { return "removed" }
+        throw .damagedObject(
+            ObjectName.segment(generation: place.generation, sequence: sequence + 1).text,
+            "it is missing, and others follow it. \(path) stays at \(place.time)"
+        )
+    }
+
+    private static func isBehind(_ repository: String, _ path: String) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_CORRUPT,
+            reason: .damaged,
+            message: """
+                \(repository) has less than \(path), which followed it: its end was removed, or an old state of it was brought \
+                back. \(path) stays as it is.
+                """
+        )
+    }
+
+    static func unverified(_ message: String) -> DatabaseError {
+        DatabaseError(extendedCode: SQLITE_CANTOPEN, reason: .unverified, message: message)
+    }
+
+    // MARK: The replica's log
+
+    /// Empties the log if it is long enough.
+    private func relieveLog() throws(DatabaseError) {
+        relievedAt = max(relievedAt, options.relievedAt)
+        guard logBytes >= relievedAt else { return }
+        // As long as somebody reads from it, it grows; half as much again, and the next attempt comes.
+        relievedAt = try emptyLogIfPossible() ? 0 : logBytes / 2 * 3
+    }
+
+    /// Moves the log into the file.
+    /// - Returns: whether it is empty now.
+    @discardableResult
+    func emptyLogIfPossible() throws(DatabaseError) -> Bool {
+        guard let log, var state, let file else { return false }
+        guard state.done.frameCount > 0 else {
+            if state.mark == nil { try noteEmptyLog(&state, file, log) }
+            return true
+        }
+        // What is done with the log says what the file holds afterwards.
+        state.intent = nil
+        if file.state != state { try file.write(state) }
+        self.state = state
+        let before = try log.keyless.position()
+        try requireEnd(before, state.done)
+        guard try log.keyless.empty() else { return false }
+        try atStep(.emptied)
+        let after = try log.keyless.position()
+        guard after.frameCount == 0, after.changeCount == before.changeCount else { throw changed() }
+        state.done = FollowerState.Moment(inFile: state.done.place)
+        try noteEmptyLog(&state, file, log)
+        return true
+    }
+
+    private func noteEmptyLog(
+        _ state: inout FollowerState,
+        _ file: FollowerFile,
+        _ log: ReplicaLog
+    ) throws(DatabaseError) {
+        emptyLog = try log.keyless.position()
+        state.mark = try FollowerState.Mark.of(path, settles: true)
+        try file.write(state)
+        self.state = state
+    }
+}
