@@ -163,7 +163,7 @@ struct FrameScan {
             guard FrameScan.page(frame) > 0, frame[(start + 8)..<(start + 16)] == header[16..<24],
                 frame[(start + 16)..<(start + 24)] == sum.bytes[...]
             else { return nil }
-            let count = LogOverlay.number(frame[(start + 4)..<(start + 8)])
+            let count = FrameScan.pageCount(frame)
             if count > 0 { ends.append((number, count)) }
         }
         return ends
@@ -171,4 +171,7 @@ struct FrameScan {
 
     /// The number of the page that a frame holds.
     static func page(_ frame: ArraySlice<UInt8>) -> Int64 { LogOverlay.number(frame.prefix(4)) }
+
+    /// The pages of the store after the transaction that a frame ends; 0 if it ends none.
+    static func pageCount(_ frame: ArraySlice<UInt8>) -> Int64 { LogOverlay.number(frame.dropFirst(4).prefix(4)) }
 }

@@ -91,7 +91,8 @@ extension Replicator {
             place: place,
             time: time,
             slots: slotsDigest,
-            snapshot: 0
+            snapshot: 0,
+            bound: PageBound(pageCount: count)
         )
     }
 

@@ -121,6 +121,7 @@ package final class Replicator {
         var slots: String?
         /// The segment after which the last snapshot was made.
         var snapshot: Int64
+        var bound: PageBound
     }
 
     /// An object that is being written, and what is true when it is there. If it is not known whether it is, that comes first
@@ -249,163 +250,6 @@ package final class Replicator {
         (reading, tail, reason) = (nil, nil, .replaced)
     }
 
-    // MARK: Opening
-
-    private func open() throws(DatabaseError) {
-        let opening = try StoreOpening.existing(
-            path,
-            key: key,
-            settings: settings,
-            busyTimeout: options.busyTimeout.seconds
-        )
-        try LogDamage.requireNone(ofStore: path)
-        let first = try Replicator.connection(opening)
-        do throws(DatabaseError) {
-            let second = try Replicator.connection(opening)
-            do throws(DatabaseError) {
-                let slots = try SlotCopy(opening, key, first)
-                let position = try Replicator.look(first, path)
-                let pageSize = try PageTotals(of: first).size
-                guard pageSize == settings.parameters.pageSize else {
-                    throw .unusableSettings("The store has pages of \(pageSize) bytes, which do not fit its settings.")
-                }
-                reading = FollowedStore(
-                    current: first,
-                    other: second,
-                    log: FollowedLog(path: path, pageSize: pageSize),
-                    position: position,
-                    time: .now,
-                    cipher: try PageScan(connection: first, key: key, settings: settings).pageCipher(),
-                    pageSize: pageSize,
-                    inode: UInt64(try FileSystem.status(path).st_ino),
-                    slots: slots.map { ($0.sealed.bytes, $0.owner) }
-                )
-                relieved = 0
-                if tail == nil { try resume() }
-            } catch {
-                // This and the next have only read.
-                second.close()
-                throw error
-            }
-        } catch {
-            first.close()
-            reading = nil
-            throw error
-        }
-    }
-
-    /// A connection that leaves the log as it is when it is closed: the next shipper goes on with it.
-    static func connection(_ opening: StoreOpening) throws(DatabaseError) -> Connection {
-        let connection = try opening.open()
-        do throws(DatabaseError) {
-            try connection.setCheckpointsOnClose(false)
-            return connection
-        } catch {
-            connection.close()
-            throw error
-        }
-    }
-
-    /// Begins a read transaction, and returns where the log ends.
-    static func look(_ connection: Connection, _ path: String) throws(DatabaseError) -> LogPosition {
-        try connection.run("BEGIN")
-        _ = try connection.integer("SELECT count(*) FROM main.sqlite_schema")
-        guard let position = try connection.logPosition() else {
-            throw DatabaseError(
-                extendedCode: SQLITE_MISUSE,
-                reason: .unsupported,
-                message: """
-                    \(path) is not in WAL mode, and only what passes through its write-ahead log can be shipped. Nothing was \
-                    shipped. Put it into that mode once (`sealdb exec STORE 'PRAGMA journal_mode = WAL'`); or make backups.
-                    """
-            )
-        }
-        return position
-    }
-
-    /// Finds out where the repository ends, and whether the log still has what comes behind that.
-    private func resume() throws(DatabaseError) {
-        let contents = try RepositoryContents(storage)
-        newestGeneration = contents.lastNumber
-        guard let newest = contents.generations.last, let last = newest.snapshots.last else {
-            reason = .first
-            return
-        }
-        newestDigest = nil
-        newestSnapshot = nil
-        if reason == .first { reason = .damaged }
-        let reader = RepositoryReader(storage: storage)
-        do throws(DatabaseError) {
-            let (manifest, digest) = try reader.snapshot(newest.number, last)
-            guard ExactText(manifest.store) == ExactText(path) || options.adopts else {
-                throw DatabaseError(
-                    extendedCode: SQLITE_CANTOPEN,
-                    reason: .alreadyExists,
-                    message: """
-                        \(storage.name) is the repository of \(manifest.store), and not of \(path). Nothing was shipped. Give \
-                        each store a repository of its own. If this is that store in another place, say so (--adopt).
-                        """
-                )
-            }
-            var found = Tail(
-                generation: newest.number,
-                sequence: last,
-                digest: last == 0 ? digest : manifest.previous ?? digest,
-                place: manifest.log,
-                time: manifest.time,
-                slots: manifest.slots,
-                snapshot: last
-            )
-            newestDigest = found.digest
-            let end = newest.end(after: last)
-            guard end == max(last, newest.segments.last ?? 0) else { return }
-            if end > last {
-                let segment = try reader.segment(newest.number, end)
-                found.sequence = end
-                found.digest = segment.digest
-                found.place = segment.header.end
-                found.time = max(found.time, segment.header.time)
-                found.slots = segment.header.slots
-                newestDigest = found.digest
-            } else {
-                newestSnapshot = (manifest, found)
-            }
-            try goOn(manifest, found)
-        } catch {
-            // It is told by the reason of the new generation. What cannot be read for the moment is no damage.
-            guard error.reason == .damaged else { throw error }
-        }
-    }
-
-    private func goOn(_ manifest: SnapshotManifest, _ end: Tail) throws(DatabaseError) {
-        guard var open = reading else { return }
-        guard manifest.inode == open.inode, try open.current.mainFileHeader() == manifest.fileSalt else {
-            reason = .replaced
-            return
-        }
-        guard ExactText(manifest.store) == ExactText(path) else {
-            reason = .moved
-            return
-        }
-        reason = .logUnseen
-        guard manifest.pageSize == open.pageSize,
-            let pending = try open.log.frames(behind: end.place, to: open.position)
-        else {
-            reading = open
-            return
-        }
-        open.pending = pending
-        reading = open
-        tail = end
-        noteSnapshot(manifest)
-    }
-
-    /// Notes when the last snapshot was made, which was not by this object, and by another clock.
-    func noteSnapshot(_ manifest: SnapshotManifest) {
-        let age = max(0, RepositoryTime.now.milliseconds - manifest.time.milliseconds)
-        lastSnapshot = ContinuousClock.now - .milliseconds(age)
-    }
-
     // MARK: Following
 
     /// Goes to a new look. What was to be shipped of the last one must be.
@@ -476,15 +320,27 @@ package final class Replicator {
     }
 
     private func ship(_ block: Block) throws(DatabaseError) {
-        guard let tail else { return }
+        guard var tail, let pageSize = reading?.pageSize else { return }
+        guard tail.bound.read(block.frames[...], pageSize: pageSize) else {
+            throw DatabaseError(
+                extendedCode: SQLITE_CORRUPT,
+                reason: .damaged,
+                message: """
+                    The log of \(path) says that the store has more pages than it can have: somebody has changed it. Nothing \
+                    of it was shipped; what was shipped before stays. Look at the store with `sealdb verify`.
+                    """
+            )
+        }
         let time = max(tail.time, block.time)
         let commits = block.ends.map {
             LogSegment.Commit(frame: $0.frame, pageCount: $0.pageCount, time: time)
         }
-        try ship(block.start, block.end, commits, tail.slots, block.frames, time, isBlock: true)
+        try ship(tail, block.start, block.end, commits, tail.slots, block.frames, time, isBlock: true)
     }
 
+    /// - Parameter tail: the end of the repository, with what the frames change of its bound.
     private func ship(
+        _ tail: Tail,
         _ start: LogPlace,
         _ end: LogPlace,
         _ commits: [LogSegment.Commit],
@@ -493,7 +349,8 @@ package final class Replicator {
         _ time: RepositoryTime,
         isBlock: Bool
     ) throws(DatabaseError) {
-        guard var tail, let pageSize = reading?.pageSize else { return }
+        guard let pageSize = reading?.pageSize else { return }
+        var tail = tail
         guard tail.sequence < ObjectName.lastNumber else {
             throw .notAllowed("\(storage.name) has had too many segments. Nothing was shipped. Ship to another one.")
         }
@@ -549,7 +406,7 @@ package final class Replicator {
         let digest = try ObjectDigest.of(now)
         guard digest != tail.slots else { return }
         try storage.require(now, as: ObjectName.slots(digest).text)
-        try ship(tail.place, tail.place, [], digest, [], max(tail.time, reading?.time ?? tail.time), isBlock: false)
+        try ship(tail, tail.place, tail.place, [], digest, [], max(tail.time, reading?.time ?? tail.time), isBlock: false)
     }
 
     /// The newest slots of the store; `nil` if it has none.

@@ -11,6 +11,8 @@ package enum RepositoryMoment: Sendable, Hashable {
 /// Of which objects the store of one moment is put together. The log's part of them was read and checked.
 struct RestorePlan {
     let manifest: SnapshotManifest
+    /// The segments behind the snapshot, from the first one on.
+    let chain: SegmentChain
     /// The number of the last segment that is needed; that of the snapshot if none is.
     private(set) var lastSegment: Int64
     /// The number in its log of the last frame that is needed.
@@ -28,8 +30,9 @@ struct RestorePlan {
     /// Why what is behind that moment cannot be had, if it should be there.
     private(set) var problem: DatabaseError?
 
-    private init(_ manifest: SnapshotManifest) {
+    private init(_ manifest: SnapshotManifest, digest: String) {
         self.manifest = manifest
+        chain = SegmentChain(manifest, digest: digest)
         lastSegment = manifest.sequence
         pageCount = manifest.pageCount
         mostPages = manifest.pageCount
@@ -46,8 +49,8 @@ struct RestorePlan {
         until limit: RepositoryTime?,
         _ reader: RepositoryReader
     ) throws(DatabaseError) {
-        self.init(manifest)
-        var chain = SegmentChain(manifest, digest: digest)
+        self.init(manifest, digest: digest)
+        var chain = chain
         let last = max(generation.segments.last ?? 0, generation.snapshots.last ?? 0)
         var isWanted = true
         var commits = 0
@@ -148,12 +151,14 @@ struct SegmentChain {
     private var place: LogPlace
     /// Whether the last frame ends a transaction.
     private var isWhole = true
+    private var bound: PageBound
 
     /// - Parameter digest: that of the snapshot.
     init(_ manifest: SnapshotManifest, digest: String) {
         (generation, pageSize, sequence) = (manifest.generation, manifest.pageSize, manifest.sequence)
         self.digest = manifest.sequence == 0 ? digest : manifest.previous ?? ""
         place = manifest.log
+        bound = PageBound(pageCount: manifest.pageCount)
     }
 
     /// The next segment. After an error there is none.
@@ -175,6 +180,9 @@ struct SegmentChain {
         }
         guard header.log == place || isWhole else {
             throw .damagedObject(name, "the log begins anew within a transaction")
+        }
+        guard bound.read(bytes[header.offset...], pageSize: pageSize) else {
+            throw .damagedObject(name, "it says that the store has more pages than it can have")
         }
         if header.frameCount > 0 { isWhole = header.commits.last?.frame == header.end.frame }
         (sequence, digest, place) = (sequence + 1, own, header.end)
