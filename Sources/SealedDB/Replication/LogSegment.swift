@@ -29,6 +29,8 @@ struct LogSegment: Sendable {
     let frames: [UInt8]
 
     static let title = "SealedDB segment 1"
+    /// One without frames has less than half of it.
+    static let mostBytesWithoutFrames: Int64 = 4096
 
     var frameSize: Int { LogPlace.frameHeaderSize + pageSize }
     var frameCount: Int64 { Int64(frames.count / frameSize) }

@@ -8,12 +8,21 @@ extension Replicator {
             busyTimeout: options.busyTimeout.seconds
         )
         try LogDamage.requireNone(ofStore: path)
-        let first = try Replicator.connection(opening)
+        let first: Connection
+        do throws(DatabaseError) {
+            first = try Replicator.connection(opening)
+        } catch {
+            // The file's first page is of this key, and the one in the log is not.
+            throw error.code == SQLITE_NOTADB && error.reason == .sqlite ? Replicator.rekeyed(path) : error
+        }
         do throws(DatabaseError) {
             let second = try Replicator.connection(opening)
             do throws(DatabaseError) {
+                let lock = try ShipperLock(path, timeout: options.busyTimeout.seconds)
                 let slots = try SlotCopy(opening, key, first)
                 let position = try Replicator.look(first, path)
+                var log = FollowedLog(path: path, pageSize: settings.parameters.pageSize)
+                try log.open()
                 let pageSize = try PageTotals(of: first).size
                 guard pageSize == settings.parameters.pageSize else {
                     throw .unusableSettings("The store has pages of \(pageSize) bytes, which do not fit its settings.")
@@ -21,12 +30,13 @@ extension Replicator {
                 reading = FollowedStore(
                     current: first,
                     other: second,
-                    log: FollowedLog(path: path, pageSize: pageSize),
+                    log: log,
                     position: position,
                     time: .now,
                     cipher: try PageScan(connection: first, key: key, settings: settings).pageCipher(),
                     pageSize: pageSize,
                     inode: UInt64(try FileSystem.status(path).st_ino),
+                    lock: lock,
                     slots: slots.map { ($0.sealed.bytes, $0.owner) }
                 )
                 relieved = 0
@@ -152,11 +162,15 @@ extension Replicator {
     private func goOn(_ manifest: SnapshotManifest, _ end: Tail) throws(DatabaseError) {
         guard var open = reading else { return }
         guard manifest.inode == open.inode, try open.current.mainFileHeader() == manifest.fileSalt else {
-            reason = .replaced
+            if reason != .replacedUnseen { reason = .replaced }
             return
         }
         guard ExactText(manifest.store) == ExactText(path) else {
             reason = .moved
+            return
+        }
+        guard try !hadOtherKey(manifest, open) else {
+            reason = .rekeyed
             return
         }
         reason = .logUnseen
@@ -170,6 +184,53 @@ extension Replicator {
         reading = open
         tail = end
         noteSnapshot(manifest)
+    }
+
+    /// Whether the store had another key when this snapshot was made.
+    private func hadOtherKey(_ manifest: SnapshotManifest, _ open: FollowedStore) throws(DatabaseError) -> Bool {
+        guard settings.parameters.usesHMAC, manifest.pageSize == open.pageSize, let digest = manifest.chunks.first
+        else { return false }
+        let name = ObjectName.chunk(digest)
+        let start = try storage.read(name.text, limit: open.pageSize) ?? []
+        if start.count == open.pageSize, open.cipher.authenticates(start, number: 1) { return false }
+        // If it is damaged, that is told instead.
+        _ = try RepositoryReader(storage: storage).contents(name, digest: digest)
+        return true
+    }
+
+    // MARK: Another key
+
+    /// What another error says in truth, if the store has another key now: that was changed in place.
+    func explained(_ error: DatabaseError) -> DatabaseError {
+        guard let open = reading, [SQLITE_NOTADB, SQLITE_CORRUPT].contains(error.code),
+            // Where that cannot be read, the error stays.
+            let page = try? newestFirstPage(open), !isOwn(page, open.cipher)
+        else { return error }
+        return Replicator.rekeyed(path)
+    }
+
+    /// Page 1 as it is in the log, or else in the file.
+    private func newestFirstPage(_ open: FollowedStore) throws(DatabaseError) -> [UInt8] {
+        if let log = try LogOverlay(logOf: path), let page = try log.bytes(ofPage: 1, from: 0, count: open.pageSize) {
+            return page
+        }
+        return try open.current.fileBytes(count: open.pageSize)
+    }
+
+    private func isOwn(_ page: [UInt8], _ cipher: PageCipher) -> Bool {
+        settings.parameters.usesHMAC ? cipher.authenticates(page, number: 1) : cipher.decryptsHeader(page)
+    }
+
+    static func rekeyed(_ path: String) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_NOTADB,
+            reason: .wrongKey,
+            message: """
+                \(path) has another key than the shipper: its first page was not written with the shipper's (or was changed, \
+                which looks the same). Nothing of what was committed with another key was shipped; what was shipped before \
+                stays, and opens with the key of then. Start the shipper again with the new key: that begins a new generation.
+                """
+        )
     }
 
     /// Notes when the last snapshot was made, which was not by this object, and by another clock.

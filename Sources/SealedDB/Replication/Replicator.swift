@@ -41,6 +41,8 @@ package final class Replicator {
         package var frameCount: Int64 = 0
         /// The bytes of segments.
         package var byteCount: Int64 = 0
+        /// The objects of the repository that were damaged, and were written again by this call, or by one before that failed.
+        package var healed: [String] = []
         /// The bytes of the store's log after the call.
         package var logBytes: Int64 = 0
         /// When the store was as the repository has it now, in milliseconds since 1970.
@@ -68,6 +70,8 @@ package final class Replicator {
     var newestSnapshot: (manifest: SnapshotManifest, end: Tail)?
     /// What was not written for certain.
     var unfinished: Writing?
+    /// The objects that were damaged and were written again, and that no report has named.
+    var healed: [String] = []
     /// When the last snapshot was made, by a clock that does not jump.
     var lastSnapshot: ContinuousClock.Instant?
     /// Where the log has to be beyond before it is tried again to let it begin anew.
@@ -88,6 +92,7 @@ package final class Replicator {
         let cipher: PageCipher
         let pageSize: Int
         let inode: UInt64
+        let lock: ShipperLock
         /// The store's slots, and whose they are; `nil` if it has none.
         var slots: (bytes: [UInt8], owner: SlotOwner)?
 
@@ -96,6 +101,8 @@ package final class Replicator {
         /// - Returns: whether both are closed.
         @discardableResult
         func close() -> Bool {
+            // The connections keep its file until here.
+            lock.release()
             // Both are closed, whatever becomes of the first.
             let isClosed = current.close()
             return other.close() && isClosed
@@ -206,6 +213,7 @@ package final class Replicator {
             // What was read from the log is not there for the next one.
             try shipRest()
         } catch {
+            let error = explained(error)
             // Without a generation nothing depends on the transaction, which would keep the log.
             if tail == nil {
                 reading?.close()
@@ -214,6 +222,7 @@ package final class Replicator {
             throw error
         }
         report.logBytes = logBytes
+        (report.healed, healed) = (healed, [])
         return report
     }
 
@@ -244,10 +253,46 @@ package final class Replicator {
     /// If another file has taken the store's place, everything begins anew with that.
     private func requireSameFile() throws(DatabaseError) {
         guard let open = reading, try open.current.mainFileHasMoved() else { return }
-        // What was committed to the old file may still be in its log, and is shipped first.
-        try shipRest()
+        let isWhole = try shipOldLog()
+        // They have only read.
         open.close()
-        (reading, tail, reason) = (nil, nil, .replaced)
+        (reading, tail, reason) = (nil, nil, isWhole ? .replaced : .replacedUnseen)
+    }
+
+    /// Ships what was committed to a file before it lost its name. It is open here, and so is its log.
+    /// - Returns: whether that is all. If not, the new generation says so.
+    private func shipOldLog() throws(DatabaseError) -> Bool {
+        guard try shipReadable() else { return false }
+        do throws(DatabaseError) {
+            // Whoever opens the new file may have added to a log that still has its name.
+            guard try reading?.log.hasLostName() == true else { return false }
+            try moveOn()
+        } catch {
+            guard error.code != SQLITE_BUSY else { throw error }
+            return false
+        }
+        return try shipReadable()
+    }
+
+    /// Ships what is left of the last look.
+    /// - Returns: false if it cannot be read.
+    private func shipReadable() throws(DatabaseError) -> Bool {
+        while tail != nil {
+            let block: Block?
+            do throws(DatabaseError) {
+                block = try nextBlock()
+            } catch {
+                return false
+            }
+            guard let block else { break }
+            do throws(DatabaseError) {
+                try ship(block)
+            } catch {
+                guard error.reason == .damaged else { throw error }
+                return false
+            }
+        }
+        return tail != nil
     }
 
     // MARK: Following
@@ -385,7 +430,7 @@ package final class Replicator {
     /// Writes an object at the end of the repository.
     func put(_ object: Writing) throws(DatabaseError) {
         unfinished = object
-        try storage.require(object.bytes, as: object.name.text)
+        try storage.require(object.bytes, as: object.name)
         (unfinished, tail) = (nil, object.tail)
         if object.isBlock {
             if reading?.blocks.isEmpty == false {
@@ -400,12 +445,20 @@ package final class Replicator {
         report.byteCount += Int64(object.bytes.count)
     }
 
+    /// Sees to it that an object holds these bytes, and notes if it was damaged.
+    @discardableResult
+    func require(_ bytes: [UInt8], as name: ObjectName) throws(DatabaseError) -> ObjectWriting {
+        let writing = try storage.require(bytes, as: name)
+        if writing == .healed { healed.append(name.text) }
+        return writing
+    }
+
     /// Ships the key slots if they have changed.
     private func shipSlots() throws(DatabaseError) {
         guard let tail, let now = try newSlots() else { return }
         let digest = try ObjectDigest.of(now)
         guard digest != tail.slots else { return }
-        try storage.require(now, as: ObjectName.slots(digest).text)
+        try require(now, as: .slots(digest))
         try ship(tail, tail.place, tail.place, [], digest, [], max(tail.time, reading?.time ?? tail.time), isBlock: false)
     }
 

@@ -82,6 +82,7 @@ package struct RepositoryRestore {
         }
         let place: RestorePlace
         do throws(DatabaseError) {
+            try requireOutside()
             place = try RestorePlace(path, replaces: replaces, ignoresUnseenUsers: ignoresUnseenUsers)
         } catch {
             throw error.adding(context: context)
@@ -109,6 +110,19 @@ package struct RepositoryRestore {
             snapshot: plan.manifest.sequence,
             hasSlots: slots != nil,
             remarks: remarks
+        )
+    }
+
+    /// What lies in the repository is a part of it.
+    private func requireOutside() throws(DatabaseError) {
+        guard let directory = (storage as? DirectoryStorage)?.path,
+            let target = FileSystem.resolve(path) ?? FileSystem.resolve(FileSystem.directory(of: path)),
+            target == directory || target.begins(with: directory + "/")
+        else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_CANTOPEN,
+            reason: .alreadyExists,
+            message: "It lies in the repository. Give the store a place outside of it."
         )
     }
 
