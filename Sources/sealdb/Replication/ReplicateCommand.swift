@@ -131,7 +131,8 @@ struct ReplicateCommand: ParsableCommand {
             defer { replicator.close() }
             return try follow(replicator, path)
         }
-        let failure = totals.retentionFailure.map { error in
+        // One that runs on has told it, and tries it again.
+        let failure = !once ? nil : totals.retentionFailure.map { error in
             let (status, message) = ErrorReport.statusAndMessage(of: error)
             return Failure(ExitStatus(rawValue: status) ?? .software, message)
         }

@@ -66,13 +66,15 @@ struct Judge {
     private func leftovers(_ names: [String], _ ending: Ending) -> [String] {
         names.filter { name in
             if operation.files[name] != nil || operation.targets.contains(where: { $0.file == name }) { return false }
+            let isJournal = Judge.journals.contains(where: name.hasSuffix)
+            // The next shipper goes on with the log.
+            if isJournal, !operation.folders.isEmpty { return false }
             if let folder = operation.folders.first(where: { name.hasPrefix($0 + "/") }) {
                 // The next shipper removes it.
                 let isUnfinished = name.split(separator: "/").last?.hasPrefix(".sealdb-") ?? false
                 let isNextShipper = ending.isFollowUp && operation.arguments.contains(folder)
                 return isUnfinished && (isNextShipper || !(ending.isFollowUp || ending.status == nil || ending.mayLeaveTemporaries))
             }
-            let isJournal = Judge.journals.contains(where: name.hasSuffix)
             if let kept = operation.keeps, name.hasPrefix(kept.prefix) { return false }
             // Empty, and none of the store's; the next user of that store removes it.
             if name.hasSuffix("-sealdb-lock") && (ending.wasDisturbed || ending.isFollowUp) { return false }
