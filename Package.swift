@@ -123,7 +123,7 @@ let package = Package(
         .executableTarget(
             name: "FaultHarness",
             dependencies: [
-                "RawStore", "SQLiteEngine", "sealdb", "FaultSubject",
+                "RawStore", "SQLiteEngine", "SealedDB", "sealdb", "FaultSubject",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Tests/FaultHarness",

@@ -114,6 +114,50 @@ struct ReplicateTests {
         #expect(try ship().output.contains("generation 2 begun (replaced)"))
     }
 
+    /// What certainly is no store stays where it is.
+    @Test func restoreOverSomethingElse() throws {
+        try ship()
+        try sandbox.write("text", String(repeating: "notes\n", count: 512))
+        try sandbox.write("part", String(repeating: "\u{1}", count: 1000))
+        for name in ["text", "part"] {
+            let before = try sandbox.contents(name)
+            try sandbox.fail(65, "restore", "--from", "repo", name, "--replace")
+            #expect(try sandbox.contents(name) == before)
+        }
+        try sandbox.fail(73, "restore", "--from", "repo", "repo/repository", "--replace")
+        try sandbox.fail(73, "restore", "--from", "repo", "repo/chunks/new")
+        try sandbox.succeed("snapshots", "repo", "--verify")
+    }
+
+    /// All is shipped, and only what is old stays.
+    @Test func snapshotsThatCannotBeRemoved() throws {
+        try ship()
+        try exec("DELETE FROM people WHERE id > 20")
+        try sandbox.overwrite("repo/generations/00000001/snapshot-000000000000", at: 30, with: [1, 2, 3])
+        let arguments = ["replicate", "db", "--to", "repo", "--key-file", "key", "--once", "--keep-last", "1"]
+        let outcome = try sandbox.run([Tool.sealdb] + arguments)
+        #expect(outcome.status == 65 && outcome.error.contains("All is shipped, but"), "\(outcome.error)")
+        #expect(outcome.output.contains("shipped 0 commits to generation 2"), "\(outcome.output)")
+        try sandbox.succeed("restore", "--from", "repo", "new")
+        #expect(try sandbox.census(keyFile: "key", store: "new").output == "20,210,20\n")
+        // One that runs on goes on.
+        try exec("DELETE FROM people WHERE id > 10")
+        let child = try ChildProcess(
+            [Tool.sealdb] + arguments.filter { $0 != "--once" } + ["--interval", "0.1"],
+            directory: sandbox.directory,
+            streams: .files(input: "/dev/null", output: sandbox.path("out"), error: sandbox.path("err"))
+        )
+        func error() throws -> String { String(decoding: try sandbox.contents("err"), as: UTF8.self) }
+        while !child.hasEnded, try !error().contains("All is shipped, but") { sched_yield() }
+        try exec("DELETE FROM people WHERE id > 5")
+        kill(child.identifier, SIGTERM)
+        #expect(child.wait() == 0)
+        let text = try error()
+        #expect(!text.contains("nothing was shipped"), "\(text)")
+        try sandbox.succeed("restore", "--from", "repo", "newest")
+        #expect(try sandbox.census(keyFile: "key", store: "newest").output == "5,15,5\n")
+    }
+
     @Test func refusals() throws {
         try sandbox.makeKey("other")
         try sandbox.fail(77, "replicate", "db", "--to", "repo", "--key-file", "other", "--once")
@@ -212,7 +256,11 @@ struct ReplicateTests {
         let ship = ["replicate", "s", "--to", "repo", "--once", "--key-file", "key"]
         #expect(try sandbox.run([Tool.sealdb] + ship).status == 0)
         try sandbox.succeed("slots", "remove", "s", "guest", "--key-file", "key", "--yes")
-        #expect(try sandbox.run([Tool.sealdb] + ship).status == 0)
+        // It has the name of what is to be shipped, and other bytes: that is damage, and no other shipper.
+        let digest = try sandbox.run(["/usr/bin/sha256sum", "s.slots"]).output.prefix(64)
+        try sandbox.write("repo/slots/\(digest)", "damage")
+        let healed = try sandbox.run([Tool.sealdb] + ship)
+        #expect(healed.status == 0 && healed.error.contains("\(digest) was damaged"), "\(healed.error)")
         let outcome = try sandbox.succeed("restore", "--from", "repo", "new")
         #expect(outcome.output.contains("with its key slots"))
         #expect(try ["new", "new.slots", "new.slots.2"].allSatisfy { try sandbox.names().contains($0) })

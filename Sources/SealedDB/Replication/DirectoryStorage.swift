@@ -118,24 +118,23 @@ final class DirectoryStorage: RepositoryStorage {
             try FileSystem.synchronizeDirectory(of: target)
             return false
         }
+        return try put(bytes, at: target, replaces: false)
+    }
+
+    func replace(_ bytes: [UInt8], as name: String) throws(DatabaseError) {
+        try makeDirectories(of: name)
+        _ = try put(bytes, at: "\(path)/\(name)", replaces: true)  // It is not refused.
+    }
+
+    /// - Returns: false if something has the name, which is not to be replaced.
+    private func put(_ bytes: [UInt8], at target: String, replaces: Bool) throws(DatabaseError) -> Bool {
         let new = "\(FileSystem.directory(of: target))/\(DirectoryStorage.unfinished)\(try FileSystem.randomName())"
-        let identity = try FileIdentity(creating: new)
         do throws(DatabaseError) {
-            guard let file = try NewFile(identity, path: new) else {
-                throw DatabaseError(
-                    extendedCode: SQLITE_CANTOPEN,
-                    reason: .unverified,
-                    message: "Somebody else put a file in the place of \(new). Nothing was shipped."
-                )
-            }
-            let written = bytes.withUnsafeBytes { bytes in
-                Result { () throws(DatabaseError) in try file.write(bytes, at: 0) }
-            }
-            try written.get()
-            try file.synchronize()
-            guard sealeddb_rename_exclusively(new, target) == 0 else {
+            try writeUnfinished(bytes, new)
+            let result = replaces ? rename(new, target) : sealeddb_rename_exclusively(new, target)
+            guard result == 0 else {
                 let number = errno
-                guard number == EEXIST else {
+                guard number == EEXIST, !replaces else {
                     throw .system("Cannot create \(target)", reason: .cannotCreate, number: number)
                 }
                 // What cannot be removed, here and below, is removed by the next lease.
@@ -146,7 +145,8 @@ final class DirectoryStorage: RepositoryStorage {
         } catch {
             // See above.
             unlink(new)
-            throw error
+            // The other name is another one at each attempt, and nobody knows it.
+            throw error.naming(target, insteadOf: new)
         }
         do throws(DatabaseError) {
             try FileSystem.synchronizeDirectory(of: target)
@@ -156,6 +156,22 @@ final class DirectoryStorage: RepositoryStorage {
             throw error
         }
         return true
+    }
+
+    private func writeUnfinished(_ bytes: [UInt8], _ new: String) throws(DatabaseError) {
+        let identity = try FileIdentity(creating: new)
+        guard let file = try NewFile(identity, path: new) else {
+            throw DatabaseError(
+                extendedCode: SQLITE_CANTOPEN,
+                reason: .unverified,
+                message: "Somebody else put a file in the place of \(new). Nothing was shipped."
+            )
+        }
+        let written = bytes.withUnsafeBytes { bytes in
+            Result { () throws(DatabaseError) in try file.write(bytes, at: 0) }
+        }
+        try written.get()
+        try file.synchronize()
     }
 
     /// No object has more: anybody may have put a file there.
@@ -237,5 +253,17 @@ final class DirectoryStorage: RepositoryStorage {
         guard leaseDescriptor >= 0 else { return }
         sealeddb_unlock_and_close(leaseDescriptor)
         leaseDescriptor = -1
+    }
+}
+
+extension DatabaseError {
+    /// The same error, with another name of a file in its message.
+    fileprivate func naming(_ name: String, insteadOf other: String) -> DatabaseError {
+        DatabaseError(
+            extendedCode: extendedCode,
+            reason: reason,
+            message: message.replacingOccurrences(of: other, with: name, options: .literal),
+            underlyingError: underlyingError
+        )
     }
 }

@@ -29,11 +29,24 @@ struct FollowedLog {
         (self.path, self.pageSize) = (path + "-wal", pageSize)
     }
 
+    /// Opens the file, unless there is none yet. What takes its name later is another log.
+    mutating func open() throws(DatabaseError) {
+        if contents == nil { contents = try FileReader(path) }
+    }
+
+    /// Whether nobody can find the log under its name any more: what is added to it comes from those who have the store open
+    /// that it belongs to.
+    func hasLostName() throws(DatabaseError) -> Bool {
+        guard let contents else { return false }
+        guard let named = try FileSystem.statusIfPresent(path) else { return true }
+        return try !contents.isSameFile(as: named)
+    }
+
     private var frameSize: Int { LogPlace.frameHeaderSize + pageSize }
 
     /// The beginning of the log that a position lies in; `nil` if there is none, or if it has begun anew since.
     mutating func header(of position: LogPosition) throws(DatabaseError) -> [UInt8]? {
-        if contents == nil { contents = try FileReader(path) }
+        try open()
         guard let header = try contents?.bytes(at: 0, count: LogPlace.headerSize),
             LogPlace.isHeader(header, pageSize: pageSize), header[16..<24] == position.salts[...]
         else { return nil }

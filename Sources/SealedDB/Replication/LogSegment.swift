@@ -29,6 +29,8 @@ struct LogSegment: Sendable {
     let frames: [UInt8]
 
     static let title = "SealedDB segment 1"
+    /// One without frames has less than half of it.
+    static let mostBytesWithoutFrames: Int64 = 4096
 
     var frameSize: Int { LogPlace.frameHeaderSize + pageSize }
     var frameCount: Int64 { Int64(frames.count / frameSize) }
@@ -163,7 +165,7 @@ struct FrameScan {
             guard FrameScan.page(frame) > 0, frame[(start + 8)..<(start + 16)] == header[16..<24],
                 frame[(start + 16)..<(start + 24)] == sum.bytes[...]
             else { return nil }
-            let count = LogOverlay.number(frame[(start + 4)..<(start + 8)])
+            let count = FrameScan.pageCount(frame)
             if count > 0 { ends.append((number, count)) }
         }
         return ends
@@ -171,4 +173,7 @@ struct FrameScan {
 
     /// The number of the page that a frame holds.
     static func page(_ frame: ArraySlice<UInt8>) -> Int64 { LogOverlay.number(frame.prefix(4)) }
+
+    /// The pages of the store after the transaction that a frame ends; 0 if it ends none.
+    static func pageCount(_ frame: ArraySlice<UInt8>) -> Int64 { LogOverlay.number(frame.dropFirst(4).prefix(4)) }
 }

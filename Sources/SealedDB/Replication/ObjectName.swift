@@ -15,6 +15,14 @@ enum ObjectName: Hashable {
     static let chunks = "chunks"
     static let allSlots = "slots"
 
+    /// Whether the name is the digest of the bytes.
+    var isDigest: Bool {
+        switch self {
+        case .chunk, .slots: true
+        case .mark, .snapshot, .segment: false
+        }
+    }
+
     private static let digitsOfGeneration = 8
     private static let digitsOfSequence = 12
     /// No object has a higher number. So what follows one can be counted, whatever name somebody has put there.

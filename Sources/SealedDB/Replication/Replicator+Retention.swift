@@ -5,15 +5,34 @@ extension Replicator {
         package var snapshots = 0
         package var segments = 0
         package var chunks = 0
+        /// Objects with key slots.
+        package var slots = 0
     }
 
     /// Removes snapshots that are not kept, with what follows them up to the next one, and then the chunks that no snapshot
-    /// needs any more.
+    /// needs any more, and the slots that nothing names any more.
     ///
     /// Call it after a snapshot was made: the newest one stays in any case, and was whole then. If a snapshot cannot be read,
     /// nothing is removed. Only objects of a repository are removed, never anything else that lies there.
     /// - Parameter keeps: gets the times of the snapshots, the newest first; says which of them are kept.
+    /// - Throws: what went wrong. All is shipped all the same, and what was not removed is there and whole; call it again.
     package func removeOld(keeping keeps: ([RepositoryTime]) -> [Bool]) throws(DatabaseError) -> Removed {
+        var removed = Removed()
+        do throws(DatabaseError) {
+            try removeOld(keeping: keeps, &removed)
+            return removed
+        } catch {
+            let parts = "\(removed.snapshots) snapshots, \(removed.segments) segments, \(removed.chunks) chunks"
+            throw error.adding(
+                context: "All is shipped, but old snapshots were not removed, or not all (before it failed: \(parts))"
+            )
+        }
+    }
+
+    private func removeOld(
+        keeping keeps: ([RepositoryTime]) -> [Bool],
+        _ removed: inout Removed
+    ) throws(DatabaseError) {
         try storage.lease()
         let contents = try RepositoryContents(storage)
         let reader = RepositoryReader(storage: storage)
@@ -24,11 +43,11 @@ extension Replicator {
             }
         }
         let kept = keeps(manifests.map(\.time))
-        guard kept.count == manifests.count else { return Removed() }
-        var removed = Removed()
-        var needed = Set<String>()
+        guard kept.count == manifests.count else { return }
+        var (chunks, slots) = (Set<String>(), Set<String>())
         for (index, manifest) in manifests.enumerated() where index == 0 || kept[index] {
-            needed.formUnion(manifest.chunks)
+            chunks.formUnion(manifest.chunks)
+            if let digest = manifest.slots { slots.insert(digest) }
         }
         // The oldest first. What is left by a process that was killed has no snapshot any more.
         for (index, manifest) in manifests.enumerated().reversed() where index != 0 && !kept[index] {
@@ -39,11 +58,41 @@ extension Replicator {
             removed.segments += 1
         }
         for object in try storage.objects(under: ObjectName.chunks) {
-            guard case .chunk(let digest)? = ObjectName(object.name), !needed.contains(digest) else { continue }
+            guard case .chunk(let digest)? = ObjectName(object.name), !chunks.contains(digest) else { continue }
             try storage.remove(object.name)
             removed.chunks += 1
         }
-        return removed
+        try removeSlots(reader, but: slots, &removed)
+    }
+
+    /// Removes slots that nothing names any more: whoever knows an old passphrase could guess on there for ever.
+    /// - Parameter named: those that snapshots name.
+    private func removeSlots(
+        _ reader: RepositoryReader,
+        but named: Set<String>,
+        _ removed: inout Removed
+    ) throws(DatabaseError) {
+        var needed = named
+        // What this shipper has written, and may name next.
+        needed.formUnion([tail?.slots, unfinished?.tail.slots].compactMap { $0 })
+        if let bytes = reading?.slots?.bytes { needed.insert(try ObjectDigest.of(bytes)) }
+        var old: [String] = []
+        for object in try storage.objects(under: ObjectName.allSlots) {
+            guard case .slots(let digest)? = ObjectName(object.name), !needed.contains(digest) else { continue }
+            old.append(digest)
+        }
+        guard !old.isEmpty else { return }
+        // Segments bring other slots only without frames; those with frames name those of the object before.
+        for generation in try RepositoryContents(storage).generations {
+            let firsts = generation.snapshots.map { $0 + 1 }.filter(Set(generation.segments).contains)
+            for sequence in Set(generation.short + firsts) {
+                if let digest = try reader.header(generation.number, sequence).slots { needed.insert(digest) }
+            }
+        }
+        for digest in old where !needed.contains(digest) {
+            try storage.remove(ObjectName.slots(digest).text)
+            removed.slots += 1
+        }
     }
 
     /// Removes a snapshot, and then its segments, the last one first: what a process leaves that is killed has no hole.

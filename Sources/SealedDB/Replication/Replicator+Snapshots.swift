@@ -22,9 +22,11 @@ extension Replicator {
         _ progress: ((KeyRotation.Progress) throws -> Void)?
     ) throws(DatabaseError) {
         guard var open = reading else { return }
-        // Read before the pages, and written after the slots that they may need.
-        let slots = try newSlots()
-        let slotsDigest = try slots.map { bytes throws(DatabaseError) in try ObjectDigest.of(bytes) }
+        // Read before the pages, and written after the slots that they may need. Within a generation they are those of the
+        // object before, so that a segment with frames names none that were not named before.
+        let slots = tail == nil ? try newSlots() : nil
+        let slotsDigest =
+            if let tail { tail.slots } else { try slots.map { bytes throws(DatabaseError) in try ObjectDigest.of(bytes) } }
         let position = open.position
         let count = try position.frameCount > 0 ? position.pageCount : PageTotals(of: open.current).count
         guard count > 0 else {
@@ -44,7 +46,7 @@ extension Replicator {
         )
         reading?.log = open.log
         let (chunks, salt) = try shipChunks(source, open.cipher, progress)
-        if let slots, let slotsDigest { try storage.require(slots, as: ObjectName.slots(slotsDigest).text) }
+        if let slots, let slotsDigest { try require(slots, as: .slots(slotsDigest)) }
         let isFirst = tail == nil
         let time = max(open.time, tail?.time ?? open.time)
         guard tail != nil || newestGeneration < ObjectName.lastNumber else {
@@ -78,7 +80,7 @@ extension Replicator {
             try put(Writing(name: name, bytes: bytes, tail: tail))
         } else {
             // If it is there, and that is not known, the next call finds it.
-            try storage.require(bytes, as: name.text)
+            try storage.require(bytes, as: name)
         }
         lastSnapshot = ContinuousClock.now
         report.madeSnapshot = true
@@ -91,7 +93,8 @@ extension Replicator {
             place: place,
             time: time,
             slots: slotsDigest,
-            snapshot: 0
+            snapshot: 0,
+            bound: PageBound(pageCount: count)
         )
     }
 
@@ -154,12 +157,10 @@ extension Replicator {
 
     private func ship(_ chunk: [UInt8], _ known: inout Set<String>) throws(DatabaseError) -> String {
         let digest = try ObjectDigest.of(chunk)
-        let name = ObjectName.chunk(digest).text
-        if known.contains(digest), try storage.read(name) != chunk {
-            // It rots where it lies. Earlier snapshots get it back, too.
-            try storage.remove(name)
-        }
-        if try storage.require(chunk, as: name) { report.newSnapshotBytes += Int64(chunk.count) }
+        let name = ObjectName.chunk(digest)
+        // It rots where it lies. Earlier snapshots get it back, too.
+        if known.contains(digest), try storage.read(name.text, limit: chunk.count + 1) == chunk { return digest }
+        if try require(chunk, as: name) == .new { report.newSnapshotBytes += Int64(chunk.count) }
         known.insert(digest)
         return digest
     }

@@ -41,6 +41,8 @@ package final class Replicator {
         package var frameCount: Int64 = 0
         /// The bytes of segments.
         package var byteCount: Int64 = 0
+        /// The objects of the repository that were damaged, and were written again by this call, or by one before that failed.
+        package var healed: [String] = []
         /// The bytes of the store's log after the call.
         package var logBytes: Int64 = 0
         /// When the store was as the repository has it now, in milliseconds since 1970.
@@ -68,6 +70,8 @@ package final class Replicator {
     var newestSnapshot: (manifest: SnapshotManifest, end: Tail)?
     /// What was not written for certain.
     var unfinished: Writing?
+    /// The objects that were damaged and were written again, and that no report has named.
+    var healed: [String] = []
     /// When the last snapshot was made, by a clock that does not jump.
     var lastSnapshot: ContinuousClock.Instant?
     /// Where the log has to be beyond before it is tried again to let it begin anew.
@@ -88,6 +92,7 @@ package final class Replicator {
         let cipher: PageCipher
         let pageSize: Int
         let inode: UInt64
+        let lock: ShipperLock
         /// The store's slots, and whose they are; `nil` if it has none.
         var slots: (bytes: [UInt8], owner: SlotOwner)?
 
@@ -96,6 +101,8 @@ package final class Replicator {
         /// - Returns: whether both are closed.
         @discardableResult
         func close() -> Bool {
+            // The connections keep its file until here.
+            lock.release()
             // Both are closed, whatever becomes of the first.
             let isClosed = current.close()
             return other.close() && isClosed
@@ -121,6 +128,7 @@ package final class Replicator {
         var slots: String?
         /// The segment after which the last snapshot was made.
         var snapshot: Int64
+        var bound: PageBound
     }
 
     /// An object that is being written, and what is true when it is there. If it is not known whether it is, that comes first
@@ -205,6 +213,7 @@ package final class Replicator {
             // What was read from the log is not there for the next one.
             try shipRest()
         } catch {
+            let error = explained(error)
             // Without a generation nothing depends on the transaction, which would keep the log.
             if tail == nil {
                 reading?.close()
@@ -213,6 +222,7 @@ package final class Replicator {
             throw error
         }
         report.logBytes = logBytes
+        (report.healed, healed) = (healed, [])
         return report
     }
 
@@ -243,167 +253,46 @@ package final class Replicator {
     /// If another file has taken the store's place, everything begins anew with that.
     private func requireSameFile() throws(DatabaseError) {
         guard let open = reading, try open.current.mainFileHasMoved() else { return }
-        // What was committed to the old file may still be in its log, and is shipped first.
-        try shipRest()
+        let isWhole = try shipOldLog()
+        // They have only read.
         open.close()
-        (reading, tail, reason) = (nil, nil, .replaced)
+        (reading, tail, reason) = (nil, nil, isWhole ? .replaced : .replacedUnseen)
     }
 
-    // MARK: Opening
-
-    private func open() throws(DatabaseError) {
-        let opening = try StoreOpening.existing(
-            path,
-            key: key,
-            settings: settings,
-            busyTimeout: options.busyTimeout.seconds
-        )
-        try LogDamage.requireNone(ofStore: path)
-        let first = try Replicator.connection(opening)
+    /// Ships what was committed to a file before it lost its name. It is open here, and so is its log.
+    /// - Returns: whether that is all. If not, the new generation says so.
+    private func shipOldLog() throws(DatabaseError) -> Bool {
+        guard try shipReadable() else { return false }
         do throws(DatabaseError) {
-            let second = try Replicator.connection(opening)
+            // Whoever opens the new file may have added to a log that still has its name.
+            guard try reading?.log.hasLostName() == true else { return false }
+            try moveOn()
+        } catch {
+            guard error.code != SQLITE_BUSY else { throw error }
+            return false
+        }
+        return try shipReadable()
+    }
+
+    /// Ships what is left of the last look.
+    /// - Returns: false if it cannot be read.
+    private func shipReadable() throws(DatabaseError) -> Bool {
+        while tail != nil {
+            let block: Block?
             do throws(DatabaseError) {
-                let slots = try SlotCopy(opening, key, first)
-                let position = try Replicator.look(first, path)
-                let pageSize = try PageTotals(of: first).size
-                guard pageSize == settings.parameters.pageSize else {
-                    throw .unusableSettings("The store has pages of \(pageSize) bytes, which do not fit its settings.")
-                }
-                reading = FollowedStore(
-                    current: first,
-                    other: second,
-                    log: FollowedLog(path: path, pageSize: pageSize),
-                    position: position,
-                    time: .now,
-                    cipher: try PageScan(connection: first, key: key, settings: settings).pageCipher(),
-                    pageSize: pageSize,
-                    inode: UInt64(try FileSystem.status(path).st_ino),
-                    slots: slots.map { ($0.sealed.bytes, $0.owner) }
-                )
-                relieved = 0
-                if tail == nil { try resume() }
+                block = try nextBlock()
             } catch {
-                // This and the next have only read.
-                second.close()
-                throw error
+                return false
             }
-        } catch {
-            first.close()
-            reading = nil
-            throw error
-        }
-    }
-
-    /// A connection that leaves the log as it is when it is closed: the next shipper goes on with it.
-    static func connection(_ opening: StoreOpening) throws(DatabaseError) -> Connection {
-        let connection = try opening.open()
-        do throws(DatabaseError) {
-            try connection.setCheckpointsOnClose(false)
-            return connection
-        } catch {
-            connection.close()
-            throw error
-        }
-    }
-
-    /// Begins a read transaction, and returns where the log ends.
-    static func look(_ connection: Connection, _ path: String) throws(DatabaseError) -> LogPosition {
-        try connection.run("BEGIN")
-        _ = try connection.integer("SELECT count(*) FROM main.sqlite_schema")
-        guard let position = try connection.logPosition() else {
-            throw DatabaseError(
-                extendedCode: SQLITE_MISUSE,
-                reason: .unsupported,
-                message: """
-                    \(path) is not in WAL mode, and only what passes through its write-ahead log can be shipped. Nothing was \
-                    shipped. Put it into that mode once (`sealdb exec STORE 'PRAGMA journal_mode = WAL'`); or make backups.
-                    """
-            )
-        }
-        return position
-    }
-
-    /// Finds out where the repository ends, and whether the log still has what comes behind that.
-    private func resume() throws(DatabaseError) {
-        let contents = try RepositoryContents(storage)
-        newestGeneration = contents.lastNumber
-        guard let newest = contents.generations.last, let last = newest.snapshots.last else {
-            reason = .first
-            return
-        }
-        newestDigest = nil
-        newestSnapshot = nil
-        if reason == .first { reason = .damaged }
-        let reader = RepositoryReader(storage: storage)
-        do throws(DatabaseError) {
-            let (manifest, digest) = try reader.snapshot(newest.number, last)
-            guard ExactText(manifest.store) == ExactText(path) || options.adopts else {
-                throw DatabaseError(
-                    extendedCode: SQLITE_CANTOPEN,
-                    reason: .alreadyExists,
-                    message: """
-                        \(storage.name) is the repository of \(manifest.store), and not of \(path). Nothing was shipped. Give \
-                        each store a repository of its own. If this is that store in another place, say so (--adopt).
-                        """
-                )
+            guard let block else { break }
+            do throws(DatabaseError) {
+                try ship(block)
+            } catch {
+                guard error.reason == .damaged else { throw error }
+                return false
             }
-            var found = Tail(
-                generation: newest.number,
-                sequence: last,
-                digest: last == 0 ? digest : manifest.previous ?? digest,
-                place: manifest.log,
-                time: manifest.time,
-                slots: manifest.slots,
-                snapshot: last
-            )
-            newestDigest = found.digest
-            let end = newest.end(after: last)
-            guard end == max(last, newest.segments.last ?? 0) else { return }
-            if end > last {
-                let segment = try reader.segment(newest.number, end)
-                found.sequence = end
-                found.digest = segment.digest
-                found.place = segment.header.end
-                found.time = max(found.time, segment.header.time)
-                found.slots = segment.header.slots
-                newestDigest = found.digest
-            } else {
-                newestSnapshot = (manifest, found)
-            }
-            try goOn(manifest, found)
-        } catch {
-            // It is told by the reason of the new generation. What cannot be read for the moment is no damage.
-            guard error.reason == .damaged else { throw error }
         }
-    }
-
-    private func goOn(_ manifest: SnapshotManifest, _ end: Tail) throws(DatabaseError) {
-        guard var open = reading else { return }
-        guard manifest.inode == open.inode, try open.current.mainFileHeader() == manifest.fileSalt else {
-            reason = .replaced
-            return
-        }
-        guard ExactText(manifest.store) == ExactText(path) else {
-            reason = .moved
-            return
-        }
-        reason = .logUnseen
-        guard manifest.pageSize == open.pageSize,
-            let pending = try open.log.frames(behind: end.place, to: open.position)
-        else {
-            reading = open
-            return
-        }
-        open.pending = pending
-        reading = open
-        tail = end
-        noteSnapshot(manifest)
-    }
-
-    /// Notes when the last snapshot was made, which was not by this object, and by another clock.
-    func noteSnapshot(_ manifest: SnapshotManifest) {
-        let age = max(0, RepositoryTime.now.milliseconds - manifest.time.milliseconds)
-        lastSnapshot = ContinuousClock.now - .milliseconds(age)
+        return tail != nil
     }
 
     // MARK: Following
@@ -476,15 +365,27 @@ package final class Replicator {
     }
 
     private func ship(_ block: Block) throws(DatabaseError) {
-        guard let tail else { return }
+        guard var tail, let pageSize = reading?.pageSize else { return }
+        guard tail.bound.read(block.frames[...], pageSize: pageSize) else {
+            throw DatabaseError(
+                extendedCode: SQLITE_CORRUPT,
+                reason: .damaged,
+                message: """
+                    The log of \(path) says that the store has more pages than it can have: somebody has changed it. Nothing \
+                    of it was shipped; what was shipped before stays. Look at the store with `sealdb verify`.
+                    """
+            )
+        }
         let time = max(tail.time, block.time)
         let commits = block.ends.map {
             LogSegment.Commit(frame: $0.frame, pageCount: $0.pageCount, time: time)
         }
-        try ship(block.start, block.end, commits, tail.slots, block.frames, time, isBlock: true)
+        try ship(tail, block.start, block.end, commits, tail.slots, block.frames, time, isBlock: true)
     }
 
+    /// - Parameter tail: the end of the repository, with what the frames change of its bound.
     private func ship(
+        _ tail: Tail,
         _ start: LogPlace,
         _ end: LogPlace,
         _ commits: [LogSegment.Commit],
@@ -493,7 +394,8 @@ package final class Replicator {
         _ time: RepositoryTime,
         isBlock: Bool
     ) throws(DatabaseError) {
-        guard var tail, let pageSize = reading?.pageSize else { return }
+        guard let pageSize = reading?.pageSize else { return }
+        var tail = tail
         guard tail.sequence < ObjectName.lastNumber else {
             throw .notAllowed("\(storage.name) has had too many segments. Nothing was shipped. Ship to another one.")
         }
@@ -528,7 +430,7 @@ package final class Replicator {
     /// Writes an object at the end of the repository.
     func put(_ object: Writing) throws(DatabaseError) {
         unfinished = object
-        try storage.require(object.bytes, as: object.name.text)
+        try storage.require(object.bytes, as: object.name)
         (unfinished, tail) = (nil, object.tail)
         if object.isBlock {
             if reading?.blocks.isEmpty == false {
@@ -543,13 +445,21 @@ package final class Replicator {
         report.byteCount += Int64(object.bytes.count)
     }
 
+    /// Sees to it that an object holds these bytes, and notes if it was damaged.
+    @discardableResult
+    func require(_ bytes: [UInt8], as name: ObjectName) throws(DatabaseError) -> ObjectWriting {
+        let writing = try storage.require(bytes, as: name)
+        if writing == .healed { healed.append(name.text) }
+        return writing
+    }
+
     /// Ships the key slots if they have changed.
     private func shipSlots() throws(DatabaseError) {
         guard let tail, let now = try newSlots() else { return }
         let digest = try ObjectDigest.of(now)
         guard digest != tail.slots else { return }
-        try storage.require(now, as: ObjectName.slots(digest).text)
-        try ship(tail.place, tail.place, [], digest, [], max(tail.time, reading?.time ?? tail.time), isBlock: false)
+        try require(now, as: .slots(digest))
+        try ship(tail, tail.place, tail.place, [], digest, [], max(tail.time, reading?.time ?? tail.time), isBlock: false)
     }
 
     /// The newest slots of the store; `nil` if it has none.

@@ -6,6 +6,8 @@ struct RepositoryContents: Sendable {
         var snapshots: [Int64] = []
         /// The numbers of the segments, in their order.
         var segments: [Int64] = []
+        /// Those of the segments that may have no frames, by their size.
+        var short: [Int64] = []
         /// The bytes of its snapshots' lists and of its segments.
         var byteCount: Int64 = 0
 
@@ -37,6 +39,7 @@ struct RepositoryContents: Sendable {
                 found[generation]?.byteCount += object.size
             case .segment(let generation, let sequence)?:
                 found[generation, default: Generation(number: generation)].segments.append(sequence)
+                if object.size <= LogSegment.mostBytesWithoutFrames { found[generation]?.short.append(sequence) }
                 found[generation]?.byteCount += object.size
             default: continue
             }
@@ -50,6 +53,7 @@ struct RepositoryContents: Sendable {
                 .segment(generation: generation.number, sequence: $0)
             }
             generation.segments = generation.segments.filter { $0 > first }.sorted()
+            generation.short = generation.short.filter { $0 > first }.sorted()
             if !generation.snapshots.isEmpty { generations.append(generation) }
         }
         (self.generations, self.strays, lastNumber) = (generations, strays, found.keys.max() ?? 0)

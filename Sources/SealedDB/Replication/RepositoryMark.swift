@@ -43,7 +43,7 @@ struct RepositoryMark: Sendable, Equatable {
         var text = ObjectText(title: RepositoryMark.title)
         text.add("id", mark.identifier)
         text.add("time", mark.time)
-        try storage.require(text.sealed(), as: ObjectName.mark.text)
+        try storage.require(text.sealed(), as: .mark)
         return mark
     }
 }

@@ -17,6 +17,9 @@ protocol RepositoryStorage: AnyObject {
     /// - Returns: false if one of this name is there, which is durable too then, and is left as it is.
     func write(_ bytes: [UInt8], as name: String) throws(DatabaseError) -> Bool
 
+    /// Writes an object in the place of one that is damaged, durably, and in one step.
+    func replace(_ bytes: [UInt8], as name: String) throws(DatabaseError)
+
     /// Removes an object, durably. One that is not there counts as removed.
     func remove(_ name: String) throws(DatabaseError)
 
@@ -37,23 +40,42 @@ extension RepositoryStorage {
     func read(_ name: String) throws(DatabaseError) -> [UInt8]? { try read(name, limit: nil) }
 
     /// Sees to it that an object of this name holds these bytes.
-    /// - Returns: whether it was written now.
-    /// - Throws: ``DatabaseError/Reason/unverified`` if there is one with other bytes.
+    ///
+    /// One that has its digest as its name can only hold them: if it holds others, it is damaged, and written again.
+    /// - Throws: ``DatabaseError/Reason/alreadyExists`` if there is another one with other bytes.
     @discardableResult
-    func require(_ bytes: [UInt8], as name: String) throws(DatabaseError) -> Bool {
-        if try write(bytes, as: name) { return true }
-        guard try read(name) == bytes else {
+    func require(_ bytes: [UInt8], as name: ObjectName) throws(DatabaseError) -> ObjectWriting {
+        if try write(bytes, as: name.text) { return .new }
+        // What is longer need not be read to its end.
+        guard try read(name.text, limit: bytes.count + 1) != bytes else { return .there }
+        guard name.isDigest else {
             throw DatabaseError(
                 extendedCode: SQLITE_CANTOPEN,
                 reason: .alreadyExists,
                 message: """
-                    \(name) in \(self.name) is there already and holds something else: another shipper writes to this \
+                    \(name.text) in \(self.name) is there already and holds something else: another shipper writes to this \
                     repository. Nothing was changed there. See that only one does, and start it again.
                     """
             )
         }
-        return false
+        do throws(DatabaseError) {
+            try replace(bytes, as: name.text)
+        } catch {
+            throw error.adding(
+                context: "\(name.text) in \(self.name) is damaged, and could not be written again. Nothing else was changed"
+            )
+        }
+        return .healed
     }
+}
+
+/// What was done so that an object holds what it should.
+enum ObjectWriting {
+    /// Nothing.
+    case there
+    case new
+    /// It was damaged, and was written again.
+    case healed
 }
 
 extension DatabaseError {

@@ -8,6 +8,10 @@ struct SnapshotManifest: Sendable {
         case logUnseen = "log-unseen"
         /// The store's file is another one than before, as after a rotation.
         case replaced
+        /// So it is, and what was last committed to the old one could not be read.
+        case replacedUnseen = "replaced-unseen"
+        /// The store was given another key in place.
+        case rekeyed
         /// The last generation is not whole.
         case damaged
         /// The store has another place than before.

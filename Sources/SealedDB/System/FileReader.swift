@@ -42,6 +42,13 @@ final class FileReader {
         return Int64(status.st_size)
     }
 
+    /// Whether it is the file with this status.
+    func isSameFile(as other: stat) throws(DatabaseError) -> Bool {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw .system("Cannot examine \(path)", reason: .ioError) }
+        return status.isSameFile(as: other)
+    }
+
     /// Reads exactly `count` bytes. Returns `nil` if the file has fewer.
     func bytes(at offset: Int64, count: Int) throws(DatabaseError) -> [UInt8]? {
         var bytes = [UInt8](repeating: 0, count: count)

@@ -131,10 +131,15 @@ struct ReplicateCommand: ParsableCommand {
             defer { replicator.close() }
             return try follow(replicator, path)
         }
+        // One that runs on has told it, and tries it again.
+        let failure = !once ? nil : totals.retentionFailure.map { error in
+            let (status, message) = ErrorReport.statusAndMessage(of: error)
+            return Failure(ExitStatus(rawValue: status) ?? .software, message)
+        }
         let text =
             "\(TerminalText.escaped(store)): shipped \(totals.commitCount.counted("commit")) to generation "
             + "\(totals.generation)\(settings.remarkOnAuthentication)\n"
-        try reportOptions.report(text, totals)
+        try reportOptions.report(text, totals, failure: failure)
     }
 
     /// The members of the JSON object.
@@ -149,6 +154,12 @@ struct ReplicateCommand: ParsableCommand {
         var logBytes: Int64 = 0
         /// When the store was as the repository has it, in milliseconds since 1970.
         var shippedAt: Int64 = 0
+        /// Why what is not kept could not be removed the last time.
+        var retentionFailure: DatabaseError?
+
+        private enum CodingKeys: String, CodingKey {
+            case generation, snapshotCount, commitCount, frameCount, byteCount, logBytes, shippedAt
+        }
 
         mutating func add(_ report: Replicator.Report) {
             generation = report.generation
@@ -163,6 +174,8 @@ struct ReplicateCommand: ParsableCommand {
     private func follow(_ replicator: Replicator, _ path: String) throws -> Totals {
         var totals = Totals()
         var remarks = ReplicationRemarks(store: store, path: path, logLimit: (logLimit ?? 1024) << 20)
+        /// When what is not kept is to be removed.
+        var pruneAt: ContinuousClock.Instant?
         while true {
             let isLast = once || SignalWatch.wasInterrupted
             do {
@@ -171,8 +184,14 @@ struct ReplicateCommand: ParsableCommand {
                 let report = try replicator.ship { reporter.update($0) }
                 totals.add(report)
                 try announce(report)
-                if report.madeSnapshot { try prune(replicator) }
                 remarks.note(report)
+                if report.madeSnapshot { pruneAt = .now }
+                if let time = pruneAt, time <= .now || isLast {
+                    totals.retentionFailure = try prune(replicator)
+                    // All is shipped, whatever becomes of that.
+                    pruneAt = totals.retentionFailure == nil ? nil : .now + ReplicationRemarks.pause
+                    if !once, let error = totals.retentionFailure { remarks.noteRetention(error) }
+                }
             } catch let error as DatabaseError {
                 guard !isLast, totals.generation > 0, ReplicationRemarks.mayPass(error) else { throw error }
                 remarks.note(error)
@@ -182,11 +201,17 @@ struct ReplicateCommand: ParsableCommand {
         }
     }
 
-    private func prune(_ replicator: Replicator) throws {
-        guard let policy = keepOptions.policy else { return }
-        let removed = try replicator.removeOld { policy.keeps($0) }
-        guard removed.snapshots > 0 else { return }
-        try say("\(removed.snapshots.counted("old snapshot")) removed")
+    /// - Returns: why not all was removed.
+    private func prune(_ replicator: Replicator) throws -> DatabaseError? {
+        guard let policy = keepOptions.policy else { return nil }
+        let removed: Replicator.Removed
+        do throws(DatabaseError) {
+            removed = try replicator.removeOld { policy.keeps($0) }
+        } catch {
+            return error
+        }
+        if removed.snapshots > 0 { try say("\(removed.snapshots.counted("old snapshot")) removed") }
+        return nil
     }
 
     private func announce(_ report: Replicator.Report) throws {
@@ -227,7 +252,7 @@ struct ReplicationRemarks {
     private var lastMessage: String?
     private var lastTime = ContinuousClock.now
 
-    private static let pause: Duration = .seconds(60)
+    fileprivate static let pause: Duration = .seconds(60)
 
     init(store: String, path: String, logLimit: Int64) {
         (self.store, self.logLimit) = (store, logLimit)
@@ -252,7 +277,19 @@ struct ReplicationRemarks {
         StandardError.message("\(store): nothing was shipped, and it is tried again: \(error.message)")
     }
 
+    /// - Parameter error: its message says that all is shipped.
+    func noteRetention(_ error: DatabaseError) {
+        StandardError.message("\(store): \(error.message) It is tried again.", .warning)
+    }
+
     mutating func note(_ report: Replicator.Report) {
+        for name in report.healed {
+            let advice = "See whether its disk is sound, and run \"sealdb snapshots --verify\"."
+            StandardError.message(
+                "\(store): \(name) was damaged in the repository, and was written again. \(advice)",
+                .warning
+            )
+        }
         if lastMessage != nil { StandardError.message("\(store): it is shipped again.", .warning) }
         lastMessage = nil
         tellLog(report.logBytes, "All is shipped, but it does not begin anew: somebody reads from it.")

@@ -129,6 +129,9 @@ struct SnapshotsCommand: ParsableCommand {
         "first": "the first one",
         "log-unseen": "the log had been begun anew unseen: what was committed in between is in the snapshot alone",
         "replaced": "another file had taken the store's place: what is older may need the key of then",
+        "replaced-unseen":
+            "another file had taken the store's place: what was last committed to the old one could not be read",
+        "rekeyed": "the store had been given another key in place: what is older needs the key of then",
         "damaged": "the generation before was not whole",
         "moved": "the store had another path before",
     ]

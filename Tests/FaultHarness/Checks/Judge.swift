@@ -67,6 +67,14 @@ struct Judge {
         names.filter { name in
             if operation.files[name] != nil || operation.targets.contains(where: { $0.file == name }) { return false }
             let isJournal = Judge.journals.contains(where: name.hasSuffix)
+            // The next shipper goes on with the log.
+            if isJournal, !operation.folders.isEmpty { return false }
+            if let folder = operation.folders.first(where: { name.hasPrefix($0 + "/") }) {
+                // The next shipper removes it.
+                let isUnfinished = name.split(separator: "/").last?.hasPrefix(".sealdb-") ?? false
+                let isNextShipper = ending.isFollowUp && operation.arguments.contains(folder)
+                return isUnfinished && (isNextShipper || !(ending.isFollowUp || ending.status == nil || ending.mayLeaveTemporaries))
+            }
             if let kept = operation.keeps, name.hasPrefix(kept.prefix) { return false }
             // Empty, and none of the store's; the next user of that store removes it.
             if name.hasSuffix("-sealdb-lock") && (ending.wasDisturbed || ending.isFollowUp) { return false }
@@ -107,6 +115,27 @@ struct Judge {
                 if !isThere { matches.append(state) }
             case .anything:
                 matches.append(state)
+            case .repository(let key, let digest):
+                do {
+                    guard let store = try RepositoryProbe(path).newest() else {
+                        if digest == nil { matches.append(state) }
+                        if let load = operation.load { faults += missing([:], load, ending) }
+                        continue
+                    }
+                    guard let digest else { continue }
+                    // Outside of what is judged.
+                    let copy = directory + "-restored"
+                    try Files.write(copy, store)
+                    defer { unlink(copy) }
+                    guard case .whole(let contents) = StoreProbe.find(copy, key: key.specification) else {
+                        faults.append("what is restored is not whole under \(name(key))")
+                        continue
+                    }
+                    if contents.digest == digest { matches.append(state) }
+                    if let load = operation.load { faults += missing(contents.batches, load, ending) }
+                } catch {
+                    faults.append("\(error)")
+                }
             case .keyFile:
                 guard isThere else { continue }
                 let bytes = (try? Files.read(path)) ?? []

@@ -24,6 +24,8 @@ struct Operation: Sendable {
     var openFiles: Set<String> = []
     /// Beginnings of the names of files that a killed run may leave, and the next must remove.
     var temporaries: [String] = [".db.sealdb-"]
+    /// Directories in which files may appear.
+    var folders: Set<String> = []
     /// What was there before and is kept under a name of its own.
     var keeps: Kept?
     /// The files of the old and the new key, if the operation exchanges these too.
@@ -50,6 +52,9 @@ struct Operation: Sendable {
         case store(TestKey?, settings: [String] = [], digest: UInt64)
         /// A store with slots, which all of these keys open and none of those, and which holds this.
         case slots(all: Set<TestKey>, none: Set<TestKey>, digest: UInt64)
+        /// A repository whose newest moment is a store of this key that holds this; without a digest, nothing that could be
+        /// restored.
+        case repository(TestKey, digest: UInt64?)
         /// 64 hex digits and a newline.
         case keyFile
         /// This key and no other.

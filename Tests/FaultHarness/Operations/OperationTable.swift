@@ -25,6 +25,7 @@ enum OperationTable {
         table.append(keyGeneration())
         table += try KeyRingOperations.table(in: directory)
         table += try SlotOperations.table(in: directory)
+        table += try ReplicationOperations.table(in: directory)
         return table
     }
 

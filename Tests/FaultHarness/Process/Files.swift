@@ -33,27 +33,55 @@ enum Files {
         }
     }
 
+    /// The files in a directory, and those in its directories, which have slashes in their names.
     static func names(in directory: String) throws -> [String] {
-        guard let stream = opendir(directory) else { throw failure(directory) }
-        defer { closedir(stream) }
         var names: [String] = []
-        while let entry = readdir(stream) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+        for (name, isDirectory) in try entries(of: directory) {
+            if isDirectory {
+                names += try self.names(in: directory + "/" + name).map { name + "/" + $0 }
+            } else {
+                names.append(name)
             }
-            if name != "." && name != ".." { names.append(name) }
         }
         return names.sorted()
     }
 
+    private static func entries(of directory: String) throws -> [(name: String, isDirectory: Bool)] {
+        guard let stream = opendir(directory) else { throw failure(directory) }
+        defer { closedir(stream) }
+        var entries: [(name: String, isDirectory: Bool)] = []
+        while let entry = readdir(stream) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name != "." && name != ".." { entries.append((name, Int(entry.pointee.d_type) == Int(DT_DIR))) }
+        }
+        return entries
+    }
+
+    /// The directories in which a file with such a name lies, the outermost first.
+    static func directories(of name: String) -> [String] {
+        let parts = name.split(separator: "/")
+        return (0..<parts.count).dropFirst().map { parts.prefix($0).joined(separator: "/") }
+    }
+
     /// Makes the directory hold exactly these files. Two that are alike are one with two names: nothing else that is
     /// encrypted is ever alike. Only key files may be copies of each other.
+    ///
+    /// A name with a slash at its end is a directory.
     static func fill(_ directory: String, with files: [String: Bytes]) throws {
-        for name in try names(in: directory) {
+        for (name, _) in try entries(of: directory) {
             let path = directory + "/" + name
             if unlink(path) != 0 { try FileManager.default.removeItem(atPath: path) }
         }
+        for name in Set(files.keys.flatMap(directories)).sorted() {
+            guard mkdir(directory + "/" + name, 0o700) == 0 else { throw failure(name) }
+        }
         for (name, bytes) in files {
+            if name.hasSuffix("/") {
+                guard mkdir(directory + "/" + name, 0o700) == 0 || errno == EEXIST else { throw failure(name) }
+                continue
+            }
             let twin = files.first { $0.key < name && isOneWithItsLike($0.key, $0.value) && $0.value == bytes }
             if twin == nil || !isOneWithItsLike(name, bytes) { try write(directory + "/" + name, bytes) }
         }
@@ -65,11 +93,11 @@ enum Files {
         }
     }
 
-    /// Not so are empty files, key files, the two files of slots, and the backup of a store with slots, whose pages are those
+    /// Not so are empty files, key files, the objects of a repository, the two files of slots, and the backup of a store with slots, whose pages are those
     /// of the store.
     private static func isOneWithItsLike(_ name: String, _ bytes: Bytes) -> Bool {
         !bytes.isEmpty && bytes.count != TestKey.old.fileContents.count && !name.contains(".slots")
-            && !name.contains("copy")
+            && !name.contains("copy") && !name.contains("/")
     }
 
     static func contents(of directory: String) throws -> [String: Bytes] {

@@ -1,8 +1,8 @@
 /// A directory as it would be found after a power failure: what was synced is there, and of the rest any part.
 ///
-/// Data reaches the disk in sectors of 512 bytes, in any order, until a sync of the file. Changes of the directory
+/// Data reaches the disk in sectors of 512 bytes, in any order, until a sync of the file. Changes of a directory
 /// reach it in the order in which they were made, until a sync of the directory; a sync of a file makes none of them
-/// last. That is less than any common file system promises.
+/// last, and one of a directory none of those of another. That is less than any common file system promises.
 struct Disk {
     private struct File {
         var durable: [UInt8]
@@ -19,7 +19,17 @@ struct Disk {
         case add(String, file: Int)
         case remove(String)
         case rename(String, String)
+
+        /// The directory that is changed.
+        var directory: String {
+            switch self {
+            case .add(let name, _), .remove(let name), .rename(_, let name): Files.directories(of: name).last ?? "."
+            }
+        }
     }
+
+    /// Stands for a directory among the numbers of files.
+    private static let isDirectory = -1
 
     static let sector = 512
 
@@ -34,6 +44,10 @@ struct Disk {
     ///   - inodes: of the files that are there at the start.
     ///   - unsynced: those of them that were written right before.
     init(_ contents: [String: Files.Bytes], inodes: [String: UInt64], unsynced: Set<String>) {
+        for name in contents.keys.flatMap(Files.directories) {
+            names[name] = Disk.isDirectory
+            durableNames[name] = Disk.isDirectory
+        }
         for (name, bytes) in contents.sorted(by: { $0.key < $1.key }) {
             if let inode = inodes[name] { self.inodes[inode] = files.count }
             if unsynced.contains(name) {
@@ -57,15 +71,17 @@ struct Disk {
             files[try file(inode)].pending.append(.write(offset: offset, bytes: bytes))
         case .truncate(let inode, let size):
             files[try file(inode)].pending.append(.truncate(size))
-        case .synchronize(let inode):
+        case .synchronize(_, let name) where name == "." || names[name] == Disk.isDirectory:
+            for change in pendingNames where change.directory == name { Disk.apply(change, to: &durableNames) }
+            pendingNames.removeAll { $0.directory == name }
+        case .synchronize(let inode, _):
             let index = try file(inode)
             for change in files[index].pending { Disk.apply(change, to: &files[index].durable) }
             files[index].pending = []
         case .failedSynchronization(let inode):
             files[try file(inode)].pending = []
-        case .synchronizeDirectory:
-            for change in pendingNames { Disk.apply(change, to: &durableNames) }
-            pendingNames = []
+        case .makeDirectory(let name):
+            change(.add(name, file: Disk.isDirectory))
         case .rename(let old, let new):
             change(.rename(old, new))
         case .link(let old, let new):
@@ -124,11 +140,20 @@ struct Disk {
     /// One state that a power failure now could leave.
     func state(_ random: inout Random) -> [String: Files.Bytes] {
         var found = durableNames
-        let count = random.below(3) == 0 ? pendingNames.count : random.below(pendingNames.count + 1)
-        for change in pendingNames.prefix(count) { Disk.apply(change, to: &found) }
+        for directory in Set(pendingNames.map(\.directory)).sorted() {
+            let changes = pendingNames.filter { $0.directory == directory }
+            let count = random.below(3) == 0 ? changes.count : random.below(changes.count + 1)
+            for change in changes.prefix(count) { Disk.apply(change, to: &found) }
+        }
         var result: [String: Files.Bytes] = [:]
         for (name, index) in found.sorted(by: { $0.key < $1.key }) where !name.hasSuffix("-shm") {
-            result[name] = contents(of: files[index], &random)
+            // What lies in a directory that is not there is not there either.
+            guard Files.directories(of: name).allSatisfy({ found[$0] != nil }) else { continue }
+            if index == Disk.isDirectory {
+                result[name + "/"] = []
+            } else {
+                result[name] = contents(of: files[index], &random)
+            }
         }
         return result
     }

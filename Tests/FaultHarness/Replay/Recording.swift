@@ -4,10 +4,11 @@ struct Recording {
         case create(name: String, inode: UInt64)
         case write(inode: UInt64, offset: Int, bytes: [UInt8])
         case truncate(inode: UInt64, size: Int)
-        case synchronize(inode: UInt64)
+        /// Of a file, or of a directory with this name.
+        case synchronize(inode: UInt64, name: String)
         /// The kernel may have dropped what it could not write.
         case failedSynchronization(inode: UInt64)
-        case synchronizeDirectory
+        case makeDirectory(name: String)
         case rename(from: String, to: String)
         case link(from: String, to: String)
         case unlink(name: String)
@@ -34,18 +35,19 @@ struct Recording {
             let path = String(decoding: try take(lengths[0]), as: UTF8.self)
             let path2 = String(decoding: try take(lengths[1]), as: UTF8.self)
             let data = Array(try take(lengths[2]))
-            guard !path.contains("/"), !path2.contains("/") else {
+            guard ![path, path2].contains(where: { $0.hasPrefix("/") || $0.hasPrefix("..") }) else {
                 throw HarnessError("A run touches \(path), outside of its directory.")
             }
             switch Character(Unicode.Scalar(kind)) {
             case "C": entries.append(.create(name: path, inode: inode))
             case "W": entries.append(.write(inode: inode, offset: offset, bytes: data))
             case "T": entries.append(.truncate(inode: inode, size: offset))
-            case "S": entries.append(path == "." ? .synchronizeDirectory : .synchronize(inode: inode))
+            case "S": entries.append(.synchronize(inode: inode, name: path))
             case "F": if path != "." { entries.append(.failedSynchronization(inode: inode)) }
             case "R": entries.append(.rename(from: path, to: path2))
             case "L": entries.append(.link(from: path, to: path2))
             case "U": entries.append(.unlink(name: path))
+            case "M": entries.append(.makeDirectory(name: path))
             case "A": entries.append(.output(String(decoding: data, as: UTF8.self)))
             default: throw HarnessError("A run uses \(path2) on \(path), which the recorder does not follow.")
             }

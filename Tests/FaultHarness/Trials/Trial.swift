@@ -135,6 +135,7 @@ extension Worker {
             openFiles: operation.openFiles,
             // Of key files only the run that exchanges them clears up, if it is needed again.
             temporaries: [".db.sealdb-"] + (operation.keyPlaces == nil ? [] : operation.temporaries),
+            folders: operation.folders,
             keeps: operation.keeps
         )
     }

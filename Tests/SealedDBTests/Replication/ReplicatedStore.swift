@@ -56,6 +56,13 @@ final class TestStorage: RepositoryStorage {
         }
     }
 
+    func replace(_ bytes: [UInt8], as name: String) throws(DatabaseError) {
+        try call { () throws(DatabaseError) in
+            written.append(name)
+            try base.replace(bytes, as: name)
+        }
+    }
+
     func remove(_ name: String) throws(DatabaseError) {
         try call { () throws(DatabaseError) in try base.remove(name) }
     }
@@ -154,6 +161,16 @@ final class ReplicatedStore {
         database.close()
         let next = key + 1
         try KeyRotation(path: path, from: .testing(key), to: .testing(next)).run()
+        key = next
+        database = try Database.testing(path, key: key, journalMode: .wal)
+    }
+
+    /// Gives the store another key as others do it: in place, through the log, while a shipper may run.
+    func rekeyInPlace(to next: UInt8) throws {
+        database.close()
+        func text(_ byte: UInt8) -> String { "\"x'\(String(repeating: "0\(byte)", count: 32))'\"" }
+        let keys = "PRAGMA key = \(text(key)); PRAGMA rekey = \(text(next));"
+        _ = try StockShell.run(path, keys + " SELECT count(*) FROM step;")
         key = next
         database = try Database.testing(path, key: key, journalMode: .wal)
     }

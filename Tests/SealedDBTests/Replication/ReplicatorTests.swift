@@ -80,6 +80,8 @@ struct ReplicatorTests {
     /// Another file that is renamed over the store while it is shipped.
     @Test func aFileThatTakesItsPlace() throws {
         try store.ship()
+        // Nobody has shipped that yet.
+        try store.commit(ReplicatedStore.rows(3, bytes: 3000))
         store.database.close()
         let other = store.directory.file("other.db")
         try StoreBackup(path: store.path, key: .testing(1), to: other).run()
@@ -88,8 +90,68 @@ struct ReplicatorTests {
         store.database = try Database.testing(store.path)
         try store.commit()
         let report = try store.ship()
-        #expect(report.generation == 2 && report.begunBecause == "replaced")
+        #expect(report.generation == 2 && report.begunBecause == "replaced" && report.commitCount == 1)
+        #expect(try store.restore().commits == 3)
+        #expect(try store.restore(.generation(1)).commits == 2)
+        #expect(try store.status.problems == [])
+    }
+
+    /// Its log kept its name. What was added to it since may be of the new file.
+    @Test func aFileThatTakesItsPlaceAndItsLog() throws {
+        try store.ship()
+        try store.commit()
+        store.database.close()
+        let other = store.directory.file("other.db")
+        try FileManager.default.copyItem(atPath: store.path, toPath: other)
+        #expect(rename(other, store.path) == 0)
+        let report = try store.ship()
+        #expect(report.generation == 2 && report.begunBecause == "replaced-unseen" && report.commitCount == 0)
         #expect(try store.restore().commits == 2)
+        #expect(try store.restore(.generation(1)).commits == 1)
+    }
+
+    /// The key was changed in place. That is no damage.
+    @Test func aStoreThatGetsAnotherKeyInPlace() throws {
+        try store.ship()
+        try store.commit()
+        try store.ship()
+        try store.rekeyInPlace(to: 2)
+        let old = try #require(store.replicator)
+        for _ in 0..<2 {
+            let error = #expect(throws: DatabaseError.self) { try old.ship() }
+            #expect(error?.reason == .wrongKey, "\(String(describing: error))")
+            #expect(error?.message.contains("new generation") == true)
+        }
+        store.killShipper()
+        let late = try Replicator(path: store.path, key: .testing(1), directory: store.repository)
+        let error = #expect(throws: DatabaseError.self) { try late.ship() }
+        #expect(error?.reason == .wrongKey, "\(String(describing: error))")
+        late.close()
+        try store.commit()
+        let report = try store.ship()
+        #expect(report.generation == 2 && report.begunBecause == "rekeyed")
+        #expect(try store.restore().commits == 3)
+        #expect(try store.restore(.generation(1)).commits == 2)
+        #expect(try store.status.problems == [])
+    }
+
+    /// Each keeps the log from beginning anew before it has shipped it, so only one at a time does.
+    @Test func twoRepositoriesOfOneStore() throws {
+        try store.ship()
+        var options = Replicator.Options()
+        options.busyTimeout = .zero
+        let other = try Replicator(
+            path: store.path,
+            key: .testing(1),
+            directory: store.directory.file("second"),
+            options: options
+        )
+        let error = #expect(throws: DatabaseError.self) { try other.ship() }
+        #expect(error?.reason == .busy && error?.message.contains("shipped already") == true)
+        try store.commit()
+        #expect(try store.ship().commitCount == 1)
+        store.killShipper()
+        #expect(try other.ship().generation == 1)
     }
 
     @Test func aSnapshotSharesWhatIsUnchanged() throws {
@@ -119,6 +181,7 @@ struct ReplicatorTests {
     @Test func twoShippersWithoutALease() throws {
         try store.ship()
         store.storage.base.release()
+        store.replicator?.reading?.lock.release()
         let other = try Replicator(path: store.path, key: .testing(1), directory: store.repository)
         // The lease is taken with each call, so the first shipper has none only as long as this.
         _ = try other.ship()
@@ -265,9 +328,10 @@ struct ReplicatorTests {
         }
         let before = try store.objects("")
         try store.damage(ObjectName.snapshot(generation: 1, sequence: 1).text, at: 50)
-        #expect(throws: DatabaseError.self) {
+        let error = #expect(throws: DatabaseError.self) {
             try store.replicator?.removeOld { $0.map { _ in false } }
         }
+        #expect(error?.message.hasPrefix("All is shipped, but") == true, "\(String(describing: error))")
         #expect(try store.objects("") == before)
     }
 

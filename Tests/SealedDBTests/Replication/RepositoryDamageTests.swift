@@ -130,8 +130,122 @@ struct RepositoryDamageTests {
         #expect(try store.status.problems.count == 1)
         // The next snapshot brings back what is the same in it.
         try store.commit()
-        try store.ship()
+        #expect(try store.ship().healed == [ObjectName.chunk(own).text])
         #expect(try store.status.problems == [])
+    }
+
+    /// Its name says what it must hold, so it is no other shipper's.
+    @Test(arguments: [0, 5, 1 << 40])
+    func aDamagedObjectWithItsDigestAsName(_ size: Int64) throws {
+        let bytes = Array("slots".utf8)
+        let digest = try ObjectDigest.of(bytes)
+        for name in [ObjectName.slots(digest), .chunk(digest)] {
+            let path = store.object(name.text)
+            #expect(try store.storage.require(bytes, as: name) == .new)
+            #expect(try store.storage.require(bytes, as: name) == .there)
+            try Data("other".utf8).write(to: URL(fileURLWithPath: path))
+            #expect(truncate(path, off_t(size)) == 0)
+            #expect(try store.storage.require(bytes, as: name) == .healed)
+            #expect(try store.storage.read(name.text) == bytes)
+        }
+        let segment = ObjectName.segment(generation: 1, sequence: 5)
+        let error = #expect(throws: DatabaseError.self) { try store.storage.require(bytes, as: segment) }
+        #expect(error?.reason == .alreadyExists && error?.message.contains("another shipper") == true)
+    }
+
+    /// If it cannot be written again, that is told with its name, and not as another shipper's work.
+    @Test func aDamagedObjectThatStays() throws {
+        let name = ObjectName.slots(try ObjectDigest.of([7]))
+        _ = try store.storage.write([8], as: name.text)
+        let first = store.storage.callCount
+        store.storage.fails = { $0 == first + 2 ? .before : nil }
+        let error = #expect(throws: DatabaseError.self) { try store.storage.require([7], as: name) }
+        #expect(error?.reason == .noSpace && error?.message.hasPrefix(name.text) == true)
+        #expect(error?.message.contains("is damaged") == true)
+    }
+
+    /// The name of an unfinished file is another one at each attempt; a message that is repeated is told once.
+    @Test func failuresThatAreTheSame() throws {
+        let name = "slots/\(try ObjectDigest.of([1]))"
+        _ = try store.storage.write([1], as: name)
+        #expect(unlink(store.object(name)) == 0 && rmdir(store.object("slots")) == 0)
+        let messages = (0..<2).map { _ in
+            #expect(throws: DatabaseError.self) { try store.storage.write([1], as: name) }?.message
+        }
+        #expect(messages[0] == messages[1])
+        #expect(messages[0]?.contains(name) == true && messages[0]?.contains(".sealdb-") == false)
+    }
+
+    // MARK: Sizes
+
+    /// Writes the last frame of the last segment anew, with right digests.
+    private func rewriteLast(page: UInt32?, pageCount: UInt32) throws {
+        let reader = RepositoryReader(storage: store.storage)
+        let (header, bytes, _) = try reader.segment(1, 5)
+        let size = LogPlace.frameHeaderSize + header.pageSize
+        var frames = Array(bytes[header.offset...])
+        let start = frames.count - size
+        func put(_ number: UInt32, at offset: Int) {
+            for index in 0..<4 { frames[start + offset + index] = UInt8(truncatingIfNeeded: number >> (24 - 8 * index)) }
+        }
+        if let page { put(page, at: 0) }
+        put(pageCount, at: 4)
+        let before = start > 0 ? Array(frames[(start - size)...].dropFirst(16).prefix(8)) : header.log.checksum
+        var sum = LogChecksum(isBigEndian: LogPlace.isBigEndian(try #require(header.log.header)), after: before[...])
+        sum.add(frames[start..<(start + 8)])
+        sum.add(frames[(start + LogPlace.frameHeaderSize)...])
+        frames.replaceSubrange((start + 16)..<(start + 24), with: sum.bytes)
+        let last = try #require(header.commits.last)
+        let commit = LogSegment.Commit(frame: last.frame, pageCount: Int64(pageCount), time: last.time)
+        let segment = LogSegment(
+            generation: 1,
+            sequence: 5,
+            previous: header.previous,
+            pageSize: header.pageSize,
+            log: header.log,
+            lastChecksum: sum.bytes,
+            time: header.time,
+            commits: header.commits.dropLast() + [commit],
+            slots: header.slots,
+            frames: frames
+        )
+        #expect(unlink(store.object(self.segment(5))) == 0)
+        _ = try store.storage.write(segment.bytes(), as: self.segment(5))
+        _ = try reader.segment(1, 5)
+    }
+
+    /// The digests have no key: whoever can write to the repository can say any number.
+    @Test(arguments: [nil, UInt32.max])
+    func aCommitOfMorePagesThanThereCanBe(_ page: UInt32?) throws {
+        try rewriteLast(page: page, pageCount: .max)
+        try expectDamage { error in #expect(error.message.contains("more pages than it can have")) }
+    }
+
+    /// A page far behind, which the store never has, takes no room.
+    @Test func aPageThatTheStoreNeverHas() throws {
+        let (_, report) = try store.restore()
+        try rewriteLast(page: .max, pageCount: UInt32(report.pageCount))
+        let target = store.directory.file("restored.db")
+        let other = try RepositoryRestore(directory: store.repository, to: target).run()
+        #expect(other.pageCount == report.pageCount)
+        #expect(try FileSystem.status(target).st_size == report.pageCount * 4096)
+    }
+
+    @Test func theBoundOfPages() {
+        func frame(_ page: UInt8, _ count: UInt8) -> [UInt8] {
+            [0, 0, 0, page, 0, 0, 0, count] + [UInt8](repeating: 0, count: 16 + 512)
+        }
+        func isWithin(_ frames: [UInt8]...) -> Bool {
+            var bound = PageBound(pageCount: 10)
+            // One after the other, as from several segments.
+            return frames.allSatisfy { bound.read($0[...], pageSize: 512) }
+        }
+        #expect(isWithin(frame(3, 10)) && isWithin(frame(3, 4), frame(3, 10)))
+        #expect(isWithin(frame(11, 0), frame(12, 12)) && isWithin(frame(11, 11), frame(12, 12)))
+        // Its locks lie on one page that is never written.
+        #expect(isWithin(frame(12, 12)))
+        #expect(!isWithin(frame(3, 11)) && !isWithin(frame(13, 13)) && !isWithin(frame(11, 0), frame(3, 12)))
+        #expect(!isWithin(frame(12, 0), frame(3, 10), frame(4, 11)))
     }
 
     @Test func aTimeBeforeEverything() throws {

@@ -1,7 +1,7 @@
 extension NamedMutant {
     static let all: [NamedMutant] =
         copies + keys + statements + locks + guards + siblings + batches + rest + looks + entrances + answers + ends
-        + openings + pages + slots + exports
+        + openings + pages + slots + exports + replication
 
     /// What is put in a store's place is what the store holds.
     private static let copies: [NamedMutant] = [

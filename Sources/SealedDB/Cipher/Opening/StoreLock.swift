@@ -39,6 +39,17 @@ final class StoreLock {
         release()
     }
 
+    /// The size of the file, and its first bytes. Another descriptor could not be closed without dropping locks.
+    func beginning(_ count: Int) throws(DatabaseError) -> (size: Int64, bytes: [UInt8]) {
+        var status = stat()
+        var bytes = [UInt8](repeating: 0, count: count)
+        guard fstat(descriptor, &status) == 0 else { throw .system("Cannot examine the store", reason: .ioError) }
+        var got = pread(descriptor, &bytes, count, 0)
+        while got < 0, errno == EINTR { got = pread(descriptor, &bytes, count, 0) }
+        guard got >= 0 else { throw .system("Cannot read the store", reason: .ioError) }
+        return (Int64(status.st_size), Array(bytes.prefix(got)))
+    }
+
     func release() {
         guard descriptor >= 0 else { return }
         sealeddb_unlock_and_close(descriptor)

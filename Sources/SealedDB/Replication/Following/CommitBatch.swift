@@ -42,6 +42,7 @@ struct CommitBatch {
         lastSequence = start.sequence
         let generation = start.generation
         var taken = 0
+        var rest: ArraySlice<UInt8> = []
         if start.frame < start.log.frame {
             let segment = try reader.segment(generation, start.sequence)
             guard segment.digest == start.digest else { throw CommitBatch.changed(generation, start.sequence) }
@@ -49,8 +50,10 @@ struct CommitBatch {
                 RepositoryPlace(frame, at: start)
             }
             taken += segment.bytes.count
+            let offset = segment.header.offset + Int((start.frame - segment.header.log.frame) * frameSize)
+            rest = segment.bytes[offset...]
         }
-        var chain = SegmentChain(behind: start, pageSize: pageSize)
+        var chain = try SegmentChain(behind: start, pageSize: pageSize, rest: rest)
         while let segment = try reader.segmentIfPresent(generation, chain.sequence + 1) {
             guard taken < limit || end == start || least.map({ end.isBefore($0) }) ?? false else {
                 isLast = false

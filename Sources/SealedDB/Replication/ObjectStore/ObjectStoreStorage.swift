@@ -284,6 +284,12 @@
             return true
         }
 
+        func replace(_ bytes: [UInt8], as name: String) throws(DatabaseError) {
+            try keepLease()
+            // Without a condition nothing is refused.
+            _ = try put(bytes, as: name, if: .none)
+        }
+
         func remove(_ name: String) throws(DatabaseError) {
             try keepLease()
             let request = ObjectStoreRequest(method: .delete, path: path(name))

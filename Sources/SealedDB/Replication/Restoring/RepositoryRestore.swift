@@ -97,6 +97,7 @@ package struct RepositoryRestore {
         }
         let place: RestorePlace
         do throws(DatabaseError) {
+            try requireOutside()
             place = try RestorePlace(path, replaces: replaces, ignoresUnseenUsers: ignoresUnseenUsers)
         } catch {
             throw error.adding(context: context)
@@ -126,6 +127,19 @@ package struct RepositoryRestore {
             remarks: remarks
         )
         return Outcome(report: report, plan: plan, slots: slots)
+    }
+
+    /// What lies in the repository is a part of it.
+    private func requireOutside() throws(DatabaseError) {
+        guard let directory = (storage as? DirectoryStorage)?.path,
+            let target = FileSystem.resolve(path) ?? FileSystem.resolve(FileSystem.directory(of: path)),
+            target == directory || target.begins(with: directory + "/")
+        else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_CANTOPEN,
+            reason: .alreadyExists,
+            message: "It lies in the repository. Give the store a place outside of it."
+        )
     }
 
     /// Fills the file, from the first snapshot that is whole.
@@ -186,20 +200,23 @@ package struct RepositoryRestore {
             try file.write(chunk[...], at: firstPage)
             try copying(.copy, min(firstPage + manifest.chunkPages - 1, totals.count))
         }
-        // The chain was checked by the plan; the objects are read again, and checked by themselves.
+        // The objects are read again, and may be others now.
+        var chain = plan.chain
         let frameSize = LogPlace.frameHeaderSize + pageSize
-        var sequence = manifest.sequence
-        while sequence < plan.lastSegment {
-            sequence += 1
-            let (header, bytes, _) = try reader.segment(manifest.generation, sequence)
+        while chain.sequence < plan.lastSegment {
+            let (header, bytes) = try chain.nextWithBytes(reader)
             var commits = header.commits[...]
             for index in 0..<header.frameCount {
                 let number = header.log.frame + index + 1
-                if sequence == plan.lastSegment, number > plan.lastFrame { break }
+                if chain.sequence == plan.lastSegment, number > plan.lastFrame { break }
                 let start = header.offset + Int(index) * frameSize
                 let frame = bytes[start..<(start + frameSize)]
                 try file.write(frame.dropFirst(LogPlace.frameHeaderSize), at: FrameScan.page(frame))
                 if let commit = commits.first, commit.frame == number {
+                    guard commit.pageCount <= plan.mostPages else {
+                        let name = ObjectName.segment(generation: manifest.generation, sequence: chain.sequence)
+                        throw .damagedObject(name.text, "it was changed while it was read")
+                    }
                     commits.removeFirst()
                     try file.end(pageCount: commit.pageCount)
                 }

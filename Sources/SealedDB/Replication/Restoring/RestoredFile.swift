@@ -4,8 +4,9 @@ import Foundation
 struct RestoredFile {
     private let file: NewFile
     private let pageSize: Int
-    /// A mark of each page that was written; 0 for one that was not.
-    private var marks: [UInt64]
+    /// A mark of each page that was written, up to the last of them; 0 for one that was not.
+    private var marks: [UInt64] = []
+    private let mostPages: Int64
     private let marker: PageMarker
     private var pageCount: Int64 = 0
 
@@ -13,8 +14,7 @@ struct RestoredFile {
 
     /// - Parameter mostPages: it never has more.
     init(_ file: NewFile, pageSize: Int, mostPages: Int64) throws(DatabaseError) {
-        (self.file, self.pageSize) = (file, pageSize)
-        marks = [UInt64](repeating: 0, count: Int(mostPages))
+        (self.file, self.pageSize, self.mostPages) = (file, pageSize, mostPages)
         marker = try PageMarker()
         try file.truncate(to: 0)
     }
@@ -23,7 +23,10 @@ struct RestoredFile {
     /// - Parameter first: the number of the first of them.
     mutating func write(_ pages: ArraySlice<UInt8>, at first: Int64) throws(DatabaseError) {
         let count = Int64(pages.count / pageSize)
-        guard first >= 1, first + count - 1 <= Int64(marks.count) else { return }
+        let last = first + count - 1
+        // A page that the store never has, as when a transaction grows and shrinks it.
+        guard first >= 1, last <= mostPages else { return }
+        if last > Int64(marks.count) { marks += repeatElement(0, count: Int(last) - marks.count) }
         let result = pages.withUnsafeBytes { bytes in
             Result { () throws(DatabaseError) in
                 try file.write(bytes, at: (first - 1) * Int64(pageSize))
@@ -34,14 +37,14 @@ struct RestoredFile {
             }
         }
         try result.get()
-        pageCount = max(pageCount, first + count - 1)
+        pageCount = max(pageCount, last)
     }
 
     /// The end of a transaction: the store has so many pages. What it had behind them is gone for good.
     mutating func end(pageCount count: Int64) throws(DatabaseError) {
         if count < pageCount {
             try file.truncate(to: count * Int64(pageSize))
-            for index in Int(count)..<Int(pageCount) { marks[index] = 0 }
+            marks.removeLast(max(0, marks.count - Int(count)))
         }
         pageCount = count
     }
@@ -63,7 +66,7 @@ struct RestoredFile {
             for index in 0..<count {
                 let number = next + Int64(index)
                 let page = UnsafeRawBufferPointer(buffer.page(index))
-                let mark = marks[Int(number) - 1]
+                let mark = number <= Int64(marks.count) ? marks[Int(number) - 1] : 0
                 guard mark == 0 ? page.isZero : try marker.mark(page, number: number) == mark else {
                     throw PageTransfer.different(number)
                 }

@@ -41,6 +41,8 @@ enum RestoreLimit: Sendable {
 /// Of which objects the store of one moment is put together. The log's part of them was read and checked.
 struct RestorePlan {
     let manifest: SnapshotManifest
+    /// The segments behind the snapshot, from the first one on.
+    let chain: SegmentChain
     /// The number of the last segment that is needed; that of the snapshot if none is.
     private(set) var lastSegment: Int64
     /// The number in its log of the last frame that is needed.
@@ -62,6 +64,7 @@ struct RestorePlan {
 
     private init(_ manifest: SnapshotManifest, digest: String) {
         self.manifest = manifest
+        chain = SegmentChain(manifest, digest: digest)
         end = RepositoryPlace(manifest, digest: digest)
         lastSegment = manifest.sequence
         pageCount = manifest.pageCount
@@ -80,7 +83,7 @@ struct RestorePlan {
         _ reader: RepositoryReader
     ) throws(DatabaseError) {
         self.init(manifest, digest: digest)
-        var chain = SegmentChain(manifest, digest: digest)
+        var chain = chain
         let last = max(generation.segments.last ?? 0, generation.snapshots.last ?? 0)
         var isWanted = true
         var commits = 0
@@ -239,19 +242,24 @@ struct SegmentChain {
     private(set) var place: LogPlace
     /// Whether the last frame ends a transaction.
     private var isWhole = true
+    private var bound: PageBound
 
     /// - Parameter digest: that of the snapshot.
     init(_ manifest: SnapshotManifest, digest: String) {
         (generation, pageSize, sequence) = (manifest.generation, manifest.pageSize, manifest.sequence)
         self.digest = manifest.sequence == 0 ? digest : manifest.previous ?? ""
         place = manifest.log
+        bound = PageBound(pageCount: manifest.pageCount)
     }
 
     /// Goes on behind the segment of a commit.
-    init(behind place: RepositoryPlace, pageSize: Int) {
+    /// - Parameter rest: the frames of that segment that follow the commit.
+    init(behind place: RepositoryPlace, pageSize: Int, rest: ArraySlice<UInt8>) throws(DatabaseError) {
         (generation, self.pageSize, sequence) = (place.generation, pageSize, place.sequence)
         (digest, self.place) = (place.digest, place.log)
         isWhole = place.frame == place.log.frame
+        bound = PageBound(pageCount: place.pageCount)
+        guard bound.read(rest, pageSize: pageSize) else { throw tooManyPages(place.sequence) }
     }
 
     /// The next segment. After an error there is none.
@@ -283,7 +291,17 @@ struct SegmentChain {
         guard header.log == place || isWhole else {
             throw .damagedObject(name, "the log begins anew within a transaction")
         }
+        guard bound.read(segment.bytes[header.offset...], pageSize: pageSize) else {
+            throw tooManyPages(sequence + 1)
+        }
         if header.frameCount > 0 { isWhole = header.commits.last?.frame == header.end.frame }
         (sequence, digest, place) = (sequence + 1, segment.digest, header.end)
+    }
+
+    private func tooManyPages(_ sequence: Int64) -> DatabaseError {
+        .damagedObject(
+            ObjectName.segment(generation: generation, sequence: sequence).text,
+            "it says that the store has more pages than it can have"
+        )
     }
 }

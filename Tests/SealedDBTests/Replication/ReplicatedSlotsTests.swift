@@ -1,0 +1,97 @@
+import Foundation
+import Testing
+
+@testable import SealedDB
+
+/// Key slots that are shipped, and removed when nothing needs them any more.
+@Suite(.enabled(if: isEncrypting, "needs a codec"), .hangLimit)
+struct ReplicatedSlotsTests {
+    private let store: SlotStore
+    private let storage: TestStorage
+    private let replicator: Replicator
+    private let database: Database
+
+    init() throws {
+        store = try SlotStore()
+        storage = try TestStorage(store.directory.file("repository"))
+        database = try store.open(.testing(1))
+        #expect(database.executeStatements("PRAGMA journal_mode = WAL"))
+        var options = Replicator.Options()
+        options.snapshotInterval = .zero
+        replicator = try Replicator(path: store.path, key: .testing(1), storage: storage, options: options)
+    }
+
+    private func commit() throws { #expect(database.executeStatements("DELETE FROM t WHERE id = 1")) }
+
+    private func objects() throws -> Set<String> {
+        Set(try storage.base.objects(under: ObjectName.allSlots).map(\.name))
+    }
+
+    /// The name of the slots that the store has now.
+    private func name() throws -> String { ObjectName.slots(try ObjectDigest.of(store.bytes())).text }
+
+    private func problems() throws -> [String] { try RepositoryStatus(storage, verifies: true).problems }
+
+    @Test func thoseThatNothingNamesAreRemoved() throws {
+        _ = try replicator.ship()
+        var names = [try name()]
+        for key in 3...5 {
+            _ = try store.slots().add(.init(.key(.testing(UInt8(key))), label: "\(key)"))
+            // A segment that brings the slots, and then a snapshot.
+            try commit()
+            _ = try replicator.ship()
+            names.append(try name())
+        }
+        #expect(try objects() == Set(names))
+        let kept = try replicator.removeOld { times in times.indices.map { $0 == 1 } }
+        #expect(kept.snapshots == 2 && kept.slots == 2)
+        // The newest, and the one before, with the segments from that to the newest.
+        #expect(try objects() == Set(names.suffix(2)))
+        #expect(try problems() == [])
+        #expect(try replicator.removeOld { $0.map { _ in false } }.slots == 1)
+        #expect(try objects() == [names[3]])
+        #expect(try problems() == [])
+        let target = store.directory.file("restored.db")
+        try RepositoryRestore(storage: storage, to: target).run()
+        #expect(try IntegrityReport.verify(path: target, key: .testing(5)).isSound)
+    }
+
+    /// What segments name behind the last snapshot is needed, and so is what will be named next.
+    @Test func thoseThatAreNamedStay() throws {
+        _ = try replicator.ship()
+        replicator.options.snapshotInterval = nil
+        for key in 3...4 {
+            _ = try store.slots().add(.init(.key(.testing(UInt8(key))), label: "\(key)"))
+            _ = try replicator.ship()
+            try commit()
+            _ = try replicator.ship()
+        }
+        _ = try store.slots().add(.init(.key(.testing(5)), label: "5"))
+        storage.fails = { [storage] _ in storage.written.last?.contains("slots/") == true ? .before : nil }
+        #expect(throws: DatabaseError.self) { try replicator.ship() }
+        storage.fails = { _ in nil }
+        let names = try objects()
+        #expect(try names.count == 4 && names.contains(name()))
+        #expect(try replicator.removeOld { $0.map { _ in false } }.slots == 0)
+        #expect(try objects() == names)
+        _ = try replicator.ship()
+        #expect(try problems() == [])
+    }
+
+    /// A segment that cannot be read may name any.
+    @Test func noneIsRemovedIfASegmentIsDamaged() throws {
+        _ = try replicator.ship()
+        replicator.options.snapshotInterval = nil
+        _ = try store.slots().add(.init(.key(.testing(3)), label: "3"))
+        _ = try replicator.ship()
+        let first = try objects()
+        _ = try store.slots().add(.init(.key(.testing(4)), label: "4"))
+        _ = try replicator.ship()
+        let path = "\(storage.name)/\(ObjectName.segment(generation: 1, sequence: 1).text)"
+        var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+        bytes[40] ^= 1
+        try bytes.write(to: URL(fileURLWithPath: path))
+        #expect(throws: DatabaseError.self) { try replicator.removeOld { $0.map { _ in false } } }
+        #expect(try objects().isSuperset(of: first))
+    }
+}

@@ -1,0 +1,111 @@
+extension NamedMutant {
+    /// What is reported as shipped is there, in its order and whole, and a restore gives just that.
+    static let replication: [NamedMutant] = [
+        .init(
+            "a segment follows any other",
+            "SealedDB/Replication/Restoring/RestorePlan.swift",
+            .expression,
+            "header.previous.utf8.elementsEqual(digest.utf8)",
+            "!header.previous.isEmpty"
+        ),
+        .init(
+            "frames may begin anywhere",
+            "SealedDB/Replication/Restoring/RestorePlan.swift",
+            .expression,
+            "header.log == place || beginsAnew",
+            "header.log == place || beginsAnew || header.frameCount > 0"
+        ),
+        .init(
+            "a store may have any number of pages",
+            "SealedDB/Replication/PageBound.swift",
+            .expression,
+            "count <= max(pageCount, min(lastPage, pageCount + frameCount + 1))",
+            "count > 0"
+        ),
+        .init(
+            "a log begins anew unseen",
+            "SealedDB/Replication/FollowedLog.swift",
+            .expression,
+            "isSameLog || old.isWholeInFile",
+            "isSameLog || old.frameCount > 0"
+        ),
+        .init(
+            "transactions are not counted",
+            "SealedDB/Replication/FollowedLog.swift",
+            .expression,
+            "new.changeCount &- old.changeCount <= commitCount",
+            "commitCount >= 0"
+        ),
+        .init(
+            "a page of another key is shipped",
+            "SealedDB/Replication/Replicator.swift",
+            .expression,
+            "!open.cipher.authenticates(frame.dropFirst(LogPlace.frameHeaderSize), number: page)",
+            "page == 0"
+        ),
+        .init(
+            "another repository is taken for the one before",
+            "SealedDB/Replication/Replicator.swift",
+            .expression,
+            "try RepositoryMark.existing(storage) == known",
+            "try RepositoryMark.existing(storage).time <= .now || known.identifier.isEmpty"
+        ),
+        .init(
+            "an object is not synced",
+            "SealedDB/Replication/DirectoryStorage.swift",
+            .statement,
+            "try file.synchronize()",
+            "_ = file"
+        ),
+        .init(
+            "one ships without the lease",
+            "SealedDB/Replication/Replicator.swift",
+            .statement,
+            "try storage.lease()",
+            "_ = storage"
+        ),
+        .init(
+            "the transaction of the last look ends before the next one has begun",
+            "SealedDB/Replication/Replicator.swift",
+            .expression,
+            "try Replicator.look(open.other, path)",
+            "try { () throws(DatabaseError) in try open.current.run(\"ROLLBACK\"); try open.current.run(\"BEGIN\"); "
+                + "return try Replicator.look(open.other, path) }()"
+        ),
+        .init(
+            "what was not written for certain is forgotten",
+            "SealedDB/Replication/Replicator.swift",
+            .statement,
+            "if let unfinished { try put(unfinished) }",
+            "self.unfinished = nil"
+        ),
+        .init(
+            "a damaged chunk counts as there",
+            "SealedDB/Replication/Replicator+Snapshots.swift",
+            .expression,
+            "try storage.read(name.text, limit: chunk.count + 1) == chunk",
+            "try storage.read(name.text, limit: chunk.count + 1) != nil"
+        ),
+        .init(
+            "slots that a segment names are removed",
+            "SealedDB/Replication/Replicator+Retention.swift",
+            .expression,
+            "Set(generation.short + firsts)",
+            "Set<Int64>()"
+        ),
+        .init(
+            "two ship one store",
+            "SealedDB/System/ShipperLock.swift",
+            .expression,
+            "sealeddb_lock(descriptor, Int32(F_WRLCK), ShipperLock.byte, 1) != 0",
+            "sealeddb_lock(descriptor, Int32(F_RDLCK), ShipperLock.byte, 1) != 0"
+        ),
+        .init(
+            "what is restored is not what was written",
+            "SealedDB/Replication/Restoring/RestoredFile.swift",
+            .expression,
+            "try marker.mark(page, number: number) == mark",
+            "try marker.mark(page, number: number) != 0"
+        ),
+    ]
+}
