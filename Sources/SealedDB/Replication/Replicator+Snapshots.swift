@@ -25,8 +25,8 @@ extension Replicator {
         // Read before the pages, and written after the slots that they may need. Within a generation they are those of the
         // object before, so that a segment with frames names none that were not named before.
         let slots = tail == nil ? try newSlots() : nil
-        let slotsDigest =
-            if let tail { tail.slots } else { try slots.map { bytes throws(DatabaseError) in try ObjectDigest.of(bytes) } }
+        let digest = try slots.map { bytes throws(DatabaseError) in try ObjectDigest.of(bytes) }
+        let slotsDigest = if let tail { tail.slots } else { digest }
         let position = open.position
         let count = try position.frameCount > 0 ? position.pageCount : PageTotals(of: open.current).count
         guard count > 0 else {

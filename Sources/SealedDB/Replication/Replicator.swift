@@ -459,7 +459,8 @@ package final class Replicator {
         let digest = try ObjectDigest.of(now)
         guard digest != tail.slots else { return }
         try require(now, as: .slots(digest))
-        try ship(tail, tail.place, tail.place, [], digest, [], max(tail.time, reading?.time ?? tail.time), isBlock: false)
+        let time = max(tail.time, reading?.time ?? tail.time)
+        try ship(tail, tail.place, tail.place, [], digest, [], time, isBlock: false)
     }
 
     /// The newest slots of the store; `nil` if it has none.

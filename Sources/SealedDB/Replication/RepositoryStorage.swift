@@ -62,7 +62,7 @@ extension RepositoryStorage {
             try replace(bytes, as: name.text)
         } catch {
             throw error.adding(
-                context: "\(name.text) in \(self.name) is damaged, and could not be written again. Nothing else was changed"
+                context: "\(name.text) in \(self.name) is damaged, and could not be written again. Nothing else changed"
             )
         }
         return .healed

@@ -132,10 +132,13 @@ struct ReplicateCommand: ParsableCommand {
             return try follow(replicator, path)
         }
         // One that runs on has told it, and tries it again.
-        let failure = !once ? nil : totals.retentionFailure.map { error in
-            let (status, message) = ErrorReport.statusAndMessage(of: error)
-            return Failure(ExitStatus(rawValue: status) ?? .software, message)
-        }
+        let failure =
+            !once
+            ? nil
+            : totals.retentionFailure.map { error in
+                let (status, message) = ErrorReport.statusAndMessage(of: error)
+                return Failure(ExitStatus(rawValue: status) ?? .software, message)
+            }
         let text =
             "\(TerminalText.escaped(store)): shipped \(totals.commitCount.counted("commit")) to generation "
             + "\(totals.generation)\(settings.remarkOnAuthentication)\n"

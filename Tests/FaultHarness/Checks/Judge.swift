@@ -73,7 +73,8 @@ struct Judge {
                 // The next shipper removes it.
                 let isUnfinished = name.split(separator: "/").last?.hasPrefix(".sealdb-") ?? false
                 let isNextShipper = ending.isFollowUp && operation.arguments.contains(folder)
-                return isUnfinished && (isNextShipper || !(ending.isFollowUp || ending.status == nil || ending.mayLeaveTemporaries))
+                let mayStay = ending.isFollowUp || ending.status == nil || ending.mayLeaveTemporaries
+                return isUnfinished && (isNextShipper || !mayStay)
             }
             if let kept = operation.keeps, name.hasPrefix(kept.prefix) { return false }
             // Empty, and none of the store's; the next user of that store removes it.

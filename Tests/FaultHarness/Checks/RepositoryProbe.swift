@@ -26,7 +26,7 @@ struct RepositoryProbe {
         guard store.count == (try snapshot.number("page-count")) * pageSize else {
             throw HarnessError("\(newest) has other chunks than pages")
         }
-        var previous = try snapshot.values["previous"]?.first ?? ""
+        var previous = snapshot.values["previous"]?.first ?? ""
         let sequence = try snapshot.number("sequence")
         if sequence == 0 { previous = try RepositoryProbe.digest(Files.read("\(path)/\(newest)")[...]) }
         let directory = newest.split(separator: "/").dropLast().joined(separator: "/")
@@ -62,7 +62,9 @@ struct RepositoryProbe {
             try lines.values["frames-sha256"] == [RepositoryProbe.digest(frames)]
         else { throw HarnessError("\(name) has other frames") }
         for start in stride(from: frames.startIndex, to: frames.endIndex, by: 24 + pageSize) {
-            func number(_ offset: Int) -> Int { frames[(start + offset)..<(start + offset + 4)].reduce(0) { $0 << 8 | Int($1) } }
+            func number(_ offset: Int) -> Int {
+                frames[(start + offset)..<(start + offset + 4)].reduce(0) { $0 << 8 | Int($1) }
+            }
             let end = number(0) * pageSize
             if store.count < end { store += Files.Bytes(repeating: 0, count: end - store.count) }
             store.replaceSubrange((end - pageSize)..<end, with: frames[(start + 24)..<(start + 24 + pageSize)])

@@ -186,7 +186,9 @@ struct RepositoryDamageTests {
         var frames = Array(bytes[header.offset...])
         let start = frames.count - size
         func put(_ number: UInt32, at offset: Int) {
-            for index in 0..<4 { frames[start + offset + index] = UInt8(truncatingIfNeeded: number >> (24 - 8 * index)) }
+            for index in 0..<4 {
+                frames[start + offset + index] = UInt8(truncatingIfNeeded: number >> (24 - 8 * index))
+            }
         }
         if let page { put(page, at: 0) }
         put(pageCount, at: 4)

@@ -95,7 +95,7 @@ extension NamedMutant {
         ),
         .init(
             "two ship one store",
-            "SealedDB/System/ShipperLock.swift",
+            "SealedDB/Replication/ShipperLock.swift",
             .expression,
             "sealeddb_lock(descriptor, Int32(F_WRLCK), ShipperLock.byte, 1) != 0",
             "sealeddb_lock(descriptor, Int32(F_RDLCK), ShipperLock.byte, 1) != 0"
