@@ -1,10 +1,11 @@
-/// How a repository is reached that is not on a local disk.
+/// How a repository is reached.
 package struct RepositoryAccess: Sendable {
-    /// No more bytes are sent or received in a second; `nil` for as many as will go. For object stores.
+    /// No more bytes are written or read in a second; `nil` for as many as will go.
     package var bytesPerSecond: Int64?
     /// Whether an object store on another machine may be reached without TLS.
     package var allowsPlainHTTP = false
-    /// Whether the caller wants to end. Then nothing is tried again, and what goes on has a few seconds.
+    /// Whether the caller wants to end. Then nothing is tried again in an object store, and what goes on has a few seconds; a
+    /// directory gets the rest as fast as it will go.
     package var isEnding: @Sendable () -> Bool = { false }
 
     package init() {}
@@ -15,7 +16,8 @@ package struct RepositoryAccess: Sendable {
     ///   - creates: whether the directory is made if only its last part is missing. A bucket is never made.
     func open(_ place: String, creates: Bool) throws(DatabaseError) -> any RepositoryStorage {
         guard let address = try ObjectStoreAddress(place) else {
-            return try DirectoryStorage(place, creates: creates)
+            let pace = bytesPerSecond.map { TransferPace(bytesPerSecond: $0, isEnding: isEnding) }
+            return try DirectoryStorage(place, creates: creates, pace: pace)
         }
         #if ObjectStores
             return try ObjectStoreStorage(address, self)
