@@ -70,7 +70,7 @@ struct ReplicateCommand: ParsableCommand {
     @OptionGroup(title: "Retention; without any of these all snapshots are kept")
     var keepOptions: KeepOptions
 
-    @OptionGroup(title: "Repository in an object store")
+    @OptionGroup(title: "Reaching the repository")
     var objectStoreOptions: ObjectStoreOptions
 
     @OptionGroup(title: "Key")
