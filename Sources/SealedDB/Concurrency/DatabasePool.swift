@@ -171,7 +171,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
 
     deinit {
         closeAll()
-        shipper?.end(ships: false, within: 0)
+        shipper?.end()
     }
 
     /// Decides about the connections of FMDB's calls and of snapshots. The pool does not retain it.
@@ -216,11 +216,13 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     /// With a ``Configuration/replication``, what was committed is shipped, in ``maximumWait`` or 30 seconds, unless it is
     /// called in a block. The log stays beside the store, so that the next block, which goes on shipping, goes on there.
     public func releaseAllDatabases() {
+        guard let shipper else { return closeAll() }
+        guard reception.isInside else {
+            return shipper.close(within: maximumWait?.seconds ?? Shipper.patience) { closeAll() }
+        }
+        // Others may wait for this block, so it ships nothing. The next block goes on.
         closeAll()
-        guard let shipper else { return }
-        // Who is in a block may need what others wait for, so it is not shipped then, and the next block goes on.
-        let isInside = reception.isInside
-        shipper.letGo(ships: !isInside, within: isInside ? 0 : maximumWait?.seconds ?? Shipper.patience)
+        shipper.letGo(ships: false, within: 0)
     }
 
     private func closeAll() { close(reception.forget([.lent, .readers, .writer])) }
@@ -327,8 +329,9 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
             Supervisions([writer.database] + (readers?.databases ?? []) + lent).stop()
         }
         changeHub.finish()
-        await onOtherThread { [self] in closeAll() }
-        await shipper?.shutDown(since: began, within: grace)
+        let close: @Sendable () -> Void = { [self] in closeAll() }
+        guard let shipper else { return await onOtherThread(close) }
+        await shipper.shutDown(since: began, within: grace, close)
     }
 
     // MARK: Changes

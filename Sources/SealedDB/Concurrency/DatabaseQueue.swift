@@ -83,23 +83,24 @@ public final class DatabaseQueue: DatabaseAccess {
         interrupter = database.interrupter
         changeHub = database.additions.hooks.changes.hub
         let instruments = Instruments(path: path, replicates: configuration.replication != nil)
-        reception = Reception(readers: 0, lends: false, instruments: instruments)
-        writer = Writer(database: database, limits: configuration.writeBatching, reception: reception) {
+        let reception = Reception(readers: 0, lends: false, instruments: instruments)
+        let writer = Writer(database: database, limits: configuration.writeBatching, reception: reception) {
             db throws(DatabaseError) in
             try db.reopen()
         }
-        shipper = Shipper.of(path, configuration, instruments)
+        let shipper = Shipper.of(path, configuration, instruments)
         database.shipper = shipper
         shipper?.takeTurns(of: writer)
         guard database.open(withFlags: flags, vfs: vfs) else {
-            shipper?.end(ships: false, within: 0)
+            shipper?.end()
             throw database.recordedError ?? .notOpen
         }
+        (self.reception, self.writer, self.shipper) = (reception, writer, shipper)
     }
 
     deinit {
         writer.closeWhenIdle()
-        shipper?.end(ships: false, within: 0)
+        shipper?.end()
     }
 
     @_disfavoredOverload
@@ -218,7 +219,9 @@ public final class DatabaseQueue: DatabaseAccess {
         guard !isInsideBlock else { fatalError("DatabaseQueue.close: \(DatabaseError.nestedCall.message)") }
         let patience = maximumWait?.seconds ?? Shipper.patience
         do {
-            try writer.closeInTurn { [shipper] in shipper?.letGo(ships: true, within: patience) }
+            try writer.closeInTurn { [shipper] close in
+                if let shipper { shipper.close(within: patience, close) } else { close() }
+            }
         } catch {
             // The turn did not come in time, or the queue was shut down.
             writer.closeWhenIdle()
@@ -233,7 +236,8 @@ public final class DatabaseQueue: DatabaseAccess {
         let supervision = Supervisions([writer.database])
         await reception.shutDown(interruptingAfter: grace) { supervision.stop() }
         changeHub.finish()
-        await onOtherThread { [writer] in writer.closeWhenIdle() }
-        await shipper?.shutDown(since: began, within: grace)
+        let close: @Sendable () -> Void = { [writer] in writer.closeWhenIdle() }
+        guard let shipper else { return await onOtherThread(close) }
+        await shipper.shutDown(since: began, within: grace, close)
     }
 }

@@ -397,7 +397,7 @@ struct ReplicationServiceTests {
             try service.write { db in try Self.insert(db) }
             try service.replicate()
             if kind == .pool { try service.write { db in try Self.insert(db, 50, bytes: 8000) } }
-            let position = try service.read { db in
+            let position = try service.writeWithoutTransaction { db in
                 _ = try db.integers("SELECT count(*) FROM sqlite_schema")
                 return try db.connection?.logPosition()
             }

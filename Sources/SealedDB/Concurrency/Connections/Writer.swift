@@ -281,12 +281,15 @@ final class Writer: @unchecked Sendable {
     // MARK: Closing
 
     /// Waits for a turn, and closes the connection. The next block opens it again.
-    /// - Parameter then: called before the turn ends.
-    func closeInTurn(then: () -> Void) throws {
+    /// - Parameter around: calls the closure that closes it, within the turn.
+    func closeInTurn(_ around: (() -> Void) -> Void) throws {
         let place = try reception.enter(.writer, call: "close")
+        around {
+            database.enter()
+            database.close()
+            database.leave()
+        }
         database.enter()
-        database.close()
-        then()
         reception.leave(place, database)
     }
 

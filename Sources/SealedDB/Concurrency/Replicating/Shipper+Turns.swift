@@ -29,15 +29,22 @@ extension Shipper {
         }
     }
 
-    /// Ships what is there, and ends. If the task is cancelled, it stops at once.
+    /// Ships what is there, has the connections closed, and ends. If the task is cancelled, it stops shipping at once.
     /// - Parameters:
     ///   - began: when the shutdown began.
     ///   - grace: how long that may take from then on; `nil` for no limit.
-    func shutDown(since began: UInt64, within grace: Duration?) async {
+    func shutDown(
+        since began: UInt64,
+        within grace: Duration?,
+        _ closeConnections: @escaping @Sendable () -> Void
+    ) async {
         let elapsed = Double(Shipper.now - began) / 1e9
         let seconds = grace.map { max(0, $0.seconds - elapsed) } ?? .infinity
         await withTaskCancellationHandler {
-            await onOtherThread { [self] in _ = end(ships: true, within: seconds) }
+            await onOtherThread { [self] in
+                close(within: seconds, closeConnections)
+                end()
+            }
         } onCancel: {
             hurry()
         }

@@ -17,12 +17,12 @@ final class Shipper: Sendable {
     /// Runs the body while nobody else in this process writes to the store; see ``Replicator/Options/turn``. Set once, before
     /// the first opening.
     let turn = Guarded<@Sendable (() -> Void) -> Bool>({ _ in false })
-    let state = Guarded(State())
+    let state = Guarded(Standing())
     /// Wakes the thread.
     let bell = DispatchSemaphore(value: 0)
     private let process = ForkGuard.begin()
 
-    struct State {
+    struct Standing {
         /// The key of the store; `nil` while it is closed.
         var key: Key?
         /// Why nothing is shipped until it is opened again.
@@ -170,20 +170,31 @@ final class Shipper: Sendable {
         return hasLetGo
     }
 
+    /// Ships what is there, has the connections closed, and lets go of the store.
+    ///
+    /// It is the last that has the store open, so that its log stays as it is, and the next opening goes on there.
+    /// - Parameter seconds: how long shipping may take.
+    func close(within seconds: Double, _ closeConnections: () -> Void) {
+        let end = Shipper.moment(in: seconds)
+        // What could not be shipped is in the status and in the log, and comes with the next opening.
+        if isFollowing { try? ship(within: seconds) }
+        closeConnections()
+        let now = Shipper.now
+        letGo(ships: true, within: end > now ? Double(end - now) / 1e9 : 0)
+    }
+
     /// Has what is being shipped stop, at once.
     func hurry() {
         guard process == ForkGuard.current else { return }
         state.withLock { $0.stopsAt = Shipper.now }
     }
 
-    /// Lets go of the store for good, and ends the thread.
-    @discardableResult
-    func end(ships: Bool, within seconds: Double) -> Bool {
-        guard process == ForkGuard.current else { return true }
-        let hasLetGo = letGo(ships: ships, within: seconds)
+    /// Lets go of the store for good, without shipping anything, and ends the thread.
+    func end() {
+        guard process == ForkGuard.current else { return }
+        letGo(ships: false, within: 0)
         state.withLock { $0.hasEnded = true }
         bell.signal()
-        return hasLetGo
     }
 
     // MARK: What callers ask for

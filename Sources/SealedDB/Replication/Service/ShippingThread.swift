@@ -5,7 +5,7 @@ import Foundation
 /// Not for several threads at once: only the shipper's own has it.
 final class ShippingThread {
     private let shipper: Shipper
-    private var state: Guarded<Shipper.State> { shipper.state }
+    private var state: Guarded<Shipper.Standing> { shipper.state }
     private var following: (key: Key, replicator: Replicator?)?
     /// The mark of the repository, so that another one that is mounted in its place is noticed.
     private var mark: RepositoryMark?
@@ -85,7 +85,7 @@ final class ShippingThread {
         for call in calls { call.tell(call.purpose == .lettingGo ? .success(()) : .failure(Shipper.closed)) }
     }
 
-    private func take(_ state: inout Shipper.State, _ isWanted: (Shipper.Call) -> Bool) -> [Shipper.Call] {
+    private func take(_ state: inout Shipper.Standing, _ isWanted: (Shipper.Call) -> Bool) -> [Shipper.Call] {
         let taken = state.calls.filter(isWanted)
         state.calls.removeAll(where: isWanted)
         return taken
@@ -181,7 +181,9 @@ final class ShippingThread {
     private func failed(_ error: DatabaseError, _ began: ContinuousClock.Instant) {
         let mustStop = state.withLock { $0.stopsAt <= Shipper.now }
         // Who stops it is told that it was closed, and the next shipper goes on.
-        if mustStop, error.reason == .interrupted { return }
+        if mustStop, error.reason == .interrupted {
+            return tell(.failure(Shipper.closed)) { $0.purpose != .lettingGo && $0.came <= began }
+        }
         let isFinal = !Replicator.mayPass(error)
         if isFinal {
             close()
@@ -231,9 +233,12 @@ final class ShippingThread {
             logged = nil
             return
         }
-        if let logged, logged.message.isSame(as: error.message), .now - logged.time < ShippingThread.pauseOfLog { return }
+        let isKnown = logged.map { $0.message.isSame(as: error.message) && .now - $0.time < ShippingThread.pauseOfLog }
+        guard isKnown != true else { return }
         logged = (error.message, .now)
-        let metadata = ["store": "\(shipper.path)", "repository": "\(shipper.replication.repository)", "error": "\(error)"]
+        let metadata = [
+            "store": shipper.path, "repository": shipper.replication.repository, "error": error.description,
+        ]
         let isTriedAgain = Replicator.mayPass(error)
         logger.log(
             level: isTriedAgain ? .warning : .error,
