@@ -12,11 +12,9 @@ struct ObjectStoreCommandTests {
     }
 
     @Test func usage() throws {
-        for option in [["--plain-http"], ["--bandwidth-limit", "1"]] {
-            let arguments = ["replicate", "db", "--to", "repo", "--key-file", "key", "--once"] + option
-            let outcome = try sandbox.run([Tool.sealdb] + arguments)
-            #expect(outcome.status == 64 && outcome.error.contains("\(option[0]) is for"), "\(outcome.error)")
-        }
+        let arguments = ["replicate", "db", "--to", "repo", "--key-file", "key", "--once", "--plain-http"]
+        let outcome = try sandbox.run([Tool.sealdb] + arguments)
+        #expect(outcome.status == 64 && outcome.error.contains("--plain-http is for"), "\(outcome.error)")
         try sandbox.fail(64, "snapshots", "s3://bucket//a")
         try sandbox.fail(64, "snapshots", "s3://bucket/a", "--bandwidth-limit", "0")
         try sandbox.fail(64, "restore", "--from", "s3://", "new")

@@ -224,6 +224,23 @@ struct ReplicateTests {
         #expect(try sandbox.census(keyFile: "key", store: "new").output == "20,210,20\n")
     }
 
+    /// A limit does not keep it from ending: what is left goes as fast as it will.
+    @Test func aSlowRepository() throws {
+        try exec("CREATE TABLE large AS SELECT hex(zeroblob(400000)) AS x")
+        let child = try ChildProcess(
+            [Tool.sealdb, "replicate", "db", "--to", "repo", "--key-file", "key", "--bandwidth-limit", "1"],
+            directory: sandbox.directory,
+            streams: .files(input: "/dev/null", output: sandbox.path("out"), error: sandbox.path("err"))
+        )
+        while !child.hasEnded, !sandbox.exists("repo/chunks") { sched_yield() }
+        // It would go on for a quarter of an hour.
+        kill(child.identifier, SIGTERM)
+        #expect(child.wait() == 0)
+        #expect(try sandbox.contents("err").isEmpty)
+        try sandbox.succeed("restore", "--from", "repo", "new", "--bandwidth-limit", "100000")
+        #expect(try sandbox.census(keyFile: "key", store: "new").output == Sandbox.wholeStore)
+    }
+
     /// A repository that is away for a while is told, and goes on.
     @Test func aRepositoryThatIsAway() throws {
         let child = try ChildProcess(

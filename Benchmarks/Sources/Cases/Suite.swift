@@ -21,7 +21,7 @@ public struct Suite {
         let all =
             BindCases.infos + ReadCases.infos + PointCases.infos + ScanCases.infos + TransactionCases.infos
             + ConcurrencyCases.infos + OpenCases.infos + SlotCases.infos + WholeStoreCases.infos + LargeStoreCases.infos
-            + FunctionCases.infos + FullTextCases.infos + BlobCases.infos
+            + ReplicationCases.infos + FunctionCases.infos + FullTextCases.infos + BlobCases.infos
             + (packageFile == nil ? [] : PackageCases.infos) + CipherCases.infos + LimitCases.infos
         cases = all.compactMap { info in
             var info = info

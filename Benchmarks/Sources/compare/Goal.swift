@@ -101,6 +101,12 @@ struct Goal {
             ),
             bound: 1.3
         ),
+        Goal(
+            title: "Commits while the store is shipped to a directory, against commits alone",
+            measure: .ratio(encrypted("replication.writer.shipped"), encrypted("replication.writer.alone")),
+            bound: 1.05
+        ),
+        wrapper("Snapshot of a store into a repository; C copies the file", "replication.snapshot", 1 / 0.7),
         allocations("Bind and step, 5 × Int64", "bind.integer.prepared"),
         allocations("Scan of 5 × Int64", "read.integer.index"),
         allocations("Tuples of 5 × Int64", "read.integer.tuple"),

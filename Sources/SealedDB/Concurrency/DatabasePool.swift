@@ -39,6 +39,8 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     private let open: (Database) throws(DatabaseError) -> Void
     private let log: LogKeeper
     private let writeLine = WriteLine()
+    /// `nil` without a ``Configuration/replication``.
+    let shipper: Shipper?
     private let delegateUnderLock = Guarded(WeakDelegate())
 
     /// The lent connections, by the numbers of their places.
@@ -113,6 +115,9 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         self.vfsName = vfs
         let opening = Opening(flags: flags, vfs: vfs)
         let (hub, line) = (changeHub, writeLine)
+        let instruments = Instruments(path: path, replicates: configuration.replication != nil)
+        let shipper = Shipper.of(path, configuration, instruments)
+        self.shipper = shipper
         func database() -> Database {
             let database = Database(path: path, configuration: configuration, gate: ThreadGate())
             database.enter()
@@ -120,12 +125,12 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
             database.supervision.writeLine = line
             database.additions.hooks.changes.hub = hub
             database.belongsToPool = true
+            database.shipper = shipper
             return database
         }
         let isFile = Database.isFile(path)
         let cores = ProcessInfo.processInfo.activeProcessorCount
         let count = isFile ? max(1, configuration.maximumReaderCount ?? min(max(4, 2 * cores), 16)) : 0
-        let instruments = Instruments(path: path)
         let log = LogKeeper(maximumSize: configuration.maximumLogSize, instruments: instruments)
         self.log = log
         reception = Reception(readers: count, lends: true, instruments: instruments)
@@ -146,11 +151,18 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         }
         self.open = open
         readers = isFile ? Readers(databases: databases, reception: reception, open: open) : nil
+        shipper?.takeTurns(of: writer)
         log.empty = { [weak self, weak writer] done in
             DispatchQueue.global().async { [weak self, writer] in
                 // If the barrier fails, the log counts as not emptied, as if readers needed it, and a later commit
-                // tries again.
-                let isEmpty = try? writer?.barrier(limit: LogKeeper.patience) { db in LogKeeper.emptyLog(of: db) }
+                // tries again. So it does if it cannot be shipped: then nobody has to wait for it.
+                let isEmpty: Bool? = try? {
+                    try shipper?.ship(within: LogKeeper.patience)
+                    return try writer?.barrier(limit: LogKeeper.patience) { db in
+                        try shipper?.letLogGo(within: LogKeeper.patience)
+                        return LogKeeper.emptyLog(of: db)
+                    }
+                }()
                 self?.closeForgotten()
                 done(isEmpty == true)
             }
@@ -158,7 +170,8 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     }
 
     deinit {
-        releaseAllDatabases()
+        closeAll()
+        shipper?.end()
     }
 
     /// Decides about the connections of FMDB's calls and of snapshots. The pool does not retain it.
@@ -199,7 +212,20 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
 
     /// Closes the connections: idle ones now, and lent ones when their blocks end. Connections of FMDB's calls are no
     /// longer counted from now on.
-    public func releaseAllDatabases() { close(reception.forget([.lent, .readers, .writer])) }
+    ///
+    /// With a ``Configuration/replication``, what was committed is shipped, in ``maximumWait`` or 30 seconds, unless it is
+    /// called in a block. The log stays beside the store, so that the next block, which goes on shipping, goes on there.
+    public func releaseAllDatabases() {
+        guard let shipper else { return closeAll() }
+        guard reception.isInside else {
+            return shipper.close(within: maximumWait?.seconds ?? Shipper.patience) { closeAll() }
+        }
+        // Others may wait for this block, so it ships nothing. The next block goes on.
+        closeAll()
+        shipper.letGo(ships: false, within: 0)
+    }
+
+    private func closeAll() { close(reception.forget([.lent, .readers, .writer])) }
 
     public func releaseMemory() {
         for place in reception.setAside([.lent, .readers]) {
@@ -295,6 +321,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     }
 
     public func shutDown(interruptingAfter grace: Duration?) async {
+        let began = Shipper.now
         reception.drain()
         for kept in snapshots.withLock({ $0 }) { kept.snapshot?.close() }
         await reception.shutDown(interruptingAfter: grace) { [self] in
@@ -302,7 +329,9 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
             Supervisions([writer.database] + (readers?.databases ?? []) + lent).stop()
         }
         changeHub.finish()
-        await onOtherThread { [self] in releaseAllDatabases() }
+        let close: @Sendable () -> Void = { [self] in closeAll() }
+        guard let shipper else { return await onOtherThread(close) }
+        await shipper.shutDown(since: began, within: grace, close)
     }
 
     // MARK: Changes
@@ -429,6 +458,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         database.additions.hooks.changes.hub = changeHub
         database.supervision.writeLine = writeLine
         database.belongsToPool = true
+        database.shipper = shipper
         let new = Handed(value: database)
         lent.withLock { $0.databases[place.number] = new.value }
         return (database, true)
@@ -440,6 +470,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         if reception.look({ $0.hasEnded }) { throw DatabaseError.shutDown }
         try database.closeIfReplaced()
         try open(database)
+        try database.resumeShipping()
         if let delegate {
             guard delegate.databasePool(self, shouldAddDatabaseToPool: database) else {
                 throw DatabaseError(

@@ -23,6 +23,8 @@ public final class DatabaseQueue: DatabaseAccess {
     let rotation = RotationGate()
     private let interrupter: Interrupter
     let changeHub: ChangeHub
+    /// `nil` without a ``Configuration/replication``.
+    let shipper: Shipper?
 
     /// Opens a database in memory, which exists as long as the queue. Traps if opening fails, for example because there
     /// is not enough memory.
@@ -80,16 +82,25 @@ public final class DatabaseQueue: DatabaseAccess {
         self.vfsName = vfs
         interrupter = database.interrupter
         changeHub = database.additions.hooks.changes.hub
-        guard database.open(withFlags: flags, vfs: vfs) else { throw database.recordedError ?? .notOpen }
-        reception = Reception(readers: 0, lends: false, instruments: Instruments(path: path))
-        writer = Writer(database: database, limits: configuration.writeBatching, reception: reception) {
+        let instruments = Instruments(path: path, replicates: configuration.replication != nil)
+        let reception = Reception(readers: 0, lends: false, instruments: instruments)
+        let writer = Writer(database: database, limits: configuration.writeBatching, reception: reception) {
             db throws(DatabaseError) in
             try db.reopen()
         }
+        let shipper = Shipper.of(path, configuration, instruments)
+        database.shipper = shipper
+        shipper?.takeTurns(of: writer)
+        guard database.open(withFlags: flags, vfs: vfs) else {
+            shipper?.end()
+            throw database.recordedError ?? .notOpen
+        }
+        (self.reception, self.writer, self.shipper) = (reception, writer, shipper)
     }
 
     deinit {
         writer.closeWhenIdle()
+        shipper?.end()
     }
 
     @_disfavoredOverload
@@ -201,22 +212,32 @@ public final class DatabaseQueue: DatabaseAccess {
     /// Waits for a turn, and closes the connection. If the turn does not come within ``maximumWait``, the
     /// connection is closed when the present turn ends. The next block opens it again. Traps within a block of the
     /// queue.
+    ///
+    /// With a ``Configuration/replication``, what was committed is shipped, in ``maximumWait`` or 30 seconds. The log stays
+    /// beside the store, so that the next opening goes on there.
     public func close() {
         guard !isInsideBlock else { fatalError("DatabaseQueue.close: \(DatabaseError.nestedCall.message)") }
+        let patience = maximumWait?.seconds ?? Shipper.patience
         do {
-            try writer.closeInTurn()
+            try writer.closeInTurn { [shipper] close in
+                if let shipper { shipper.close(within: patience, close) } else { close() }
+            }
         } catch {
             // The turn did not come in time, or the queue was shut down.
             writer.closeWhenIdle()
+            shipper?.letGo(ships: true, within: patience)
         }
     }
 
     public func releaseMemory() { writer.releaseMemory() }
 
     public func shutDown(interruptingAfter grace: Duration?) async {
+        let began = Shipper.now
         let supervision = Supervisions([writer.database])
         await reception.shutDown(interruptingAfter: grace) { supervision.stop() }
         changeHub.finish()
-        await onOtherThread { [writer] in writer.closeWhenIdle() }
+        let close: @Sendable () -> Void = { [writer] in writer.closeWhenIdle() }
+        guard let shipper else { return await onOtherThread(close) }
+        await shipper.shutDown(since: began, within: grace, close)
     }
 }

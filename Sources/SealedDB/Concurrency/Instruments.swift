@@ -14,6 +14,10 @@
 /// | `sealeddb_commit_blocks` | recorder | how many blocks of `write` shared a COMMIT |
 /// | `sealeddb_outruns` | counter | blocks of `write` that joined others and took longer than they may delay them |
 /// | `sealeddb_log` | recorder | bytes of a pool's write-ahead log at its checkpoints |
+/// | `sealeddb_replication_lag` | gauge | age in seconds of what the repository has, after each attempt to ship |
+/// | `sealeddb_replication_unshipped` | gauge | bytes of the log that are not in the repository |
+/// | `sealeddb_replication_last_success` | gauge | when it was last shipped, in seconds since 1970 |
+/// | `sealeddb_replication_failures` | counter | attempts to ship that failed |
 ///
 /// All of them have the dimension `store`, which is the name of the file. A block may delay those before it in its
 /// transaction for ``Configuration/WriteBatching/maximumDuration``.
@@ -28,8 +32,17 @@ struct Instruments: Sendable {
         private let commitBlocks: Recorder
         private let outruns: Counter
         private let log: Recorder
+        private let replication: Shipping?
 
-        init(path: String?) {
+        private struct Shipping {
+            let lag: Gauge
+            let unshipped: Gauge
+            let lastSuccess: Gauge
+            let failures: Counter
+        }
+
+        /// - Parameter replicates: whether the store is shipped.
+        init(path: String?, replicates: Bool = false) {
             let dimensions = [("store", FileSystem.name(of: path ?? ""))]
             reads = Counter(label: "sealeddb_reads", dimensions: dimensions)
             writes = Counter(label: "sealeddb_writes", dimensions: dimensions)
@@ -39,6 +52,16 @@ struct Instruments: Sendable {
             commitBlocks = Recorder(label: "sealeddb_commit_blocks", dimensions: dimensions)
             outruns = Counter(label: "sealeddb_outruns", dimensions: dimensions)
             log = Recorder(label: "sealeddb_log", dimensions: dimensions)
+            guard replicates else {
+                replication = nil
+                return
+            }
+            replication = Shipping(
+                lag: Gauge(label: "sealeddb_replication_lag", dimensions: dimensions),
+                unshipped: Gauge(label: "sealeddb_replication_unshipped", dimensions: dimensions),
+                lastSuccess: Gauge(label: "sealeddb_replication_last_success", dimensions: dimensions),
+                failures: Counter(label: "sealeddb_replication_failures", dimensions: dimensions)
+            )
         }
 
         func read(failed: Bool) {
@@ -61,15 +84,24 @@ struct Instruments: Sendable {
         func outran() { outruns.increment() }
 
         func logged(bytes: Int) { log.record(bytes) }
+
+        func replicated(_ status: ReplicationStatus, failed: Bool) {
+            guard let replication else { return }
+            if let lag = status.lag { replication.lag.record(lag.seconds) }
+            replication.unshipped.record(status.unshippedBytes)
+            if let time = status.lastSuccess { replication.lastSuccess.record(time.timeIntervalSince1970) }
+            if failed { replication.failures.increment() }
+        }
     #else
         static let isOn = false
 
-        init(path: String?) {}
+        init(path: String?, replicates: Bool = false) {}
         func read(failed: Bool) {}
         func write(failed: Bool) {}
         func waited(nanoseconds: UInt64) {}
         func committed(blocks: Int, nanoseconds: UInt64) {}
         func outran() {}
         func logged(bytes: Int) {}
+        func replicated(_ status: ReplicationStatus, failed: Bool) {}
     #endif
 }

@@ -107,6 +107,10 @@ public struct Configuration: Sendable {
     /// readers wait for the disk or for their turn, but at least 4 and at most 16.
     public var maximumReaderCount: Int?
 
+    /// Where a ``DatabaseQueue`` or ``DatabasePool`` ships its store while it is open; `nil`, the default, for nowhere. A
+    /// ``Database`` that belongs to neither is not opened with it.
+    public var replication: Replication?
+
     /// What FMDB's own initializers use.
     static let asInFMDB: Configuration = {
         var configuration = Configuration()
@@ -117,6 +121,12 @@ public struct Configuration: Sendable {
     /// Creates a configuration with a key, or for a plaintext database.
     public init(key: Key? = nil) {
         self.key = key
+    }
+
+    /// Creates a configuration with a key, for a queue or pool that ships its store to a repository.
+    public init(key: Key, replication: Replication) {
+        self.key = key
+        self.replication = replication
     }
 
     /// Creates a configuration whose key is read at the first opening. The key is read again if it no longer opens the

@@ -129,6 +129,7 @@ extension Database {
 
     private func openConnection(flags: Int32, vfs: String?) throws(DatabaseError) {
         if isShared, configuration.journalMode == .off { throw .journalMissing }
+        if configuration.replication != nil { try requireReplicable(flags: flags, vfs: vfs) }
         let connection = try unlockedConnection(flags: flags, vfs: vfs)
         self.connection = connection
         connection.supervision = supervision
@@ -139,6 +140,7 @@ extension Database {
             try keptSettings?.restore(on: connection)
             keptSettings = nil
             if belongsToPool { connection.countWALFrames() }
+            try followForShipping(connection)
         } catch {
             self.connection = nil
             connection.close()

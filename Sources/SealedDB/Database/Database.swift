@@ -73,6 +73,8 @@ public final class Database {
     /// Whether this is a connection of a pool: the pool moves the log into the file, in place of SQLite, and gives all
     /// its connections one key.
     var belongsToPool = false
+    /// Ships the store of the queue or pool that the database belongs to; `nil` if that does not.
+    var shipper: Shipper?
     var dateFormat: DateFormatter? {
         get {
             requireTurn("Database")

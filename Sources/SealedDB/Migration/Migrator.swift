@@ -175,6 +175,7 @@ public struct Migrator: Sendable {
         configuration.isReadOnly = false
         configuration.createsFile = true
         configuration.journalMode = nil
+        configuration.replication = nil
         let fresh = Database(path: nil, configuration: configuration)
         try fresh.openVerified()
         defer { fresh.close() }

@@ -12,6 +12,8 @@ final class DirectoryStorage: RepositoryStorage {
     private var durable: Set<String> = []
     /// The open file of the lease; -1 without one.
     private var leaseDescriptor: Int32 = -1
+    /// `nil` for as fast as it will go.
+    private let pace: TransferPace?
 
     private static let leaseName = "lease"
     /// Unfinished objects have this and 16 hex digits as their name. No object has.
@@ -19,7 +21,8 @@ final class DirectoryStorage: RepositoryStorage {
     private static let deepest = 4
 
     /// - Parameter creates: whether the directory is made if it is missing. Its parent must be there.
-    init(_ path: String, creates: Bool) throws(DatabaseError) {
+    init(_ path: String, creates: Bool, pace: TransferPace? = nil) throws(DatabaseError) {
+        self.pace = pace
         if creates, try FileSystem.statusIfPresent(path) == nil { try DirectoryStorage.make(path) }
         guard let resolved = FileSystem.resolve(path) else {
             throw .system("Cannot open the repository \(path)", reason: .noSuchFile)
@@ -100,6 +103,7 @@ final class DirectoryStorage: RepositoryStorage {
         guard let bytes = try file.bytes(at: 0, count: min(size, limit ?? size)) else {
             throw .damagedObject("\(path)/\(name)", "it was cut off while it was read")
         }
+        pace?.pay(bytes.count)
         return bytes
     }
 
@@ -168,10 +172,21 @@ final class DirectoryStorage: RepositoryStorage {
             )
         }
         let written = bytes.withUnsafeBytes { bytes in
-            Result { () throws(DatabaseError) in try file.write(bytes, at: 0) }
+            Result { () throws(DatabaseError) in try self.write(bytes, to: file) }
         }
         try written.get()
         try file.synchronize()
+    }
+
+    private func write(_ bytes: UnsafeRawBufferPointer, to file: NewFile) throws(DatabaseError) {
+        guard let pace else { return try file.write(bytes, at: 0) }
+        var done = 0
+        while done < bytes.count {
+            let part = bytes[done..<min(done + pace.bytesAtOnce, bytes.count)]
+            try file.write(UnsafeRawBufferPointer(rebasing: part), at: Int64(done))
+            pace.pay(part.count)
+            done = part.endIndex
+        }
     }
 
     /// No object has more: anybody may have put a file there.

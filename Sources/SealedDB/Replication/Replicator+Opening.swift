@@ -1,12 +1,13 @@
 /// Opening the store, and finding out where its repository ends.
 extension Replicator {
     func open() throws(DatabaseError) {
-        let opening = try StoreOpening.existing(
+        var opening = try StoreOpening.existing(
             path,
             key: key,
             settings: settings,
             busyTimeout: options.busyTimeout.seconds
         )
+        opening.acceptsOlderSlots = options.acceptsOlderSlots
         try LogDamage.requireNone(ofStore: path)
         let first: Connection
         do throws(DatabaseError) {
@@ -20,6 +21,7 @@ extension Replicator {
             do throws(DatabaseError) {
                 let lock = try ShipperLock(path, timeout: options.busyTimeout.seconds)
                 let slots = try SlotCopy(opening, key, first)
+                let began = ContinuousClock.now
                 let position = try Replicator.look(first, path)
                 var log = FollowedLog(path: path, pageSize: settings.parameters.pageSize)
                 try log.open()
@@ -33,6 +35,7 @@ extension Replicator {
                     log: log,
                     position: position,
                     time: .now,
+                    began: began,
                     cipher: try PageScan(connection: first, key: key, settings: settings).pageCipher(),
                     pageSize: pageSize,
                     inode: UInt64(try FileSystem.status(path).st_ino),

@@ -156,6 +156,7 @@ extension Replicator {
     }
 
     private func ship(_ chunk: [UInt8], _ known: inout Set<String>) throws(DatabaseError) -> String {
+        try requireTime()
         let digest = try ObjectDigest.of(chunk)
         let name = ObjectName.chunk(digest)
         // It rots where it lies. Earlier snapshots get it back, too.
@@ -167,15 +168,21 @@ extension Replicator {
 
     // MARK: The log
 
+    /// Whether the log may begin anew once the read transaction needs nothing of it.
+    var canBeRelieved: Bool {
+        guard let reading, tail != nil else { return false }
+        return reading.isShipped && !reading.position.isWholeInFile
+    }
+
+    var needsRelief: Bool { canBeRelieved && logBytes >= max(options.relievedAt, relieved) }
+
     /// Lets the log begin anew, which the read transaction keeps from it, if it is long enough.
     ///
     /// While another connection has the write lock, so that nobody adds to the log, what is not shipped yet is read into
     /// memory, the log is moved into the file, and a transaction begins that needs nothing of it. The next writer then begins
     /// it anew, unless others still read from it.
     func relieveLog() throws(DatabaseError) {
-        guard let open = reading, tail != nil, open.isShipped, !open.position.isWholeInFile,
-            logBytes >= max(options.relievedAt, relieved)
-        else { return }
+        guard let open = reading, canBeRelieved else { return }
         // Most of it. If a checkpoint fails, the log goes on to grow, and this is tried again.
         _ = try? open.other.checkpoint(.passive, schema: "main")
         relieved = options.relievedAt + logBytes

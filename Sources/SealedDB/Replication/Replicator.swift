@@ -17,6 +17,16 @@ package final class Replicator {
         package var adopts = false
         /// How long to wait for others that have the store locked.
         package var busyTimeout: Duration = .seconds(2)
+        /// Whether key slots are used that are older than those that the store has seen.
+        var acceptsOlderSlots = false
+        /// Whether it may go on. It is asked before each object; if not, the call ends.
+        var mayGoOn: @Sendable () -> Bool = { true }
+        /// Runs the body while nobody else in this process writes to the store or makes a checkpoint, which a second one at
+        /// the same time could spoil. Returns false if that cannot be had now, and the body was not called.
+        var turn: @Sendable (_ body: () -> Void) -> Bool = { body in
+            body()
+            return true
+        }
         /// About so many bytes of the log make a segment.
         var segmentBytes = 4 << 20
         /// So many pages make a chunk of a snapshot.
@@ -77,6 +87,10 @@ package final class Replicator {
     /// Where the log has to be beyond before it is tried again to let it begin anew.
     var relieved: Int64 = 0
 
+    /// When the look was begun that the repository has now, by a clock that does not jump: what was committed before is in it.
+    /// `nil` before the first one.
+    private(set) var shippedLook: ContinuousClock.Instant?
+
     /// What is open while the store is followed.
     struct FollowedStore {
         /// The connection whose transaction is that of the last look.
@@ -85,6 +99,8 @@ package final class Replicator {
         var log: FollowedLog
         var position: LogPosition
         var time: RepositoryTime
+        /// When the look was begun, by a clock that does not jump.
+        var began: ContinuousClock.Instant
         /// What of the last look is not shipped.
         var pending: FollowedLog.Rest?
         /// The same, if it was read from the log already: then the log need not keep it.
@@ -191,6 +207,20 @@ package final class Replicator {
     /// - Parameter progress: called while a snapshot is made. If it throws, the call ends.
     /// - Throws: what went wrong. What was reported before stays shipped; call it again, and it goes on there.
     package func ship(progress: ((KeyRotation.Progress) throws -> Void)? = nil) throws(DatabaseError) -> Report {
+        try shipWithoutRelief(progress)
+        do throws(DatabaseError) {
+            try relieve()
+        } catch {
+            closeWithoutGeneration()
+            throw error
+        }
+        report.logBytes = logBytes
+        return report
+    }
+
+    /// Like ``ship(progress:)``, but leaves the log as it is. Call ``relieve()`` when nobody waits for what is shipped.
+    @discardableResult
+    func shipWithoutRelief(_ progress: ((KeyRotation.Progress) throws -> Void)? = nil) throws(DatabaseError) -> Report {
         report = Report()
         do throws(DatabaseError) {
             try storage.lease()
@@ -209,16 +239,10 @@ package final class Replicator {
             }
             report.generation = tail?.generation ?? 0
             report.shippedAt = reading?.time.milliseconds ?? 0
-            try relieveLog()
-            // What was read from the log is not there for the next one.
-            try shipRest()
+            shippedLook = reading?.began
         } catch {
             let error = explained(error)
-            // Without a generation nothing depends on the transaction, which would keep the log.
-            if tail == nil {
-                reading?.close()
-                reading = nil
-            }
+            closeWithoutGeneration()
             throw error
         }
         report.logBytes = logBytes
@@ -226,10 +250,61 @@ package final class Replicator {
         return report
     }
 
+    /// Without a generation nothing depends on the transaction, which would keep the log.
+    private func closeWithoutGeneration() {
+        guard tail == nil else { return }
+        // As in `close()`.
+        reading?.close()
+        reading = nil
+    }
+
+    /// Lets the log begin anew, if it is long enough; see ``relieveLog()``.
+    func relieve() throws(DatabaseError) {
+        guard needsRelief else { return }
+        var failure: DatabaseError?
+        let hadTurn = options.turn {
+            do throws(DatabaseError) { try self.relieveLog() } catch { failure = error }
+        }
+        if let failure { throw failure }
+        guard hadTurn else { return }
+        // What was read from the log is not there for the next one.
+        try shipRest()
+        report.logBytes = logBytes
+    }
+
+    /// - Throws: ``DatabaseError/Reason/interrupted`` if the caller wants to end.
+    func requireTime() throws(DatabaseError) {
+        guard !options.mayGoOn() else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_INTERRUPT,
+            reason: .interrupted,
+            message: "Shipping was stopped. What was reported as shipped stays, and the next shipper goes on there."
+        )
+    }
+
     /// The bytes of the store's log.
     package var logBytes: Int64 {
         guard let reading else { return 0 }
         return reading.position.frameCount * Int64(reading.pageSize + LogPlace.frameHeaderSize)
+    }
+
+    /// The bytes of the log that are not in the repository; `nil` if it is not known which these are.
+    func unshippedBytes() -> Int64? {
+        // It is told for people, so an error counts as not known.
+        guard let reading, tail != nil, let end = try? reading.current.logPosition() else { return nil }
+        let frameSize = Int64(reading.pageSize + LogPlace.frameHeaderSize)
+        let read = reading.blocks.reduce(0) { $0 + Int64($1.frames.count) }
+        let looked = end.salts == reading.position.salts ? reading.position.frameCount : 0
+        return read + ((reading.pending?.count ?? 0) + max(0, end.frameCount - looked)) * frameSize
+    }
+
+    /// Whether a failure may be over at the next attempt.
+    package static func mayPass(_ error: DatabaseError) -> Bool {
+        switch error.reason {
+        // Another key, no WAL mode, another shipper, another repository: somebody has to do something.
+        case .wrongKey, .keyRequired, .unsupported, .alreadyExists, .unverified, .unusableSettings, .wrongEngine: false
+        default: true
+        }
     }
 
     private func requireSameRepository() throws(DatabaseError) {
@@ -300,6 +375,7 @@ package final class Replicator {
     /// Goes to a new look. What was to be shipped of the last one must be.
     func moveOn() throws(DatabaseError) {
         guard var open = reading, open.isShipped else { return }
+        let began = ContinuousClock.now
         do throws(DatabaseError) {
             let position = try Replicator.look(open.other, path)
             let pending = try open.log.frames(after: open.position, to: position)
@@ -307,7 +383,7 @@ package final class Replicator {
             try open.current.run("ROLLBACK")
             swap(&open.current, &open.other)
             if position.salts != open.position.salts { relieved = 0 }
-            (open.position, open.time, open.pending) = (position, .now, pending)
+            (open.position, open.time, open.began, open.pending) = (position, .now, began, pending)
             reading = open
             if pending == nil { (tail, reason) = (nil, .logUnseen) }
         } catch {
@@ -320,7 +396,10 @@ package final class Replicator {
 
     /// Ships what is left of the last look.
     func shipRest() throws(DatabaseError) {
-        while tail != nil, let block = try nextBlock() { try ship(block) }
+        while tail != nil, let block = try nextBlock() {
+            try requireTime()
+            try ship(block)
+        }
     }
 
     private func nextBlock() throws(DatabaseError) -> Block? {

@@ -1,10 +1,13 @@
-/// How a repository is reached that is not on a local disk.
+import Foundation
+
+/// How a repository is reached.
 package struct RepositoryAccess: Sendable {
-    /// No more bytes are sent or received in a second; `nil` for as many as will go. For object stores.
+    /// No more bytes are written or read in a second; `nil` for as many as will go.
     package var bytesPerSecond: Int64?
     /// Whether an object store on another machine may be reached without TLS.
     package var allowsPlainHTTP = false
-    /// Whether the caller wants to end. Then nothing is tried again, and what goes on has a few seconds.
+    /// Whether the caller wants to end. Then nothing is tried again in an object store, and what goes on has a few seconds; a
+    /// directory gets the rest as fast as it will go.
     package var isEnding: @Sendable () -> Bool = { false }
 
     package init() {}
@@ -15,7 +18,8 @@ package struct RepositoryAccess: Sendable {
     ///   - creates: whether the directory is made if only its last part is missing. A bucket is never made.
     func open(_ place: String, creates: Bool) throws(DatabaseError) -> any RepositoryStorage {
         guard let address = try ObjectStoreAddress(place) else {
-            return try DirectoryStorage(place, creates: creates)
+            let pace = bytesPerSecond.map { TransferPace(bytesPerSecond: $0, isEnding: isEnding) }
+            return try DirectoryStorage(place, creates: creates, pace: pace)
         }
         #if ObjectStores
             return try ObjectStoreStorage(address, self)
@@ -29,5 +33,38 @@ package struct RepositoryAccess: Sendable {
                     """
             )
         #endif
+    }
+}
+
+/// Limits what is written to a directory and read from it to a number of bytes a second.
+///
+/// Not for several threads at once.
+final class TransferPace {
+    private let bytesPerSecond: Double
+    private let isEnding: () -> Bool
+    /// The time at which all bytes so far are within the limit.
+    private var paidUntil = ContinuousClock.now
+
+    /// So many bytes are written at once.
+    let bytesAtOnce: Int
+    private static let pauses = 10.0
+
+    /// - Parameter isEnding: whether nobody waits any more.
+    init(bytesPerSecond: Int64, isEnding: @escaping () -> Bool) {
+        self.bytesPerSecond = Double(max(1, bytesPerSecond))
+        self.isEnding = isEnding
+        bytesAtOnce = min(max(4096, Int(self.bytesPerSecond / TransferPace.pauses)), 1 << 20)
+    }
+
+    /// Waits for these bytes.
+    func pay(_ count: Int) {
+        paidUntil = max(paidUntil, .now) + .seconds(Double(count) / bytesPerSecond)
+        while !isEnding() {
+            let left = paidUntil - .now
+            guard left > .zero else { return }
+            // A signal may end the pause early.
+            usleep(UInt32(min(left / .microseconds(1), 100_000)))
+        }
+        paidUntil = .now
     }
 }

@@ -1,10 +1,10 @@
 import ArgumentParser
 import SealedDB
 
-/// How a repository in an object store is reached.
+/// How a repository is reached.
 struct ObjectStoreOptions: ParsableArguments {
     @Option(
-        help: ArgumentHelp("Send and receive no more in a second. Default: as much as will go.", valueName: "KiB")
+        help: ArgumentHelp("Write and read no more there in a second. Default: as much as will go.", valueName: "KiB")
     )
     var bandwidthLimit: Int64?
 
@@ -32,9 +32,8 @@ struct ObjectStoreOptions: ParsableArguments {
         } catch {
             throw ValidationError(error.message)
         }
-        guard bandwidthLimit != nil || plainHttp else { return }
-        let option = plainHttp ? "--plain-http" : "--bandwidth-limit"
-        throw ValidationError("\(option) is for repositories in object stores (s3://…).")
+        guard plainHttp else { return }
+        throw ValidationError("--plain-http is for repositories in object stores (s3://…).")
     }
 
     var access: RepositoryAccess {

@@ -70,7 +70,7 @@ struct ReplicateCommand: ParsableCommand {
     @OptionGroup(title: "Retention; without any of these all snapshots are kept")
     var keepOptions: KeepOptions
 
-    @OptionGroup(title: "Repository in an object store")
+    @OptionGroup(title: "Reaching the repository")
     var objectStoreOptions: ObjectStoreOptions
 
     @OptionGroup(title: "Key")
@@ -196,7 +196,7 @@ struct ReplicateCommand: ParsableCommand {
                     if !once, let error = totals.retentionFailure { remarks.noteRetention(error) }
                 }
             } catch let error as DatabaseError {
-                guard !isLast, totals.generation > 0, ReplicationRemarks.mayPass(error) else { throw error }
+                guard !isLast, totals.generation > 0, Replicator.mayPass(error) else { throw error }
                 remarks.note(error)
             }
             if isLast { return totals }
@@ -261,15 +261,6 @@ struct ReplicationRemarks {
         (self.store, self.logLimit) = (store, logLimit)
         log = path + "-wal"
         toldAt = logLimit
-    }
-
-    /// Whether a failure may be over at the next attempt.
-    static func mayPass(_ error: DatabaseError) -> Bool {
-        switch error.reason {
-        // Another key, no WAL mode, another shipper, another repository: somebody has to do something.
-        case .wrongKey, .keyRequired, .unsupported, .alreadyExists, .unverified, .unusableSettings, .wrongEngine: false
-        default: true
-        }
     }
 
     mutating func note(_ error: DatabaseError) {

@@ -26,7 +26,7 @@ struct RepositoryOptions: ParsableArguments {
     @Option(help: ArgumentHelp("With --from: the last commit of this generation.", valueName: "number"))
     var generation: Int64?
 
-    @OptionGroup(title: "Repository in an object store")
+    @OptionGroup(title: "Reaching the repository")
     var objectStoreOptions: ObjectStoreOptions
 
     /// - Parameter hasTwo: whether both a backup and a store are named.

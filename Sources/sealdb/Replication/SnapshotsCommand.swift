@@ -28,7 +28,7 @@ struct SnapshotsCommand: ParsableCommand {
     @Flag(help: "Read everything, and check it.")
     var verify = false
 
-    @OptionGroup(title: "Repository in an object store")
+    @OptionGroup(title: "Reaching the repository")
     var objectStoreOptions: ObjectStoreOptions
 
     @OptionGroup(title: "Key of the newest generation, for --verify")

@@ -1,7 +1,10 @@
 /// What C does, by the ids of cases.
 enum CMakers {
     static var all: [String: Maker] {
-        merged([statements, transactions, queries, functions, blobs, packages, concurrency, stores, ciphers, limits])
+        merged([
+            statements, transactions, queries, functions, blobs, packages, concurrency, stores, replication, ciphers,
+            limits,
+        ])
     }
 }
 

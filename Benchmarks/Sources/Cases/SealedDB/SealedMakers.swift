@@ -3,7 +3,7 @@ enum SealedMakers {
     static var all: [String: Maker] {
         merged([
             bind, typedBind, read, typedRead, queries, functions, blobs, transactions, concurrency, packages, stores,
-            slots, ciphers,
+            slots, replication, ciphers,
         ])
     }
 }

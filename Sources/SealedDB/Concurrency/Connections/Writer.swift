@@ -281,9 +281,27 @@ final class Writer: @unchecked Sendable {
     // MARK: Closing
 
     /// Waits for a turn, and closes the connection. The next block opens it again.
-    func closeInTurn() throws {
+    /// - Parameter around: calls the closure that closes it, within the turn.
+    func closeInTurn(_ around: (() -> Void) -> Void) throws {
         let place = try reception.enter(.writer, call: "close")
-        close(place)
+        around {
+            database.enter()
+            database.close()
+            database.leave()
+        }
+        database.enter()
+        reception.leave(place, database)
+    }
+
+    /// Runs the body in a turn, without the connection.
+    /// - Returns: false if there was no turn in this time, or nobody gets one any more; the body was not called.
+    func inTurn(within seconds: Double, _ body: () -> Void) -> Bool {
+        // The reason does not matter: the caller tries again some time.
+        guard let place = try? reception.enter(.writer, call: "replicate", within: seconds) else { return false }
+        body()
+        database.enter()
+        reception.leave(place, database)
+        return true
     }
 
     /// Closes the connection now if nobody uses it, otherwise at the end of the present turn.
@@ -339,6 +357,7 @@ final class Writer: @unchecked Sendable {
         try database.recording { () throws(DatabaseError) in
             try database.closeIfReplaced()
             try ready(database)
+            try database.resumeShipping()
         }
         database.refreshObservation()
     }

@@ -85,12 +85,18 @@ final class Reception: Sendable {
     // MARK: Threads
 
     /// Waits for a place on this thread.
-    func enter(_ desk: Books.Desk, call: StaticString, shareable: Bool = false) throws(DatabaseError) -> Place {
+    /// - Parameter seconds: how long at most; `nil` for ``maximumWait``.
+    func enter(
+        _ desk: Books.Desk,
+        call: StaticString,
+        shareable: Bool = false,
+        within seconds: Double? = nil
+    ) throws(DatabaseError) -> Place {
         var request = Books.Request(desk: desk, call: call)
         request.thread = Reception.currentThread
         request.isShareable = shareable
         return try park { state, waiter in
-            request.limit = state.maximumWait
+            request.limit = seconds ?? state.maximumWait
             return state.books.request(request, now: Reception.now, caller: waiter)
         }
     }

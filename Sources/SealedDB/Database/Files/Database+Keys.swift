@@ -101,6 +101,8 @@ extension Database {
 
     private func rekey(inPlace newKey: Key) throws(DatabaseError) {
         let (_, oldKey) = try changeableKey()
+        try endShipping()
+        defer { goOnShipping() }
         let opening = opening(flags: SQLITE_OPEN_READWRITE, vfs: openedVFS, key: oldKey)
         try changeKey(to: newKey) { () throws(DatabaseError) in
             try InPlaceRekey(opening: opening, newKey: newKey).run()
@@ -158,6 +160,9 @@ extension Database {
                 busyTimeout: configuration.busyTimeout,
                 ignoresUnseenUsers: configuration.ignoresUnseenUsers
             )
+            // Who has the slot of a store replaced goes on using it, and so does the shipper.
+            if !KeySlots.exist(beside: path) { try endShipping() }
+            defer { goOnShipping() }
             do throws(DatabaseError) {
                 try copy?.complete(openConnection(), progress)
             } catch {

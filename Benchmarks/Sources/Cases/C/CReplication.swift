@@ -1,0 +1,27 @@
+import Foundation
+
+extension CMakers {
+    /// A copy of the file, synced, which nobody has verified.
+    static var replication: [String: Maker] {
+        var result: [String: Maker] = [:]
+        #if SQLCipher
+            result["replication.snapshot"] = { fixtures in
+                let (path, mebibytes) = try LargeStoreCases.store("copied", fixtures)
+                let copy = fixtures.newPath("copy")
+                return Work(units: mebibytes, before: { removeFile(copy) }) {
+                    guard let source = FileHandle(forReadingAtPath: path),
+                        FileManager.default.createFile(atPath: copy, contents: nil),
+                        let target = FileHandle(forWritingAtPath: copy)
+                    else { throw Failure("C: \(path) cannot be copied.") }
+                    while let bytes = try source.read(upToCount: 1 << 20), !bytes.isEmpty {
+                        try target.write(contentsOf: bytes)
+                    }
+                    try target.synchronize()
+                    try target.close()
+                    return 1
+                }
+            }
+        #endif
+        return result
+    }
+}
