@@ -62,7 +62,7 @@ extension Follower {
         try requireEnd(position, state.done)
     }
 
-    func requireEnd(_ position: LogPosition, _ done: FollowerState.Moment) throws(DatabaseError) {
+    func requireEnd(_ position: LogPosition, _ done: FollowerState.ReplicaMoment) throws(DatabaseError) {
         guard done.frameCount == 0 ? isEmptyLog(position) : done.isEnd(position) else { throw changed() }
     }
 
@@ -90,13 +90,13 @@ extension Follower {
     ) throws(DatabaseError) -> FollowerState {
         var found = state
         if let mark = state.mark, try mark == FollowerState.Mark.of(path, settles: false) {
-            found.done = FollowerState.Moment(inFile: state.done.place)
+            found.done = FollowerState.ReplicaMoment(inFile: state.done.place)
             found.intent = nil
             return found
         }
         for moment in [state.done, state.intent].compactMap({ $0 }) {
             guard try holds(moment.place, log, progress) else { continue }
-            (found.done, found.intent) = (FollowerState.Moment(inFile: moment.place), nil)
+            (found.done, found.intent) = (FollowerState.ReplicaMoment(inFile: moment.place), nil)
             found.mark = try FollowerState.Mark.of(path, settles: true)
             try file.write(found)
             return found
@@ -128,8 +128,8 @@ extension Follower {
             )
         }
         defer { next.discard() }
-        guard next.outcome.plan.end.isSame(as: place), next.pageCount * Int64(next.pageSize) == (try log.keyless.fileSize())
-        else { return false }
+        let size = next.pageCount * Int64(next.pageSize)
+        guard next.outcome.plan.end.isSame(as: place), try log.keyless.fileSize() == size else { return false }
         // Pages of zeros were never written: no commit needs them, and what stands there is left from earlier.
         return try next.differentPages(from: log.keyless, ignoringUnwritten: true).isEmpty
     }

@@ -16,7 +16,7 @@ extension Follower {
         var state = FollowerState(
             repository: mark.identifier,
             identity: try FollowerState.Identity(next.path, salt: plan.manifest.fileSalt, pageSize: next.pageSize),
-            done: FollowerState.Moment(inFile: plan.end),
+            done: FollowerState.ReplicaMoment(inFile: plan.end),
             slots: nil
         )
         // Whoever is killed from here on leaves a file that the next one knows.
@@ -39,7 +39,7 @@ extension Follower {
         note(next.outcome, "made")
     }
 
-    private func note(_ outcome: RepositoryRestore.Outcome, _ reason: String) {
+    private func note(_ outcome: RepositoryRestore.RestoredParts, _ reason: String) {
         report.renewedBecause = reason
         report.remarks += outcome.report.remarks
         report.bytesBehind = 0
@@ -115,7 +115,7 @@ extension Follower {
                 salt: plan.manifest.fileSalt,
                 pageSize: next.pageSize
             )
-            state.intent = FollowerState.Moment(inFile: plan.end)
+            state.intent = FollowerState.ReplicaMoment(inFile: plan.end)
             try FileSystem.copyAttributes(from: path, to: next.path)
             try FileSystem.synchronize(next.path)
             try file.write(state)

@@ -229,7 +229,7 @@ package final class Follower {
     func add(_ place: RepositoryPlace, _ pages: ReplicaLog.Pages) throws(DatabaseError) {
         guard let log, var state, let file else { throw .notOpen }
         guard let plan = try log.plan(place, after: state.done, pages) else {
-            state.done = FollowerState.Moment(
+            state.done = FollowerState.ReplicaMoment(
                 place: place,
                 frameCount: state.done.frameCount,
                 salts: state.done.salts,
@@ -336,7 +336,7 @@ package final class Follower {
         try atStep(.emptied)
         let after = try log.keyless.position()
         guard after.frameCount == 0, after.changeCount == before.changeCount else { throw changed() }
-        state.done = FollowerState.Moment(inFile: state.done.place)
+        state.done = FollowerState.ReplicaMoment(inFile: state.done.place)
         try noteEmptyLog(&state, file, log)
         return true
     }

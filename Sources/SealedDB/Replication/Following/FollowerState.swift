@@ -5,7 +5,7 @@ import Foundation
 /// It is written before what it announces is done, so that the next follower finds out how far that came.
 struct FollowerState: Sendable, Equatable {
     /// A commit that the replica holds, and the end of the replica's own log then.
-    struct Moment: Sendable, Equatable {
+    struct ReplicaMoment: Sendable, Equatable {
         let place: RepositoryPlace
         /// The frames of its log.
         var frameCount: Int64
@@ -17,7 +17,7 @@ struct FollowerState: Sendable, Equatable {
 
         /// - Parameter place: what the file alone holds, without a log.
         init(inFile place: RepositoryPlace) {
-            self.init(place: place, frameCount: 0, salts: Moment.none, checksum: Moment.none)
+            self.init(place: place, frameCount: 0, salts: ReplicaMoment.none, checksum: ReplicaMoment.none)
         }
 
         init(place: RepositoryPlace, frameCount: Int64, salts: [UInt8], checksum: [UInt8]) {
@@ -67,9 +67,9 @@ struct FollowerState: Sendable, Equatable {
     /// The file that is about to take its place, and holds what the intent says; `nil` if none is.
     var successor: Identity?
     /// What the replica holds.
-    var done: Moment
+    var done: ReplicaMoment
     /// What it holds as soon as what is being added to its log is whole; `nil` if nothing is.
-    var intent: Moment?
+    var intent: ReplicaMoment?
     /// The file as it was when all of its log had been moved there; `nil` while its log has frames.
     var mark: Mark?
     /// The digest of the slots that were put beside it.
@@ -109,9 +109,9 @@ struct FollowerState: Sendable, Equatable {
             repository: try text.value("repository"),
             identity: identity,
             successor: successor,
-            done: try Moment(text, "done-", pageSize: identity.pageSize),
+            done: try ReplicaMoment(text, "done-", pageSize: identity.pageSize),
             intent: try text.optional("intent") == nil
-                ? nil : try Moment(text, "intent-", pageSize: (successor ?? identity).pageSize),
+                ? nil : try ReplicaMoment(text, "intent-", pageSize: (successor ?? identity).pageSize),
             mark: mark,
             slots: try text.optional("slots") == nil ? nil : try text.digest("slots")
         )
@@ -143,7 +143,7 @@ extension FollowerState.Identity {
     }
 }
 
-extension FollowerState.Moment {
+extension FollowerState.ReplicaMoment {
     fileprivate func add(to text: inout ObjectText, _ prefix: String) {
         text.add(prefix + "generation", place.generation)
         text.add(prefix + "sequence", place.sequence)
@@ -233,6 +233,7 @@ final class FollowerFile {
         // Both are looked at: a process may have been killed, or the machine stopped, while one was written.
         for index in 0..<2 {
             let bytes = try file.bytes(at: index * FollowerFile.room, count: FollowerFile.room)
+            // One that was cut off, or never written, is none.
             guard let found = try? FollowerState.parse(bytes, path), found.number > number else { continue }
             (number, state) = (found.number, found.state)
         }

@@ -4,7 +4,7 @@ import Foundation
 /// place.
 final class NextFile {
     let path: String
-    let outcome: RepositoryRestore.Outcome
+    let outcome: RepositoryRestore.RestoredParts
     var pageSize: Int { outcome.plan.manifest.pageSize }
     var pageCount: Int64 { outcome.plan.pageCount }
 

@@ -69,7 +69,7 @@ struct ReplicaLog {
 
     /// What a transaction makes of the log.
     struct Plan {
-        let moment: FollowerState.Moment
+        let moment: FollowerState.ReplicaMoment
         let pages: [UInt32]
         /// Whether the log begins with it; then its header.
         let header: [UInt8]?
@@ -79,7 +79,7 @@ struct ReplicaLog {
     /// - Returns: `nil` if it has no pages.
     func plan(
         _ place: RepositoryPlace,
-        after done: FollowerState.Moment,
+        after done: FollowerState.ReplicaMoment,
         _ pages: Pages
     ) throws(DatabaseError) -> Plan? {
         let header = done.frameCount == 0 ? try ReplicaLog.newHeader(pageSize: pageSize) : nil
@@ -92,7 +92,7 @@ struct ReplicaLog {
         guard count <= Int64(UInt32.max) >> 1 else {
             throw .notAllowed("The log of \(keyless.path) has too many frames.")
         }
-        let moment = FollowerState.Moment(place: place, frameCount: count, salts: salts, checksum: frames.checksum)
+        let moment = FollowerState.ReplicaMoment(place: place, frameCount: count, salts: salts, checksum: frames.checksum)
         return Plan(moment: moment, pages: frames.pages, header: header)
     }
 
@@ -102,7 +102,7 @@ struct ReplicaLog {
     ///   - synced: is called before they see it.
     func add(
         _ plan: Plan,
-        after done: FollowerState.Moment,
+        after done: FollowerState.ReplicaMoment,
         requiring isEnd: (LogPosition) throws(DatabaseError) -> Void,
         synced: () throws(DatabaseError) -> Void,
         _ pages: Pages

@@ -75,7 +75,7 @@ package struct RepositoryRestore {
     }
 
     /// What a restore has put together, for what goes on from there.
-    struct Outcome {
+    struct RestoredParts {
         let report: Report
         let plan: RestorePlan
         let slots: SealedSlots?
@@ -85,7 +85,7 @@ package struct RepositoryRestore {
     func restored(
         leavesSlots: Bool = false,
         progress: ((KeyRotation.Progress) throws -> Void)?
-    ) throws(DatabaseError) -> Outcome {
+    ) throws(DatabaseError) -> RestoredParts {
         let context = "Nothing was restored, and \(path) is as it was"
         let reader = RepositoryReader(storage: storage)
         let starts: [RestorePlan.Start]
@@ -126,7 +126,7 @@ package struct RepositoryRestore {
             hasSlots: slots != nil,
             remarks: remarks
         )
-        return Outcome(report: report, plan: plan, slots: slots)
+        return RestoredParts(report: report, plan: plan, slots: slots)
     }
 
     /// What lies in the repository is a part of it.
