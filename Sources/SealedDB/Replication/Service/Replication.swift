@@ -6,7 +6,7 @@
 /// let queue = try DatabaseQueue(path: "app.db", configuration: configuration)
 /// ```
 /// One thread ships what is committed, encrypted as it stands in the write-ahead log. No call of the queue or pool waits for
-/// it, but ``DatabaseAccess/replicate()-(_)``, which asks for it.
+/// it, but `replicate()`, which asks for it.
 ///
 /// A failure is logged as a warning, and stands in ``ReplicationStatus/lastError``. It is tried again after the next
 /// ``interval``, and the store's log waits for that, and grows. If somebody has to do something first, as where the repository
@@ -36,7 +36,7 @@ public struct Replication: Sendable {
     /// in any case, and a failure is told as any later one.
     public var isRequiredForOpening = false
     /// Called after each attempt that failed, with its error, on the thread that ships. `nil`, the default: failures are in the
-    /// log and in ``DatabaseQueue/replicationStatus`` alone.
+    /// log and in `replicationStatus` alone.
     public var didFail: (@Sendable (DatabaseError) -> Void)?
 
     /// Ships to a repository, with the defaults.
