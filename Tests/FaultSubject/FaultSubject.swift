@@ -7,7 +7,7 @@ import SealedDB
 struct FaultSubject: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Operations of the library, for the fault harness to disturb.",
-        subcommands: [Commit.self, Replicate.self, Rekey.self, KeyFirst.self]
+        subcommands: [Commit.self, Rekey.self, KeyFirst.self]
     )
 }
 
@@ -113,46 +113,6 @@ struct Commit: ParsableCommand {
             guard try reader.integer("SELECT count(*) % \(Self.rowsPerBatch) FROM log") == 0 else {
                 throw ValidationError("A reader saw a part of a batch.")
             }
-        }
-    }
-}
-
-/// A service that commits batches, and acknowledges each once it is shipped.
-struct Replicate: ParsableCommand {
-    @Argument var store: String
-    @Option var to: String
-    @Option var keyFile: String
-    @Option var batches: Int
-
-    func run() throws {
-        let key = try FaultSubject.key(inFile: keyFile)
-        var configuration = Configuration(key: key)
-        configuration.createsFile = false
-        let database = Database(path: store, configuration: configuration)
-        do {
-            try database.openVerified()
-            defer { database.close() }
-            var options = Replicator.Options()
-            options.snapshotInterval = .zero
-            let replicator = try Replicator(path: store, key: key, directory: to, options: options)
-            defer { replicator.close() }
-            _ = try replicator.ship()
-            let first = try database.integer("SELECT max(batch) FROM log") ?? 0
-            for batch in (first + 1)...(first + batches) {
-                guard database.beginTransaction() else { throw database.lastError() }
-                for part in 1...Commit.rowsPerBatch {
-                    try database.executeUpdate(
-                        "INSERT INTO log (batch, part, body) VALUES (?, ?, ?)",
-                        values: [batch, part, "known plaintext \(batch) " + String(repeating: "x", count: 300)]
-                    )
-                }
-                guard database.commit() else { throw database.lastError() }
-                _ = try replicator.ship()
-                try FaultSubject.acknowledge("\(batch)")
-            }
-        } catch {
-            FaultSubject.complain(error)
-            throw ExitCode(1)
         }
     }
 }

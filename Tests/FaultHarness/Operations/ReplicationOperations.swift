@@ -5,7 +5,7 @@ enum ReplicationOperations {
     private static let repository = "repo"
 
     static func table(in directory: String) throws -> [Operation] {
-        [try first(in: directory), try once(in: directory), try follow(in: directory), try restoration(in: directory)]
+        [try first(in: directory), try once(in: directory), try restoration(in: directory)]
     }
 
     /// `sealdb replicate --once` to a repository that is to be made.
@@ -52,31 +52,6 @@ enum ReplicationOperations {
             ],
             // An object that is written counts also if what comes after it fails.
             failure: .either,
-            folders: [repository]
-        )
-    }
-
-    /// A service that ships each batch before it acknowledges it.
-    private static func follow(in directory: String) throws -> Operation {
-        let seed = try Seed(.wal, key: .old, in: directory)
-        let state = Operation.State.store(.old, digest: seed.digest)
-        let batches = 4
-        return Operation(
-            name: "replicate",
-            variant: "follow",
-            arguments: [Program.subject, "replicate", "db", "--to", repository, "--key-file", TestKey.old.file]
-                + ["--batches", "\(batches)"],
-            files: seed.files.merging(TestKey.files) { first, _ in first },
-            targets: [
-                .init(file: "db", before: state, after: state),
-                .init(
-                    file: repository,
-                    before: .repository(.old, digest: nil),
-                    after: .repository(.old, digest: seed.digest)
-                ),
-            ],
-            failure: .either,
-            load: .init(batches: batches),
             folders: [repository]
         )
     }

@@ -78,7 +78,9 @@ struct Disk {
             let index = try file(inode)
             for change in files[index].pending { Disk.apply(change, to: &files[index].durable) }
             files[index].pending = []
-        case .failedSynchronization(let inode):
+        case .failedSynchronization(_, let name) where name == "." || names[name] == Disk.isDirectory:
+            break
+        case .failedSynchronization(let inode, _):
             files[try file(inode)].pending = []
         case .makeDirectory(let name):
             change(.add(name, file: Disk.isDirectory))

@@ -7,7 +7,7 @@ struct Recording {
         /// Of a file, or of a directory with this name.
         case synchronize(inode: UInt64, name: String)
         /// The kernel may have dropped what it could not write.
-        case failedSynchronization(inode: UInt64)
+        case failedSynchronization(inode: UInt64, name: String)
         case makeDirectory(name: String)
         case rename(from: String, to: String)
         case link(from: String, to: String)
@@ -43,7 +43,7 @@ struct Recording {
             case "W": entries.append(.write(inode: inode, offset: offset, bytes: data))
             case "T": entries.append(.truncate(inode: inode, size: offset))
             case "S": entries.append(.synchronize(inode: inode, name: path))
-            case "F": if path != "." { entries.append(.failedSynchronization(inode: inode)) }
+            case "F": entries.append(.failedSynchronization(inode: inode, name: path))
             case "R": entries.append(.rename(from: path, to: path2))
             case "L": entries.append(.link(from: path, to: path2))
             case "U": entries.append(.unlink(name: path))

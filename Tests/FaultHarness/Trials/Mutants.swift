@@ -43,7 +43,7 @@ struct Mutant: Sendable {
         .init(name: "the key is not synced", operation: "keygen/file", plan: "drop-sync=.key"),
         .init(name: "the ring is renamed before it is synced", operation: "keyring/add", plan: "late-sync=.app.ring"),
         .init(name: "objects are not synced", operation: "replicate/first", plan: "drop-sync=/.sealdb-"),
-        .init(name: "directories are not synced", operation: "replicate/follow", plan: "drop-sync=generations"),
+        .init(name: "directories are not synced", operation: "replicate/once", plan: "drop-sync=generations"),
         .init(name: "the new key is written before the file", operation: "key-first/delete", plan: ""),
     ]
 
