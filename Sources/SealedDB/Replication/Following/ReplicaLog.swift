@@ -92,7 +92,12 @@ struct ReplicaLog {
         guard count <= Int64(UInt32.max) >> 1 else {
             throw .notAllowed("The log of \(keyless.path) has too many frames.")
         }
-        let moment = FollowerState.ReplicaMoment(place: place, frameCount: count, salts: salts, checksum: frames.checksum)
+        let moment = FollowerState.ReplicaMoment(
+            place: place,
+            frameCount: count,
+            salts: salts,
+            checksum: frames.checksum
+        )
         return Plan(moment: moment, pages: frames.pages, header: header)
     }
 
