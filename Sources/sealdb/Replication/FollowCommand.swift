@@ -146,7 +146,7 @@ struct FollowCommand: ParsableCommand {
                 remarks.note(report)
             } catch let error as DatabaseError {
                 totals.add(follower.report)
-                guard !isLast, totals.generation > 0, ReplicationRemarks.mayPass(error) else { throw error }
+                guard !isLast, totals.generation > 0, Replicator.mayPass(error) else { throw error }
                 remarks.note(error)
             }
             if isLast { return totals }
