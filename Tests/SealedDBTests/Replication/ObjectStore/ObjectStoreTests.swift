@@ -109,7 +109,7 @@
                 let large = [UInt8](repeating: 7, count: 3_000_000)
                 // Every second request. None has more than two attempts.
                 store.fail { _, number in number % 2 == 0 ? fault : nil }
-                try storage.require(large, as: "slots/a")
+                try storage.require(large, as: .slots("a"))
                 #expect(store["store/slots/a"] == large)
                 store.fail { _, number in number % 2 == 0 ? fault : nil }
                 #expect(try storage.read("slots/a") == large)
