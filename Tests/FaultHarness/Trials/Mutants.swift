@@ -42,6 +42,8 @@ struct Mutant: Sendable {
         .init(name: "nothing is synced", operation: "commit/delete", plan: "drop-sync=db"),
         .init(name: "the key is not synced", operation: "keygen/file", plan: "drop-sync=.key"),
         .init(name: "the ring is renamed before it is synced", operation: "keyring/add", plan: "late-sync=.app.ring"),
+        .init(name: "the slots are not synced", operation: "slots/add", plan: "drop-sync=.db.slots"),
+        .init(name: "the directory is not synced", operation: "slots/rotate", plan: "drop-sync=."),
         .init(name: "objects are not synced", operation: "replicate/first", plan: "drop-sync=/.sealdb-"),
         .init(name: "directories are not synced", operation: "replicate/once", plan: "drop-sync=generations"),
         .init(name: "the new key is written before the file", operation: "key-first/delete", plan: ""),
