@@ -112,3 +112,29 @@ extension Replicator {
         }
     }
 }
+
+/// When old snapshots are removed: after each new one, and again after a while if that failed.
+package struct RetentionSchedule {
+    private var next: ContinuousClock.Instant?
+
+    private static let pause: Duration = .seconds(60)
+
+    package init() {}
+
+    /// - Parameter isLast: whether there will be no other time.
+    package mutating func isDue(after report: Replicator.Report, isLast: Bool = false) -> Bool {
+        if report.madeSnapshot { next = .now }
+        return next.map { $0 <= .now || isLast } ?? false
+    }
+
+    /// - Throws: as ``Replicator/removeOld(keeping:)``. It is due again later.
+    package mutating func removeOld(
+        _ replicator: Replicator,
+        keeping keeps: ([RepositoryTime]) -> [Bool]
+    ) throws(DatabaseError) -> Replicator.Removed {
+        next = .now + RetentionSchedule.pause
+        let removed = try replicator.removeOld(keeping: keeps)
+        next = nil
+        return removed
+    }
+}

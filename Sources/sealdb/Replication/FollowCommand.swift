@@ -84,22 +84,22 @@ struct FollowCommand: ParsableCommand {
         )
         defer { follower.close() }
         let totals = try follow(follower)
-        let time = RepositoryTime(milliseconds: totals.restoredTo)
         let text =
             "\(TerminalText.escaped(store)): applied \(totals.commitCount.counted("commit")) of generation "
-            + "\(totals.generation), as of \(time)\n"
-        try reportOptions.report(text, Content(totals: totals))
+            + "\(totals.generation), as of \(totals.restoredTo)\n"
+        try reportOptions.report(text, totals)
     }
 
-    /// What all calls have done.
-    private struct Totals: Sendable {
+    /// What all calls have done: the members of the JSON object.
+    private struct Totals: Encodable, Sendable {
         var generation: Int64 = 0
         var commitCount = 0
         var frameCount: Int64 = 0
         var bytesBehind: Int64 = 0
         var secondsBehind: Int64 = 0
         var logBytes: Int64 = 0
-        var restoredTo: Int64 = 0
+        /// With its zone, as `restore` has it.
+        var restoredTo = ""
 
         mutating func add(_ report: Follower.Report) {
             guard report.generation > 0 else { return }
@@ -107,34 +107,18 @@ struct FollowCommand: ParsableCommand {
             commitCount += report.commitCount
             frameCount += report.frameCount
             (bytesBehind, secondsBehind) = (report.bytesBehind, report.secondsBehind)
-            (logBytes, restoredTo) = (report.logBytes, report.restoredTo)
-        }
-    }
-
-    /// The members of the JSON object.
-    private struct Content: Encodable, Sendable {
-        let totals: Totals
-
-        private enum Names: String, CodingKey {
-            case generation, commitCount, frameCount, bytesBehind, secondsBehind, logBytes, restoredTo
-        }
-
-        func encode(to encoder: any Encoder) throws {
-            var container = encoder.container(keyedBy: Names.self)
-            try container.encode(totals.generation, forKey: .generation)
-            try container.encode(totals.commitCount, forKey: .commitCount)
-            try container.encode(totals.frameCount, forKey: .frameCount)
-            try container.encode(totals.bytesBehind, forKey: .bytesBehind)
-            try container.encode(totals.secondsBehind, forKey: .secondsBehind)
-            try container.encode(totals.logBytes, forKey: .logBytes)
-            let time = RepositoryTime(milliseconds: totals.restoredTo).description
-            try container.encode(time, forKey: .restoredTo)
+            (logBytes, restoredTo) = (report.logBytes, RepositoryTime(milliseconds: report.restoredTo).description)
         }
     }
 
     private func follow(_ follower: Follower) throws -> Totals {
         var totals = Totals()
-        var remarks = FollowingRemarks(store: store, logLimit: (logLimit ?? 1024) << 20)
+        var remarks = RepeatedRemarks(
+            store: store,
+            logLimit: (logLimit ?? 1024) << 20,
+            failure: "it does not follow, and that is tried again",
+            recovery: "it follows again."
+        )
         while true {
             let isLast = once || SignalWatch.wasInterrupted
             do {
@@ -143,7 +127,8 @@ struct FollowCommand: ParsableCommand {
                 let report = try follower.follow { reporter.update($0) }
                 totals.add(report)
                 try announce(report)
-                remarks.note(report)
+                remarks.noteSuccess()
+                remarks.noteLog(report.logBytes, "Somebody reads an old state, and keeps it.")
             } catch let error as DatabaseError {
                 totals.add(follower.report)
                 guard !isLast, totals.generation > 0, Replicator.mayPass(error) else { throw error }
@@ -161,40 +146,5 @@ struct FollowCommand: ParsableCommand {
         let time = RepositoryTime(milliseconds: report.restoredTo)
         try output.write("\(TerminalText.escaped(store)): generation \(report.generation) (\(reason)), as of \(time)\n")
         try output.flush()
-    }
-}
-
-/// What is told on standard error while a copy follows, and not again and again.
-private struct FollowingRemarks {
-    private let store: String
-    private let logLimit: Int64
-    /// The next length of the log that is told.
-    private var toldAt: Int64
-    private var lastMessage: String?
-    private var lastTime = ContinuousClock.now
-
-    private static let pause: Duration = .seconds(60)
-
-    init(store: String, logLimit: Int64) {
-        (self.store, self.logLimit, toldAt) = (store, logLimit, logLimit)
-    }
-
-    mutating func note(_ error: DatabaseError) {
-        let now = ContinuousClock.now
-        if let lastMessage, lastMessage.isSame(as: error.message), now - lastTime < FollowingRemarks.pause { return }
-        (lastMessage, lastTime) = (error.message, now)
-        StandardError.message("\(store): it does not follow, and that is tried again: \(error.message)")
-    }
-
-    mutating func note(_ report: Follower.Report) {
-        if lastMessage != nil { StandardError.message("\(store): it follows again.", .warning) }
-        lastMessage = nil
-        guard report.logBytes > toldAt else {
-            if report.logBytes < logLimit { toldAt = logLimit }
-            return
-        }
-        toldAt = max(toldAt, report.logBytes) * 2
-        let size = ByteText.size(report.logBytes)
-        StandardError.message("\(store): its log has \(size): somebody reads an old state, and keeps it.", .warning)
     }
 }

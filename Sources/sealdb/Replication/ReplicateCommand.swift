@@ -176,9 +176,13 @@ struct ReplicateCommand: ParsableCommand {
 
     private func follow(_ replicator: Replicator, _ path: String) throws -> Totals {
         var totals = Totals()
-        var remarks = ReplicationRemarks(store: store, path: path, logLimit: (logLimit ?? 1024) << 20)
-        /// When what is not kept is to be removed.
-        var pruneAt: ContinuousClock.Instant?
+        var remarks = RepeatedRemarks(
+            store: store,
+            logLimit: (logLimit ?? 1024) << 20,
+            failure: "nothing was shipped, and it is tried again",
+            recovery: "it is shipped again."
+        )
+        var retention = RetentionSchedule()
         while true {
             let isLast = once || SignalWatch.wasInterrupted
             do {
@@ -187,16 +191,15 @@ struct ReplicateCommand: ParsableCommand {
                 let report = try replicator.ship { reporter.update($0) }
                 totals.add(report)
                 try announce(report)
-                remarks.note(report)
-                if report.madeSnapshot { pruneAt = .now }
-                if let time = pruneAt, time <= .now || isLast {
-                    totals.retentionFailure = try prune(replicator)
-                    // All is shipped, whatever becomes of that.
-                    pruneAt = totals.retentionFailure == nil ? nil : .now + ReplicationRemarks.pause
-                    if !once, let error = totals.retentionFailure { remarks.noteRetention(error) }
+                warnOfHealed(report)
+                remarks.noteSuccess()
+                remarks.noteLog(report.logBytes, "All is shipped, but it does not begin anew: somebody reads from it.")
+                if retention.isDue(after: report, isLast: isLast) {
+                    totals.retentionFailure = try prune(replicator, &retention)
                 }
             } catch let error as DatabaseError {
                 guard !isLast, totals.generation > 0, Replicator.mayPass(error) else { throw error }
+                remarks.noteLog(logSize(of: path), "It cannot begin anew before it is shipped.")
                 remarks.note(error)
             }
             if isLast { return totals }
@@ -204,17 +207,34 @@ struct ReplicateCommand: ParsableCommand {
         }
     }
 
-    /// - Returns: why not all was removed.
-    private func prune(_ replicator: Replicator) throws -> DatabaseError? {
+    /// - Returns: why not all was removed. All is shipped, whatever becomes of that.
+    private func prune(_ replicator: Replicator, _ retention: inout RetentionSchedule) throws -> DatabaseError? {
         guard let policy = keepOptions.policy else { return nil }
         let removed: Replicator.Removed
         do throws(DatabaseError) {
-            removed = try replicator.removeOld { policy.keeps($0) }
+            removed = try retention.removeOld(replicator) { policy.keeps($0) }
         } catch {
+            if !once { StandardError.message("\(store): \(error.message) It is tried again.", .warning) }
             return error
         }
         if removed.snapshots > 0 { try say("\(removed.snapshots.counted("old snapshot")) removed") }
         return nil
+    }
+
+    private func warnOfHealed(_ report: Replicator.Report) {
+        for name in report.healed {
+            let advice = "See whether its disk is sound, and run \"sealdb snapshots --verify\"."
+            StandardError.message(
+                "\(store): \(name) was damaged in the repository, and was written again. \(advice)",
+                .warning
+            )
+        }
+    }
+
+    private func logSize(of path: String) -> Int64 {
+        // A log that is not there has no bytes.
+        guard let status = try? FileSystem.statusIfPresent(path + "-wal") else { return 0 }
+        return Int64(status.st_size)
     }
 
     private func announce(_ report: Replicator.Report) throws {
@@ -229,78 +249,5 @@ struct ReplicateCommand: ParsableCommand {
         let output = ResultOutput()
         try output.write("\(TerminalText.escaped(store)): \(text)\n")
         try output.flush()
-    }
-}
-
-extension SignalWatch {
-    /// Waits, but no longer than until a signal comes.
-    static func pause(_ seconds: Double) {
-        let end = ContinuousClock.now + .seconds(seconds)
-        while !wasInterrupted {
-            let left = end - .now
-            guard left > .zero else { return }
-            // A signal may end the pause early.
-            usleep(UInt32(min(left / .microseconds(1), 100_000)))
-        }
-    }
-}
-
-/// What is told on standard error while a store is shipped, and not again and again.
-struct ReplicationRemarks {
-    private let store: String
-    private let log: String
-    private let logLimit: Int64
-    /// The next length of the log that is told.
-    private var toldAt: Int64
-    private var lastMessage: String?
-    private var lastTime = ContinuousClock.now
-
-    fileprivate static let pause: Duration = .seconds(60)
-
-    init(store: String, path: String, logLimit: Int64) {
-        (self.store, self.logLimit) = (store, logLimit)
-        log = path + "-wal"
-        toldAt = logLimit
-    }
-
-    mutating func note(_ error: DatabaseError) {
-        tellLog(fileSize(), "It cannot begin anew before it is shipped.")
-        let now = ContinuousClock.now
-        if let lastMessage, lastMessage.isSame(as: error.message), now - lastTime < ReplicationRemarks.pause { return }
-        (lastMessage, lastTime) = (error.message, now)
-        StandardError.message("\(store): nothing was shipped, and it is tried again: \(error.message)")
-    }
-
-    /// - Parameter error: its message says that all is shipped.
-    func noteRetention(_ error: DatabaseError) {
-        StandardError.message("\(store): \(error.message) It is tried again.", .warning)
-    }
-
-    mutating func note(_ report: Replicator.Report) {
-        for name in report.healed {
-            let advice = "See whether its disk is sound, and run \"sealdb snapshots --verify\"."
-            StandardError.message(
-                "\(store): \(name) was damaged in the repository, and was written again. \(advice)",
-                .warning
-            )
-        }
-        if lastMessage != nil { StandardError.message("\(store): it is shipped again.", .warning) }
-        lastMessage = nil
-        tellLog(report.logBytes, "All is shipped, but it does not begin anew: somebody reads from it.")
-    }
-
-    private mutating func tellLog(_ bytes: Int64, _ why: String) {
-        guard bytes > toldAt else {
-            if bytes < logLimit { toldAt = logLimit }
-            return
-        }
-        toldAt = max(toldAt, bytes) * 2
-        StandardError.message("\(store): its log has \(ByteText.size(bytes)). \(why)", .warning)
-    }
-
-    private func fileSize() -> Int64 {
-        // A log that is not there has no bytes.
-        guard let status = try? FileSystem.statusIfPresent(log) else { return 0 }
-        return Int64(status.st_size)
     }
 }

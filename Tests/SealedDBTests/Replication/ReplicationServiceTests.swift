@@ -308,6 +308,32 @@ struct ReplicationServiceTests {
         service.closeAll()
     }
 
+    /// What is told of a failure asks the thread that tells it, which cannot wait for itself.
+    @Test(arguments: Kind.allCases) func askedOnItsOwnThread(_ kind: Kind) throws {
+        let answers = Log<DatabaseError>()
+        let asked = Guarded<(any Service)?>(nil)
+        let service = try service(
+            kind,
+            configuration { replication in
+                replication.didFail = { _ in
+                    guard let service = asked.withLock({ $0 }) else { return }
+                    do { try service.replicate() } catch let error as DatabaseError { answers.add(error) } catch {}
+                }
+            }
+        )
+        try service.write { db in try Self.insert(db) }
+        try service.replicate()
+        asked.withLock { $0 = service }
+        defer { asked.withLock { $0 = nil } }
+        #expect(rename(repository, repository + "-away") == 0)
+        #expect(throws: DatabaseError.self) { try service.replicate() }
+        while answers.values.isEmpty { sched_yield() }
+        #expect(answers.values.allSatisfy { $0.reason == .misuse && $0.message.contains("cannot wait for itself") })
+        #expect(rename(repository + "-away", repository) == 0)
+        try service.replicate()
+        service.closeAll()
+    }
+
     /// Where the repository cannot be made, the store is opened, unless that is not wanted.
     @Test func noRepository() throws {
         let missing = directory.file("missing")
@@ -408,6 +434,34 @@ struct ReplicationServiceTests {
         #expect(try restored() == count)
         #expect(try generations() == ["first"])
         service.closeAll()
+    }
+
+    /// What cannot be removed is told, and keeps nothing from being shipped.
+    @Test func snapshotsThatCannotBeRemoved() throws {
+        let queue = try DatabaseQueue(
+            path: path,
+            configuration: configuration {
+                $0.snapshotInterval = .zero
+                $0.maximumSnapshotCount = 1
+            }
+        )
+        try queue.write { db in try Self.insert(db) }
+        try queue.replicate()
+        let storage = try DirectoryStorage(repository, creates: false)
+        let first = ObjectName.snapshot(generation: 1, sequence: 0)
+        var bytes = try #require(try storage.read(first.text))
+        bytes[bytes.count / 2] ^= 1
+        try storage.replace(bytes, as: first.text)
+        try queue.write { db in try Self.insert(db) }
+        try queue.replicate()
+        while try #require(queue.replicationStatus).lastError == nil { sched_yield() }
+        let error = try #require(queue.replicationStatus?.lastError)
+        #expect(error.message.contains("All is shipped, but") && error.message.contains(first.text), "\(error)")
+        #expect(queue.replicationStatus?.isActive == true)
+        try queue.write { db in try Self.insert(db) }
+        try queue.replicate()
+        queue.close()
+        #expect(try restored() == 3)
     }
 
     @Test func snapshotsThatAreKept() throws {

@@ -39,6 +39,8 @@ final class Shipper: Sendable {
         var thread: pthread_t?
         var calls: [Call] = []
         var status = ReplicationStatus()
+        /// Whether the last attempt did not ship what is there.
+        var isFailing = false
         /// When what was shipped was committed, by a clock that does not jump.
         var shippedLook: ContinuousClock.Instant?
         var lastNumber = 0
@@ -96,7 +98,7 @@ final class Shipper: Sendable {
     }
 
     /// Whether the last attempt failed, so that the log is needed for longer.
-    var isFailing: Bool { state.withLock { $0.status.lastError != nil } }
+    var isFailing: Bool { state.withLock { $0.isFailing } }
 
     /// Whether the store counts as open.
     var isFollowing: Bool { state.withLock { $0.key != nil } }
@@ -216,6 +218,8 @@ final class Shipper: Sendable {
     }
 
     private func wait(for purpose: Call.Purpose, within seconds: Double?) throws(DatabaseError) {
+        // It would wait for itself.
+        guard state.withLock({ $0.thread }) != pthread_self() else { throw Shipper.ownThread }
         let waiting = Waiting()
         let number = try add(purpose) { outcome in
             waiting.outcome = outcome
@@ -288,6 +292,15 @@ final class Shipper: Sendable {
         message: """
             The queue or pool was closed, so that its store is not shipped. What was committed is in the store, and is shipped \
             when it is open again.
+            """
+    )
+
+    private static let ownThread = DatabaseError(
+        extendedCode: SQLITE_MISUSE,
+        reason: .misuse,
+        message: """
+            This is the thread that ships the store, which cannot wait for itself: `didFail`, or what gets the messages of the \
+            log, asks it to ship. Nothing was done. Ask from another thread.
             """
     )
 

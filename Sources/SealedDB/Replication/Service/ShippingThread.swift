@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 
 /// What the thread of a ``Shipper`` does.
 ///
@@ -10,6 +11,7 @@ final class ShippingThread {
     /// The mark of the repository, so that another one that is mounted in its place is noticed.
     private var mark: RepositoryMark?
     private var nextAttempt = ContinuousClock.now
+    private var retention = RetentionSchedule()
     /// What was logged last, and when.
     private var logged: (message: String, time: ContinuousClock.Instant)?
 
@@ -103,7 +105,7 @@ final class ShippingThread {
             let replicator = try replicator()
             var report = try replicator.shipWithoutRelief()
             succeeded(replicator, report)
-            if report.madeSnapshot { try removeOld(replicator) }
+            let retentionFailure = removeOld(replicator, after: report)
             if hasCalls { try emptyLog(replicator, began) }
             var rounds = 0
             while replicator.needsRelief, report.byteCount > ShippingThread.bytesOfBusyStore,
@@ -114,7 +116,7 @@ final class ShippingThread {
                 rounds += 1
             }
             try replicator.relieve()
-            ended(with: nil)
+            ended(with: retentionFailure, isShipped: true)
         } catch {
             failed(error, began)
         }
@@ -149,9 +151,16 @@ final class ShippingThread {
         return replicator
     }
 
-    private func removeOld(_ replicator: Replicator) throws(DatabaseError) {
-        guard let count = shipper.replication.maximumSnapshotCount else { return }
-        _ = try replicator.removeOld { times in times.indices.map { $0 < count } }
+    /// - Returns: why not all was removed. All is shipped, whatever becomes of that.
+    private func removeOld(_ replicator: Replicator, after report: Replicator.Report) -> DatabaseError? {
+        guard let count = shipper.replication.maximumSnapshotCount, retention.isDue(after: report) else { return nil }
+        do throws(DatabaseError) {
+            // How many these are nobody asks.
+            _ = try retention.removeOld(replicator) { times in times.indices.map { $0 < count } }
+            return nil
+        } catch {
+            return error
+        }
     }
 
     /// What was committed before the look that the repository has now is there.
@@ -195,7 +204,7 @@ final class ShippingThread {
             // The log is not kept for somebody who does not read it.
             if !isLettingGo { letGoOfRefused() }
         }
-        ended(with: error)
+        ended(with: error, isShipped: false)
         tell(.failure(error)) { $0.purpose != .lettingGo && (isFinal || $0.came <= began) }
     }
 
@@ -207,15 +216,16 @@ final class ShippingThread {
         for call in calls { call.tell(.success(())) }
     }
 
-    private func ended(with error: DatabaseError?) {
+    private func ended(with error: DatabaseError?, isShipped: Bool) {
         let bytes = following?.replicator?.unshippedBytes() ?? logSize()
         state.withLock { state in
+            state.isFailing = !isShipped
             state.status.lastError = error
             state.status.unshippedBytes = bytes
             if error != nil { state.status.failureCount += 1 }
         }
         shipper.told(shipper.status, error != nil)
-        log(error)
+        log(error, isShipped: isShipped)
         if let error { shipper.replication.didFail?(error) }
     }
 
@@ -226,7 +236,7 @@ final class ShippingThread {
         return Int64(status.st_size)
     }
 
-    private func log(_ error: DatabaseError?) {
+    private func log(_ error: DatabaseError?, isShipped: Bool) {
         guard let logger = shipper.logger else { return }
         guard let error else {
             if logged != nil { logger.notice("the store is shipped again", metadata: ["store": "\(shipper.path)"]) }
@@ -239,12 +249,16 @@ final class ShippingThread {
         let metadata = [
             "store": shipper.path, "repository": shipper.replication.repository, "error": error.description,
         ]
-        let isTriedAgain = Replicator.mayPass(error)
+        let isTriedAgain = isShipped || Replicator.mayPass(error)
+        let message: Logger.Message =
+            switch (isShipped, isTriedAgain) {
+            case (true, _): "the store is shipped, but old snapshots could not be removed, which is tried again"
+            case (false, true): "the store could not be shipped, and it is tried again"
+            case (false, false): "the store is not shipped any more, until it is closed and opened again"
+            }
         logger.log(
             level: isTriedAgain ? .warning : .error,
-            isTriedAgain
-                ? "the store could not be shipped, and it is tried again"
-                : "the store is not shipped any more, until it is closed and opened again",
+            message,
             metadata: metadata.mapValues { .string($0) }
         )
     }
