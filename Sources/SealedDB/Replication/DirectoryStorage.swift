@@ -23,7 +23,10 @@ final class DirectoryStorage: RepositoryStorage {
     /// - Parameter creates: whether the directory is made if it is missing. Its parent must be there.
     init(_ path: String, creates: Bool, pace: TransferPace? = nil) throws(DatabaseError) {
         self.pace = pace
-        if creates, try FileSystem.statusIfPresent(path) == nil { try DirectoryStorage.make(path) }
+        if creates, try FileSystem.statusIfPresent(path) == nil {
+            try DirectoryStorage.make(path)
+            try FileSystem.synchronizeDirectory(of: path)
+        }
         guard let resolved = FileSystem.resolve(path) else {
             throw .system("Cannot open the repository \(path)", reason: .noSuchFile)
         }
@@ -45,12 +48,11 @@ final class DirectoryStorage: RepositoryStorage {
         release()
     }
 
-    /// Makes a directory unless it is there, and its name durable in any case.
+    /// Makes a directory unless it is there. Its name is not durable by that.
     private static func make(_ path: String) throws(DatabaseError) {
         guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
             throw .system("Cannot make the directory \(path)", reason: .cannotCreate)
         }
-        try FileSystem.synchronizeDirectory(of: path)
     }
 
     // MARK: FollowedStore
@@ -114,68 +116,69 @@ final class DirectoryStorage: RepositoryStorage {
             && name.utf8.dropFirst(unfinished.utf8.count).allSatisfy { Hexadecimal.value(of: $0) != nil }
     }
 
-    func write(_ bytes: [UInt8], as name: String) throws(DatabaseError) -> Bool {
-        let target = "\(path)/\(name)"
-        try makeDirectories(of: name)
-        if try FileSystem.statusIfPresent(target) != nil {
-            // Whoever wrote it may have been killed before its name was durable.
-            try FileSystem.synchronizeDirectory(of: target)
-            return false
+    func write(_ objects: [NewObject]) throws(DatabaseError) -> [Bool] {
+        var unfinished: [UnfinishedObject?] = []
+        defer { for object in unfinished { object?.discard() } }
+        try makeDirectories(of: objects.map(\.name))
+        for object in objects {
+            let target = "\(path)/\(object.name)"
+            guard try FileSystem.statusIfPresent(target) == nil else {
+                // Whoever wrote it may have been killed before its name was durable.
+                try FileSystem.synchronizeDirectory(of: target)
+                unfinished.append(nil)
+                continue
+            }
+            unfinished.append(try begin(object.bytes, target))
         }
-        return try put(bytes, at: target, replaces: false)
+        return try finish(unfinished, replaces: false)
     }
 
     func replace(_ bytes: [UInt8], as name: String) throws(DatabaseError) {
-        try makeDirectories(of: name)
-        _ = try put(bytes, at: "\(path)/\(name)", replaces: true)  // It is not refused.
+        try makeDirectories(of: [name])
+        let object = try begin(bytes, "\(path)/\(name)")
+        defer { object.discard() }
+        _ = try finish([object], replaces: true)  // It is not refused.
     }
 
-    /// - Returns: false if something has the name, which is not to be replaced.
-    private func put(_ bytes: [UInt8], at target: String, replaces: Bool) throws(DatabaseError) -> Bool {
-        let new = "\(FileSystem.directory(of: target))/\(DirectoryStorage.unfinished)\(try FileSystem.randomName())"
-        do throws(DatabaseError) {
-            try writeUnfinished(bytes, new)
-            let result = replaces ? rename(new, target) : sealeddb_rename_exclusively(new, target)
-            guard result == 0 else {
-                let number = errno
-                guard number == EEXIST, !replaces else {
-                    throw .system("Cannot create \(target)", reason: .cannotCreate, number: number)
+    /// Gives objects their names.
+    ///
+    /// Syncing the first has the disk store the most part of all, which is why they are not finished one by one.
+    /// - Returns: for each, whether it has got its name.
+    private func finish(_ objects: [UnfinishedObject?], replaces: Bool) throws(DatabaseError) -> [Bool] {
+        for object in objects { try object?.synchronize() }
+        var isNew: [Bool] = []
+        for object in objects { isNew.append(try object?.takeName(replaces: replaces) ?? false) }
+        // Also where somebody else has given the name meanwhile.
+        var directories = Set<String>()
+        for case let object? in objects where directories.insert(FileSystem.directory(of: object.target)).inserted {
+            do throws(DatabaseError) {
+                try FileSystem.synchronizeDirectory(of: object.target)
+            } catch {
+                // Whether the names are durable is not known, and a failed sync is not repeated: they are written anew.
+                for case let other? in objects where other.isNamed && other.hasSameDirectory(as: object) {
+                    unlink(other.target)  // If it stays, it holds what it should.
                 }
-                // What cannot be removed, here and below, is removed by the next lease.
-                unlink(new)
-                try FileSystem.synchronizeDirectory(of: target)
-                return false
+                throw error
             }
+        }
+        return isNew
+    }
+
+    /// Writes an object under a name that nobody looks for.
+    private func begin(_ bytes: [UInt8], _ target: String) throws(DatabaseError) -> UnfinishedObject {
+        let new = "\(FileSystem.directory(of: target))/\(DirectoryStorage.unfinished)\(try FileSystem.randomName())"
+        let object = try UnfinishedObject(new, target: target)
+        do throws(DatabaseError) {
+            let written = bytes.withUnsafeBytes { bytes in
+                Result { () throws(DatabaseError) in try self.write(bytes, to: object.file) }
+            }
+            try written.get()
+            try object.file.beginWriting(0..<Int64(bytes.count))
         } catch {
-            // See above.
-            unlink(new)
-            // The other name is another one at each attempt, and nobody knows it.
+            object.discard()
             throw error.naming(target, insteadOf: new)
         }
-        do throws(DatabaseError) {
-            try FileSystem.synchronizeDirectory(of: target)
-        } catch {
-            // Whether the name is durable is not known, and a failed sync is not repeated: it is written anew.
-            unlink(target)  // If it stays, it holds what it should.
-            throw error
-        }
-        return true
-    }
-
-    private func writeUnfinished(_ bytes: [UInt8], _ new: String) throws(DatabaseError) {
-        let identity = try FileIdentity(creating: new)
-        guard let file = try NewFile(identity, path: new) else {
-            throw DatabaseError(
-                extendedCode: SQLITE_CANTOPEN,
-                reason: .unverified,
-                message: "Somebody else put a file in the place of \(new). Nothing was shipped."
-            )
-        }
-        let written = bytes.withUnsafeBytes { bytes in
-            Result { () throws(DatabaseError) in try self.write(bytes, to: file) }
-        }
-        try written.get()
-        try file.synchronize()
+        return object
     }
 
     private func write(_ bytes: UnsafeRawBufferPointer, to file: NewFile) throws(DatabaseError) {
@@ -211,16 +214,25 @@ final class DirectoryStorage: RepositoryStorage {
         }
     }
 
-    private func makeDirectories(of name: String) throws(DatabaseError) {
-        try requireOwnDirectories(of: name)
-        var directory = path
-        for part in name.split(separator: "/").dropLast() {
-            directory += "/\(part)"
-            // Who takes the repository away and puts another one there is found out by its mark.
-            guard !durable.contains(directory) else { continue }
-            try DirectoryStorage.make(directory)
-            durable.insert(directory)
+    /// Makes the directories that these objects need, and their names durable.
+    private func makeDirectories(of names: [String]) throws(DatabaseError) {
+        var new: [String] = []
+        for name in names {
+            try requireOwnDirectories(of: name)
+            var directory = path
+            for part in name.split(separator: "/").dropLast() {
+                directory += "/\(part)"
+                // Who takes the repository away and puts another one there is found out by its mark.
+                guard !durable.contains(directory), !new.contains(directory) else { continue }
+                try DirectoryStorage.make(directory)
+                new.append(directory)
+            }
         }
+        var parents = Set<String>()
+        for directory in new where parents.insert(FileSystem.directory(of: directory)).inserted {
+            try FileSystem.synchronizeDirectory(of: directory)
+        }
+        durable.formUnion(new)
     }
 
     func remove(_ name: String) throws(DatabaseError) {
@@ -268,17 +280,5 @@ final class DirectoryStorage: RepositoryStorage {
         guard leaseDescriptor >= 0 else { return }
         sealeddb_unlock_and_close(leaseDescriptor)
         leaseDescriptor = -1
-    }
-}
-
-extension DatabaseError {
-    /// The same error, with another name of a file in its message.
-    fileprivate func naming(_ name: String, insteadOf other: String) -> DatabaseError {
-        DatabaseError(
-            extendedCode: extendedCode,
-            reason: reason,
-            message: message.replacingOccurrences(of: other, with: name, options: .literal),
-            underlyingError: underlyingError
-        )
     }
 }

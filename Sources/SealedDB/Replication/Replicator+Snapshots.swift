@@ -120,10 +120,19 @@ extension Replicator {
             if case .chunk(let digest)? = ObjectName(object.name) { known.insert(digest) }
         }
         let report = ProgressReport(totals: source.totals, progress: progress)
-        let chunkBytes = Int(options.chunkPages) * source.totals.size
-        var chunk: [UInt8] = []
-        chunk.reserveCapacity(chunkBytes)
-        var (digests, salt): ([String], [UInt8]) = ([], [])
+        let shipping = ChunkShipping(
+            storage: storage,
+            known: known,
+            chunkBytes: Int(options.chunkPages) * source.totals.size,
+            requireTime: requireTime
+        )
+        // What was shipped before a failure is there all the same.
+        defer {
+            shipping.end()
+            healed += shipping.healed
+            self.report.newSnapshotBytes += shipping.newBytes
+        }
+        var salt: [UInt8] = []
         var unwritten = PageSet()
         var stop: DatabaseError?
         let pipeline = PagePipeline(pageSize: source.totals.size, pageCount: source.totals.count)
@@ -133,17 +142,7 @@ extension Replicator {
             if salt.isEmpty { salt = Array(run.bytes.prefix(Key.saltByteCount)) }
             for number in run.zeros { unwritten.insert(number) }
             do throws(DatabaseError) {
-                var rest = run.bytes[...]
-                while !rest.isEmpty {
-                    let part = rest.prefix(chunkBytes - chunk.count)
-                    chunk += part
-                    rest = rest.dropFirst(part.count)
-                    guard chunk.count == chunkBytes || rest.isEmpty && numbers.upperBound == source.totals.count else {
-                        continue
-                    }
-                    digests.append(try self.ship(chunk, &known))
-                    chunk.removeAll(keepingCapacity: true)
-                }
+                try shipping.add(run.bytes)
                 try report(.copy, numbers.upperBound)
             } catch {
                 stop = error
@@ -151,19 +150,9 @@ extension Replicator {
             return stop == nil
         }
         if let stop { throw stop }
+        let digests = try shipping.finish()
         try source.requireFree(unwritten, cipher)
         return (digests, salt)
-    }
-
-    private func ship(_ chunk: [UInt8], _ known: inout Set<String>) throws(DatabaseError) -> String {
-        try requireTime()
-        let digest = try ObjectDigest.of(chunk)
-        let name = ObjectName.chunk(digest)
-        // It rots where it lies. Earlier snapshots get it back, too.
-        if known.contains(digest), try storage.read(name.text, limit: chunk.count + 1) == chunk { return digest }
-        if try require(chunk, as: name) == .new { report.newSnapshotBytes += Int64(chunk.count) }
-        known.insert(digest)
-        return digest
     }
 
     // MARK: The log

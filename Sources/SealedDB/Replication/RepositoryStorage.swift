@@ -13,9 +13,10 @@ protocol RepositoryStorage: AnyObject {
     /// - Parameter limit: at most so many, from its beginning.
     func read(_ name: String, limit: Int?) throws(DatabaseError) -> [UInt8]?
 
-    /// Writes an object, durably.
-    /// - Returns: false if one of this name is there, which is durable too then, and is left as it is.
-    func write(_ bytes: [UInt8], as name: String) throws(DatabaseError) -> Bool
+    /// Writes objects, durably.
+    /// - Returns: for each, false if one of its name is there, which is durable too then, and is left as it is.
+    /// - Throws: after an error any of them may be there. Those that are hold what they should.
+    func write(_ objects: [NewObject]) throws(DatabaseError) -> [Bool]
 
     /// Writes an object in the place of one that is damaged, durably, and in one step.
     func replace(_ bytes: [UInt8], as name: String) throws(DatabaseError)
@@ -29,6 +30,11 @@ protocol RepositoryStorage: AnyObject {
 
     /// Gives the lease back. Without one, nothing happens.
     func release()
+}
+
+struct NewObject: Sendable {
+    let name: String
+    let bytes: [UInt8]
 }
 
 struct StoredObject: Sendable {
@@ -45,7 +51,13 @@ extension RepositoryStorage {
     /// - Throws: ``DatabaseError/Reason/alreadyExists`` if there is another one with other bytes.
     @discardableResult
     func require(_ bytes: [UInt8], as name: ObjectName) throws(DatabaseError) -> ObjectWriting {
-        if try write(bytes, as: name.text) { return .new }
+        let isNew = try write([NewObject(name: name.text, bytes: bytes)])
+        if isNew == [true] { return .new }
+        return try requireWritten(bytes, as: name)
+    }
+
+    /// Does the same for an object of whose name there is one already.
+    func requireWritten(_ bytes: [UInt8], as name: ObjectName) throws(DatabaseError) -> ObjectWriting {
         // What is longer need not be read to its end.
         guard try read(name.text, limit: bytes.count + 1) != bytes else { return .there }
         guard name.isDigest else {

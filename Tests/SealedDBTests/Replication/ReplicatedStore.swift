@@ -47,13 +47,22 @@ final class TestStorage: RepositoryStorage {
         try call { () throws(DatabaseError) in try base.read(name, limit: limit) }
     }
 
-    func write(_ bytes: [UInt8], as name: String) throws(DatabaseError) -> Bool {
-        try call { () throws(DatabaseError) in
-            written.append(name)
-            let isNew = try base.write(bytes, as: name)
-            if let failAfterWriting, name.contains(failAfterWriting) { throw TestStorage.error }
-            return isNew
+    /// Each object is a call. Those before the first that fails are written together.
+    func write(_ objects: [NewObject]) throws(DatabaseError) -> [Bool] {
+        var reached: [NewObject] = []
+        var error: DatabaseError?
+        for object in objects where error == nil {
+            let failure = fails(callCount)
+            callCount += 1
+            if failure != .before {
+                reached.append(object)
+                written.append(object.name)
+            }
+            if failure != nil || failAfterWriting.map(object.name.contains) == true { error = TestStorage.error }
         }
+        let isNew = try base.write(reached)
+        if let error { throw error }
+        return isNew
     }
 
     func replace(_ bytes: [UInt8], as name: String) throws(DatabaseError) {
@@ -218,5 +227,11 @@ final class ReplicatedStore {
 
     var status: RepositoryStatus {
         get throws { try RepositoryStatus.of(directory: repository, verifies: true) }
+    }
+}
+
+extension RepositoryStorage {
+    func write(_ bytes: [UInt8], as name: String) throws(DatabaseError) -> Bool {
+        try write([NewObject(name: name, bytes: bytes)]) == [true]
     }
 }

@@ -261,7 +261,13 @@
             return .written
         }
 
-        func write(_ bytes: [UInt8], as name: String) throws(DatabaseError) -> Bool {
+        func write(_ objects: [NewObject]) throws(DatabaseError) -> [Bool] {
+            var isNew: [Bool] = []
+            for object in objects { isNew.append(try write(object.bytes, as: object.name)) }
+            return isNew
+        }
+
+        private func write(_ bytes: [UInt8], as name: String) throws(DatabaseError) -> Bool {
             try keepLease()
             if case .snapshot? = ObjectName(name) { try announce(name) }
             let isWritten = try writeUnlessThere(bytes, as: name)
