@@ -26,6 +26,18 @@ struct FileIdentity {
         self.path = path
     }
 
+    /// A file that another process of this user has left.
+    /// - Returns: `nil` if it is none that this process could have made: not a regular file, somebody else's, or one with
+    ///   another name.
+    init?(ofLeftover path: String) throws(DatabaseError) {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { throw .unexamined(path) }
+        guard status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid(), status.st_nlink == 1 else { return nil }
+        self.status = status
+        birthTime = try BirthTime.of(path)
+        self.path = path
+    }
+
     /// Whether this process has a descriptor for the file.
     func isOpenInThisProcess() throws(DatabaseError) -> Bool {
         for descriptor in try FileSystem.ownDescriptors(of: status, path) {

@@ -28,6 +28,17 @@ final class NewFile: Sendable {
         close(descriptor)
     }
 
+    /// Keeps other processes that make the same file away until it is closed.
+    /// - Returns: false if one of them is at work.
+    func lock() throws(DatabaseError) -> Bool {
+        guard sealeddb_lock(descriptor, Int32(F_WRLCK), 0, 1) != 0 else { return true }
+        let number = errno
+        guard number == EAGAIN || number == EACCES else {
+            throw .system("Cannot lock \(path)", reason: .ioError, number: number)
+        }
+        return false
+    }
+
     /// Writes all of the bytes, which are only read during the call.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(DatabaseError) {
         var done = 0
@@ -78,6 +89,8 @@ final class NewFile: Sendable {
         _ = FileSystem.waitForClock(toPass: timespec(tv_sec: mark.seconds, tv_nsec: mark.nanoseconds))
         return mark
     }
+
+    func size() throws(DatabaseError) -> Int64 { try mark().size }
 
     func mark() throws(DatabaseError) -> Mark {
         var status = stat()

@@ -21,6 +21,8 @@ final class TestStorage: RepositoryStorage {
     var failAfterWriting: String?
     /// The names that were written.
     private(set) var written: [String] = []
+    /// The names of those that were read.
+    private(set) var read: [String] = []
 
     init(_ directory: String) throws {
         base = try DirectoryStorage(directory, creates: true)
@@ -44,7 +46,10 @@ final class TestStorage: RepositoryStorage {
     }
 
     func read(_ name: String, limit: Int?) throws(DatabaseError) -> [UInt8]? {
-        try call { () throws(DatabaseError) in try base.read(name, limit: limit) }
+        try call { () throws(DatabaseError) in
+            read.append(name)
+            return try base.read(name, limit: limit)
+        }
     }
 
     /// Each object is a call. Those before the first that fails are written together.

@@ -54,8 +54,8 @@ extension NamedMutant {
             "an object is not synced",
             "SealedDB/Replication/DirectoryStorage.swift",
             .statement,
-            "try file.synchronize()",
-            "_ = file"
+            "for object in objects { try object?.synchronize() }",
+            "_ = objects"
         ),
         .init(
             "one ships without the lease",
@@ -81,7 +81,7 @@ extension NamedMutant {
         ),
         .init(
             "a damaged chunk counts as there",
-            "SealedDB/Replication/Replicator+Snapshots.swift",
+            "SealedDB/Replication/ChunkShipping.swift",
             .expression,
             "try storage.read(name.text, limit: chunk.count + 1) == chunk",
             "try storage.read(name.text, limit: chunk.count + 1) != nil"
@@ -106,6 +106,27 @@ extension NamedMutant {
             .expression,
             "try marker.mark(page, number: number) == mark",
             "try marker.mark(page, number: number) != 0"
+        ),
+        .init(
+            "what a restore finds that was cut off is believed",
+            "SealedDB/Replication/Restoring/RepositoryRestore.swift",
+            .expression,
+            "try ObjectDigest.of(present) == digest",
+            "!present.isEmpty"
+        ),
+        .init(
+            "two restores write to one file",
+            "SealedDB/Replication/Restoring/RestorePlace.swift",
+            .expression,
+            "try file.lock()",
+            "try file.size() >= 0"
+        ),
+        .init(
+            "a failure while chunks are shipped is not told",
+            "SealedDB/Replication/ChunkShipping.swift",
+            .statement,
+            "if let failure { throw failure }",
+            "_ = failure"
         ),
     ]
 }

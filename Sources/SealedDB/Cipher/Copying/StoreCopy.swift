@@ -33,6 +33,13 @@ struct StoreCopy {
         }
     }
 
+    /// Goes on with a file that a process left that was making a copy.
+    /// - Returns: `nil` if it is none that this process could have made.
+    init?(resuming leftover: String, of target: String) throws(DatabaseError) {
+        guard let identity = try FileIdentity(ofLeftover: leftover) else { return nil }
+        (self.target, path, self.identity) = (target, leftover, identity)
+    }
+
     /// Removes what earlier copies left when their processes were killed. Safe for the caller that has the store's
     /// ``UsageLock`` exclusively, because no other copy is being made then.
     static func removeLeftovers(of path: String) {

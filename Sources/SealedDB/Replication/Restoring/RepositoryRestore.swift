@@ -110,8 +110,7 @@ package struct RepositoryRestore {
             if let digest = plan.slots { slots = try reader.slots(digest) } else { slots = nil }
             try place.requireReady(leavesSlots ? nil : slots)
         } catch {
-            place.discard()
-            throw error.adding(context: context)
+            throw place.end(error).adding(context: context)
         }
         let replaced = try place.take(leavesSlots ? nil : slots)
         let report = Report(
@@ -189,22 +188,39 @@ package struct RepositoryRestore {
         let totals = PageTotals(count: plan.pageCount, size: pageSize)
         let report = ProgressReport(totals: totals, progress: progress)
         let copying = report.part(to: 0.7)
-        let newFile = try place.copy.newFile()
-        var file = try RestoredFile(newFile, pageSize: pageSize, mostPages: plan.mostPages)
+        var file = try RestoredFile(
+            place.file,
+            pageSize: pageSize,
+            pageCount: manifest.pageCount,
+            mostPages: plan.mostPages
+        )
         for (index, digest) in manifest.chunks.enumerated() {
-            let chunk = try reader.contents(.chunk(digest), digest: digest)
-            guard chunk.count == manifest.byteCount(ofChunk: index) else {
+            let firstPage = Int64(index) * manifest.chunkPages + 1
+            let byteCount = manifest.byteCount(ofChunk: index)
+            let chunk: [UInt8]
+            if let present = try file.present(at: firstPage, count: byteCount), try ObjectDigest.of(present) == digest {
+                chunk = present
+            } else {
+                place.isWaiting = true
+                chunk = try reader.contents(.chunk(digest), digest: digest)
+                place.isWaiting = false
+            }
+            guard chunk.count == byteCount else {
                 throw .damagedObject(ObjectName.chunk(digest).text, "it has another size than its snapshot says")
             }
-            let firstPage = Int64(index) * manifest.chunkPages + 1
+            // Also what is there: whether the disk has it is not known.
             try file.write(chunk[...], at: firstPage)
+            place.isWaiting = true
             try copying(.copy, min(firstPage + manifest.chunkPages - 1, totals.count))
+            place.isWaiting = false
         }
         // The objects are read again, and may be others now.
         var chain = plan.chain
         let frameSize = LogPlace.frameHeaderSize + pageSize
         while chain.sequence < plan.lastSegment {
+            place.isWaiting = true
             let (header, bytes) = try chain.nextWithBytes(reader)
+            place.isWaiting = false
             var commits = header.commits[...]
             for index in 0..<header.frameCount {
                 let number = header.log.frame + index + 1
@@ -222,10 +238,12 @@ package struct RepositoryRestore {
                 }
             }
             // Only so that the caller can stop it.
+            place.isWaiting = true
             try copying(.copy, totals.count)
+            place.isWaiting = false
         }
         let checking = report.part(from: 0.7)
         try file.finish(salt: manifest.fileSalt) { completed throws(DatabaseError) in try checking(.verify, completed) }
-        try place.copy.synchronize(checking) { () throws(DatabaseError) in try newFile.synchronize() }
+        try place.copy.synchronize(checking) { () throws(DatabaseError) in try place.file.synchronize() }
     }
 }

@@ -4,6 +4,10 @@ import Foundation
 /// that is replaced is in use by nobody, and kept.
 final class RestorePlace {
     let copy: StoreCopy
+    /// The copy, which other restores to this place leave alone as long as it is open.
+    let file: NewFile
+    /// Whether something else than the file is at work, so that what goes wrong leaves the file as good as it is.
+    var isWaiting = false
     private let path: String
     /// The path of the store that is replaced, with symbolic links followed; `nil` if there is none.
     private let target: String?
@@ -17,8 +21,7 @@ final class RestorePlace {
         guard let target else {
             locks = nil
             try RestorePlace.requireAbsent(path)
-            StoreCopy.removeLeftovers(of: path)
-            copy = try StoreCopy(beside: path, takesAttributes: false)
+            (copy, file) = try RestorePlace.file(beside: path, takesAttributes: false)
             return
         }
         let usage = try UsageLock.exclusive(target, timeout: 0)
@@ -26,8 +29,45 @@ final class RestorePlace {
         locks = (lock, usage)
         try RestorePlace.requireStore(lock, target)
         try FileUsers.requireNobodyElse(target, ignoresUnseen: ignoresUnseenUsers)
+        (copy, file) = try RestorePlace.file(beside: target, takesAttributes: true)
+    }
+
+    private static let mark = "restore"
+
+    /// The file that a restore has left here that was cut off, or else a new one.
+    private static func file(
+        beside target: String,
+        takesAttributes: Bool
+    ) throws(DatabaseError) -> (copy: StoreCopy, file: NewFile) {
+        for leftover in TemporaryFile.leftovers(of: target, mark: mark) {
+            guard let copy = try StoreCopy(resuming: leftover, of: target) else { continue }
+            let file = try locked(copy, target)
+            copy.removeOtherLeftovers()
+            guard takesAttributes else { return (copy, file) }
+            try FileSystem.copyAttributes(from: target, to: copy.path)
+            return (copy, file)
+        }
         StoreCopy.removeLeftovers(of: target)
-        copy = try StoreCopy(beside: target)
+        let copy = try StoreCopy(beside: target, takesAttributes: takesAttributes, mark: mark)
+        do throws(DatabaseError) {
+            return (copy, try locked(copy, target))
+        } catch {
+            // One that is another's is left to that.
+            if error.reason != .busy { copy.discard() }
+            throw error
+        }
+    }
+
+    private static func locked(_ copy: StoreCopy, _ target: String) throws(DatabaseError) -> NewFile {
+        let file = try copy.newFile()
+        guard try file.lock() else {
+            throw DatabaseError(
+                extendedCode: SQLITE_BUSY,
+                reason: .busy,
+                message: "Another process is restoring to \(target), and writes to \(copy.path). Wait until it has ended."
+            )
+        }
+        return file
     }
 
     /// There is no key that could tell what a file is. What certainly is no store is not taken for one.
@@ -51,7 +91,8 @@ final class RestorePlace {
         try NewStore(path: path, sealing: Sealing(key: nil, settings: settings), leavesSlots: true).requireAbsent()
     }
 
-    func requireSpace(_ needed: Int64) throws(DatabaseError) {
+    func requireSpace(_ size: Int64) throws(DatabaseError) {
+        let needed = size - min(size, try file.size())
         let free = try FileSystem.freeSpace(at: FileSystem.directory(of: copy.path))
         guard free >= needed else {
             throw DatabaseError(
@@ -63,6 +104,23 @@ final class RestorePlace {
     }
 
     func discard() { copy.discard() }
+
+    /// Ends a restore that has failed. What was read from the repository stays, if only that can be at fault that is read no
+    /// more.
+    /// - Returns: the error, with what is left.
+    func end(_ error: DatabaseError) -> DatabaseError {
+        // Whether there is anything is not worth an error of its own.
+        guard isWaiting, error.reason != .damaged, (try? file.size()) ?? 0 > 0 else {
+            copy.discard()
+            return error
+        }
+        return error.adding(
+            context: """
+                What was read so far is in \(copy.path), which no one but a restore can use. Restore to the same path again, and \
+                it goes on from there
+                """
+        )
+    }
 
     /// Makes sure, when the file is complete, that it may take its name.
     func requireReady(_ slots: SealedSlots?) throws(DatabaseError) {

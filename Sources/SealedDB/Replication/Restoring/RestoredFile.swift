@@ -12,11 +12,29 @@ struct RestoredFile {
 
     private static let pagesAtOnce: Int64 = 64
 
-    /// - Parameter mostPages: it never has more.
-    init(_ file: NewFile, pageSize: Int, mostPages: Int64) throws(DatabaseError) {
+    /// How many bytes the file had that another restore may have written.
+    private let presentBytes: Int64
+
+    /// - Parameters:
+    ///   - file: empty, or what a restore has left that was cut off. Nothing in it is believed.
+    ///   - pageCount: how many pages are written first.
+    ///   - mostPages: it never has more.
+    init(_ file: NewFile, pageSize: Int, pageCount: Int64, mostPages: Int64) throws(DatabaseError) {
         (self.file, self.pageSize, self.mostPages) = (file, pageSize, mostPages)
         marker = try PageMarker()
-        try file.truncate(to: 0)
+        presentBytes = min(try file.size(), pageCount * Int64(pageSize))
+        try file.truncate(to: presentBytes)
+    }
+
+    /// The bytes that the file had, from a page on; `nil` if it had not so many.
+    func present(at first: Int64, count: Int) throws(DatabaseError) -> [UInt8]? {
+        let start = (first - 1) * Int64(pageSize)
+        guard start + Int64(count) <= presentBytes else { return nil }
+        var bytes = [UInt8](repeating: 0, count: count)
+        let isRead = bytes.withUnsafeMutableBytes { bytes in
+            Result { () throws(DatabaseError) in try file.read(into: bytes, at: start) }
+        }
+        return try isRead.get() ? bytes : nil
     }
 
     /// Writes pages that follow one another.
