@@ -64,7 +64,9 @@ final class RestorePlace {
             throw DatabaseError(
                 extendedCode: SQLITE_BUSY,
                 reason: .busy,
-                message: "Another process is restoring to \(target), and writes to \(copy.path). Wait until it has ended."
+                message: """
+                    Another restore to \(target) is at work, and writes to \(copy.path). Wait until it has ended.
+                    """
             )
         }
         return file
