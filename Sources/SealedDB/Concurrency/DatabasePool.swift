@@ -37,7 +37,7 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     /// Opens a connection other than the writer's, with the key that the pool has now. A rotation may have come since the
     /// connection was made or closed.
     private let open: (Database) throws(DatabaseError) -> Void
-    private let log: LogKeeper
+    let log: LogKeeper
     private let writeLine = WriteLine()
     /// `nil` without a ``Configuration/replication``.
     let shipper: Shipper?
@@ -157,6 +157,8 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
                 // If the barrier fails, the log counts as not emptied, as if readers needed it, and a later commit
                 // tries again. So it does if it cannot be shipped: then nobody has to wait for it.
                 let isEmpty: Bool? = try? {
+                    // One that has given up does not read it.
+                    let shipper = shipper?.isShipping == true ? shipper : nil
                     try shipper?.ship(within: LogKeeper.patience)
                     return try writer?.barrier(limit: LogKeeper.patience) { db in
                         try shipper?.letLogGo(within: LogKeeper.patience)

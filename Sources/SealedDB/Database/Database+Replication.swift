@@ -31,18 +31,20 @@ extension Database {
 
     /// Tells the shipper that the store is open, and with which key.
     func followForShipping(_ connection: Connection) throws(DatabaseError) {
-        guard let shipper, let key = fittingKey?.key else { return }
+        guard let shipper, let key = fittingKey?.key, let path = connection.mainFilePath else { return }
         // Another process may have set the mode since it was asked for.
         guard try connection.text("PRAGMA main.journal_mode") == "wal" else {
             throw .notReplicable("The store is not in WAL mode, and nothing else can be shipped. Try again.")
         }
-        try shipper.storeWasOpened(with: key)
+        try shipper.storeWasOpened(with: key, at: path)
     }
 
     /// Goes on shipping if the store is open, but was let go of meanwhile.
     func resumeShipping() throws(DatabaseError) {
-        guard let shipper, !shipper.isFollowing, isOpen, let key = fittingKey?.key else { return }
-        try shipper.storeWasOpened(with: key)
+        guard let shipper, !shipper.isFollowing, isOpen, let key = fittingKey?.key,
+            let path = connection?.mainFilePath
+        else { return }
+        try shipper.storeWasOpened(with: key, at: path)
     }
 
     /// Has the shipper let go of the store, so that another file can be put in its place. The next opening goes on.
@@ -51,6 +53,8 @@ extension Database {
     func endShipping() throws(DatabaseError) {
         guard let shipper, shipper.isFollowing else { return }
         guard shipper.letGo(ships: !shipper.isFailing, within: Database.patienceOfShipping) else {
+            // As soon as it has let go.
+            goOnShipping()
             throw DatabaseError(
                 extendedCode: SQLITE_BUSY,
                 reason: .busy,

@@ -200,9 +200,12 @@ final class DirectoryStorage: RepositoryStorage {
         var directory = path
         for part in name.split(separator: "/").dropLast() {
             directory += "/\(part)"
-            guard let status = try FileSystem.statusIfPresent(directory), status.st_mode & S_IFMT != S_IFDIR else {
+            guard let status = try FileSystem.statusIfPresent(directory) else {
+                // An older copy of the repository that was put in its place has fewer.
+                durable.remove(directory)
                 continue
             }
+            guard status.st_mode & S_IFMT != S_IFDIR else { continue }
             throw DatabaseError(
                 extendedCode: SQLITE_CANTOPEN,
                 reason: .notRegularFile,

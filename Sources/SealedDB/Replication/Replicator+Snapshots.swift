@@ -81,6 +81,7 @@ extension Replicator {
         } else {
             // If it is there, and that is not known, the next call finds it.
             try storage.require(bytes, as: name)
+            noteEnd(name, bytes)
         }
         lastSnapshot = ContinuousClock.now
         report.madeSnapshot = true

@@ -78,6 +78,8 @@ package final class Replicator {
     var newestDigest: String?
     /// The snapshot that is the end of the repository, if nothing follows it; and that end.
     var newestSnapshot: (manifest: SnapshotManifest, end: Tail)?
+    /// What the last object begins with, as it was when it was written or first seen.
+    var lastSeen: (name: ObjectName, start: [UInt8])?
     /// What was not written for certain.
     var unfinished: Writing?
     /// The objects that were damaged and were written again, and that no report has named.
@@ -225,6 +227,7 @@ package final class Replicator {
         do throws(DatabaseError) {
             try storage.lease()
             try requireSameRepository()
+            try requireSameEnd()
             if let unfinished { try put(unfinished) }
             try requireSameFile()
             if reading == nil { try open() }
@@ -237,6 +240,7 @@ package final class Replicator {
                 try shipSlots()
                 if isSnapshotDue { try makeSnapshot(.interval, progress) }
             }
+            try requireStillNamed()
             report.generation = tail?.generation ?? 0
             report.shippedAt = reading?.time.milliseconds ?? 0
             shippedLook = reading?.began
@@ -304,24 +308,6 @@ package final class Replicator {
         // Another key, no WAL mode, another shipper, another repository: somebody has to do something.
         case .wrongKey, .keyRequired, .unsupported, .alreadyExists, .unverified, .unusableSettings, .wrongEngine: false
         default: true
-        }
-    }
-
-    private func requireSameRepository() throws(DatabaseError) {
-        guard let known = mark else {
-            // Not `??`, which would not throw a typed error.
-            if let found = try RepositoryMark(storage) { mark = found } else { mark = try RepositoryMark.make(storage) }
-            return
-        }
-        guard try RepositoryMark.existing(storage) == known else {
-            throw DatabaseError(
-                extendedCode: SQLITE_CANTOPEN,
-                reason: .unverified,
-                message: """
-                    \(storage.name) is another repository than before. Nothing was shipped there. See what is mounted, and \
-                    start the shipper again.
-                    """
-            )
         }
     }
 
@@ -511,6 +497,7 @@ package final class Replicator {
         unfinished = object
         try storage.require(object.bytes, as: object.name)
         (unfinished, tail) = (nil, object.tail)
+        noteEnd(object.name, object.bytes)
         if object.isBlock {
             if reading?.blocks.isEmpty == false {
                 reading?.blocks.removeFirst()
@@ -545,8 +532,10 @@ package final class Replicator {
     /// The newest slots of the store; `nil` if it has none.
     func newSlots() throws(DatabaseError) -> [UInt8]? {
         guard let (known, owner) = reading?.slots else { return nil }
+        // Older ones that were put back have slots that were removed since.
+        let least = options.acceptsOlderSlots ? -1 : try SealedSlots(parsing: known).table.generation
         var newest: SealedSlots?
-        for slots in SlotFiles(of: path).read().compactMap(\.slots) {
+        for slots in SlotFiles(of: path).read().compactMap(\.slots) where slots.table.generation >= least {
             guard try owner.owns(slots) else { continue }
             if slots.table.generation > newest?.table.generation ?? -1 { newest = slots }
         }

@@ -15,6 +15,14 @@ package enum FileSystem {
         return text
     }
 
+    /// Puts the working directory before a relative path, which may name nothing yet.
+    static func absolute(_ path: String) -> String {
+        let directory = FileManager.default.currentDirectoryPath
+        // Without a working directory nothing has a relative path.
+        guard !path.begins(with: "/"), !directory.isEmpty else { return path }
+        return directory + "/" + path
+    }
+
     static func directory(of path: String) -> String { path.directoryOfPath }
 
     static func name(of path: String) -> String { path.nameOfPath }

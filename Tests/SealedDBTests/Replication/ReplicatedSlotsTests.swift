@@ -78,6 +78,26 @@ struct ReplicatedSlotsTests {
         #expect(try problems() == [])
     }
 
+    /// Slots that somebody has put back beside the store, as an old passphrase would open it with, do not travel.
+    @Test(arguments: [false, true]) func olderSlotsAreNotShipped(isAccepted: Bool) throws {
+        replicator.options.acceptsOlderSlots = isAccepted
+        _ = try replicator.ship()
+        let old = try store.bytes()
+        _ = try store.slots().add(.init(.key(.testing(3)), label: "3"))
+        try commit()
+        _ = try replicator.ship()
+        let new = try store.bytes()
+        for ending in [SlotFiles.ending, SlotFiles.secondEnding] {
+            try Data(old).write(to: URL(fileURLWithPath: store.path + ending))
+        }
+        try commit()
+        _ = try replicator.ship()
+        let target = store.directory.file("restored.db")
+        try RepositoryRestore(storage: storage, to: target).run()
+        let restored = try Data(contentsOf: URL(fileURLWithPath: target + SlotFiles.ending))
+        #expect(Array(restored) == (isAccepted ? old : new))
+    }
+
     /// A segment that cannot be read may name any.
     @Test func noneIsRemovedIfASegmentIsDamaged() throws {
         _ = try replicator.ship()

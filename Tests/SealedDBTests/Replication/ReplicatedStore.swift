@@ -107,6 +107,8 @@ final class ReplicatedStore {
     var storage: TestStorage
     var options = Replicator.Options()
     private var restoredCount = 0
+    /// How many reports were of what the copy of the repository has; `nil` without one.
+    private var kept: Int?
 
     init(_ name: String = "app.db") throws {
         directory = try TemporaryDirectory()
@@ -187,6 +189,25 @@ final class ReplicatedStore {
         _ = try StockShell.run(path, keys + " SELECT count(*) FROM step;")
         key = next
         database = try Database.testing(path, key: key, journalMode: .wal)
+    }
+
+    // MARK: Another state of the repository
+
+    /// Keeps what the repository has now.
+    func keepCopy() throws {
+        let copy = repository + "-copy"
+        try? FileManager.default.removeItem(atPath: copy)
+        try FileManager.default.copyItem(atPath: repository, toPath: copy)
+        kept = reports.count
+    }
+
+    /// Puts the copy in the place of the repository. What was shipped since is not there any more.
+    func putCopyBack() throws {
+        guard let kept else { return }
+        try FileManager.default.removeItem(atPath: repository)
+        try FileManager.default.copyItem(atPath: repository + "-copy", toPath: repository)
+        reports.removeLast(reports.count - kept)
+        shippedCount = reports.last?.count ?? 0
     }
 
     // MARK: Restoring

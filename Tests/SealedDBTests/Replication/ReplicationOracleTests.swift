@@ -28,7 +28,7 @@ struct ReplicationOracleTests {
     }
 
     private func step(_ store: ReplicatedStore, _ random: inout SeededGenerator) throws {
-        switch Int.random(in: 0..<40, using: &random) {
+        switch Int.random(in: 0..<42, using: &random) {
         case 0..<12: try store.commit(ReplicatedStore.rows(.random(in: 1...5, using: &random), bytes: 3000))
         // More than the cache of a connection holds, so that pages go to the log before the commit.
         case 12:
@@ -59,6 +59,17 @@ struct ReplicationOracleTests {
         case 27:
             store.database.close()
             store.database = try Database.testing(store.path, key: store.key, journalMode: .wal)
+        case 28: if !store.reports.isEmpty { try store.keepCopy() }
+        // An older state of the repository: that is told, unless nothing was shipped since, and shipping goes on from there.
+        case 29:
+            try store.putCopyBack()
+            do {
+                try store.ship()
+            } catch let error as DatabaseError {
+                #expect(error.reason == .damaged && error.message.contains("older copy"), "\(error)")
+                try store.ship()
+            }
+            try check(store, &random)
         default: try store.ship()
         }
     }

@@ -167,10 +167,17 @@ struct RepositoryDamageTests {
     /// The name of an unfinished file is another one at each attempt; a message that is repeated is told once.
     @Test func failuresThatAreTheSame() throws {
         let name = "slots/\(try ObjectDigest.of([1]))"
-        _ = try store.storage.write([1], as: name)
-        #expect(unlink(store.object(name)) == 0 && rmdir(store.object("slots")) == 0)
-        let messages = (0..<2).map { _ in
-            #expect(throws: DatabaseError.self) { try store.storage.write([1], as: name) }?.message
+        func write() throws { _ = try store.storage.write([1], as: name) }
+        try write()
+        try store.storage.remove(name)
+        let count = CallWatch(store.repository)
+        try write()
+        let index = try #require(count.endWithAll().firstIndex { $0.contains(".sealdb-") })
+        let messages = try (0..<2).map { _ in
+            try store.storage.remove(name)
+            let watch = CallWatch(store.repository, failing: index...index)
+            defer { watch.end() }
+            return #expect(throws: DatabaseError.self, performing: write)?.message
         }
         #expect(messages[0] == messages[1])
         #expect(messages[0]?.contains(name) == true && messages[0]?.contains(".sealdb-") == false)
@@ -275,6 +282,47 @@ struct RepositoryDamageTests {
     }
 
     /// A page in the log that somebody has changed.
+    /// An older state of the repository has the same mark. What is shipped must not follow what is not there.
+    @Test(arguments: [false, true]) func anOlderCopyOfTheRepository(isLogGone: Bool) throws {
+        try store.ship()
+        try store.keepCopy()
+        for _ in 0..<3 {
+            try store.commit(ReplicatedStore.rows(5, bytes: 3000))
+            try store.ship()
+        }
+        try store.putCopyBack()
+        // Also if there is nothing new.
+        let error = #expect(throws: DatabaseError.self) { try store.ship() }
+        #expect(error?.reason == .damaged, "\(String(describing: error))")
+        if isLogGone { try store.database.checkpoint(.truncate) }
+        try store.ship()
+        #expect(try store.status.problems == [])
+        #expect(try store.restore().commits == store.states.count)
+        try store.commit()
+        try store.ship()
+        #expect(try store.restore().commits == store.states.count)
+        #expect(try store.status.generations.count == (isLogGone ? 2 : 1))
+    }
+
+    /// What was committed to the new file would count as shipped.
+    @Test func aStoreThatIsReplacedWhileItIsShipped() throws {
+        try store.ship()
+        try store.commit()
+        let (path, storage) = (store.path, store.storage)
+        let written = storage.callCount + 3
+        storage.fails = { number in
+            // After the lease, the mark, and the end of the repository.
+            if number == written { #expect(rename(path, path + ".old") == 0) }
+            return nil
+        }
+        let error = #expect(throws: DatabaseError.self) { try store.ship() }
+        #expect(error?.reason == .busy, "\(String(describing: error))")
+        storage.fails = { _ in nil }
+        #expect(rename(path + ".old", path) == 0)
+        try store.ship()
+        #expect(try store.restore().commits == store.states.count)
+    }
+
     @Test func aChangedFrameIsNotShipped() throws {
         try store.commit(ReplicatedStore.rows(3, bytes: 3000))
         let log = store.path + "-wal"

@@ -45,7 +45,7 @@ extension NamedMutant {
         ),
         .init(
             "another repository is taken for the one before",
-            "SealedDB/Replication/Replicator.swift",
+            "SealedDB/Replication/Replicator+Sameness.swift",
             .expression,
             "try RepositoryMark.existing(storage) == known",
             "try RepositoryMark.existing(storage).time <= .now || known.identifier.isEmpty"
@@ -127,6 +127,55 @@ extension NamedMutant {
             .statement,
             "if let failure { throw failure }",
             "_ = failure"
+        ),
+        .init(
+            "an older copy of the repository is taken for it",
+            "SealedDB/Replication/Replicator+Sameness.swift",
+            .expression,
+            "start == known.start",
+            "start == known.start || start == nil"
+        ),
+        .init(
+            "a store that is replaced while it is shipped counts as shipped",
+            "SealedDB/Replication/Replicator.swift",
+            .statement,
+            "try requireStillNamed()",
+            "_ = reading"
+        ),
+        .init(
+            "slots that were put back travel",
+            "SealedDB/Replication/Replicator.swift",
+            .expression,
+            "try SealedSlots(parsing: known).table.generation",
+            "try SealedSlots(parsing: known).table.generation - .max"
+        ),
+        .init(
+            "any file of the store's name is shipped",
+            "SealedDB/Replication/Service/Shipper.swift",
+            .expression,
+            "state.path ?? openedPath",
+            "openedPath"
+        ),
+        .init(
+            "only who opens a store first waits for its shipping",
+            "SealedDB/Replication/Service/Shipper.swift",
+            .statement,
+            "guard isFirst, replication.isRequiredForOpening else { return }",
+            "guard isFirst, isNew, replication.isRequiredForOpening else { return }"
+        ),
+        .init(
+            "what was lost sight of counts as shipped",
+            "SealedDB/Replication/Service/ShippingThread.swift",
+            .expression,
+            "unseen.map { .failure($0) } ?? .success(())",
+            ".success(())"
+        ),
+        .init(
+            "the log is kept for the repository for ever",
+            "SealedDB/Replication/Service/ShippingThread.swift",
+            .expression,
+            "bytes > limit",
+            "bytes < 0"
         ),
     ]
 }

@@ -9,8 +9,8 @@ extension Shipper {
     static func of(_ path: String?, _ configuration: Configuration, _ instruments: Instruments) -> Shipper? {
         guard let replication = configuration.replication, let path, Database.isFile(path) else { return nil }
         return Shipper(
-            replication,
-            path: path,
+            replication.absolute,
+            path: FileSystem.absolute(path),
             settings: configuration.cipherSettings,
             busyTimeout: configuration.busyTimeout,
             acceptsOlderSlots: configuration.acceptsOlderSlots,

@@ -9,8 +9,11 @@
 /// it, but `replicate()`, which asks for it.
 ///
 /// A failure is logged as a warning, and stands in ``ReplicationStatus/lastError``. It is tried again after the next
-/// ``interval``, and the store's log waits for that, and grows. If somebody has to do something first, as where the repository
-/// is another store's, nothing is shipped any more until the queue or pool was closed and is used again.
+/// ``interval``, and the store's log waits for that, and grows, up to ``maximumUnshippedBytes``. If somebody has to do something
+/// first, as where the repository is another store's, nothing is shipped any more until the queue or pool was closed and is
+/// used again.
+///
+/// A relative path counts from the working directory in which the queue or pool was made.
 ///
 /// The store must be an encrypted file in WAL mode that is opened for writing. Others are refused when they are opened, and so
 /// is a ``Database`` that belongs to no queue or pool.
@@ -27,6 +30,11 @@ public struct Replication: Sendable {
     public var maximumSnapshotCount: Int?
     /// How many bytes a second are written to the repository and read from it; `nil`, the default, for as many as will go.
     public var maximumBytesPerSecond: Int64?
+    /// How many bytes of the store's log are kept for the repository while they cannot be shipped. Beyond that the log may
+    /// begin anew, which is logged as an error, and the next time something is shipped it begins a generation: what was
+    /// committed is in its snapshot, but the moments in between cannot be restored. Default 1 GiB; `nil` for no limit, and
+    /// then the log grows until the disk is full.
+    public var maximumUnshippedBytes: Int64? = 1 << 30
     /// Whether the store may have another path than the one that was shipped to the repository before. Default false.
     public var acceptsMovedStore = false
     /// Whether an object store on another machine may be reached without TLS. Default false.
@@ -35,13 +43,27 @@ public struct Replication: Sendable {
     /// is there, which is the whole store if the repository is empty, and throws its error. Default false: the store is opened
     /// in any case, and a failure is told as any later one.
     public var isRequiredForOpening = false
-    /// Called after each attempt that failed, with its error, on the thread that ships. `nil`, the default: failures are in the
-    /// log and in `replicationStatus` alone.
+    /// Called after an attempt that failed, with its error, on a thread of its own, so that it may use the queue or pool; but
+    /// `replicate()` is refused there. While it runs, it is not called again: then it gets the last of the errors. `nil`, the
+    /// default: failures are in the log and in `replicationStatus` alone.
     public var didFail: (@Sendable (DatabaseError) -> Void)?
 
     /// Ships to a repository, with the defaults.
     public init(to repository: String) {
         self.repository = repository
+    }
+
+    /// The same, with the absolute path of a directory: the process may change its working directory.
+    var absolute: Replication {
+        var result = self
+        guard !repository.isEmpty else { return result }
+        do throws(DatabaseError) {
+            if try ObjectStoreAddress(repository) == nil { result.repository = FileSystem.absolute(repository) }
+            return result
+        } catch {
+            // What is no address, although it begins like one, is told by the first attempt.
+            return self
+        }
     }
 
     /// The values that no limit has any use for are taken for the nearest that one has.

@@ -7,11 +7,13 @@ import Logging
 /// committed is shipped, that the log can be emptied, or that the thread lets go of the store.
 final class Shipper: Sendable {
     let replication: Replication
-    let path: String
+    /// What messages call the store before it was opened.
+    private let name: String
     let settings: CipherSettings
     let busyTimeout: Duration
     let acceptsOlderSlots: Bool
     let logger: Logger?
+    let failures: FailureTeller
     /// Called after each attempt, on the thread.
     let told: @Sendable (_ status: ReplicationStatus, _ hasFailed: Bool) -> Void
     /// Runs the body while nobody else in this process writes to the store; see ``Replicator/Options/turn``. Set once, before
@@ -25,6 +27,8 @@ final class Shipper: Sendable {
     struct Standing {
         /// The key of the store; `nil` while it is closed.
         var key: Key?
+        /// The absolute path of the file that was opened first. A name may lead elsewhere later.
+        var path: String?
         /// Why nothing is shipped until it is opened again.
         var refusal: DatabaseError?
         /// Whether the thread must let go of the store before it goes on, and whether it is to ship first.
@@ -75,7 +79,8 @@ final class Shipper: Sendable {
         logger: Logger?,
         told: @escaping @Sendable (ReplicationStatus, Bool) -> Void
     ) {
-        (self.replication, self.path, self.settings) = (replication, path, settings)
+        (self.replication, name, self.settings) = (replication, path, settings)
+        failures = FailureTeller(replication.didFail)
         (self.busyTimeout, self.acceptsOlderSlots, self.logger) = (busyTimeout, acceptsOlderSlots, logger)
         self.told = told
     }
@@ -88,8 +93,13 @@ final class Shipper: Sendable {
         return now + UInt64(nanoseconds)
     }
 
+    /// The path of the store.
+    var path: String { state.withLock { $0.path } ?? name }
+
     var status: ReplicationStatus {
-        state.withLock { state in
+        // In a forked child the lock may be held for ever.
+        guard process == ForkGuard.current else { return ReplicationStatus() }
+        return state.withLock { state in
             var status = state.status
             status.lag = state.shippedLook.map { .now - $0 }
             status.isActive = state.key != nil && state.refusal == nil
@@ -100,24 +110,36 @@ final class Shipper: Sendable {
     /// Whether the last attempt failed, so that the log is needed for longer.
     var isFailing: Bool { state.withLock { $0.isFailing } }
 
+    /// Whether the store is being shipped, or tried to be.
+    var isShipping: Bool { state.withLock { $0.key != nil && $0.refusal == nil } }
+
     /// Whether the store counts as open.
     var isFollowing: Bool { state.withLock { $0.key != nil } }
 
     // MARK: What the queue or pool tells
 
     /// A connection was opened with this key.
-    /// - Throws: only if the store must not be opened without being shipped.
-    func storeWasOpened(with key: Key) throws(DatabaseError) {
+    /// - Parameter openedPath: the absolute path of its file.
+    /// - Throws: if the store must not be opened without being shipped, or is another one than before.
+    func storeWasOpened(with key: Key, at openedPath: String) throws(DatabaseError) {
         guard process == ForkGuard.current else { return }
-        let (isFirst, isNew) = state.withLock { state in
-            guard !state.hasEnded, state.key != key else { return (false, false) }
-            let isFirst = state.shippedLook == nil
-            (state.key, state.refusal, state.stopsAt) = (key, nil, state.letsGo ? state.stopsAt : .max)
-            return (isFirst, true)
+        let (first, isOpen, isFirst, isNew) = state.withLock { state in
+            let first = state.path ?? openedPath
+            guard !state.hasEnded, ExactText(first) == ExactText(openedPath) else {
+                return (first, false, false, false)
+            }
+            let isNew = state.key != key
+            if isNew { (state.key, state.refusal, state.stopsAt) = (key, nil, state.letsGo ? state.stopsAt : .max) }
+            state.path = first
+            return (first, true, state.shippedLook == nil, isNew)
         }
-        guard isNew else { return }
-        startThread()
-        bell.signal()
+        guard ExactText(first) == ExactText(openedPath) else { throw Shipper.isOtherStore(openedPath, first) }
+        guard isOpen else { return }
+        if isNew {
+            startThread()
+            bell.signal()
+        }
+        // Whoever opens it meanwhile waits as well.
         guard isFirst, replication.isRequiredForOpening else { return }
         do throws(DatabaseError) {
             try ship()
@@ -194,8 +216,9 @@ final class Shipper: Sendable {
     /// Lets go of the store for good, without shipping anything, and ends the thread.
     func end() {
         guard process == ForkGuard.current else { return }
-        letGo(ships: false, within: 0)
-        state.withLock { $0.hasEnded = true }
+        // Who has waited for that in vain does not wait twice.
+        if !state.withLock({ $0.letsGo }) { letGo(ships: false, within: 0) }
+        state.withLock { ($0.hasEnded, $0.key) = (true, nil) }
         bell.signal()
     }
 
@@ -218,8 +241,8 @@ final class Shipper: Sendable {
     }
 
     private func wait(for purpose: Call.Purpose, within seconds: Double?) throws(DatabaseError) {
-        // It would wait for itself.
-        guard state.withLock({ $0.thread }) != pthread_self() else { throw Shipper.ownThread }
+        // It would wait for itself, or try for ever what has just failed.
+        guard state.withLock({ $0.thread }) != pthread_self(), !failures.isTellingHere else { throw Shipper.ownThread }
         let waiting = Waiting()
         let number = try add(purpose) { outcome in
             waiting.outcome = outcome
@@ -295,12 +318,24 @@ final class Shipper: Sendable {
             """
     )
 
+    private static func isOtherStore(_ path: String, _ first: String) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_CANTOPEN,
+            reason: .misuse,
+            message: """
+                The store was \(first) when it was first opened here, and would be \(path) now: the working directory is \
+                another one, or a symbolic link. The repository is that of the first. Nothing was opened or shipped. Make \
+                another queue or pool, with an absolute path.
+                """
+        )
+    }
+
     private static let ownThread = DatabaseError(
         extendedCode: SQLITE_MISUSE,
         reason: .misuse,
         message: """
-            This is the thread that ships the store, which cannot wait for itself: `didFail`, or what gets the messages of the \
-            log, asks it to ship. Nothing was done. Ask from another thread.
+            `didFail`, or what gets the messages of the log, asks for the store to be shipped: the thread that ships cannot wait \
+            for itself, and what has just failed would be tried for ever. Nothing was done. Ask from another thread.
             """
     )
 

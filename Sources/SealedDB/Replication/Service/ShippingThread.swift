@@ -104,7 +104,8 @@ final class ShippingThread {
         do throws(DatabaseError) {
             let replicator = try replicator()
             var report = try replicator.shipWithoutRelief()
-            succeeded(replicator, report)
+            let unseen = Replicator.lostSight(report, of: shipper.path)
+            succeeded(replicator, report, unseen)
             let retentionFailure = removeOld(replicator, after: report)
             if hasCalls { try emptyLog(replicator, began) }
             var rounds = 0
@@ -116,7 +117,8 @@ final class ShippingThread {
                 rounds += 1
             }
             try replicator.relieve()
-            ended(with: retentionFailure, isShipped: true)
+            ended(with: unseen ?? retentionFailure, isShipped: true)
+            letLogGo()
         } catch {
             failed(error, began)
         }
@@ -126,6 +128,8 @@ final class ShippingThread {
         guard let open = following else { throw Shipper.closed }
         if let replicator = open.replicator { return replicator }
         let (state, turn, replication) = (self.state, shipper.turn, shipper.replication)
+        // A directory that was there and is away, as one that is not mounted, is not made anew.
+        if mark != nil, replication.repository.begins(with: "/") { _ = try FileSystem.status(replication.repository) }
         let mayGoOn = { @Sendable in state.withLock { $0.stopsAt } > Shipper.now }
         var access = RepositoryAccess()
         access.bytesPerSecond = replication.maximumBytesPerSecond
@@ -164,7 +168,8 @@ final class ShippingThread {
     }
 
     /// What was committed before the look that the repository has now is there.
-    private func succeeded(_ replicator: Replicator, _ report: Replicator.Report) {
+    /// - Parameter unseen: why some of it is not there all the same.
+    private func succeeded(_ replicator: Replicator, _ report: Replicator.Report, _ unseen: DatabaseError? = nil) {
         guard let look = replicator.shippedLook else { return }
         let calls = state.withLock { state in
             state.shippedLook = look
@@ -172,7 +177,7 @@ final class ShippingThread {
             state.status.generation = report.generation
             return take(&state) { $0.purpose == .shipping && $0.came <= look }
         }
-        for call in calls { call.tell(.success(())) }
+        for call in calls { call.tell(unseen.map { .failure($0) } ?? .success(())) }
     }
 
     private func emptyLog(_ replicator: Replicator, _ began: ContinuousClock.Instant) throws(DatabaseError) {
@@ -204,8 +209,10 @@ final class ShippingThread {
             // The log is not kept for somebody who does not read it.
             if !isLettingGo { letGoOfRefused() }
         }
-        ended(with: error, isShipped: false)
-        tell(.failure(error)) { $0.purpose != .lettingGo && (isFinal || $0.came <= began) }
+        ended(with: error, isShipped: false) {
+            tell(.failure(error)) { $0.purpose != .lettingGo && (isFinal || $0.came <= began) }
+        }
+        if !isFinal { letLogGo() }
     }
 
     private func letGoOfRefused() {
@@ -216,7 +223,22 @@ final class ShippingThread {
         for call in calls { call.tell(.success(())) }
     }
 
-    private func ended(with error: DatabaseError?, isShipped: Bool) {
+    /// The log is not kept for the repository for ever: a full disk would stop all who write.
+    private func letLogGo() {
+        guard let limit = shipper.replication.maximumUnshippedBytes,
+            let bytes = following?.replicator?.unshippedBytes(), bytes > limit
+        else { return }
+        close()
+        if let key = state.withLock({ $0.key }) { following = (key, nil) }
+        shipper.logger?.error(
+            "the log is not kept any more for what could not be shipped, so that the next shipping begins a generation",
+            metadata: ["store": "\(shipper.path)", "bytes": "\(bytes)", "limit": "\(limit)"]
+        )
+    }
+
+    /// - Parameter tellCallers: tells those who wait, who find the status already. Messages come after that, as whoever gets
+    ///   them may wait for these.
+    private func ended(with error: DatabaseError?, isShipped: Bool, _ tellCallers: () -> Void = {}) {
         let bytes = following?.replicator?.unshippedBytes() ?? logSize()
         state.withLock { state in
             state.isFailing = !isShipped
@@ -224,9 +246,10 @@ final class ShippingThread {
             state.status.unshippedBytes = bytes
             if error != nil { state.status.failureCount += 1 }
         }
+        tellCallers()
         shipper.told(shipper.status, error != nil)
         log(error, isShipped: isShipped)
-        if let error { shipper.replication.didFail?(error) }
+        if let error { shipper.failures.add(error) }
     }
 
     /// What the log has at most, if it is not known how much of it was shipped.
@@ -252,7 +275,7 @@ final class ShippingThread {
         let isTriedAgain = isShipped || Replicator.mayPass(error)
         let message: Logger.Message =
             switch (isShipped, isTriedAgain) {
-            case (true, _): "the store is shipped, but old snapshots could not be removed, which is tried again"
+            case (true, _): "the store is shipped, but not all has gone well"
             case (false, true): "the store could not be shipped, and it is tried again"
             case (false, false): "the store is not shipped any more, until it is closed and opened again"
             }
