@@ -227,6 +227,14 @@ static inline int sealeddb_open_log_index(sqlite3 *db) {
     return rc == SQLITE_OK ? sealeddb_log_index(db, &words) : rc;
 }
 
+// Lets go of the index, if SQLite has not opened the log: then nobody else would when the connection is closed, and its
+// descriptor and its lock would stay. Call it only right before closing.
+static inline int sealeddb_close_log_index(sqlite3 *db) {
+    sqlite3_file *file;
+    int rc = sealeddb_open_file(db, "main", &file);
+    return rc == SQLITE_OK && file->pMethods->iVersion >= 2 ? file->pMethods->xShmUnmap(file, 0) : rc;
+}
+
 // Takes or gives back the lock that whoever writes to the log has: WAL_WRITE_LOCK.
 // https://www.sqlite.org/walformat.html#wal_locks
 static inline int sealeddb_lock_log(sqlite3 *db, int takes) {

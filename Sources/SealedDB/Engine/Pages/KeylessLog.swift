@@ -48,10 +48,12 @@ final class KeylessLog {
             try connection.check(sealeddb_open_log_index(handle))
             try whileLocked(handle) { () throws(DatabaseError) in try begin(newHeader) }
             try openIndex()
-            _ = try size()  // Only whether there is one counts.
+            _ = try size()  // It throws if SQLite has opened none.
         } catch {
+            // It does nothing but close a descriptor, which cannot fail in a way that matters.
+            if let handle = connection.handle { _ = sealeddb_close_log_index(handle) }
             close()
-            throw error
+            throw error.adding(context: "The log of \(path) was not opened, and is as it was")
         }
     }
 
@@ -175,7 +177,11 @@ final class KeylessLog {
     func size() throws(DatabaseError) -> Int64 {
         guard let handle = connection.handle else { throw .notOpen }
         var size: sqlite3_int64 = 0
-        try connection.check(sealeddb_log_size(handle, &size))
+        let code = sealeddb_log_size(handle, &size)
+        guard code != SQLITE_NOTFOUND else {
+            throw DatabaseError(extendedCode: SQLITE_IOERR, message: "SQLite has found no log beside \(path).")
+        }
+        try connection.check(code)
         return size
     }
 

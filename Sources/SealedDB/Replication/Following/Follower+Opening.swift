@@ -60,7 +60,7 @@ extension Follower {
     /// Whether the log still ends as it was left.
     /// - Returns: false if whoever reads has moved all of it into the file.
     func isEnd(_ position: LogPosition, _ done: FollowerState.ReplicaMoment) throws(DatabaseError) -> Bool {
-        if position.frameCount == 0, isUnchanged(position) { return done.frameCount == 0 }
+        if position.frameCount == 0 && isUnchanged(position) { return done.frameCount == 0 }
         guard done.isEnd(position) else { throw changed() }
         return true
     }
