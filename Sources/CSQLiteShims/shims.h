@@ -211,6 +211,12 @@ static inline int sealeddb_write_log(sqlite3 *db, const void *buffer, int count,
     return rc == SQLITE_OK ? log->pMethods->xWrite(log, buffer, count, offset) : rc;
 }
 
+static inline int sealeddb_truncate_log(sqlite3 *db, sqlite3_int64 size) {
+    sqlite3_file *log;
+    int rc = sealeddb_open_log(db, &log);
+    return rc == SQLITE_OK ? log->pMethods->xTruncate(log, size) : rc;
+}
+
 static inline int sealeddb_sync_log(sqlite3 *db) {
     sqlite3_file *log;
     int rc = sealeddb_open_log(db, &log);

@@ -27,8 +27,10 @@ struct FollowerCallTests {
     /// - Parameter empties: whether the log of the replica is moved into its file in the end.
     private static func follow(_ directory: TemporaryDirectory, empties: Bool = true) throws {
         let follower = try Follower(directory: directory.file("repository"), to: directory.file("replica"))
-        defer { if empties { follower.close() } else { follower.abandon() } }
+        // After a failure nothing is tried any more: where the log's index fails for good, SQLite tries for ten seconds.
+        defer { follower.abandon() }
         try follower.follow()
+        if empties { follower.close() }
     }
 
     /// A store of 30 rows, and a repository.
@@ -74,7 +76,7 @@ struct FollowerCallTests {
     }
 
     /// With an empty log, and with one that stays.
-    @Test(arguments: Manner.allCases, [true, false]) func commits(_ manner: Manner, empties: Bool) throws {
+    @Test(arguments: [true, false]) func commits(empties: Bool) throws {
         let sweep = CallSweep(
             prepare: { directory in
                 try Self.prepare(directory)
@@ -91,10 +93,10 @@ struct FollowerCallTests {
                 try #require(state == .done ? found == 10 : found == 10 || found == (empties ? 30 : 20), "\(found)")
             }
         )
-        try sweep(manner)
+        try sweep(.alone)
     }
 
-    @Test(arguments: Manner.allCases) func aRotation(_ manner: Manner) throws {
+    @Test func aRotation() throws {
         let sweep = CallSweep(
             prepare: { directory in
                 try Self.prepare(directory)
@@ -108,6 +110,6 @@ struct FollowerCallTests {
                 try #require(state == .done ? found == 10 : found == 10 || found == 30, "\(found)")
             }
         )
-        try sweep(manner)
+        try sweep(.alone)
     }
 }

@@ -28,7 +28,7 @@ struct FollowerLogTests {
     private func at(_ step: Follower.Step, _ body: @escaping () throws -> Void) throws {
         try #require(replica.follower).atStep = { found throws(DatabaseError) in
             guard found == step else { return }
-            do { try body() } catch { throw TestStorage.error }
+            do { try body() } catch { throw error as? DatabaseError ?? FollowedReplica.killed }
         }
     }
 
@@ -147,13 +147,31 @@ struct FollowerLogTests {
         #expect(reader.executeStatements("BEGIN"))
         _ = try ReplicatedStore.state(reader)
         try commit()
-        try at(.written) { throw TestStorage.error }
+        try at(.written) { throw FollowedReplica.killed }
         #expect(throws: DatabaseError.self) { try replica.follow() }
         // Somebody reads: the log stays.
         replica.close()
         #expect(reader.executeStatements("COMMIT"))
         reader.close()
         try replica.follow()
+        try expectNewest()
+    }
+
+    /// Without room for what is new, the log is emptied when its reader is gone: that may be all the room there is.
+    @Test func noRoom() throws {
+        try replica.beginReading()
+        try commit()
+        try at(.written) { throw TestStorage.error }
+        let error = #expect(throws: DatabaseError.self) { try replica.follow() }
+        #expect(error?.reason == .noSpace)
+        let status = try FileSystem.status(replica.path + "-wal")
+        #expect(Int64(status.st_size) == Int64(LogPlace.headerSize) + replica.follower!.report.logBytes)
+        try replica.endReading()
+        #expect(throws: DatabaseError.self) { try replica.follow() }
+        #expect(try FileSystem.status(replica.path + "-wal").st_size <= LogPlace.headerSize)
+        try replica.check()
+        try #require(replica.follower).atStep = { _ throws(DatabaseError) in }
+        #expect(try replica.follow().commitCount == 1)
         try expectNewest()
     }
 

@@ -36,9 +36,9 @@ struct FollowerSlotTests {
         follower.atStep = { found throws(DatabaseError) in
             guard found == step else { return }
             left -= 1
-            if left == 0 { throw TestStorage.error }
+            if left == 0 { throw FollowedReplica.killed }
         }
-        #expect(throws: TestStorage.error) { try follower.follow() }
+        #expect(throws: FollowedReplica.killed) { try follower.follow() }
         follower.abandon()
     }
 

@@ -199,6 +199,12 @@ final class KeylessLog {
         }
     }
 
+    /// Cuts off what nobody reads. For ``whileNobodyWrites(_:)``.
+    func truncate(to size: Int64) throws(DatabaseError) {
+        guard let handle = connection.handle else { throw .notOpen }
+        try connection.check(sealeddb_truncate_log(handle, size))
+    }
+
     func synchronize() throws(DatabaseError) {
         guard let handle = connection.handle else { throw .notOpen }
         try connection.check(sealeddb_sync_log(handle))

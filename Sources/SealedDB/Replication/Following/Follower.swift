@@ -141,12 +141,25 @@ package final class Follower {
             if let failure, state?.slots.arePut == false { throw failure }
             try relieveLog()
         } catch {
+            if error.reason == .noSpace {
+                // If this fails, too, there is no more room than before, which the error says.
+                try? makeRoom()
+            }
             note()
             lastListing = nil
             throw error
         }
         note()
         return report
+    }
+
+    /// A transaction that did not fit has left a part of itself behind the log, which may be what its emptying needs.
+    private func makeRoom() throws(DatabaseError) {
+        guard let log, let state else { return }
+        try log.keyless.whileNobodyWrites { position throws(DatabaseError) in
+            if try isEnd(position, state.done) { try log.cutOff(after: state.done.frameCount) }
+        }
+        try emptyLogIfPossible()
     }
 
     private func note() {
@@ -228,8 +241,8 @@ package final class Follower {
                 try relieveLog()
             }
         } catch {
-            // What cannot be read may be needed by nobody any more.
             guard error.reason == .damaged else { throw error }
+            // What cannot be read may be needed by nobody any more. If that cannot be told either, the first error counts.
             guard let reason = try? reasonToRenew(after: lastSequence, lists: true) else {
                 throw error.adding(
                     context: """

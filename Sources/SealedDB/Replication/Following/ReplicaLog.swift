@@ -164,6 +164,12 @@ struct ReplicaLog {
         try keyless.synchronize()
     }
 
+    /// Gives back the room of frames behind the end of the log. For ``KeylessLog/whileNobodyWrites(_:)``.
+    func cutOff(after frameCount: Int64) throws(DatabaseError) {
+        let end = Int64(LogPlace.headerSize) + frameCount * Int64(frameSize)
+        if try keyless.size() > end { try keyless.truncate(to: end) }
+    }
+
     private static func changed(_ path: String) -> DatabaseError {
         .damagedObject(path, "what was to be added to it was not the same when it was read again; nothing was added")
     }
