@@ -103,14 +103,19 @@ struct FollowerLogTests {
         #expect(try other.integers("SELECT max(number) FROM step") == [1000])
     }
 
-    /// A checkpoint that only lets the log begin anew leaves its frames there. If the machine stops then, the log is found
-    /// again, which changes nothing.
+    /// Whoever moves the log into the file, and is killed before it is cut off, leaves its frames there. If the machine stops
+    /// then, the log is found again, which changes nothing.
     @Test(arguments: [Follower.Step?.none, .announced, .written])
     func anOldLogIsFoundAgain(_ step: Follower.Step?) throws {
+        let log = URL(fileURLWithPath: replica.path + "-wal")
+        let frames = try Data(contentsOf: log)
+        #expect(frames.count > LogPlace.headerSize)
         let reader = try replica.open()
-        try reader.checkpoint(.restart)
+        try reader.checkpoint(.truncate)
         reader.close()
-        #expect(try FileSystem.status(replica.path + "-wal").st_size > LogPlace.headerSize)
+        let file = try FileHandle(forWritingTo: log)
+        try file.write(contentsOf: frames)
+        try file.close()
         try replica.follow()
         try commit()
         if let step { #expect(try replica.follow(killedAt: step)) }
