@@ -234,6 +234,28 @@ struct FollowerLogTests {
         #expect(try ReplicatedStore.state(database) == second.states.last)
     }
 
+    /// A store whose first bytes are those of any store is refused before anything is made.
+    @Test func aHeaderInTheClear() throws {
+        let directory = try TemporaryDirectory()
+        let settings = CipherSettings(plaintextHeaderSize: 32, salt: [UInt8](1...16))
+        var configuration = Configuration(key: try .testing(1))
+        configuration.cipherSettings = settings
+        let database = Database(path: directory.file("db"), configuration: configuration)
+        try database.openVerified()
+        #expect(database.executeStatements("PRAGMA journal_mode = WAL; CREATE TABLE t (x)"))
+        let storage = try TestStorage(directory.file("repository"))
+        let shipper = try Replicator(path: directory.file("db"), key: .testing(1), settings: settings, storage: storage)
+        _ = try shipper.ship()
+        shipper.close()
+        database.close()
+        let names = directory.names
+        let follower = try Follower(storage: storage, to: directory.file("replica"))
+        let error = #expect(throws: DatabaseError.self) { try follower.follow() }
+        #expect(error?.reason == .unsupported && error?.message.contains("in the clear") == true)
+        follower.close()
+        #expect(directory.names.sorted() == names.sorted())
+    }
+
     /// A list that is older than what was read before does not bring the replica back.
     @Test func anOldList() throws {
         store.killShipper()
