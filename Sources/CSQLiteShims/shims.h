@@ -211,6 +211,12 @@ static inline int sealeddb_write_log(sqlite3 *db, const void *buffer, int count,
     return rc == SQLITE_OK ? log->pMethods->xWrite(log, buffer, count, offset) : rc;
 }
 
+static inline int sealeddb_truncate_log(sqlite3 *db, sqlite3_int64 size) {
+    sqlite3_file *log;
+    int rc = sealeddb_open_log(db, &log);
+    return rc == SQLITE_OK ? log->pMethods->xTruncate(log, size) : rc;
+}
+
 static inline int sealeddb_sync_log(sqlite3 *db) {
     sqlite3_file *log;
     int rc = sealeddb_open_log(db, &log);
@@ -225,6 +231,14 @@ static inline int sealeddb_open_log_index(sqlite3 *db) {
     int rc = sealeddb_open_file(db, "main", &file);
     if (rc == SQLITE_OK) rc = file->pMethods->xLock(file, SQLITE_LOCK_SHARED);
     return rc == SQLITE_OK ? sealeddb_log_index(db, &words) : rc;
+}
+
+// Lets go of the index, if SQLite has not opened the log: then nobody else would when the connection is closed, and its
+// descriptor and its lock would stay. Call it only right before closing.
+static inline int sealeddb_close_log_index(sqlite3 *db) {
+    sqlite3_file *file;
+    int rc = sealeddb_open_file(db, "main", &file);
+    return rc == SQLITE_OK && file->pMethods->iVersion >= 2 ? file->pMethods->xShmUnmap(file, 0) : rc;
 }
 
 // Takes or gives back the lock that whoever writes to the log has: WAL_WRITE_LOCK.

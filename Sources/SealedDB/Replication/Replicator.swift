@@ -231,6 +231,9 @@ package final class Replicator {
             if let unfinished { try put(unfinished) }
             try requireSameFile()
             if reading == nil { try open() }
+            // Before what is committed with them: a store refuses slots that are older than those it has seen. Those that are
+            // changed from here on come after it.
+            try shipSlots()
             try shipRest()
             if tail != nil { try moveOn() }
             if tail == nil {

@@ -35,18 +35,21 @@ final class FollowedReplica {
     func follow(killedAt step: Follower.Step) throws -> Bool {
         if follower == nil { follower = try Follower(storage: storage, to: path, options: options) }
         follower?.atStep = { found throws(DatabaseError) in
-            if found == step { throw TestStorage.error }
+            if found == step { throw FollowedReplica.killed }
         }
         do {
             try follower!.follow()
         } catch {
-            guard error.message == TestStorage.error.message else { throw error }
+            guard error.message == FollowedReplica.killed.message else { throw error }
             kill()
             return true
         }
         follower?.atStep = { _ throws(DatabaseError) in }
         return false
     }
+
+    /// What a step throws that is the last one of its process.
+    static let killed = DatabaseError(extendedCode: SQLITE_ABORT, message: "The follower is killed.")
 
     /// Ends the follower as if its process were killed.
     func kill() {

@@ -70,6 +70,8 @@ struct FollowerOracleTests {
             // Busy while others read.
             try? database.checkpoint(mode)
             database.close()
+        case 59:
+            try followBesideCheckpoints(replica)
         case 44..<52: try store.ship()
         default: try follow(replica)
         }
@@ -100,13 +102,38 @@ struct FollowerOracleTests {
     private func followKilled(_ replica: FollowedReplica, _ random: inout SeededGenerator) throws {
         let step = Follower.Step.allCases.randomElement(using: &random)!
         do {
-            if try replica.follow(killedAt: step), step == .replaced {
+            if try replica.follow(killedAt: step), [.replaced, .announcedSlots, .putSlots].contains(step) {
                 replica.note(replica.store.reports.isEmpty ? 0 : try replica.store.status.generations.last?.number ?? 0)
             } else {
                 replica.note(replica.follower?.report.generation ?? 0)
             }
         } catch let error as DatabaseError where error.reason == .busy {
             #expect(replica.isRead, "\(error)")
+        }
+    }
+
+    /// Somebody moves the log into the file, or lets it begin anew, between any two steps.
+    private func followBesideCheckpoints(_ replica: FollowedReplica) throws {
+        guard let follower = replica.follower else { return }
+        let database = try replica.open()
+        database.maxBusyRetryTimeInterval = 0.01
+        var count = 0
+        follower.atStep = { step throws(DatabaseError) in
+            // The writers' lock is held there, or nobody may have the replica open.
+            guard [.announced, .published, .emptied].contains(step) else { return }
+            count += 1
+            // Busy while others read.
+            try? database.checkpoint(count % 2 == 0 ? .restart : .truncate)
+        }
+        defer {
+            follower.atStep = { _ throws(DatabaseError) in }
+            database.close()
+        }
+        do {
+            replica.note(try replica.follow().generation)
+        } catch let error as DatabaseError {
+            // A generation to which it cannot be brought as long as it is read.
+            #expect(error.reason == .busy, "\(error)")
         }
     }
 

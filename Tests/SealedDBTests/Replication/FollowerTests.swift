@@ -223,11 +223,11 @@ struct FollowerTests {
         case .made: break
         case .announced, .written, .published: try store.commit(ReplicatedStore.rows(5, bytes: 3000))
         case .emptied: try store.commit(ReplicatedStore.rows(40, bytes: 3000))
-        case .madeSuccessor, .replaced: try store.rotate()
+        case .madeSuccessor, .removedLog, .replaced, .announcedSlots, .putSlots: try store.rotate()
         }
         try replica.ship()
         #expect(try replica.follow(killedAt: step))
-        if step == .replaced { replica.note(2) }
+        if [.replaced, .announcedSlots, .putSlots].contains(step) { replica.note(2) }
         if isClosedByReader { try replica.check() }
         try store.commit()
         try replica.ship()

@@ -98,6 +98,23 @@ struct ReplicatedSlotsTests {
         #expect(Array(restored) == (isAccepted ? old : new))
     }
 
+    /// A shipper that is ended between slots and commits leaves a repository whose newest moment opens.
+    @Test(arguments: 1...3)
+    func slotsComeBeforeWhatIsCommittedWithThem(objects: Int) throws {
+        _ = try replicator.ship()
+        replicator.options.snapshotInterval = nil
+        _ = try store.slots().add(.init(.key(.testing(3)), label: "3"))
+        let first = storage.written.count
+        storage.fails = { [storage] _ in storage.written.count >= first + objects ? .before : nil }
+        // With three, all of it may be there.
+        try? _ = replicator.ship()
+        storage.fails = { _ in nil }
+        #expect(storage.written.count >= first + min(objects, 2))
+        let target = store.directory.file("restored.db")
+        try RepositoryRestore(storage: storage, to: target).run()
+        #expect(try IntegrityReport.verify(path: target, key: .testing(1)).isSound)
+    }
+
     /// A segment that cannot be read may name any.
     @Test func noneIsRemovedIfASegmentIsDamaged() throws {
         _ = try replicator.ship()

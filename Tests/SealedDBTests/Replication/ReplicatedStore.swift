@@ -21,8 +21,10 @@ final class TestStorage: RepositoryStorage {
     var failAfterWriting: String?
     /// The names that were written.
     private(set) var written: [String] = []
-    /// The names of those that were read.
-    private(set) var read: [String] = []
+    /// The names that were read.
+    var namesRead: [String] = []
+    /// What lists say of what there is.
+    var listed: ([StoredObject]) -> [StoredObject] = { $0 }
 
     init(_ directory: String) throws {
         base = try DirectoryStorage(directory, creates: true)
@@ -42,12 +44,12 @@ final class TestStorage: RepositoryStorage {
     }
 
     func objects(under part: String) throws(DatabaseError) -> [StoredObject] {
-        try call { () throws(DatabaseError) in try base.objects(under: part) }
+        try call { () throws(DatabaseError) in listed(try base.objects(under: part)) }
     }
 
     func read(_ name: String, limit: Int?) throws(DatabaseError) -> [UInt8]? {
         try call { () throws(DatabaseError) in
-            read.append(name)
+            namesRead.append(name)
             return try base.read(name, limit: limit)
         }
     }

@@ -36,7 +36,7 @@ struct RestoreResumingTests {
     private func restore(replaces: Bool = false) throws -> [String] {
         let storage = try TestStorage(store.repository)
         try RepositoryRestore(storage: storage, to: target, replaces: replaces).run()
-        return storage.read.filter { $0.hasPrefix(ObjectName.chunks) }
+        return storage.namesRead.filter { $0.hasPrefix(ObjectName.chunks) }
     }
 
     private func expectWhole() throws {
@@ -61,7 +61,7 @@ struct RestoreResumingTests {
                 error = failure
             }
             guard let error else { break }
-            let had = Set(storage.read.filter { $0.hasPrefix(ObjectName.chunks) })
+            let had = Set(storage.namesRead.filter { $0.hasPrefix(ObjectName.chunks) })
             #expect(error.reason == .noSpace)
             #expect(leftovers.count == (had.isEmpty ? 0 : 1))
             #expect(error.message.contains("Restore to the same path again") == !had.isEmpty)

@@ -177,5 +177,47 @@ extension NamedMutant {
             "bytes > limit",
             "bytes < 0"
         ),
+        .init(
+            "a reader that moves the log counts as somebody who writes",
+            "SealedDB/Replication/Following/Follower+Opening.swift",
+            .expression,
+            "position.frameCount == 0 && isUnchanged(position)",
+            "position.frameCount == 0 && isUnchanged(position) && done.frameCount == 0"
+        ),
+        .init(
+            "frames of an old log stay behind an empty one",
+            "SealedDB/Replication/Following/Follower.swift",
+            .statement,
+            "try log.discardRest(after: 0)",
+            ""
+        ),
+        .init(
+            "frames that were not told stay behind the end",
+            "SealedDB/Replication/Following/Follower.swift",
+            .statement,
+            "try log.discardRest(after: state.done.frameCount)",
+            ""
+        ),
+        .init(
+            "slots that were not put whole are forgotten",
+            "SealedDB/Replication/Following/Follower.swift",
+            .statement,
+            "try finishSlots()",
+            ""
+        ),
+        .init(
+            "slots of a change that failed count as somebody else's",
+            "SealedDB/Replication/Following/Follower+Slots.swift",
+            .expression,
+            "found == digest || others.contains(found)",
+            "found == digest"
+        ),
+        .init(
+            "an older list brings a replica back",
+            "SealedDB/Replication/Following/Follower+Renewal.swift",
+            .expression,
+            "!plan.end.isBefore(state.done.place)",
+            "true"
+        ),
     ]
 }

@@ -48,11 +48,12 @@ final class KeylessLog {
             try connection.check(sealeddb_open_log_index(handle))
             try whileLocked(handle) { () throws(DatabaseError) in try begin(newHeader) }
             try openIndex()
-            var size: sqlite3_int64 = 0
-            try connection.check(sealeddb_log_size(handle, &size))
+            _ = try size()  // It throws if SQLite has opened none.
         } catch {
+            // It does nothing but close a descriptor, which cannot fail in a way that matters.
+            if let handle = connection.handle { _ = sealeddb_close_log_index(handle) }
             close()
-            throw error
+            throw error.adding(context: "The log of \(path) was not opened, and is as it was")
         }
     }
 
@@ -172,6 +173,18 @@ final class KeylessLog {
     /// Others have this lock for a moment only.
     private static let lockWait = 2.0
 
+    /// The bytes of the log's file.
+    func size() throws(DatabaseError) -> Int64 {
+        guard let handle = connection.handle else { throw .notOpen }
+        var size: sqlite3_int64 = 0
+        let code = sealeddb_log_size(handle, &size)
+        guard code != SQLITE_NOTFOUND else {
+            throw DatabaseError(extendedCode: SQLITE_IOERR, message: "SQLite has found no log beside \(path).")
+        }
+        try connection.check(code)
+        return size
+    }
+
     /// Writes bytes to the log, where nobody reads them yet. For ``whileNobodyWrites(_:)``.
     func write(_ bytes: [UInt8], at offset: Int64) throws(DatabaseError) {
         guard let handle = connection.handle else { throw .notOpen }
@@ -186,6 +199,12 @@ final class KeylessLog {
         }
     }
 
+    /// Cuts off what nobody reads. For ``whileNobodyWrites(_:)``.
+    func truncate(to size: Int64) throws(DatabaseError) {
+        guard let handle = connection.handle else { throw .notOpen }
+        try connection.check(sealeddb_truncate_log(handle, size))
+    }
+
     func synchronize() throws(DatabaseError) {
         guard let handle = connection.handle else { throw .notOpen }
         try connection.check(sealeddb_sync_log(handle))
@@ -193,7 +212,8 @@ final class KeylessLog {
 
     /// Has all connections see frames that were written and synced. For ``whileNobodyWrites(_:)``.
     /// - Parameter first: how many frames come before.
-    func publish(_ addition: Addition, after first: Int64) throws(DatabaseError) {
+    /// - Returns: where the log ends then.
+    func publish(_ addition: Addition, after first: Int64) throws(DatabaseError) -> LogPosition {
         guard let handle = connection.handle else { throw .notOpen }
         var content = sealeddb_log_addition()
         content.first = UInt32(first)
@@ -205,6 +225,7 @@ final class KeylessLog {
         withUnsafeMutableBytes(of: &content.salts) { $0.copyBytes(from: addition.salts) }
         let code = addition.pages.withUnsafeBufferPointer { sealeddb_publish_frames(handle, &content, $0.baseAddress) }
         try connection.check(code)
+        return try present(handle)
     }
 
     /// Moves the log into the file, and empties it.

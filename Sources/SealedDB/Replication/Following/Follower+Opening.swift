@@ -2,7 +2,7 @@
 extension Follower {
     /// Opens the replica's log, where another follower may have stopped at any moment.
     func openLog(_ progress: ((KeyRotation.Progress) throws -> Void)?) throws(DatabaseError) {
-        guard var state, let file else { throw .notOpen }
+        guard var state else { throw .notOpen }
         let inode = UInt64(try FileSystem.status(path).st_ino)
         if let successor = state.successor {
             // It was killed while the replica was replaced.
@@ -11,10 +11,10 @@ extension Follower {
                     repository: state.repository,
                     identity: successor,
                     done: intent,
-                    slots: state.slots
+                    slots: state.slots.changing(to: state.successorSlots)
                 )
             } else {
-                (state.successor, state.intent) = (nil, nil)
+                (state.successor, state.successorSlots, state.intent) = (nil, nil, nil)
             }
         }
         guard inode == state.identity.inode else {
@@ -35,13 +35,11 @@ extension Follower {
         let position = try log.keyless.position()
         if let intent = state.intent, intent.isEnd(position) {
             (state.done, state.intent) = (intent, nil)
-        } else if position.frameCount == 0 {
-            state = try stateOfFile(state, log, file, progress)
-            emptyLog = position
-        } else if !state.done.isEnd(position) {
+        } else if position.frameCount > 0, !state.done.isEnd(position) {
             throw changed()
         }
         (self.state, self.log) = (state, log)
+        if position.frameCount == 0 { try settleEmptyLog(position, progress) } else { known = position }
     }
 
     /// Makes sure that the log ends as it was left. Whoever reads may have moved it into the file.
@@ -51,57 +49,72 @@ extension Follower {
         if let intent = state.intent, intent.isEnd(position) {
             // It was written, and not told; somebody else has found it.
             (state.done, state.intent) = (intent, nil)
-            (self.state, emptyLog) = (state, nil)
-            return
+            (self.state, known) = (state, position)
+        } else if position.frameCount == 0, !isUnchanged(position) {
+            try settleEmptyLog(position, progress)
+        } else if try !isEnd(position, state.done) {
+            try noteEmptyLog(state, at: state.done.place, file, log)
         }
-        if position.frameCount == 0, !isEmptyLog(position) {
-            self.state = try stateOfFile(state, log, file, progress)
-            emptyLog = position
-            return
-        }
-        try requireEnd(position, state.done)
     }
 
-    func requireEnd(_ position: LogPosition, _ done: FollowerState.ReplicaMoment) throws(DatabaseError) {
-        guard done.frameCount == 0 ? isEmptyLog(position) : done.isEnd(position) else { throw changed() }
+    /// Whether the log still ends as it was left.
+    /// - Returns: false if whoever reads has moved all of it into the file.
+    func isEnd(_ position: LogPosition, _ done: FollowerState.ReplicaMoment) throws(DatabaseError) -> Bool {
+        if position.frameCount == 0 && isUnchanged(position) { return done.frameCount == 0 }
+        guard done.isEnd(position) else { throw changed() }
+        return true
     }
 
-    private func isEmptyLog(_ position: LogPosition) -> Bool {
-        guard let emptyLog else { return false }
-        return position.hasSameEnd(as: emptyLog) && position.changeCount == emptyLog.changeCount
-    }
+    /// Whether nobody has committed anything since the log was last as it was left. Each commit is counted, and only the log's
+    /// beginning anew changes nothing else.
+    func isUnchanged(_ position: LogPosition) -> Bool { position.changeCount == known?.changeCount }
 
     func changed() -> DatabaseError {
         Follower.unverified(
             """
             Somebody else has written to \(path), so it is no copy any more. It was left as it is, and nothing more is applied. \
-            Keep what was written there if it is needed; then remove that file, or give another path. Replicas are to be opened \
-            read-only.
+            Keep what was written there if it is needed; then remove that file with its -wal and -shm, or give another path. \
+            Replicas are to be opened read-only.
             """
         )
     }
 
     /// Finds out which commit the file holds if its log is gone: whoever closes a store last moves the log there.
-    private func stateOfFile(
+    private func settleEmptyLog(
+        _ position: LogPosition,
+        _ progress: ((KeyRotation.Progress) throws -> Void)?
+    ) throws(DatabaseError) {
+        guard let state, let log, let file else { throw .notOpen }
+        // Nothing is known as long as this has not come to its end.
+        known = nil
+        let place = try placeOfFile(state, log, progress)
+        known = position
+        do throws(DatabaseError) {
+            try noteEmptyLog(state, at: place, file, log)
+        } catch {
+            known = nil
+            throw error
+        }
+    }
+
+    private func placeOfFile(
         _ state: FollowerState,
         _ log: ReplicaLog,
-        _ file: FollowerFile,
         _ progress: ((KeyRotation.Progress) throws -> Void)?
-    ) throws(DatabaseError) -> FollowerState {
-        var found = state
-        if let mark = state.mark, try mark == FollowerState.Mark.of(path, settles: false) {
-            found.done = FollowerState.ReplicaMoment(inFile: state.done.place)
-            found.intent = nil
-            return found
-        }
+    ) throws(DatabaseError) -> RepositoryPlace {
+        if let mark = state.mark, try mark == FollowerState.Mark.of(path, settles: false) { return state.done.place }
+        var failure: DatabaseError?
         for moment in [state.done, state.intent].compactMap({ $0 }) {
-            guard try holds(moment.place, log, progress) else { continue }
-            (found.done, found.intent) = (FollowerState.ReplicaMoment(inFile: moment.place), nil)
-            found.mark = try FollowerState.Mark.of(path, settles: true)
-            try file.write(found)
-            return found
+            // If what the one needs is gone, it may be the other.
+            do throws(DatabaseError) {
+                guard try holds(moment.place, log, progress) else { continue }
+            } catch {
+                failure = error
+                continue
+            }
+            return moment.place
         }
-        throw changed()
+        throw failure ?? changed()
     }
 
     /// Whether the file is just what the store was after a commit.
@@ -123,7 +136,7 @@ extension Follower {
             throw error.adding(
                 context: """
                     Whether somebody else has written to \(path) cannot be told: its log is gone, and what \(storage.name) had \
-                    then is not there any more. It was left as it is. If nobody has, remove it, and it is made anew
+                    then is not there any more. It was left as it is. If nobody has, remove it with its -wal and -shm, and it is made anew
                     """
             )
         }

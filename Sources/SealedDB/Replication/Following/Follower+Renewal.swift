@@ -10,6 +10,12 @@ extension Follower {
     ) throws(DatabaseError) {
         guard let file else { throw .notOpen }
         try RestorePlace.requireAbsent(path)
+        let starts = try RestorePlan.starts(
+            for: .newest,
+            RepositoryContents(storage),
+            RepositoryReader(storage: storage)
+        )
+        if let manifest = starts.first?.manifest { try requireFollowable(manifest) }
         let next = try NextFile(of: path, storage, .newest, progress)
         defer { next.discard() }
         let plan = next.outcome.plan
@@ -17,7 +23,8 @@ extension Follower {
             repository: mark.identifier,
             identity: try FollowerState.Identity(next.path, salt: plan.manifest.fileSalt, pageSize: next.pageSize),
             done: FollowerState.ReplicaMoment(inFile: plan.end),
-            slots: nil
+            // Those of a replica that was there before may still lie there.
+            slots: file.state?.slots.changing(to: nil) ?? .none
         )
         // Whoever is killed from here on leaves a file that the next one knows.
         try file.write(state)
@@ -53,11 +60,14 @@ extension Follower {
         defer { next.discard() }
         guard let state, let log else { throw .notOpen }
         let plan = next.outcome.plan
+        // A list may be older than the one before.
+        guard !plan.end.isBefore(state.done.place) else { throw Follower.isBehind(storage.name, path) }
         if plan.manifest.fileSalt == state.identity.salt, next.pageSize == state.identity.pageSize {
             let different = try next.differentPages(from: log.keyless)
             let pages = different.first == 1 ? different : [1] + different
-            try add(plan.end) { add throws(DatabaseError) in try next.read(pages, add) }
+            // Before what is committed with them, as otherwise.
             if let slots = plan.slots { try putSlots(slots) }
+            try add(plan.end) { add throws(DatabaseError) in try next.read(pages, add) }
         } else {
             guard try emptyLogIfPossible() else { throw inUse("somebody reads it") }
             try replace(by: next)
@@ -70,6 +80,7 @@ extension Follower {
         guard let state, let log else { throw .notOpen }
         let reader = RepositoryReader(storage: storage)
         let starts = try RestorePlan.starts(for: .newest, RepositoryContents(storage), reader)
+        if let manifest = starts.first?.manifest { try requireFollowable(manifest) }
         let isEmpty = try emptyLogIfPossible()
         guard let manifest = starts.first?.manifest, manifest.fileSalt == state.identity.salt else {
             // This process is looked at when its own connection is closed, which keeps descriptors of others open.
@@ -80,6 +91,21 @@ extension Follower {
         // Readers may keep the log from being emptied, but not from being moved, unless they read an old state.
         try log.keyless.moveIntoFile()
         guard try log.keyless.position().isWholeInFile else { throw inUse("somebody reads an old state of it") }
+    }
+
+    /// The first bytes of a store are what tells whether it is the same file with the same key. Where they are in the clear, they
+    /// are those of any store.
+    private func requireFollowable(_ manifest: SnapshotManifest) throws(DatabaseError) {
+        guard manifest.fileSalt.elementsEqual("SQLite format 3\0".utf8) else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_ERROR,
+            reason: .unsupported,
+            message: """
+                The store in \(storage.name) has a header in the clear (--plaintext-header-size), and such a store cannot be \
+                followed: whether it got another key cannot be told. Nothing was changed at \(path). `sealdb restore` brings \
+                the store back.
+                """
+        )
     }
 
     private func inUse(_ why: String) -> DatabaseError {
@@ -99,7 +125,7 @@ extension Follower {
         let plan = next.outcome.plan
         // Its log is empty, so closing loses nothing. If it stays open, what follows finds that.
         log.keyless.close()
-        (self.log, emptyLog) = (nil, nil)
+        (self.log, known) = (nil, nil)
         do throws(DatabaseError) {
             let usage = try UsageLock.exclusive(path, timeout: 0)
             let lock = try StoreLock(path)
@@ -115,6 +141,7 @@ extension Follower {
                 salt: plan.manifest.fileSalt,
                 pageSize: next.pageSize
             )
+            state.successorSlots = plan.slots
             state.intent = FollowerState.ReplicaMoment(inFile: plan.end)
             try FileSystem.copyAttributes(from: path, to: next.path)
             try FileSystem.synchronize(next.path)
@@ -128,6 +155,7 @@ extension Follower {
                 }
             }
             try FileSystem.synchronizeDirectory(of: path)
+            try atStep(.removedLog)
             guard rename(next.path, path) == 0 else {
                 throw .system("The new copy could not take the place of \(path)", reason: .ioError)
             }
@@ -142,7 +170,7 @@ extension Follower {
             repository: state.repository,
             identity: successor,
             done: moment,
-            slots: state.slots
+            slots: state.slots.changing(to: plan.slots)
         )
         renewed.mark = try FollowerState.Mark.of(path, settles: true)
         try file.write(renewed)
@@ -154,53 +182,5 @@ extension Follower {
     private func requireEmptyLog() throws(DatabaseError) {
         guard let status = try FileSystem.statusIfPresent(path + "-wal") else { return }
         guard status.st_size <= LogPlace.headerSize else { throw changed() }
-    }
-
-    // MARK: Slots
-
-    /// Puts slots of the repository beside the replica, if they are not there.
-    func putSlots(_ digest: String) throws(DatabaseError) {
-        guard var state, digest != state.slots else { return }
-        let slots = try RepositoryReader(storage: storage).slots(digest)
-        try putSlots(slots, digest, &state, attributesFrom: path)
-        self.state = state
-    }
-
-    /// Each of the two files is replaced at once. One that neither the follower nor the shipper has written is left alone.
-    private func putSlots(
-        _ slots: SealedSlots?,
-        _ digest: String?,
-        _ state: inout FollowerState,
-        attributesFrom model: String
-    ) throws(DatabaseError) {
-        let files = SlotFiles(store: path)
-        for copy in files.read() where !copy.isMissing {
-            let found = try copy.slots.map { slots throws(DatabaseError) in try ObjectDigest.of(slots.bytes) }
-            guard let found, found == digest || found == state.slots else {
-                throw Follower.unverified(
-                    "\(copy.path) holds other slots than those that were put beside \(path). It was left as it is; move it away."
-                )
-            }
-            guard slots == nil else { continue }
-            guard unlink(copy.path) == 0 else { throw .system("Cannot remove \(copy.path)", reason: .ioError) }
-            try FileSystem.synchronizeDirectory(of: copy.path)
-        }
-        if let slots {
-            for path in [files.first, files.second] {
-                SlotFiles.removeLeftovers(of: path)
-                let (new, descriptor) = try SlotFiles.prepare(path, slots, attributesFrom: model)
-                // The contents are synced by then.
-                defer { sealeddb_unlock_and_close(descriptor) }
-                guard rename(new, path) == 0 else {
-                    let number = errno
-                    // A file that cannot be removed is removed by the next change.
-                    unlink(new)
-                    throw .system("Cannot create \(path)", reason: .cannotCreate, number: number)
-                }
-                try FileSystem.synchronizeDirectory(of: path)
-            }
-        }
-        state.slots = digest
-        try file?.write(state)
     }
 }

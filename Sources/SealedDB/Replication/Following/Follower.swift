@@ -21,6 +21,8 @@ package final class Follower {
         var relievedAt: Int64 = 4 << 20
         /// So often everything that the repository has is listed, and not only looked for by its name.
         var listingInterval: Duration = .seconds(10)
+        /// So often it is tried to empty a log that somebody has kept from that.
+        var reliefInterval: Duration = .seconds(10)
 
         package init() {}
     }
@@ -46,6 +48,8 @@ package final class Follower {
         package var remarks: [String] = []
     }
 
+    private static let mostAttempts = 5
+
     /// The path of the replica, with symbolic links followed.
     package let path: String
     let storage: any RepositoryStorage
@@ -56,18 +60,21 @@ package final class Follower {
     /// `nil` before there is a replica.
     var state: FollowerState?
     var log: ReplicaLog?
-    /// How the log was when it was last found, or made, without a frame.
-    var emptyLog: LogPosition?
+    /// How the log was when it last ended as the follower had left it. Its count of changes tells whether somebody else has
+    /// written since, also if whoever reads has moved the log into the file.
+    var known: LogPosition?
     /// Is called at each step that leaves something on the disk. A test that throws there leaves what a process leaves that is
     /// killed.
     var atStep: (Step) throws(DatabaseError) -> Void = { _ throws(DatabaseError) in }
 
     enum Step: CaseIterable {
-        case announced, written, published, emptied, madeSuccessor, replaced, made
+        case announced, written, published, emptied, madeSuccessor, removedLog, replaced, made, announcedSlots, putSlots
     }
 
     /// From so many bytes on, the log is to be emptied; more than in the options if somebody reads from it.
     private var relievedAt: Int64 = 0
+    /// When that was last tried in vain.
+    private var lastRelief: ContinuousClock.Instant?
     private var lastListing: ContinuousClock.Instant?
 
     /// Nothing is read or written before ``follow(progress:)``.
@@ -113,7 +120,7 @@ package final class Follower {
         log?.keyless.close()
         // A replica that was not made needs no file.
         if let file, file.state == nil { file.remove() }
-        (log, file, state, emptyLog) = (nil, nil, nil, nil)
+        (log, file, state, known) = (nil, nil, nil, nil)
     }
 
     // MARK: Following
@@ -129,15 +136,30 @@ package final class Follower {
         report = Report()
         do throws(DatabaseError) {
             try open(progress)
+            let failure = try failureOfSlots()
             try apply(progress)
+            if let failure, state?.slots.arePut == false { throw failure }
             try relieveLog()
         } catch {
+            if error.reason == .noSpace {
+                // If this fails, too, there is no more room than before, which the error says.
+                try? makeRoom()
+            }
             note()
             lastListing = nil
             throw error
         }
         note()
         return report
+    }
+
+    /// A transaction that did not fit has left a part of itself behind the log, which may be what its emptying needs.
+    private func makeRoom() throws(DatabaseError) {
+        guard let log, let state else { return }
+        try log.keyless.whileNobodyWrites { position throws(DatabaseError) in
+            if try isEnd(position, state.done) { try log.cutOff(after: state.done.frameCount) }
+        }
+        try emptyLogIfPossible()
     }
 
     private func note() {
@@ -160,15 +182,15 @@ package final class Follower {
             let file = try FollowerFile(of: path)
             (self.file, state) = (file, file.state)
         }
+        try requireOwnFile()
         if let state {
-            guard state.repository.utf8.elementsEqual(mark.identifier.utf8) else {
-                throw Follower.unverified(
-                    "\(path) follows another repository than \(storage.name). It was left as it is. Give each its own replica."
-                )
-            }
             if try FileSystem.statusIfPresent(path) == nil {
                 abandonLog()
                 self.state = nil
+            } else if !state.repository.utf8.elementsEqual(mark.identifier.utf8) {
+                throw Follower.unverified(
+                    "\(path) follows another repository than \(storage.name). It was left as it is. Give each its own replica."
+                )
             }
         }
         if state == nil { try make(mark, progress) }
@@ -176,30 +198,58 @@ package final class Follower {
         if log == nil { try openLog(progress) } else { try requireEnd(progress) }
     }
 
+    /// Without its name the file keeps no other follower away, and the next one does not find it.
+    private func requireOwnFile() throws(DatabaseError) {
+        guard let file, state != nil, try !file.isNamed() else { return }
+        throw Follower.unverified(
+            """
+            \(FollowerFile.path(of: path)), in which the follower keeps what it knows of \(path), was removed or replaced. \(path) \
+            was left as it is, and nothing more is applied. Remove it with its -wal and -shm, or give another path.
+            """
+        )
+    }
+
     private func abandonLog() {
         // See `abandon()`.
         log?.keyless.close()
-        (log, emptyLog) = (nil, nil)
+        (log, known) = (nil, nil)
+    }
+
+    /// Finishes the slots. If those that are wanted are gone, the repository may have newer ones.
+    private func failureOfSlots() throws(DatabaseError) -> DatabaseError? {
+        do throws(DatabaseError) {
+            try finishSlots()
+            return nil
+        } catch {
+            guard error.reason == .damaged else { throw error }
+            return error
+        }
     }
 
     private func apply(_ progress: ((KeyRotation.Progress) throws -> Void)?) throws(DatabaseError) {
         guard let place = state?.done.place else { throw .notOpen }
         var lastSequence = place.sequence
-        var slots: String?
         do throws(DatabaseError) {
             while true {
                 let batch = try nextBatch()
-                (lastSequence, slots) = (batch.lastSequence, batch.slots ?? slots)
+                lastSequence = batch.lastSequence
                 report.bytesBehind = batch.waitingBytes
+                // Before what is committed with them: a store refuses slots that are older than those it has seen.
+                if let slots = batch.slots { try putSlots(slots) }
                 try apply(batch)
                 if batch.isLast { break }
                 try relieveLog()
             }
-            if let slots { try putSlots(slots) }
         } catch {
-            // What cannot be read may be needed by nobody any more.
-            guard error.reason == .damaged, let reason = try? reasonToRenew(after: lastSequence, lists: true) else {
-                throw error
+            guard error.reason == .damaged else { throw error }
+            // What cannot be read may be needed by nobody any more. If that cannot be told either, the first error counts.
+            guard let reason = try? reasonToRenew(after: lastSequence, lists: true) else {
+                throw error.adding(
+                    context: """
+                        \(path) stays as the store was at \(place.time). If an older state of \(storage.name) was brought back, the \
+                        two have come apart: then remove \(path) with its -wal and -shm, and it is made anew
+                        """
+                )
             }
             report.remarks.append(error.message)
             return try renew(reason, progress)
@@ -227,6 +277,19 @@ package final class Follower {
 
     /// Adds a transaction to the log, which brings the replica to a commit.
     func add(_ place: RepositoryPlace, _ pages: ReplicaLog.Pages) throws(DatabaseError) {
+        for _ in 0..<Follower.mostAttempts {
+            if try addOnce(place, pages) { return }
+            try requireEnd(nil)
+        }
+        throw DatabaseError(
+            extendedCode: SQLITE_BUSY,
+            reason: .busy,
+            message: "Somebody moves the log of \(path) into its file again and again. Nothing was added to it."
+        )
+    }
+
+    /// - Returns: false if whoever reads has moved the log into the file. Then nothing was added.
+    private func addOnce(_ place: RepositoryPlace, _ pages: ReplicaLog.Pages) throws(DatabaseError) -> Bool {
         guard let log, var state, let file else { throw .notOpen }
         guard let plan = try log.plan(place, after: state.done, pages) else {
             state.done = FollowerState.ReplicaMoment(
@@ -236,24 +299,35 @@ package final class Follower {
                 checksum: state.done.checksum
             )
             try file.write(state)
-            return self.state = state
+            self.state = state
+            return true
+        }
+        if state.intent != nil {
+            // What was written of it and not told must not be found when nothing knows of it any more.
+            let isAtEnd = try log.keyless.whileNobodyWrites { position throws(DatabaseError) in
+                guard try isEnd(position, state.done) else { return false }
+                try log.discardRest(after: state.done.frameCount)
+                return true
+            }
+            guard isAtEnd else { return false }
         }
         (state.intent, state.mark) = (plan.moment, nil)
         try file.write(state)
         self.state = state
         try atStep(.announced)
         let done = state.done
-        try log.add(
+        let end = try log.add(
             plan,
             after: done,
-            requiring: { position throws(DatabaseError) in try self.requireEnd(position, done) },
+            requiring: { position throws(DatabaseError) in try self.isEnd(position, done) },
             synced: { () throws(DatabaseError) in try self.atStep(.written) },
             pages
         )
+        guard let end else { return false }
         (state.done, state.intent) = (plan.moment, nil)
-        self.state = state
-        emptyLog = nil
+        (self.state, known) = (state, end)
         try atStep(.published)
+        return true
     }
 
     // MARK: What else the repository has
@@ -292,7 +366,7 @@ package final class Follower {
         )
     }
 
-    private static func isBehind(_ repository: String, _ path: String) -> DatabaseError {
+    static func isBehind(_ repository: String, _ path: String) -> DatabaseError {
         DatabaseError(
             extendedCode: SQLITE_CORRUPT,
             reason: .damaged,
@@ -312,43 +386,48 @@ package final class Follower {
     /// Empties the log if it is long enough.
     private func relieveLog() throws(DatabaseError) {
         relievedAt = max(relievedAt, options.relievedAt)
-        guard logBytes >= relievedAt else { return }
-        // As long as somebody reads from it, it grows; half as much again, and the next attempt comes.
-        relievedAt = try emptyLogIfPossible() ? 0 : logBytes / 2 * 3
+        let now = ContinuousClock.now
+        let isDue = lastRelief.map { now - $0 >= options.reliefInterval } ?? false
+        guard logBytes >= relievedAt || isDue else { return }
+        // As long as somebody reads from it, it grows. The next attempt comes when there is half as much again, and after a
+        // while in any case: the readers may be gone, and nothing may be added any more.
+        let isEmpty = try emptyLogIfPossible()
+        (relievedAt, lastRelief) = isEmpty ? (0, nil) : (logBytes / 2 * 3, now)
     }
 
     /// Moves the log into the file.
     /// - Returns: whether it is empty now.
     @discardableResult
     func emptyLogIfPossible() throws(DatabaseError) -> Bool {
-        guard let log, var state, let file else { return false }
-        guard state.done.frameCount > 0 else {
-            if state.mark == nil { try noteEmptyLog(&state, file, log) }
-            return true
+        try requireEnd(nil)
+        guard let log, let state, let file else { return false }
+        if state.done.frameCount > 0 {
+            // What is done with the log says what the file holds afterwards.
+            if file.state != state { try file.write(state) }
+            guard try log.keyless.empty() else { return false }
+            try atStep(.emptied)
         }
-        // What is done with the log says what the file holds afterwards.
-        state.intent = nil
-        if file.state != state { try file.write(state) }
-        self.state = state
-        let before = try log.keyless.position()
-        try requireEnd(before, state.done)
-        guard try log.keyless.empty() else { return false }
-        try atStep(.emptied)
-        let after = try log.keyless.position()
-        guard after.frameCount == 0, after.changeCount == before.changeCount else { throw changed() }
-        state.done = FollowerState.ReplicaMoment(inFile: state.done.place)
-        try noteEmptyLog(&state, file, log)
+        if self.state?.mark == nil { try noteEmptyLog(state, at: state.done.place, file, log) }
         return true
     }
 
-    private func noteEmptyLog(
-        _ state: inout FollowerState,
+    /// The log was moved into the file, by this process or by whoever reads.
+    /// - Parameter place: what the file holds.
+    func noteEmptyLog(
+        _ state: FollowerState,
+        at place: RepositoryPlace,
         _ file: FollowerFile,
         _ log: ReplicaLog
     ) throws(DatabaseError) {
-        emptyLog = try log.keyless.position()
-        state.mark = try FollowerState.Mark.of(path, settles: true)
-        try file.write(state)
+        var state = state
+        (state.done, state.intent) = (FollowerState.ReplicaMoment(inFile: place), nil)
+        // Without frames nobody changes the file but who writes, so the mark is that of what the log held.
+        (known, state.mark) = try log.keyless.whileNobodyWrites { position throws(DatabaseError) in
+            guard position.frameCount == 0, isUnchanged(position) else { throw changed() }
+            try log.discardRest(after: 0)
+            return (position, try FollowerState.Mark.of(path, settles: true))
+        }
+        if file.state != state { try file.write(state) }
         self.state = state
     }
 }

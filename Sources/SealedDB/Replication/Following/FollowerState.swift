@@ -66,14 +66,16 @@ struct FollowerState: Sendable, Equatable {
     let identity: Identity
     /// The file that is about to take its place, and holds what the intent says; `nil` if none is.
     var successor: Identity?
+    /// The digest of the slots of that file.
+    var successorSlots: String?
     /// What the replica holds.
     var done: ReplicaMoment
     /// What it holds as soon as what is being added to its log is whole; `nil` if nothing is.
     var intent: ReplicaMoment?
     /// The file as it was when all of its log had been moved there; `nil` while its log has frames.
     var mark: Mark?
-    /// The digest of the slots that were put beside it.
-    var slots: String?
+    /// The slots beside it.
+    var slots: ReplicaSlots
 
     private static let title = "SealedDB follower 1"
 
@@ -88,7 +90,10 @@ struct FollowerState: Sendable, Equatable {
         text.add("intent", intent == nil ? "-" : "yes")
         intent?.add(to: &text, "intent-")
         text.add("mark", mark.map { "\($0.size) \($0.changes)" } ?? "-")
-        text.add("slots", slots ?? "-")
+        text.add("successor-slots", successorSlots ?? "-")
+        text.add("slots", slots.digest ?? "-")
+        text.add("other-slots", slots.others.isEmpty ? "-" : slots.others.joined(separator: " "))
+        text.add("slots-put", slots.arePut ? "yes" : "-")
         return try text.sealed()
     }
 
@@ -105,15 +110,23 @@ struct FollowerState: Sendable, Equatable {
             guard parts.count == 2, let size = Int64(parts[0]) else { throw text.missing("mark") }
             mark = Mark(size: size, changes: parts[1])
         }
+        let others = try text.optional("other-slots")?.split(separator: " ").map(String.init) ?? []
+        guard others.allSatisfy(ObjectDigest.isOne) else { throw text.missing("other-slots") }
+        let slots = ReplicaSlots(
+            digest: try text.optional("slots") == nil ? nil : try text.digest("slots"),
+            others: others,
+            arePut: try text.optional("slots-put") != nil
+        )
         let state = FollowerState(
             repository: try text.value("repository"),
             identity: identity,
             successor: successor,
+            successorSlots: try text.optional("successor-slots") == nil ? nil : try text.digest("successor-slots"),
             done: try ReplicaMoment(text, "done-", pageSize: identity.pageSize),
             intent: try text.optional("intent") == nil
                 ? nil : try ReplicaMoment(text, "intent-", pageSize: (successor ?? identity).pageSize),
             mark: mark,
-            slots: try text.optional("slots") == nil ? nil : try text.digest("slots")
+            slots: slots
         )
         return (try text.number("number"), state)
     }
@@ -239,6 +252,9 @@ final class FollowerFile {
         }
         try FileSystem.synchronizeDirectory(of: path)
     }
+
+    /// Whether the path still leads to this file.
+    func isNamed() throws(DatabaseError) -> Bool { try file.isNamed() }
 
     /// Removes the file. For one without a state.
     func remove() {

@@ -103,17 +103,18 @@ struct ReplicaLog {
 
     /// Writes a transaction, syncs it and has all connections see it, while nobody else can write.
     /// - Parameters:
-    ///   - isEnd: whether the log still ends as it was left. It throws if not.
+    ///   - isEnd: whether the log still ends as it was left. If not, nothing is written.
     ///   - synced: is called before they see it.
+    /// - Returns: where the log ends then; `nil` if nothing was written.
     func add(
         _ plan: Plan,
         after done: FollowerState.ReplicaMoment,
-        requiring isEnd: (LogPosition) throws(DatabaseError) -> Void,
+        requiring isEnd: (LogPosition) throws(DatabaseError) -> Bool,
         synced: () throws(DatabaseError) -> Void,
         _ pages: Pages
-    ) throws(DatabaseError) {
+    ) throws(DatabaseError) -> LogPosition? {
         try keyless.whileNobodyWrites { position throws(DatabaseError) in
-            try isEnd(position)
+            guard try isEnd(position) else { return nil }
             if let header = plan.header { try keyless.write(header, at: 0) }
             var buffer: [UInt8] = []
             var offset = Int64(LogPlace.headerSize) + done.frameCount * Int64(frameSize)
@@ -146,8 +147,27 @@ struct ReplicaLog {
                 salts: plan.moment.salts,
                 checksum: plan.moment.checksum
             )
-            try keyless.publish(addition, after: done.frameCount)
+            return try keyless.publish(addition, after: done.frameCount)
         }
+    }
+
+    /// Sees to it that nobody finds frames behind the end of the log, as those of a transaction that was not told, or of the log
+    /// before: whoever opens the log first would take them for a part of it. For ``KeylessLog/whileNobodyWrites(_:)``.
+    func discardRest(after frameCount: Int64) throws(DatabaseError) {
+        let end = Int64(LogPlace.headerSize) + frameCount * Int64(frameSize)
+        guard try keyless.size() > end else { return }
+        if frameCount == 0 {
+            try keyless.write(ReplicaLog.newHeader(pageSize: pageSize), at: 0)
+        } else {
+            try keyless.write([UInt8](repeating: 0, count: LogPlace.frameHeaderSize), at: end)
+        }
+        try keyless.synchronize()
+    }
+
+    /// Gives back the room of frames behind the end of the log. For ``KeylessLog/whileNobodyWrites(_:)``.
+    func cutOff(after frameCount: Int64) throws(DatabaseError) {
+        let end = Int64(LogPlace.headerSize) + frameCount * Int64(frameSize)
+        if try keyless.size() > end { try keyless.truncate(to: end) }
     }
 
     private static func changed(_ path: String) -> DatabaseError {
