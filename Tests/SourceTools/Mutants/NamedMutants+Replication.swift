@@ -17,56 +17,56 @@ extension NamedMutant {
         ),
         .init(
             "a store may have any number of pages",
-            "SealedDB/Replication/PageBound.swift",
+            "SealedDB/Replication/Repository/PageBound.swift",
             .expression,
             "count <= max(pageCount, min(lastPage, pageCount + frameCount + 1))",
             "count > 0"
         ),
         .init(
             "a log begins anew unseen",
-            "SealedDB/Replication/FollowedLog.swift",
+            "SealedDB/Replication/Shipping/FollowedLog.swift",
             .expression,
             "isSameLog || old.isWholeInFile",
             "isSameLog || old.frameCount > 0"
         ),
         .init(
             "transactions are not counted",
-            "SealedDB/Replication/FollowedLog.swift",
+            "SealedDB/Replication/Shipping/FollowedLog.swift",
             .expression,
             "new.changeCount &- old.changeCount <= commitCount",
             "commitCount >= 0"
         ),
         .init(
             "a page of another key is shipped",
-            "SealedDB/Replication/Replicator.swift",
+            "SealedDB/Replication/Shipping/Replicator.swift",
             .expression,
             "!open.cipher.authenticates(frame.dropFirst(LogPlace.frameHeaderSize), number: page)",
             "page == 0"
         ),
         .init(
             "another repository is taken for the one before",
-            "SealedDB/Replication/Replicator+Sameness.swift",
+            "SealedDB/Replication/Shipping/Replicator+Sameness.swift",
             .expression,
             "try RepositoryMark.existing(storage) == known",
             "try RepositoryMark.existing(storage).time <= .now || known.identifier.isEmpty"
         ),
         .init(
             "an object is not synced",
-            "SealedDB/Replication/DirectoryStorage.swift",
+            "SealedDB/Replication/Repository/DirectoryStorage.swift",
             .statement,
             "for object in objects { try object?.synchronize() }",
             "_ = objects"
         ),
         .init(
             "one ships without the lease",
-            "SealedDB/Replication/Replicator.swift",
+            "SealedDB/Replication/Shipping/Replicator.swift",
             .statement,
             "try storage.lease()",
             "_ = storage"
         ),
         .init(
             "the transaction of the last look ends before the next one has begun",
-            "SealedDB/Replication/Replicator.swift",
+            "SealedDB/Replication/Shipping/Replicator.swift",
             .expression,
             "try Replicator.look(open.other, path)",
             "try { () throws(DatabaseError) in try open.current.run(\"ROLLBACK\"); try open.current.run(\"BEGIN\"); "
@@ -74,28 +74,28 @@ extension NamedMutant {
         ),
         .init(
             "what was not written for certain is forgotten",
-            "SealedDB/Replication/Replicator.swift",
+            "SealedDB/Replication/Shipping/Replicator.swift",
             .statement,
             "if let unfinished { try put(unfinished) }",
             "self.unfinished = nil"
         ),
         .init(
             "a damaged chunk counts as there",
-            "SealedDB/Replication/ChunkShipping.swift",
+            "SealedDB/Replication/Shipping/ChunkShipping.swift",
             .expression,
             "try storage.read(name.text, limit: chunk.count + 1) == chunk",
             "try storage.read(name.text, limit: chunk.count + 1) != nil"
         ),
         .init(
             "slots that a segment names are removed",
-            "SealedDB/Replication/Replicator+Retention.swift",
+            "SealedDB/Replication/Shipping/Replicator+Retention.swift",
             .expression,
             "Set(generation.short + firsts)",
             "Set<Int64>()"
         ),
         .init(
             "two ship one store",
-            "SealedDB/Replication/ShipperLock.swift",
+            "SealedDB/Replication/Shipping/ShipperLock.swift",
             .expression,
             "sealeddb_lock(descriptor, Int32(F_WRLCK), ShipperLock.byte, 1) != 0",
             "sealeddb_lock(descriptor, Int32(F_RDLCK), ShipperLock.byte, 1) != 0"
@@ -123,28 +123,28 @@ extension NamedMutant {
         ),
         .init(
             "a failure while chunks are shipped is not told",
-            "SealedDB/Replication/ChunkShipping.swift",
+            "SealedDB/Replication/Shipping/ChunkShipping.swift",
             .statement,
             "if let failure { throw failure }",
             "_ = failure"
         ),
         .init(
             "an older copy of the repository is taken for it",
-            "SealedDB/Replication/Replicator+Sameness.swift",
+            "SealedDB/Replication/Shipping/Replicator+Sameness.swift",
             .expression,
             "start == known.start",
             "start == known.start || start == nil"
         ),
         .init(
             "a store that is replaced while it is shipped counts as shipped",
-            "SealedDB/Replication/Replicator.swift",
+            "SealedDB/Replication/Shipping/Replicator.swift",
             .statement,
             "try requireStillNamed()",
             "_ = reading"
         ),
         .init(
             "slots that were put back travel",
-            "SealedDB/Replication/Replicator.swift",
+            "SealedDB/Replication/Shipping/Replicator.swift",
             .expression,
             "try SealedSlots(parsing: known).table.generation",
             "try SealedSlots(parsing: known).table.generation - .max"
