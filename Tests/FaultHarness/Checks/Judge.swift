@@ -80,7 +80,11 @@ struct Judge {
             // Empty, and none of the store's; the next user of that store removes it.
             if name.hasSuffix("-sealdb-lock") && (ending.wasDisturbed || ending.isFollowUp) { return false }
             let isTemporary = operation.temporaries.contains(where: name.hasPrefix)
-            if isTemporary { return !(ending.status == nil || ending.mayLeaveTemporaries) }
+            if isTemporary {
+                // The next restore goes on with it.
+                let isTold = name.hasPrefix(".db.sealdb-restore-") && ending.error.contains(name) && !ending.isFollowUp
+                return !(ending.status == nil || ending.mayLeaveTemporaries || isTold)
+            }
             // Who reads a database in WAL mode without the right to write it cannot clear up.
             if operation.openFiles.contains(name) && isJournal { return false }
             return !(isJournal && ending.wasDisturbed)
