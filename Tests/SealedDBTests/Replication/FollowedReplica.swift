@@ -37,6 +37,8 @@ final class FollowedReplica {
         follower?.atStep = { found throws(DatabaseError) in
             if found == step { throw FollowedReplica.killed }
         }
+        // Also if it ends before that step by something else.
+        defer { follower?.atStep = { _ throws(DatabaseError) in } }
         do {
             try follower!.follow()
         } catch {
@@ -44,7 +46,6 @@ final class FollowedReplica {
             kill()
             return true
         }
-        follower?.atStep = { _ throws(DatabaseError) in }
         return false
     }
 
