@@ -136,7 +136,8 @@ extension Follower {
             throw error.adding(
                 context: """
                     Whether somebody else has written to \(path) cannot be told: its log is gone, and what \(storage.name) had \
-                    then is not there any more. It was left as it is. If nobody has, remove it with its -wal and -shm, and it is made anew
+                    then is not there any more. It was left as it is. If nobody has, remove it with its -wal and -shm, and it is \
+                    made anew
                     """
             )
         }

@@ -201,26 +201,24 @@ package struct RepositoryRestore {
             if let present = try file.present(at: firstPage, count: byteCount), try ObjectDigest.of(present) == digest {
                 chunk = present
             } else {
-                place.isWaiting = true
-                chunk = try reader.contents(.chunk(digest), digest: digest)
-                place.isWaiting = false
+                chunk = try place.waiting { () throws(DatabaseError) in
+                    try reader.contents(.chunk(digest), digest: digest)
+                }
             }
             guard chunk.count == byteCount else {
                 throw .damagedObject(ObjectName.chunk(digest).text, "it has another size than its snapshot says")
             }
             // Also what is there: whether the disk has it is not known.
             try file.write(chunk[...], at: firstPage)
-            place.isWaiting = true
-            try copying(.copy, min(firstPage + manifest.chunkPages - 1, totals.count))
-            place.isWaiting = false
+            try place.waiting { () throws(DatabaseError) in
+                try copying(.copy, min(firstPage + manifest.chunkPages - 1, totals.count))
+            }
         }
         // The objects are read again, and may be others now.
         var chain = plan.chain
         let frameSize = LogPlace.frameHeaderSize + pageSize
         while chain.sequence < plan.lastSegment {
-            place.isWaiting = true
-            let (header, bytes) = try chain.nextWithBytes(reader)
-            place.isWaiting = false
+            let (header, bytes) = try place.waiting { () throws(DatabaseError) in try chain.nextWithBytes(reader) }
             var commits = header.commits[...]
             for index in 0..<header.frameCount {
                 let number = header.log.frame + index + 1
@@ -238,9 +236,7 @@ package struct RepositoryRestore {
                 }
             }
             // Only so that the caller can stop it.
-            place.isWaiting = true
-            try copying(.copy, totals.count)
-            place.isWaiting = false
+            try place.waiting { () throws(DatabaseError) in try copying(.copy, totals.count) }
         }
         let checking = report.part(from: 0.7)
         try file.finish(salt: manifest.fileSalt) { completed throws(DatabaseError) in try checking(.verify, completed) }

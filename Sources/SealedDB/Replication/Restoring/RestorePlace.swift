@@ -7,7 +7,7 @@ final class RestorePlace {
     /// The copy, which other restores to this place leave alone as long as it is open.
     let file: NewFile
     /// Whether something else than the file is at work, so that what goes wrong leaves the file as good as it is.
-    var isWaiting = false
+    private var isWaiting = false
     private let path: String
     /// The path of the store that is replaced, with symbolic links followed; `nil` if there is none.
     private let target: String?
@@ -107,11 +107,19 @@ final class RestorePlace {
 
     func discard() { copy.discard() }
 
-    /// Ends a restore that has failed. What was read from the repository stays, if only that can be at fault that is read no
-    /// more.
+    /// Runs what reads from the repository, or asks the caller: if it fails, what is in the file stays.
+    func waiting<T>(for body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
+        isWaiting = true
+        let result = try body()
+        isWaiting = false
+        return result
+    }
+
+    /// Ends a restore that has failed. What is in the file stays if the repository could not be reached, or the caller stopped
+    /// it.
     /// - Returns: the error, with what is left.
     func end(_ error: DatabaseError) -> DatabaseError {
-        // Whether there is anything is not worth an error of its own.
+        // If it cannot be told whether there is anything, nothing is kept.
         guard isWaiting, error.reason != .damaged, (try? file.size()) ?? 0 > 0 else {
             copy.discard()
             return error
