@@ -107,6 +107,7 @@ struct Goal {
             bound: 1.05
         ),
         wrapper("Snapshot of a store into a repository; C copies the file", "replication.snapshot", 1 / 0.7),
+        wrapper("Restore of a store from a repository; C copies the file", "replication.restore", 1 / 0.7),
         allocations("Bind and step, 5 × Int64", "bind.integer.prepared"),
         allocations("Scan of 5 × Int64", "read.integer.index"),
         allocations("Tuples of 5 × Int64", "read.integer.tuple"),

@@ -51,17 +51,17 @@ final class FileReader {
 
     /// Reads exactly `count` bytes. Returns `nil` if the file has fewer.
     func bytes(at offset: Int64, count: Int) throws(DatabaseError) -> [UInt8]? {
-        var bytes = [UInt8](repeating: 0, count: count)
-        var done = 0
-        while done < count {
-            let got = bytes.withUnsafeMutableBytes { buffer in
-                pread(descriptor, buffer.baseAddress! + done, count - done, off_t(offset) + done)
+        var number: Int32 = 0
+        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, done in
+            while done < count {
+                let got = pread(descriptor, buffer.baseAddress! + done, count - done, off_t(offset) + done)
+                if got < 0, errno == EINTR { continue }
+                if got < 0 { number = errno }
+                guard got > 0 else { return }
+                done += got
             }
-            if got < 0, errno == EINTR { continue }
-            guard got >= 0 else { throw .system("Cannot read \(path)", reason: .ioError) }
-            if got == 0 { return nil }
-            done += got
         }
-        return bytes
+        guard number == 0 else { throw .system("Cannot read \(path)", reason: .ioError, number: number) }
+        return bytes.count == count ? bytes : nil
     }
 }

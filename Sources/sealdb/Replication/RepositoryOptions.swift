@@ -70,7 +70,7 @@ struct RepositoryOptions: ParsableArguments {
             try container.encode(report.generation, forKey: .generation)
             try container.encode(report.commitCount, forKey: .commitCount)
             try container.encode(
-                RepositoryTime(milliseconds: report.restoredTo).description,
+                RepositoryTime(report.restoredTo).description,
                 forKey: .restoredTo
             )
             try container.encode(report.hasSlots, forKey: .hasSlots)
@@ -86,10 +86,10 @@ struct RepositoryOptions: ParsableArguments {
         _ progressOptions: ProgressOptions,
         _ reportOptions: ReportOptions
     ) throws {
-        let restore = try RepositoryRestore(
-            directory: repository,
+        let restore = RepositoryRestore(
+            from: repository,
             access: objectStoreOptions.access,
-            moment: moment,
+            at: moment,
             to: path,
             replaces: replaces,
             ignoresUnseenUsers: forceOptions.force
@@ -97,7 +97,7 @@ struct RepositoryOptions: ParsableArguments {
         let report = try progressOptions.watchingSignals { try restore.run(progress: $0) }
         for remark in report.remarks { StandardError.message("An older snapshot was used: \(remark)", .warning) }
         let name = TerminalText.escaped(path)
-        let (pages, time) = (report.pageCount.counted("page"), RepositoryTime(milliseconds: report.restoredTo))
+        let (pages, time) = (report.pageCount.counted("page"), RepositoryTime(report.restoredTo))
         var text = "\(name): restored \(pages), as of \(time), generation \(report.generation)"
         text += report.hasSlots ? ", with its key slots\n" : "\n"
         if let replaced = report.replacedPath {

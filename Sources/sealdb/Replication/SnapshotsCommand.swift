@@ -95,7 +95,7 @@ struct SnapshotsCommand: ParsableCommand {
         let file = PipedFile()
         defer { file.remove() }
         try file.prepare()
-        let restore = try RepositoryRestore(directory: repository, access: objectStoreOptions.access, to: file.path)
+        let restore = RepositoryRestore(from: repository, access: objectStoreOptions.access, to: file.path)
         // Its parts may be damaged although they have the right digests: that is what is to be found out.
         _ = try progressOptions.watchingSignals { try restore.run(progress: $0) }
         let settings = try cipherOptions.settings(of: file.path)

@@ -223,7 +223,7 @@ final class ReplicatedStore {
     ) throws -> (commits: Int, report: RepositoryRestore.Report) {
         restoredCount += 1
         let target = directory.file("restored-\(restoredCount).db")
-        let report = try RepositoryRestore(directory: repository, moment: moment, to: target).run()
+        let report = try RepositoryRestore(from: repository, at: moment, to: target).run()
         let byte = keys[report.generation] ?? key
         let key = try Key.testing(byte)
         let soundness = try IntegrityReport.verify(path: target, key: key)

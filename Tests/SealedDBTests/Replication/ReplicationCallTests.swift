@@ -29,7 +29,7 @@ struct ReplicationCallTests {
 
     private static func restore(_ directory: TemporaryDirectory, replaces: Bool = false, to name: String) throws {
         try RepositoryRestore(
-            directory: directory.file("repository"),
+            from: directory.file("repository"),
             to: directory.file(name),
             replaces: replaces
         ).run()
@@ -59,7 +59,7 @@ struct ReplicationCallTests {
         let status = try RepositoryStatus.of(directory: directory.file("repository"), verifies: true)
         try #require(status.problems == [])
         let other = try TemporaryDirectory()
-        try RepositoryRestore(directory: directory.file("repository"), to: other.file("copy")).run()
+        try RepositoryRestore(from: directory.file("repository"), to: other.file("copy")).run()
         try #require(rows.contains(count(other, "copy")))
     }
 

@@ -110,7 +110,7 @@ struct ReplicationOracleTests {
         #expect(generations == [1], "The shipper has missed something.")
         #expect(try store.status.problems == [])
         let target = store.directory.file("whole.db")
-        try RepositoryRestore(directory: store.repository, to: target).run()
+        try RepositoryRestore(from: store.repository, to: target).run()
         let copy = try Database.testing(target)
         #expect(try ReplicatedStore.state(copy) == ReplicatedStore.state(database))
         #expect(try copy.integers("SELECT count(*) FROM step") == [401])

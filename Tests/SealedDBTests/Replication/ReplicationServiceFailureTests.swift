@@ -32,7 +32,7 @@ struct ReplicationServiceFailureTests {
     /// How many rows the repository has.
     private func restored() throws -> Int {
         let target = directory.file("restored-\(UUID().uuidString).db")
-        try RepositoryRestore(directory: repository, to: target).run()
+        try RepositoryRestore(from: repository, to: target).run()
         let copy = try Database.testing(target)
         defer { copy.close() }
         return try copy.integers("SELECT count(*) FROM t")[0]

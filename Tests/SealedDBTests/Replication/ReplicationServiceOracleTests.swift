@@ -115,7 +115,7 @@ struct ReplicationServiceOracleTests {
         // Retention may take away what is being read. Then there is a newer snapshot.
         for _ in 0..<20 {
             do {
-                try RepositoryRestore(directory: repository, to: target).run()
+                try RepositoryRestore(from: repository, to: target).run()
                 failure = nil
                 break
             } catch {

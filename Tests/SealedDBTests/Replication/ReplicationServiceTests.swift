@@ -62,7 +62,7 @@ struct ReplicationServiceTests {
             return count
         }
         let target = directory.file("restored-\(number).db")
-        try RepositoryRestore(directory: repository, moment: moment, to: target).run()
+        try RepositoryRestore(from: repository, at: moment, to: target).run()
         let soundness = try IntegrityReport.verify(path: target, key: .testing(key))
         #expect(soundness.isSound, "\(soundness)")
         let copy = try Database.testing(target, key: key)

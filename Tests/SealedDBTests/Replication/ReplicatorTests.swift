@@ -380,7 +380,7 @@ struct ReplicatedSlotTests {
         _ = try store.slots().add(.init(.key(.testing(3)), label: "new"))
         let report = try replicator.ship()
         #expect(report.frameCount >= 0 && report.byteCount > 0 && report.begunBecause == nil)
-        let restored = try RepositoryRestore(directory: repository, to: before).run()
+        let restored = try RepositoryRestore(from: repository, to: before).run()
         #expect(restored.hasSlots)
         for byte: UInt8 in [1, 2, 3] {
             #expect(try IntegrityReport.verify(path: before, key: .testing(byte)).isSound)
@@ -403,7 +403,7 @@ struct ReplicatedSlotTests {
         #expect(database.executeStatements("CREATE TABLE other (x)"))
         _ = try other.ship()
         let after = store.directory.file("after.db")
-        try RepositoryRestore(directory: repository, to: after).run()
+        try RepositoryRestore(from: repository, to: after).run()
         #expect(try IntegrityReport.verify(path: after, key: .testing(4)).isSound)
         #expect(try RepositoryStatus.of(directory: repository, verifies: true).problems == [])
     }

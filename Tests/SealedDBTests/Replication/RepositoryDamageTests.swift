@@ -26,7 +26,7 @@ struct RepositoryDamageTests {
     ) throws {
         let target = store.directory.file("damaged.db")
         let error = #expect(throws: DatabaseError.self) {
-            try RepositoryRestore(directory: store.repository, moment: moment, to: target).run()
+            try RepositoryRestore(from: store.repository, at: moment, to: target).run()
         }
         #expect(error?.reason == .damaged, "\(String(describing: error))")
         if let error { try body(error) }
@@ -235,7 +235,7 @@ struct RepositoryDamageTests {
         let (_, report) = try store.restore()
         try rewriteLast(page: .max, pageCount: UInt32(report.pageCount))
         let target = store.directory.file("restored.db")
-        let other = try RepositoryRestore(directory: store.repository, to: target).run()
+        let other = try RepositoryRestore(from: store.repository, to: target).run()
         #expect(other.pageCount == report.pageCount)
         #expect(try FileSystem.status(target).st_size == report.pageCount * 4096)
     }
@@ -261,14 +261,14 @@ struct RepositoryDamageTests {
         let target = store.directory.file("early.db")
         let error = #expect(throws: DatabaseError.self) {
             try RepositoryRestore(
-                directory: store.repository,
-                moment: .time(RepositoryTime(milliseconds: 0)),
+                from: store.repository,
+                at: .time(RepositoryTime(milliseconds: 0)),
                 to: target
             ).run()
         }
         #expect(error?.reason == .noSuchFile)
         #expect(throws: DatabaseError.self) {
-            try RepositoryRestore(directory: store.repository, moment: .generation(7), to: target).run()
+            try RepositoryRestore(from: store.repository, at: .generation(7), to: target).run()
         }
     }
 

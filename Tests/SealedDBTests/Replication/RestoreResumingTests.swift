@@ -23,7 +23,7 @@ struct RestoreResumingTests {
         }
         target = store.directory.file("target.db")
         let other = store.directory.file("other.db")
-        try RepositoryRestore(directory: store.repository, to: other).run()
+        try RepositoryRestore(from: store.repository, to: other).run()
         whole = try Data(contentsOf: URL(fileURLWithPath: other))
     }
 
@@ -93,7 +93,7 @@ struct RestoreResumingTests {
         struct Stop: Error {}
         var reports = 0
         let error = #expect(throws: DatabaseError.self) {
-            try RepositoryRestore(directory: store.repository, to: target).run { _ in
+            try RepositoryRestore(from: store.repository, to: target).run { _ in
                 reports += 1
                 if reports == 3 { throw Stop() }
             }

@@ -102,17 +102,31 @@ extension NamedMutant {
         ),
         .init(
             "what is restored is not what was written",
-            "SealedDB/Replication/Restoring/RestoredFile.swift",
+            "SealedDB/Replication/Restoring/ReadBackWorker.swift",
             .expression,
             "try marker.mark(page, number: number) == mark",
             "try marker.mark(page, number: number) != 0"
         ),
         .init(
             "what a restore finds that was cut off is believed",
-            "SealedDB/Replication/Restoring/RepositoryRestore.swift",
+            "SealedDB/Replication/Restoring/ChunkWorker.swift",
             .expression,
             "try ObjectDigest.of(present) == digest",
             "!present.isEmpty"
+        ),
+        .init(
+            "the chunks that are restored are not checked",
+            "SealedDB/Replication/Restoring/ChunkWorker.swift",
+            .expression,
+            "!isChecked",
+            "false"
+        ),
+        .init(
+            "a restore that cannot reach the repository begins anew",
+            "SealedDB/Replication/Restoring/RepositoryRestore.swift",
+            .expression,
+            "unread.withLock({ $0 }) == restored + 1",
+            "restored < 0"
         ),
         .init(
             "two restores write to one file",

@@ -11,16 +11,17 @@ extension SealedMakers {
             result["replication.snapshot"] = { fixtures in
                 let (path, mebibytes) = try LargeStoreCases.store("shipped", fixtures)
                 let repository = fixtures.newPath("repository")
-                var configuration = try StoreOptions().configuration
-                configuration.replication = Replication(to: repository)
-                configuration.replication?.isRequiredForOpening = true
-                let shipping = configuration
-                let removeRepository = {
-                    guard FileManager.default.fileExists(atPath: repository) else { return }
-                    try FileManager.default.removeItem(atPath: repository)
+                return Work(units: mebibytes, before: { try remove(repository) }) {
+                    try ship(path, to: repository)
+                    return 1
                 }
-                return Work(units: mebibytes, before: removeRepository) {
-                    try DatabaseQueue(path: path, configuration: shipping).close()
+            }
+            result["replication.restore"] = { fixtures in
+                let (path, mebibytes) = try LargeStoreCases.store("restored", fixtures)
+                let (repository, target) = (fixtures.newPath("repository"), fixtures.newPath("restored"))
+                try ship(path, to: repository)
+                return Work(units: mebibytes, before: { try remove(target) }) {
+                    try RepositoryRestore(from: repository, to: target).run()
                     return 1
                 }
             }
@@ -29,6 +30,19 @@ extension SealedMakers {
     }
 
     #if SQLCipher
+        private static func remove(_ path: String) throws {
+            guard FileManager.default.fileExists(atPath: path) else { return }
+            try FileManager.default.removeItem(atPath: path)
+        }
+
+        /// Ships all of a store.
+        private static func ship(_ path: String, to repository: String) throws {
+            var configuration = try StoreOptions().configuration
+            configuration.replication = Replication(to: repository)
+            configuration.replication?.isRequiredForOpening = true
+            try DatabaseQueue(path: path, configuration: configuration).close()
+        }
+
         private static func writer(_ fixtures: Fixtures, repository: String?) throws -> Work {
             var configuration = try StoreOptions().configuration
             configuration.replication = repository.map { Replication(to: $0) }

@@ -27,5 +27,12 @@ enum ReplicationCases {
             unit: "MiB",
             bytes: 1_048_576
         ),
+        CaseInfo(
+            id: "replication.restore",
+            group: "Replication",
+            title: "restore from a repository, checked, read back and synced; C copies the file and syncs it",
+            unit: "MiB",
+            bytes: 1_048_576
+        ),
     ]
 }

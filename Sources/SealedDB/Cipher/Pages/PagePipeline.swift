@@ -21,6 +21,8 @@ struct PagePipeline {
     /// How many pages are worked on, from ``firstPage`` on.
     let pageCount: Int64
     var firstPage: Int64 = 1
+    /// How many pages a worker needs room for.
+    let pagesInRun: Int
     /// How many workers there are if the system gives as many threads.
     var workerCount: Int
     /// Starts a helper.
@@ -42,13 +44,20 @@ struct PagePipeline {
     }
 
     init(pageSize: Int, pageCount: Int64) {
-        (self.pageSize, self.pageCount) = (pageSize, pageCount)
+        let mostInRun = PagePipeline.mostBytesInRun / pageSize
+        self.init(pageSize, pageCount, pagesInRun: max(1, min(PagePipeline.mostPagesInRun, mostInRun)))
+    }
+
+    /// For what consists of parts that workers take one at a time. Each is a page here.
+    init(partSize: Int, partCount: Int64) {
+        self.init(partSize, partCount, pagesInRun: 1)
+    }
+
+    private init(_ pageSize: Int, _ pageCount: Int64, pagesInRun: Int) {
+        (self.pageSize, self.pageCount, self.pagesInRun) = (pageSize, pageCount, pagesInRun)
         let isSmall = pageCount < PagePipeline.leastSharedBytes / Int64(pageSize)
         workerCount = isSmall ? 1 : min(WorkerThread.processorCount, PagePipeline.mostWorkers)
     }
-
-    /// How many pages a worker needs room for.
-    var pagesInRun: Int { max(1, min(PagePipeline.mostPagesInRun, PagePipeline.mostBytesInRun / pageSize)) }
 
     /// Has all pages worked on.
     /// - Parameters:

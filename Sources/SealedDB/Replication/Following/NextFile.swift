@@ -19,7 +19,7 @@ final class NextFile {
     ) throws(DatabaseError) {
         let path = FollowerFile.pathOfNext(replica)
         NextFile.discard(path)
-        outcome = try RepositoryRestore(storage: storage, moment: moment, to: path)
+        outcome = try RepositoryRestore(storage: storage, at: moment, to: path)
             .restored(leavesSlots: true, progress: progress)
         self.path = path
     }

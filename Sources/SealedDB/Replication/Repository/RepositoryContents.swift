@@ -127,11 +127,19 @@ struct RepositoryReader {
 
     /// The bytes of an object that has its digest as its name.
     func contents(_ name: ObjectName, digest: String) throws(DatabaseError) -> [UInt8] {
-        let bytes = try bytes(name)
+        let bytes = try uncheckedContents(name)
+        try requireDigest(digest, of: bytes, name)
+        return bytes
+    }
+
+    /// The same, for ``requireDigest(_:of:_:)``.
+    func uncheckedContents(_ name: ObjectName) throws(DatabaseError) -> [UInt8] { try bytes(name) }
+
+    /// Any thread may call it.
+    func requireDigest(_ digest: String, of bytes: [UInt8], _ name: ObjectName) throws(DatabaseError) {
         guard try ObjectDigest.of(bytes) == digest else {
             throw .damagedObject(name.text, "it does not have the digest that is its name")
         }
-        return bytes
     }
 
     func slots(_ digest: String) throws(DatabaseError) -> SealedSlots {

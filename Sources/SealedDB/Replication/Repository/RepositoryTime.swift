@@ -9,6 +9,14 @@ package struct RepositoryTime: Sendable, Hashable, Comparable, CustomStringConve
         self.milliseconds = milliseconds
     }
 
+    /// The nearest one. A date beyond what a repository can have is taken for the first or last moment.
+    package init(_ date: Date) {
+        let milliseconds = (date.timeIntervalSince1970 * 1000).rounded()
+        self.milliseconds = Int64(exactly: min(max(milliseconds, 0), 1e15)) ?? 0
+    }
+
+    package var date: Date { Date(timeIntervalSince1970: Double(milliseconds) / 1000) }
+
     package static func < (first: RepositoryTime, second: RepositoryTime) -> Bool {
         first.milliseconds < second.milliseconds
     }

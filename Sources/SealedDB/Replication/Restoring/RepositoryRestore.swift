@@ -1,76 +1,123 @@
 import Foundation
 
-/// Puts the store of one moment together from a repository. No key is needed: what is checked are digests, checksums and
-/// sizes.
+/// Puts the store of one moment together from a repository, which ``Replication`` or `sealdb replicate` has filled; see
+/// <doc:Replicating>.
 ///
-/// The result is exactly what the store was after one of its commits. It is made beside its place, read back and synced, and
-/// takes its name only then.
-package struct RepositoryRestore {
+/// ```swift
+/// let restore = RepositoryRestore(from: "/mnt/backup/app", to: "app.db")
+/// let report = try restore.run()
+/// print("as of \(report.restoredTo)")
+/// ```
+/// No key is needed: what is checked are digests, checksums and sizes. The result is exactly what the store was after one of its
+/// commits. It is made beside its place, read back and synced, and takes its name only then. Whoever opens it with its key
+/// finds pages that were not written with that.
+///
+/// What a restore that fails has read stays beside the store's place if the repository could not be reached or the caller
+/// stopped it; its message says so. The next one to the same path goes on there.
+public struct RepositoryRestore: Sendable {
+    /// The directory of the repository, or `s3://bucket/prefix`.
+    public let repository: String
+    /// Which moment is wanted.
+    public let moment: RepositoryMoment
+    /// Path of the store; a symbolic link is followed if a store is replaced.
+    public let path: String
+    private let replaces: Bool
+    private let ignoresUnseenUsers: Bool
+    private let open: @Sendable () throws(DatabaseError) -> any RepositoryStorage
+
     /// What a finished restore did.
-    package struct Report: Sendable, Codable, Hashable {
+    public struct Report: Sendable, Codable, Hashable {
         /// Absolute path of the store, with symbolic links followed.
-        package let path: String
-        package let pageCount: Int64
-        package let pageSize: Int
+        public let path: String
+        /// The number of pages of the restored store.
+        public let pageCount: Int64
+        /// Bytes per page.
+        public let pageSize: Int
         /// Path of the store that was there before; `nil` if there was none.
-        package let replacedPath: String?
-        package let generation: Int64
-        /// How many commits were applied to the snapshot.
-        package let commitCount: Int
-        /// When the shipper saw the store so, in milliseconds since 1970.
-        package let restoredTo: Int64
+        public let replacedPath: String?
+        /// The number of the generation that the moment is of.
+        public let generation: Int64
+        /// How many commits were applied to a snapshot.
+        public let commitCount: Int
+        /// When the shipper saw the store so, by the clock of its machine, to the millisecond.
+        public let restoredTo: Date
         /// The number of the segment that the snapshot followed.
         package let snapshot: Int64
         /// Whether the store got key slots.
-        package let hasSlots: Bool
+        public let hasSlots: Bool
         /// What is damaged in the repository, and was not needed.
-        package let remarks: [String]
+        public let remarks: [String]
     }
 
-    private let storage: any RepositoryStorage
-    private let moment: RepositoryMoment
-    private let path: String
-    private let replaces: Bool
-    private let ignoresUnseenUsers: Bool
-
+    /// Describes a restore; nothing is read or written before ``run(progress:)``.
     /// - Parameters:
-    ///   - directory: that of the repository, or `s3://bucket/prefix`.
-    ///   - access: how an object store is reached.
+    ///   - repository: its directory, or `s3://bucket/prefix`.
+    ///   - moment: which moment of the store is wanted. Default the last one that was shipped.
     ///   - path: path of the store.
-    ///   - replaces: whether a store that exists is replaced, and kept under another name.
-    package init(
-        directory: String,
-        access: RepositoryAccess = .init(),
-        moment: RepositoryMoment = .newest,
+    ///   - replaces: whether a store that exists is replaced, and kept under another name. If false, the default, the restore
+    ///     fails with ``DatabaseError/Reason/alreadyExists``, also if the store appears while the restore runs.
+    ///   - ignoresUnseenUsers: as in ``KeyRotation``.
+    ///   - maximumBytesPerSecond: how many bytes a second are read from the repository; `nil` for as many as will go.
+    ///   - allowsPlainHTTP: whether an object store on another machine may be reached without TLS.
+    public init(
+        from repository: String,
+        at moment: RepositoryMoment = .newest,
         to path: String,
         replaces: Bool = false,
-        ignoresUnseenUsers: Bool = false
-    ) throws(DatabaseError) {
+        ignoresUnseenUsers: Bool = false,
+        maximumBytesPerSecond: Int64? = nil,
+        allowsPlainHTTP: Bool = false
+    ) {
+        var access = RepositoryAccess()
+        (access.bytesPerSecond, access.allowsPlainHTTP) = (maximumBytesPerSecond, allowsPlainHTTP)
         self.init(
-            storage: try access.open(directory, creates: false),
-            moment: moment,
+            from: repository,
+            access: access,
+            at: moment,
             to: path,
             replaces: replaces,
             ignoresUnseenUsers: ignoresUnseenUsers
         )
     }
 
-    init(
-        storage: any RepositoryStorage,
-        moment: RepositoryMoment = .newest,
+    /// - Parameter access: how an object store is reached.
+    package init(
+        from repository: String,
+        access: RepositoryAccess,
+        at moment: RepositoryMoment = .newest,
         to path: String,
         replaces: Bool = false,
         ignoresUnseenUsers: Bool = false
     ) {
-        (self.storage, self.moment, self.path) = (storage, moment, path)
+        (self.repository, self.moment, self.path) = (repository, moment, path)
         (self.replaces, self.ignoresUnseenUsers) = (replaces, ignoresUnseenUsers)
+        open = { () throws(DatabaseError) in try access.open(repository, creates: false) }
+    }
+
+    /// - Parameter storage: only this restore uses it while it runs.
+    init(
+        storage: any RepositoryStorage,
+        at moment: RepositoryMoment = .newest,
+        to path: String,
+        replaces: Bool = false,
+        ignoresUnseenUsers: Bool = false
+    ) {
+        (repository, self.moment, self.path) = (storage.name, moment, path)
+        (self.replaces, self.ignoresUnseenUsers) = (replaces, ignoresUnseenUsers)
+        // Whoever hands it over sees to it that nobody else uses it.
+        nonisolated(unsafe) let storage = storage
+        open = { storage }
     }
 
     /// Restores the store.
+    /// - Parameter progress: as in ``KeyRotation/run(progress:)``.
     /// - Throws: ``DatabaseError``; unless its message says otherwise, what was there is as it was.
     ///   ``DatabaseError/Reason/damaged`` if the moment cannot be had; the message names the latest one before it that can.
+    ///   ``DatabaseError/Reason/noSuchFile`` if there is no repository, or nothing in it from that moment or before.
+    ///   ``DatabaseError/Reason/busy`` if somebody has the store that is to be replaced open, including this process, or if another
+    ///   restore to the path is at work.
     @discardableResult
-    package func run(progress: ((KeyRotation.Progress) throws -> Void)? = nil) throws(DatabaseError) -> Report {
+    public func run(progress: ((KeyRotation.Progress) throws -> Void)? = nil) throws(DatabaseError) -> Report {
         try restored(progress: progress).report
     }
 
@@ -87,9 +134,11 @@ package struct RepositoryRestore {
         progress: ((KeyRotation.Progress) throws -> Void)?
     ) throws(DatabaseError) -> RestoredParts {
         let context = "Nothing was restored, and \(path) is as it was"
-        let reader = RepositoryReader(storage: storage)
+        let reader: RepositoryReader
         let starts: [RestorePlan.Start]
         do throws(DatabaseError) {
+            let storage = try open()
+            reader = RepositoryReader(storage: storage)
             _ = try RepositoryMark.existing(storage)
             starts = try RestorePlan.starts(for: moment, RepositoryContents(storage), reader)
         } catch {
@@ -97,7 +146,7 @@ package struct RepositoryRestore {
         }
         let place: RestorePlace
         do throws(DatabaseError) {
-            try requireOutside()
+            try requireOutside(reader.storage)
             place = try RestorePlace(path, replaces: replaces, ignoresUnseenUsers: ignoresUnseenUsers)
         } catch {
             throw error.adding(context: context)
@@ -120,7 +169,7 @@ package struct RepositoryRestore {
             replacedPath: replaced,
             generation: plan.manifest.generation,
             commitCount: plan.commitCount,
-            restoredTo: plan.time.milliseconds,
+            restoredTo: plan.time.date,
             snapshot: plan.manifest.sequence,
             hasSlots: slots != nil,
             remarks: remarks
@@ -129,7 +178,7 @@ package struct RepositoryRestore {
     }
 
     /// What lies in the repository is a part of it.
-    private func requireOutside() throws(DatabaseError) {
+    private func requireOutside(_ storage: any RepositoryStorage) throws(DatabaseError) {
         guard let directory = (storage as? DirectoryStorage)?.path,
             let target = FileSystem.resolve(path) ?? FileSystem.resolve(FileSystem.directory(of: path)),
             target == directory || target.begins(with: directory + "/")
@@ -194,25 +243,8 @@ package struct RepositoryRestore {
             pageCount: manifest.pageCount,
             mostPages: plan.mostPages
         )
-        for (index, digest) in manifest.chunks.enumerated() {
-            let firstPage = Int64(index) * manifest.chunkPages + 1
-            let byteCount = manifest.byteCount(ofChunk: index)
-            let chunk: [UInt8]
-            if let present = try file.present(at: firstPage, count: byteCount), try ObjectDigest.of(present) == digest {
-                chunk = present
-            } else {
-                chunk = try place.waiting { () throws(DatabaseError) in
-                    try reader.contents(.chunk(digest), digest: digest)
-                }
-            }
-            guard chunk.count == byteCount else {
-                throw .damagedObject(ObjectName.chunk(digest).text, "it has another size than its snapshot says")
-            }
-            // Also what is there: whether the disk has it is not known.
-            try file.write(chunk[...], at: firstPage)
-            try place.waiting { () throws(DatabaseError) in
-                try copying(.copy, min(firstPage + manifest.chunkPages - 1, totals.count))
-            }
+        try restoreChunks(of: manifest, place, reader, into: &file) { completed throws(DatabaseError) in
+            try copying(.copy, min(completed, totals.count))
         }
         // The objects are read again, and may be others now.
         var chain = plan.chain
@@ -241,5 +273,39 @@ package struct RepositoryRestore {
         let checking = report.part(from: 0.7)
         try file.finish(salt: manifest.fileSalt) { completed throws(DatabaseError) in try checking(.verify, completed) }
         try place.copy.synchronize(checking) { () throws(DatabaseError) in try place.file.synchronize() }
+    }
+
+    private func restoreChunks(
+        of manifest: SnapshotManifest,
+        _ place: RestorePlace,
+        _ reader: RepositoryReader,
+        into file: inout RestoredFile,
+        _ progress: (_ completedPages: Int64) throws(DatabaseError) -> Void
+    ) throws(DatabaseError) {
+        let chunkBytes = Int(manifest.chunkPages) * manifest.pageSize
+        let pipeline = PagePipeline(partSize: chunkBytes, partCount: Int64(manifest.chunks.count))
+        let unread = Guarded<Int64?>(nil)
+        // One closure may not use what the other one changes.
+        let initial = file
+        var restored: Int64 = 0
+        var stop: DatabaseError?
+        do throws(DatabaseError) {
+            try pipeline.forEachRun { () throws(DatabaseError) in
+                ChunkWorker(manifest, reader, into: try initial.newAccess(), unread: unread)
+            } deliver: { numbers, marks in
+                file.append(marks)
+                restored = numbers.upperBound
+                do throws(DatabaseError) {
+                    try place.waiting { () throws(DatabaseError) in try progress(restored * manifest.chunkPages) }
+                } catch {
+                    stop = error
+                }
+                return stop == nil
+            }
+        } catch {
+            guard unread.withLock({ $0 }) == restored + 1 else { throw error }
+            try place.waiting { () throws(DatabaseError) in throw error }
+        }
+        if let stop { throw stop }
     }
 }

@@ -1,15 +1,3 @@
-/// Which moment of a store is wanted from a repository.
-package enum RepositoryMoment: Sendable, Hashable {
-    /// The last one that was shipped.
-    case newest
-    /// The last one of a generation.
-    case generation(Int64)
-    /// The last one that was shipped by then.
-    case time(RepositoryTime)
-    /// The commit that ends with this frame of this segment.
-    case commit(generation: Int64, sequence: Int64, frame: Int64)
-}
-
 /// Behind which commit nothing is wanted.
 enum RestoreLimit: Sendable {
     case time(RepositoryTime)
@@ -142,7 +130,7 @@ struct RestorePlan {
         let name = reader.storage.name
         var limit: RestoreLimit?
         var generations = Array(contents.generations.reversed())
-        switch moment {
+        switch moment.kind {
         case .newest: generations = Array(generations.prefix(1))
         case .generation(let number):
             generations = generations.filter { $0.number == number }

@@ -10,8 +10,6 @@ struct RestoredFile {
     private let marker: PageMarker
     private var pageCount: Int64 = 0
 
-    private static let pagesAtOnce: Int64 = 64
-
     /// How many bytes the file had that another restore may have written.
     private let presentBytes: Int64
 
@@ -26,36 +24,74 @@ struct RestoredFile {
         try file.truncate(to: presentBytes)
     }
 
-    /// The bytes that the file had, from a page on; `nil` if it had not so many.
-    func present(at first: Int64, count: Int) throws(DatabaseError) -> [UInt8]? {
-        let start = (first - 1) * Int64(pageSize)
-        guard start + Int64(count) <= presentBytes else { return nil }
-        var bytes = [UInt8](repeating: 0, count: count)
-        let isRead = bytes.withUnsafeMutableBytes { bytes in
-            Result { () throws(DatabaseError) in try file.read(into: bytes, at: start) }
-        }
-        return try isRead.get() ? bytes : nil
-    }
+    /// Writes and reads for one thread.
+    struct Access {
+        fileprivate let file: NewFile
+        fileprivate let pageSize: Int
+        fileprivate let presentBytes: Int64
+        fileprivate let marker: PageMarker
 
-    /// Writes pages that follow one another.
-    /// - Parameter first: the number of the first of them.
-    mutating func write(_ pages: ArraySlice<UInt8>, at first: Int64) throws(DatabaseError) {
-        let count = Int64(pages.count / pageSize)
-        let last = first + count - 1
-        // A page that the store never has, as when a transaction grows and shrinks it.
-        guard first >= 1, last <= mostPages else { return }
-        if last > Int64(marks.count) { marks += repeatElement(0, count: Int(last) - marks.count) }
-        let result = pages.withUnsafeBytes { bytes in
-            Result { () throws(DatabaseError) in
-                try file.write(bytes, at: (first - 1) * Int64(pageSize))
-                for index in 0..<Int(count) {
-                    let page = UnsafeRawBufferPointer(rebasing: bytes[(index * pageSize)..<((index + 1) * pageSize)])
-                    marks[Int(first) - 1 + index] = try marker.mark(page, number: first + Int64(index))
+        /// The bytes that the file had, from a page on; `nil` if it had not so many.
+        func present(at first: Int64, count: Int) throws(DatabaseError) -> [UInt8]? {
+            let start = (first - 1) * Int64(pageSize)
+            guard start + Int64(count) <= presentBytes else { return nil }
+            var bytes = [UInt8](repeating: 0, count: count)
+            let isRead = bytes.withUnsafeMutableBytes { bytes in
+                Result { () throws(DatabaseError) in try file.read(into: bytes, at: start) }
+            }
+            return try isRead.get() ? bytes : nil
+        }
+
+        /// Writes pages that follow one another.
+        /// - Parameter first: the number of the first of them.
+        /// - Returns: their marks.
+        func write(_ pages: [UInt8], at first: Int64) throws(DatabaseError) -> [UInt64] {
+            let result = pages.withUnsafeBytes { bytes in
+                Result { () throws(DatabaseError) in
+                    let start = (first - 1) * Int64(pageSize)
+                    try file.write(bytes, at: start)
+                    try file.beginWriting(start..<start + Int64(bytes.count))
+                    return try marks(of: bytes, at: first)
                 }
             }
+            return try result.get()
         }
-        try result.get()
-        pageCount = max(pageCount, last)
+
+        private func marks(of bytes: UnsafeRawBufferPointer, at first: Int64) throws(DatabaseError) -> [UInt64] {
+            var marks: [UInt64] = []
+            marks.reserveCapacity(bytes.count / pageSize)
+            for (index, start) in stride(from: 0, to: bytes.count, by: pageSize).enumerated() {
+                let page = UnsafeRawBufferPointer(rebasing: bytes[start..<(start + pageSize)])
+                marks.append(try marker.mark(page, number: first + Int64(index)))
+            }
+            return marks
+        }
+    }
+
+    /// For another thread. Ask for it on the thread that uses the file.
+    func newAccess() throws(DatabaseError) -> Access {
+        Access(file: file, pageSize: pageSize, presentBytes: presentBytes, marker: try PageMarker(like: marker))
+    }
+
+    /// Takes note of pages that another thread has written, behind all that were written before.
+    mutating func append(_ marks: [UInt64]) {
+        self.marks += marks
+        pageCount = Int64(self.marks.count)
+    }
+
+    /// Writes a page.
+    mutating func write(_ page: ArraySlice<UInt8>, at number: Int64) throws(DatabaseError) {
+        // A page that the store never has, as when a transaction grows and shrinks it.
+        guard number >= 1, number <= mostPages else { return }
+        if number > Int64(marks.count) { marks += repeatElement(0, count: Int(number) - marks.count) }
+        let mark = page.withUnsafeBytes { bytes in
+            Result { () throws(DatabaseError) in
+                try file.write(bytes, at: (number - 1) * Int64(pageSize))
+                return try marker.mark(bytes, number: number)
+            }
+        }
+        marks[Int(number) - 1] = try mark.get()
+        pageCount = max(pageCount, number)
     }
 
     /// The end of a transaction: the store has so many pages. What it had behind them is gone for good.
@@ -71,26 +107,24 @@ struct RestoredFile {
     /// - Throws: ``DatabaseError/Reason/unverified`` if it does not hold what was written.
     func finish(salt: [UInt8], _ progress: (Int64) throws(DatabaseError) -> Void) throws(DatabaseError) {
         try file.truncate(to: pageCount * Int64(pageSize))
-        let buffer = PageBuffer(pageSize: pageSize, pageCount: Int(RestoredFile.pagesAtOnce))
-        var next: Int64 = 1
-        while next <= pageCount {
-            let count = Int(min(RestoredFile.pagesAtOnce, pageCount - next + 1))
-            guard try file.read(into: buffer.pages(count), at: (next - 1) * Int64(pageSize)) else {
-                throw PageTransfer.different(next)
-            }
-            if next == 1 {
-                guard buffer.page(0).prefix(salt.count).elementsEqual(salt) else { throw PageTransfer.different(1) }
-            }
-            for index in 0..<count {
-                let number = next + Int64(index)
-                let page = UnsafeRawBufferPointer(buffer.page(index))
-                let mark = number <= Int64(marks.count) ? marks[Int(number) - 1] : 0
-                guard mark == 0 ? page.isZero : try marker.mark(page, number: number) == mark else {
-                    throw PageTransfer.different(number)
-                }
-            }
-            next += Int64(count)
-            try progress(next - 1)
+        let pipeline = PagePipeline(pageSize: pageSize, pageCount: pageCount)
+        var different: Int64?
+        var stop: DatabaseError?
+        try pipeline.forEachRun { () throws(DatabaseError) in
+            ReadBackWorker(
+                file: file,
+                marks: marks,
+                salt: salt,
+                marker: try PageMarker(like: marker),
+                buffer: PageBuffer(pageSize: pageSize, pageCount: pipeline.pagesInRun)
+            )
+        } deliver: { numbers, first in
+            different = first
+            guard different == nil else { return false }
+            do throws(DatabaseError) { try progress(numbers.upperBound) } catch { stop = error }
+            return stop == nil
         }
+        if let stop { throw stop }
+        if let different { throw PageTransfer.different(different) }
     }
 }
