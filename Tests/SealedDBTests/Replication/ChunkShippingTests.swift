@@ -32,19 +32,16 @@ struct ChunkShippingTests {
         return ChunkShipping(
             storage: storage,
             known: known,
-            chunkBytes: Self.chunkBytes,
+            memory: ChunkMemory(),
             requireTime: requireTime
         )
     }
 
     private func ship(_ shipping: ChunkShipping) throws -> [String] {
         defer { shipping.end() }
-        var rest = Self.contents[...]
-        while !rest.isEmpty {
-            // Not a part of a chunk.
-            let part = rest.prefix(300_000)
-            rest = rest.dropFirst(part.count)
-            try shipping.add(Array(part))
+        for start in stride(from: 0, to: Self.contents.count, by: Self.chunkBytes) {
+            let bytes = Array(Self.contents[start...].prefix(Self.chunkBytes))
+            try shipping.add(Chunk(bytes: bytes, digest: try ObjectDigest.of(bytes)))
         }
         return try shipping.finish()
     }

@@ -83,8 +83,15 @@ extension NamedMutant {
             "a damaged chunk counts as there",
             "SealedDB/Replication/Shipping/ChunkShipping.swift",
             .expression,
-            "try storage.read(name.text, limit: chunk.count + 1) == chunk",
-            "try storage.read(name.text, limit: chunk.count + 1) != nil"
+            "try storage.read(name, limit: chunk.bytes.count + 1) == chunk.bytes",
+            "try storage.read(name, limit: chunk.bytes.count + 1) != nil"
+        ),
+        .init(
+            "a page that was not written with the key is shipped",
+            "SealedDB/Replication/Shipping/SnapshotWorker.swift",
+            .expression,
+            "page.isZero",
+            "!page.isEmpty"
         ),
         .init(
             "slots that a segment names are removed",

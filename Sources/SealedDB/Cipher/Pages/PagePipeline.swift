@@ -23,6 +23,8 @@ struct PagePipeline {
     var firstPage: Int64 = 1
     /// How many pages a worker needs room for.
     let pagesInRun: Int
+    /// How many runs per worker may be taken before the first of them is delivered.
+    private let runsAhead: Int64
     /// How many workers there are if the system gives as many threads.
     var workerCount: Int
     /// Starts a helper.
@@ -35,8 +37,10 @@ struct PagePipeline {
     private static let leastSharedBytes: Int64 = 1 << 20
     private static let mostPagesInRun = 64
     private static let mostBytesInRun = 1 << 18
-    /// How many runs per worker may be taken before the first of them is delivered.
     private static let runsAhead: Int64 = 4
+    /// Parts are large, and what comes of one may be as large.
+    private static let partsAhead: Int64 = 2
+    private static let mostBytesInParts = 1 << 26
 
     init(pageSize: Int, pages numbers: ClosedRange<Int64>) {
         self.init(pageSize: pageSize, pageCount: Int64(numbers.count))
@@ -45,16 +49,19 @@ struct PagePipeline {
 
     init(pageSize: Int, pageCount: Int64) {
         let mostInRun = PagePipeline.mostBytesInRun / pageSize
-        self.init(pageSize, pageCount, pagesInRun: max(1, min(PagePipeline.mostPagesInRun, mostInRun)))
+        let pagesInRun = max(1, min(PagePipeline.mostPagesInRun, mostInRun))
+        self.init(pageSize, pageCount, pagesInRun: pagesInRun, runsAhead: PagePipeline.runsAhead)
     }
 
     /// For what consists of parts that workers take one at a time. Each is a page here.
     init(partSize: Int, partCount: Int64) {
-        self.init(partSize, partCount, pagesInRun: 1)
+        self.init(partSize, partCount, pagesInRun: 1, runsAhead: PagePipeline.partsAhead)
+        workerCount = max(1, min(workerCount, PagePipeline.mostBytesInParts / partSize))
     }
 
-    private init(_ pageSize: Int, _ pageCount: Int64, pagesInRun: Int) {
-        (self.pageSize, self.pageCount, self.pagesInRun) = (pageSize, pageCount, pagesInRun)
+    private init(_ pageSize: Int, _ pageCount: Int64, pagesInRun: Int, runsAhead: Int64) {
+        (self.pageSize, self.pageCount) = (pageSize, pageCount)
+        (self.pagesInRun, self.runsAhead) = (pagesInRun, runsAhead)
         let isSmall = pageCount < PagePipeline.leastSharedBytes / Int64(pageSize)
         workerCount = isSmall ? 1 : min(WorkerThread.processorCount, PagePipeline.mostWorkers)
     }
@@ -74,7 +81,7 @@ struct PagePipeline {
         let line = RunLine<Worker.Outcome>(
             pageCount: pageCount,
             pagesInRun: Int64(pagesInRun),
-            mostAhead: PagePipeline.runsAhead * max(1, helperCount + 1)
+            mostAhead: runsAhead * max(1, helperCount + 1)
         )
         var threads: [WorkerThread] = []
         defer {

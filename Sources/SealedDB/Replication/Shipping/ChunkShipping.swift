@@ -1,16 +1,37 @@
-/// Ships the chunks of a snapshot, some of them at a time, on a thread of its own, while its caller reads the next ones.
+/// Some pages of a store that follow one another, as they are shipped.
+struct Chunk: Sendable {
+    let bytes: [UInt8]
+    let digest: String
+}
+
+/// Memory of chunks that were shipped, for the next ones. Taking it anew from the system costs as much as to copy it.
+///
+/// Any thread may use it.
+final class ChunkMemory: Sendable {
+    private let spare = Guarded<[[UInt8]]>([])
+
+    /// - Returns: so many bytes, of any value.
+    func take(_ count: Int) -> [UInt8] {
+        var bytes = spare.withLock { $0.popLast() } ?? []
+        if bytes.count > count { bytes.removeLast(bytes.count - count) }
+        bytes += repeatElement(0, count: count - bytes.count)
+        return bytes
+    }
+
+    func giveBack(_ bytes: [[UInt8]]) { spare.withLock { $0 += bytes } }
+}
+
+/// Ships the chunks of a snapshot, some of them at a time, on a thread of its own, while its caller prepares the next ones.
 ///
 /// Not for several threads at once. ``end()`` must follow, and nobody else uses the repository before.
 final class ChunkShipping {
     private let storage: any RepositoryStorage
-    private let chunkBytes: Int
+    private let memory: ChunkMemory
     private let requireTime: () throws(DatabaseError) -> Void
     /// The digests of the chunks that the repository has.
     private var known: Set<String>
-    private var batch: [[UInt8]] = []
-    private var chunk: [UInt8] = []
-    /// Memory of chunks that are shipped. Taking it anew from the system costs as much as to copy it.
-    private var spare: [[UInt8]] = []
+    private var batch: [Chunk] = []
+    private var bytesInBatch = 0
     private var digests: [String] = []
     private var shipment: Shipment?
 
@@ -19,41 +40,32 @@ final class ChunkShipping {
     /// The objects that were damaged there, and were written again.
     private(set) var healed: [String] = []
 
-    /// About so many bytes are shipped together, and as many are read meanwhile.
-    private static let bytesOfBatch = 4 << 20
+    /// About so many bytes are shipped together, and as many are prepared meanwhile.
+    private static let bytesOfBatch = 8 << 20
 
     /// - Parameters:
     ///   - known: the digests of the chunks that the repository is said to have.
+    ///   - memory: gets that of the chunks that were shipped.
     ///   - requireTime: called before each chunk. If it throws, nothing more is shipped.
     init(
         storage: any RepositoryStorage,
         known: Set<String>,
-        chunkBytes: Int,
+        memory: ChunkMemory,
         requireTime: @escaping () throws(DatabaseError) -> Void
     ) {
-        (self.storage, self.known, self.chunkBytes, self.requireTime) = (storage, known, chunkBytes, requireTime)
+        (self.storage, self.known, self.memory, self.requireTime) = (storage, known, memory, requireTime)
     }
 
-    /// Adds the next bytes of the store.
-    func add(_ bytes: [UInt8]) throws(DatabaseError) {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            if chunk.isEmpty {
-                chunk = spare.popLast() ?? []
-                chunk.removeAll(keepingCapacity: true)
-                chunk.reserveCapacity(chunkBytes)
-            }
-            let part = rest.prefix(chunkBytes - chunk.count)
-            chunk += part
-            rest = rest.dropFirst(part.count)
-            if chunk.count == chunkBytes { try endChunk() }
-        }
+    /// Adds the next chunk of the store.
+    func add(_ chunk: Chunk) throws(DatabaseError) {
+        batch.append(chunk)
+        bytesInBatch += chunk.bytes.count
+        if bytesInBatch >= ChunkShipping.bytesOfBatch { try shipBatch() }
     }
 
     /// Ships what is left.
     /// - Returns: the digests of all chunks.
     func finish() throws(DatabaseError) -> [String] {
-        if !chunk.isEmpty { try endChunk() }
         try shipBatch()
         try takeOutcome()
         return digests
@@ -65,23 +77,17 @@ final class ChunkShipping {
         try? takeOutcome()
     }
 
-    private func endChunk() throws(DatabaseError) {
-        batch.append(chunk)
-        chunk = []
-        if batch.count * chunkBytes >= ChunkShipping.bytesOfBatch { try shipBatch() }
-    }
-
     private func shipBatch() throws(DatabaseError) {
         try takeOutcome()
         shipment = Shipment(batch, storage: storage, known: known, requireTime: requireTime)
-        batch = []
+        (batch, bytesInBatch) = ([], 0)
     }
 
     private func takeOutcome() throws(DatabaseError) {
         guard let shipment else { return }
         self.shipment = nil
         let (outcome, failure) = shipment.wait()
-        spare = shipment.chunks
+        memory.giveBack(shipment.chunks.map(\.bytes))
         digests += outcome.digests
         known.formUnion(outcome.digests)
         newBytes += outcome.newBytes
@@ -100,10 +106,10 @@ private final class Shipment {
 
     private let result = Guarded<(outcome: Outcome, failure: DatabaseError?)>((Outcome(), nil))
     private let thread: WorkerThread?
-    let chunks: [[UInt8]]
+    let chunks: [Chunk]
 
     init(
-        _ chunks: [[UInt8]],
+        _ chunks: [Chunk],
         storage: any RepositoryStorage,
         known: Set<String>,
         requireTime: @escaping () throws(DatabaseError) -> Void
@@ -135,28 +141,32 @@ private final class Shipment {
     }
 
     private static func ship(
-        _ chunks: [[UInt8]],
+        _ chunks: [Chunk],
         _ storage: any RepositoryStorage,
         _ known: Set<String>,
         _ requireTime: () throws(DatabaseError) -> Void,
         _ outcome: inout Outcome
     ) throws(DatabaseError) {
-        var new: [(name: ObjectName, bytes: [UInt8])] = []
+        var new: [Chunk] = []
         for chunk in chunks {
             try requireTime()
-            let digest = try ObjectDigest.of(chunk)
-            let name = ObjectName.chunk(digest)
-            outcome.digests.append(digest)
+            outcome.digests.append(chunk.digest)
             // It rots where it lies. Earlier snapshots get it back, too.
-            if known.contains(digest), try storage.read(name.text, limit: chunk.count + 1) == chunk { continue }
-            new.append((name, chunk))
+            let name = ObjectName.chunk(chunk.digest).text
+            if known.contains(chunk.digest), try storage.read(name, limit: chunk.bytes.count + 1) == chunk.bytes {
+                continue
+            }
+            new.append(chunk)
         }
-        let isNew = try storage.write(new.map { NewObject(name: $0.name.text, bytes: $0.bytes) })
-        for (object, isNew) in zip(new, isNew) {
+        let isNew = try storage.write(
+            new.map { NewObject(name: ObjectName.chunk($0.digest).text, bytes: $0.bytes) }
+        )
+        for (chunk, isNew) in zip(new, isNew) {
+            let name = ObjectName.chunk(chunk.digest)
             if isNew {
-                outcome.newBytes += Int64(object.bytes.count)
-            } else if try storage.requireWritten(object.bytes, as: object.name) == .healed {
-                outcome.healed.append(object.name.text)
+                outcome.newBytes += Int64(chunk.bytes.count)
+            } else if try storage.requireWritten(chunk.bytes, as: name) == .healed {
+                outcome.healed.append(name.text)
             }
         }
     }

@@ -120,11 +120,13 @@ extension Replicator {
         for object in try storage.objects(under: ObjectName.chunks) {
             if case .chunk(let digest)? = ObjectName(object.name) { known.insert(digest) }
         }
-        let report = ProgressReport(totals: source.totals, progress: progress)
+        let totals = source.totals
+        let report = ProgressReport(totals: totals, progress: progress)
+        let memory = ChunkMemory()
         let shipping = ChunkShipping(
             storage: storage,
             known: known,
-            chunkBytes: Int(options.chunkPages) * source.totals.size,
+            memory: memory,
             requireTime: requireTime
         )
         // What was shipped before a failure is there all the same.
@@ -136,15 +138,19 @@ extension Replicator {
         var salt: [UInt8] = []
         var unwritten = PageSet()
         var stop: DatabaseError?
-        let pipeline = PagePipeline(pageSize: source.totals.size, pageCount: source.totals.count)
+        let chunkPages = options.chunkPages
+        let pipeline = PagePipeline(
+            partSize: Int(chunkPages) * totals.size,
+            partCount: (totals.count + chunkPages - 1) / chunkPages
+        )
         try pipeline.forEachRun { () throws(DatabaseError) in
-            try SnapshotWorker(source, settings.parameters.usesHMAC ? cipher.copy() : nil, pipeline.pagesInRun)
+            SnapshotWorker(source, settings.parameters.usesHMAC ? try cipher.copy() : nil, chunkPages, memory)
         } deliver: { numbers, run in
-            if salt.isEmpty { salt = Array(run.bytes.prefix(Key.saltByteCount)) }
+            if salt.isEmpty { salt = Array(run.chunk.bytes.prefix(Key.saltByteCount)) }
             for number in run.zeros { unwritten.insert(number) }
             do throws(DatabaseError) {
-                try shipping.add(run.bytes)
-                try report(.copy, numbers.upperBound)
+                try shipping.add(run.chunk)
+                try report(.copy, min(numbers.upperBound * chunkPages, totals.count))
             } catch {
                 stop = error
             }
@@ -207,42 +213,5 @@ extension Replicator {
         reading?.blocks = []
         defer { reading?.blocks = blocks }
         try moveOn()
-    }
-}
-
-/// Reads pages for a snapshot, and authenticates them.
-private final class SnapshotWorker: PageWorker {
-    struct Run: Sendable {
-        let bytes: [UInt8]
-        /// The pages that were never written, if they are free.
-        let zeros: [Int64]
-    }
-
-    private let source: PageSource
-    private let cipher: PageCipher?
-    private let buffer: PageBuffer
-
-    /// - Parameter cipher: `nil` if pages have no codes.
-    init(_ source: PageSource, _ cipher: PageCipher?, _ pageCount: Int) {
-        (self.source, self.cipher) = (source, cipher)
-        buffer = PageBuffer(pageSize: source.totals.size, pageCount: pageCount)
-    }
-
-    func read(_ numbers: ClosedRange<Int64>) throws(DatabaseError) {
-        try source.read(numbers, into: buffer.pages(numbers.count))
-    }
-
-    func outcome(of numbers: ClosedRange<Int64>) throws(DatabaseError) -> Run {
-        var zeros: [Int64] = []
-        let lockPage = PageScan.lockPage(pageSize: source.totals.size)
-        if let cipher {
-            for (index, number) in numbers.enumerated() where number != lockPage {
-                let page = UnsafeRawBufferPointer(buffer.page(index))
-                if try cipher.isAuthentic(page, number: number) { continue }
-                guard page.isZero else { throw PageTransfer.damaged(number) }
-                zeros.append(number)
-            }
-        }
-        return Run(bytes: Array(buffer.pages(numbers.count)), zeros: zeros)
     }
 }
