@@ -25,9 +25,21 @@ final class FollowedReplica {
     }
 
     @discardableResult
-    func follow() throws -> Follower.Report {
+    func follow(progress: ((KeyRotation.Progress) throws -> Void)? = nil) throws -> Follower.Report {
         if follower == nil { follower = try Follower(storage: storage, to: path, options: options) }
-        return try follower!.follow()
+        return try follower!.follow(progress: progress)
+    }
+
+    /// The whole copies, or parts of them, that lie beside the replica.
+    var copies: [String] {
+        let next = FollowerFile.pathOfNext(path)
+        return TemporaryFile.leftovers(of: next) + (FileSystem.exists(next) ? [next] : [])
+    }
+
+    /// The chunks that were read since the last call.
+    func chunksRead() -> [String] {
+        defer { storage.namesRead = [] }
+        return storage.namesRead.filter { $0.hasPrefix(ObjectName.chunks) }
     }
 
     /// The same after a step of the follower that is its last one, if it comes to it.

@@ -294,6 +294,61 @@ struct FollowerTests {
         #expect(store.directory.names.allSatisfy { !$0.contains("replaced") && !$0.contains("next") })
     }
 
+    /// A reader that comes while the new copy is read from the repository does not make it be read again and again.
+    @Test func whatWasReadForAReplicaInUseIsKept() throws {
+        try replica.follow()
+        try commitAndFollow(ReplicatedStore.rows(30, bytes: 3000))
+        try store.rotate()
+        try replica.ship()
+        var reader: Database?
+        _ = replica.chunksRead()
+        let error = #expect(throws: DatabaseError.self) {
+            try replica.follow { [replica] _ in if reader == nil { reader = try replica.open() } }
+        }
+        #expect(error?.reason == .busy && error?.message.contains("new generation") == true)
+        #expect(replica.chunksRead().count > 3 && replica.copies.count == 1)
+        // It is told before anything is read.
+        #expect(throws: DatabaseError.self) { try replica.follow() }
+        #expect(replica.chunksRead().isEmpty && replica.copies.count == 1)
+        reader?.close()
+        #expect(try replica.follow().renewedBecause == "replaced")
+        #expect(replica.chunksRead().isEmpty && replica.copies.isEmpty)
+        replica.note(2)
+        #expect(try replica.check(verifies: true) == store.states.count)
+    }
+
+    /// So does a repository that cannot be reached any more.
+    @Test(arguments: [false, true]) func aCopyThatWasCutOff(_ isKilled: Bool) throws {
+        try store.commit(ReplicatedStore.rows(60, bytes: 3000))
+        store.killShipper()
+        store.options.snapshotInterval = .zero
+        try replica.ship()
+        replica.storage.fails = { [unowned storage = replica.storage] _ in
+            storage.namesRead.count(where: { $0.hasPrefix(ObjectName.chunks) }) == 3 ? .before : nil
+        }
+        let error = #expect(throws: DatabaseError.self) { try replica.follow() }
+        #expect(error?.message.contains("The next attempt goes on from there") == true, "\(String(describing: error))")
+        replica.storage.fails = { _ in nil }
+        let first = replica.chunksRead()
+        #expect(first.count == 3 && replica.copies.count == 1)
+        if isKilled { replica.kill() }
+        #expect(try replica.follow().renewedBecause == "made")
+        #expect(Set(replica.chunksRead()).isDisjoint(with: first))
+        #expect(replica.copies.isEmpty)
+        #expect(try replica.check(verifies: true) == store.states.count)
+    }
+
+    /// What a follower has left that was killed is not kept once it is of no use.
+    @Test func aCopyThatIsNotNeeded() throws {
+        try replica.follow()
+        replica.close()
+        let leftover = try TemporaryFile.path(beside: FollowerFile.pathOfNext(replica.path), mark: RestorePlace.mark)
+        try Data("a part".utf8).write(to: URL(fileURLWithPath: leftover))
+        #expect(replica.copies.count == 1)
+        try commitAndFollow()
+        #expect(replica.copies.isEmpty)
+    }
+
     /// What it needs next is not kept any more.
     @Test func removedByRetention() throws {
         try replica.follow()

@@ -130,7 +130,7 @@ extension Follower {
         )
         let next: NextFile
         do throws(DatabaseError) {
-            next = try NextFile(of: path, storage, moment, progress)
+            next = try nextFile(moment, progress)
         } catch {
             guard error.reason == .noSuchFile || error.reason == .damaged else { throw error }
             throw error.adding(

@@ -16,7 +16,7 @@ extension Follower {
             RepositoryReader(storage: storage)
         )
         if let manifest = starts.first?.manifest { try requireFollowable(manifest) }
-        let next = try NextFile(of: path, storage, .newest, progress)
+        let next = try nextFile(.newest, progress)
         defer { next.discard() }
         let plan = next.outcome.plan
         var state = FollowerState(
@@ -56,8 +56,28 @@ extension Follower {
     func renew(_ reason: String, _ progress: ((KeyRotation.Progress) throws -> Void)?) throws(DatabaseError) {
         // A copy of the whole store is only made if it can be used.
         try requireRenewable()
-        let next = try NextFile(of: path, storage, .newest, progress)
-        defer { next.discard() }
+        let next = try nextFile(.newest, progress)
+        do throws(DatabaseError) {
+            try renew(to: next)
+        } catch {
+            // It was read for nothing. Where there is no room, its own is needed.
+            if error.reason == .busy { next.keep() } else { next.discard() }
+            throw error
+        }
+        next.discard()
+        note(next.outcome, reason)
+    }
+
+    /// A copy of a moment, of which nothing stays after the next call that succeeds.
+    func nextFile(
+        _ moment: RepositoryMoment,
+        _ progress: ((KeyRotation.Progress) throws -> Void)?
+    ) throws(DatabaseError) -> NextFile {
+        mayHaveLeftCopy = true
+        return try NextFile(of: path, storage, moment, progress)
+    }
+
+    private func renew(to next: NextFile) throws(DatabaseError) {
         guard let state, let log else { throw .notOpen }
         let plan = next.outcome.plan
         // A list may be older than the one before.
@@ -72,7 +92,6 @@ extension Follower {
             guard try emptyLogIfPossible() else { throw inUse("somebody reads it") }
             try replace(by: next)
         }
-        note(next.outcome, reason)
     }
 
     /// Throws early if somebody keeps the replica from being renewed.

@@ -76,6 +76,8 @@ package final class Follower {
     /// When that was last tried in vain.
     private var lastRelief: ContinuousClock.Instant?
     private var lastListing: ContinuousClock.Instant?
+    /// Whether a copy of the store, or a part of one, may lie beside the replica.
+    var mayHaveLeftCopy = true
 
     /// Nothing is read or written before ``follow(progress:)``.
     /// - Parameters:
@@ -148,6 +150,10 @@ package final class Follower {
             note()
             lastListing = nil
             throw error
+        }
+        if mayHaveLeftCopy {
+            NextFile.discard(FollowerFile.pathOfNext(path))
+            mayHaveLeftCopy = false
         }
         note()
         return report

@@ -10,6 +10,7 @@ final class NextFile {
 
     private static let pagesAtOnce: Int64 = 64
 
+    /// What an earlier one has read, and could not use or was cut off from, is not read from the repository again.
     /// - Parameter replica: whose follower's file this process has locked.
     init(
         of replica: String,
@@ -18,10 +19,24 @@ final class NextFile {
         _ progress: ((KeyRotation.Progress) throws -> Void)?
     ) throws(DatabaseError) {
         let path = FollowerFile.pathOfNext(replica)
-        NextFile.discard(path)
+        NextFile.removeFile(path)
         outcome = try RepositoryRestore(storage: storage, at: moment, to: path)
-            .restored(leavesSlots: true, progress: progress)
+            .restored(leavesSlots: true, progress: progress) { () throws(DatabaseError) in
+                try RestorePlace(
+                    path,
+                    replaces: false,
+                    ignoresUnseenUsers: false,
+                    resumption: "The next attempt goes on from there"
+                )
+            }
         self.path = path
+    }
+
+    /// Leaves what was read to the next one.
+    func keep() {
+        // If that fails, the next one reads all of it again.
+        guard let leftover = try? TemporaryFile.path(beside: path, mark: RestorePlace.mark), rename(path, leftover) == 0
+        else { return discard() }
     }
 
     func discard() { NextFile.discard(path) }
@@ -29,6 +44,10 @@ final class NextFile {
     /// Removes what this or an earlier follower has left. It is no store that anybody uses.
     static func discard(_ path: String) {
         TemporaryFile.removeLeftovers(of: path)
+        removeFile(path)
+    }
+
+    private static func removeFile(_ path: String) {
         // What cannot be removed is found when the next one is made.
         for suffix in ["", "-wal", "-shm", "-journal"] { unlink(path + suffix) }
     }

@@ -118,7 +118,10 @@ public struct RepositoryRestore: Sendable {
     ///   restore to the path is at work.
     @discardableResult
     public func run(progress: ((KeyRotation.Progress) throws -> Void)? = nil) throws(DatabaseError) -> Report {
-        try restored(progress: progress).report
+        let parts = try restored(progress: progress) { () throws(DatabaseError) in
+            try RestorePlace(path, replaces: replaces, ignoresUnseenUsers: ignoresUnseenUsers)
+        }
+        return parts.report
     }
 
     /// What a restore has put together, for what goes on from there.
@@ -128,10 +131,13 @@ public struct RepositoryRestore: Sendable {
         let slots: SealedSlots?
     }
 
-    /// - Parameter leavesSlots: whether the slots are left to the caller.
+    /// - Parameters:
+    ///   - leavesSlots: whether the slots are left to the caller.
+    ///   - makePlace: is asked for the place when it is known that there is something to restore.
     func restored(
         leavesSlots: Bool = false,
-        progress: ((KeyRotation.Progress) throws -> Void)?
+        progress: ((KeyRotation.Progress) throws -> Void)?,
+        at makePlace: () throws(DatabaseError) -> RestorePlace
     ) throws(DatabaseError) -> RestoredParts {
         let context = "Nothing was restored, and \(path) is as it was"
         let reader: RepositoryReader
@@ -147,7 +153,7 @@ public struct RepositoryRestore: Sendable {
         let place: RestorePlace
         do throws(DatabaseError) {
             try requireOutside(reader.storage)
-            place = try RestorePlace(path, replaces: replaces, ignoresUnseenUsers: ignoresUnseenUsers)
+            place = try makePlace()
         } catch {
             throw error.adding(context: context)
         }

@@ -13,9 +13,16 @@ final class RestorePlace {
     private let target: String?
     private let locks: (store: StoreLock, usage: UsageLock)?
     private let ignoresUnseenUsers: Bool
+    /// How a restore that was cut off goes on, for messages.
+    private let resumption: String
 
-    init(_ path: String, replaces: Bool, ignoresUnseenUsers: Bool) throws(DatabaseError) {
-        self.path = path
+    init(
+        _ path: String,
+        replaces: Bool,
+        ignoresUnseenUsers: Bool,
+        resumption: String = "Restore to the same path again, and it goes on from there"
+    ) throws(DatabaseError) {
+        (self.path, self.resumption) = (path, resumption)
         self.ignoresUnseenUsers = ignoresUnseenUsers
         target = replaces ? FileSystem.resolve(path) : nil
         guard let target else {
@@ -32,7 +39,7 @@ final class RestorePlace {
         (copy, file) = try RestorePlace.file(beside: target, takesAttributes: true)
     }
 
-    private static let mark = "restore"
+    static let mark = "restore"
 
     /// The file that a restore has left here that was cut off, or else a new one.
     private static func file(
@@ -126,8 +133,7 @@ final class RestorePlace {
         }
         return error.adding(
             context: """
-                What was read so far is in \(copy.path), which no one but a restore can use. Restore to the same path again, and \
-                it goes on from there
+                What was read so far is in \(copy.path), which no one but a restore can use. \(resumption)
                 """
         )
     }
