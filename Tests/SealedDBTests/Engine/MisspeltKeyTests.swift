@@ -27,6 +27,9 @@ struct MisspeltKeyTests {
         "VACUUM INTO 'x' KEY TOPSECRET", "VACUUM main INTO 'x' WITH KEY TOPSECRET", "DETACH c KEY TOPSECRET",
         "PRAGMA main key = TOPSECRET", "PRAGMA x.y.key = TOPSECRET", "PRAGMA passphrase TOPSECRET",
         "CREATE TABLE a(x) VACUUM INTO 'x' KEY TOPSECRET", "ATACH DATABASE 'b' AS c 'TOPSECRET'",
+        "PRAGMA integrity_check('t') PRAGMA key='TOPSECRET'", "PRAGMA integrity_check('TOPSECRET' key",
+        "PRAGMA quick_check('a PRAGMA key = 'TOPSECRET')", "PRAGMA integrity_chek('TOPSECRET') x",
+        "PRAGMA integrity_check('t'/* PRAGMA key='TOPSECRET' */)", "PRAGMA integrity_check('t'); 'TOPSECRET'",
         "PRGMA kye='TOPSECRET'", "SELECT 1 KEY x'TOPSECRET'", "SELECT 'it's' PASSPHRASE 'TOPSECRET'",
     ]
 
@@ -54,7 +57,7 @@ struct MisspeltKeyTests {
         "PRAGMA foreign_keys = ON nosuch",
         "SELECT 'x' AS key nosuch", "SELECT \"passphrase\", [key] FROM nosuch",
         "CREATE TABLE a(id PRIMARY KEY DEFAULT 'x') nosuch", "ALTR TABLE t ADD b 5", "ATTCH 1.5e3",
-        "ATTACH 'x' AS",
+        "ATTACH 'x' AS", "PRAGMA integrity_check('nosuch')", "PRAGMA quick_check(\"nosuch\");",
     ])
     func othersAreShown(text: String) throws {
         let database = Database(path: ":memory:", configuration: Configuration())

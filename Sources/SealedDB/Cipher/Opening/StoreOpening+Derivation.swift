@@ -18,6 +18,7 @@ extension StoreOpening {
         // Without a salt there is nothing to derive a key for: the database exists only as long as this connection, or
         // the file is too short to be a store. A random key does.
         guard salt.count == Key.saltByteCount else { return try Key.random().withKeySpec(body) }
+        connection.derivationSalt = salt
         return try key.derived(salt: salt, by: settings.parameters.keyDerivation).withKeySpec(salt: salt, body)
     }
 
@@ -42,9 +43,9 @@ extension StoreOpening {
     func isOvertaken(_ connection: Connection, by error: DatabaseError) -> Bool {
         guard error.code == SQLITE_NOTADB, key?.form == .passphrase, isFile, settings.salt == nil,
             let header = try? connection.mainFileHeader(), header.count == Key.saltByteCount,  // False, as above.
-            header != StoreHeader.plaintextMagic, let salt = try? connection.text("PRAGMA cipher_salt")
+            header != StoreHeader.plaintextMagic, let salt = connection.derivationSalt
         else { return false }
-        return salt != Hexadecimal.string(header)
+        return salt != header
     }
 }
 

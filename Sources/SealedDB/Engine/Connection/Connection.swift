@@ -29,6 +29,8 @@ final class Connection {
     /// The usage locks, by lower-case schema name of the attached file; `main` for the main file. Closing releases
     /// them.
     var usageLocks: [ExactText: UsageLock] = [:]
+    /// The salt that its passphrase was derived with; `nil` for another key.
+    var derivationSalt: [UInt8]?
     /// What the connection reads the file through, if it only views the file.
     var view: AnyObject?
     /// Errors that closures of the caller threw, until their result code arrives.

@@ -6,6 +6,7 @@ extension SQLStatementText {
     /// text, because a missing quote swaps what is inside and outside of quotes. A name such as `key` alone does not
     /// count, because many tables have such a column. A name directly followed by a literal does.
     static func mayHoldKey(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        if isTableCheck(bytes) { return false }
         var tokens = SQLTokenizer(bytes)
         var previous: SQLToken?
         var verb = ""
@@ -48,6 +49,24 @@ extension SQLStatementText {
             previous = token
         }
         return isAboutKeys(bytes[(previous?.range.upperBound ?? 0)...])
+    }
+
+    /// Whether the text is the check of one table and nothing else, so that what is quoted there is the name of a table.
+    private static func isTableCheck(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        var tokens = SQLTokenizer(bytes)
+        var end = bytes.startIndex
+        var found: [SQLToken] = []
+        while let token = tokens.next() {
+            // Nothing else stands between them, such as a comment.
+            guard found.count < 6, bytes[end..<token.range.lowerBound].allSatisfy({ $0 == 0x20 }) else { return false }
+            found.append(token)
+            end = token.range.upperBound
+        }
+        guard found.count >= 5, end == bytes.endIndex else { return false }
+        let words = found.map { String(decoding: bytes[$0.range], as: UTF8.self).lowercased() }
+        return words[0] == "pragma" && ["integrity_check", "quick_check"].contains(words[1]) && words[2] == "("
+            && [.string, .quotedName, .word].contains(found[3].kind) && words[4] == ")"
+            && words[5...].allSatisfy { $0 == ";" }
     }
 
     /// Whether the statement may name columns, so that the name of a key may be a column.
