@@ -113,7 +113,20 @@ struct StoreAttachment {
         }
         guard !isPlaintext else { throw try diagnosis(key) }
         try StoreOpening(path: path, key: key).refuseForeignJournal(key)
+        if PageWatch.failuresStick, !start.isEmpty { try proveElsewhere(key) }
         return start
+    }
+
+    /// Tries the key on a connection of its own: where failures stick, a wrong one would make this connection useless.
+    private func proveElsewhere(_ key: Key) throws(DatabaseError) {
+        let flags = connection.isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
+        var opening = StoreOpening(path: path, key: key, flags: flags)
+        opening.busyTimeout = busyTimeout
+        do throws(DatabaseError) {
+            try opening.open().close()
+        } catch {
+            throw error.adding(context: "Nothing was attached")
+        }
     }
 
     private func runAttach(_ start: [UInt8], _ key: Key?) throws(DatabaseError) {

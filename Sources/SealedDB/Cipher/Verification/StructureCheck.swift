@@ -121,6 +121,7 @@ struct StructureCheck {
 
     /// Whether SQLite or its modules lack what the schema names.
     private static func isOfMissingName(_ error: DatabaseError) -> Bool {
-        ["no such ", "unknown tokenizer", "unknown function", "unable to use function"].contains { error.message.contains($0) }
+        ["no such ", "unknown tokenizer", "unknown function", "unable to use function"]
+            .contains { error.message.contains($0) }
     }
 }
