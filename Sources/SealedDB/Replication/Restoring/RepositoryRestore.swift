@@ -143,6 +143,7 @@ public struct RepositoryRestore: Sendable {
         let reader: RepositoryReader
         let starts: [RestorePlan.Start]
         do throws(DatabaseError) {
+            try FileSystem.requireNoNUL(path)
             let storage = try open()
             reader = RepositoryReader(storage: storage)
             _ = try RepositoryMark.existing(storage)
