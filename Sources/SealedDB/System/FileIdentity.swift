@@ -50,7 +50,10 @@ struct FileIdentity {
     /// - Returns: `nil` if the path names another file now.
     func open() throws(DatabaseError) -> Int32? {
         let descriptor = sealeddb_open(path, O_RDWR | O_NOFOLLOW, 0)
-        guard descriptor >= 0 else { throw .system("Cannot open \(path)", reason: .ioError) }
+        guard descriptor >= 0 else {
+            let number = errno
+            throw .system("Cannot open \(path)", reason: number == EACCES ? .notPermitted : .ioError, number: number)
+        }
         do throws(DatabaseError) {
             var found = stat()
             guard fstat(descriptor, &found) == 0 else { throw .unexamined(path) }

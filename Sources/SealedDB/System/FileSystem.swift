@@ -15,6 +15,16 @@ package enum FileSystem {
         return text
     }
 
+    /// Throws if the system would take the path for another one.
+    static func requireNoNUL(_ path: String) throws(DatabaseError) {
+        guard path.utf8.contains(0) else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_CANTOPEN,
+            reason: .misuse,
+            message: "The path holds a NUL byte, at which the system would cut it off. Nothing was opened."
+        )
+    }
+
     /// Puts the working directory before a relative path, which may name nothing yet.
     static func absolute(_ path: String) -> String {
         let directory = FileManager.default.currentDirectoryPath

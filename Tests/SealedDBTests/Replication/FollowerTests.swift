@@ -317,6 +317,28 @@ struct FollowerTests {
         #expect(try replica.check(verifies: true) == store.states.count)
     }
 
+    /// Where there is no room for a copy that was kept and for the log, the log has it.
+    @Test func whatIsKeptGivesWayToTheLog() throws {
+        try replica.follow()
+        try commitAndFollow(ReplicatedStore.rows(30, bytes: 3000))
+        try store.rotate()
+        try replica.ship()
+        var reader: Database?
+        #expect(throws: DatabaseError.self) {
+            try replica.follow { [replica] _ in if reader == nil { reader = try replica.open() } }
+        }
+        #expect(replica.copies.count == 1)
+        reader?.close()
+        // Whatever it is that finds no room.
+        replica.storage.fails = { _ in .before }
+        let error = #expect(throws: DatabaseError.self) { try replica.follow() }
+        #expect(error?.reason == .noSpace && replica.copies.isEmpty, "\(String(describing: error))")
+        replica.storage.fails = { _ in nil }
+        #expect(try replica.follow().renewedBecause == "replaced")
+        replica.note(2)
+        #expect(try replica.check(verifies: true) == store.states.count)
+    }
+
     /// So does a repository that cannot be reached any more.
     @Test(arguments: [false, true]) func aCopyThatWasCutOff(_ isKilled: Bool) throws {
         try store.commit(ReplicatedStore.rows(60, bytes: 3000))

@@ -130,6 +130,103 @@ struct RestoreResumingTests {
         unlink(soft)
     }
 
+    /// One that is locked first has ended when the other one gets the lock: the file may be the store by then, and in use.
+    @Test(arguments: [true, false]) func aRestoreThatEndsMeanwhile(_ isDone: Bool) throws {
+        let first = try RestorePlace(target, replaces: false, ignoresUnseenUsers: false)
+        let path = first.copy.path
+        let second = try #require(try StoreCopy(resuming: path, of: target))
+        let file = try second.newFile()
+        #expect((isDone ? rename(path, target) : unlink(path)) == 0)
+        withExtendedLifetime(consume first) {}
+        let error = #expect(throws: DatabaseError.self) { try RestorePlace.locked(file, of: second, target) }
+        #expect(error?.reason == .busy)
+    }
+
+    /// One that this user may not open any more is not in the way.
+    @Test func aFileThatNobodyMayOpen() throws {
+        func leave() throws -> String {
+            let leftover = try TemporaryFile.path(beside: target, mark: "restore")
+            try Data(repeating: 1, count: 5000).write(to: URL(fileURLWithPath: leftover))
+            return leftover
+        }
+        let first = try leave()
+        var watch = CallWatch(store.directory.path)
+        try restore()
+        let made = watch.endWithAll()
+        #expect(unlink(target) == 0 && !FileSystem.exists(first))
+        let opening = try #require(made.firstIndex { $0.contains("open") && $0.contains(".target.db.sealdb-restore-") })
+        let second = try leave()
+        watch = CallWatch(store.directory.path, failing: opening...opening, code: EACCES)
+        defer { watch.end() }
+        try restore()
+        #expect(!FileSystem.exists(second))
+        try expectWhole()
+    }
+
+    /// Wherever the caller stops it, also while it is read back, nothing is read twice.
+    @Test func aCallerThatStopsItAnywhere() throws {
+        struct Stop: Error {}
+        let chunkCount = try store.objects(ObjectName.chunks).count
+        var (step, phases) = (0, Set<KeyRotation.Progress.Phase>())
+        while true {
+            step += 1
+            var reports = 0
+            let error: DatabaseError?
+            do throws(DatabaseError) {
+                try RepositoryRestore(from: store.repository, to: target).run { state in
+                    reports += 1
+                    guard reports == step else { return }
+                    phases.insert(state.phase)
+                    throw Stop()
+                }
+                error = nil
+            } catch let failure {
+                error = failure
+            }
+            guard let error else { break }
+            #expect(error.reason == .interrupted && error.underlyingError is Stop)
+            let leftover = try #require(leftovers.first, "\(error)")
+            #expect(error.message.contains(leftover) && error.message.contains("Restore to the same path again"))
+            #expect(!FileSystem.exists(target))
+            #expect(try restore().count < chunkCount)
+            try expectWhole()
+            #expect(unlink(target) == 0)
+        }
+        #expect(phases == [.copy, .verify, .sync, .swap])
+        #expect(try contents(target) == whole)
+    }
+
+    /// What fails after damage was found is told as it is: another snapshot is tried, and the disk is at fault then.
+    @Test func aDiskThatFailsAfterDamage() throws {
+        store.killShipper()
+        store.options.snapshotInterval = .zero
+        try store.commit(ReplicatedStore.rows(20, bytes: 3000))
+        try store.ship()
+        let manifests = try #require(try RepositoryContents(store.storage).generations.last)
+        try #require(manifests.snapshots.count > 1)
+        let reader = RepositoryReader(storage: store.storage)
+        let newest = try reader.snapshot(manifests.number, try #require(manifests.snapshots.last)).0
+        let older = try reader.snapshot(manifests.number, manifests.snapshots[manifests.snapshots.count - 2]).0
+        let last = try #require(newest.chunks.last)
+        try #require(!older.chunks.contains(last))
+        #expect(unlink(store.object(ObjectName.chunk(last).text)) == 0)
+        let watch = CallWatch(store.directory.path)
+        try restore()
+        let made = watch.endWithAll()
+        #expect(unlink(target) == 0)
+        // Beginning with the other snapshot.
+        let cut = try #require(made.lastIndex { $0.hasPrefix("ftruncate .target.db.sealdb-") && $0 != made.last })
+        let first = try #require(made.firstIndex { $0.hasPrefix("ftruncate .target.db.sealdb-") })
+        try #require(first < cut)
+        for index in made.indices where index > first && made[index].hasPrefix("ftruncate .target.db.sealdb-") {
+            let watch = CallWatch(store.directory.path, failing: index...index)
+            let error = #expect(throws: DatabaseError.self) { try restore() }
+            _ = watch.endWithAll()
+            #expect(error?.message.contains("What was read so far") == false, "\(String(describing: error))")
+            #expect(leftovers == [])
+        }
+    }
+
     /// What is damaged is worth nothing, and is not left.
     @Test func aDamagedRepositoryLeavesNothing() throws {
         let chunk = try #require(try store.objects(ObjectName.chunks).sorted().last)

@@ -523,6 +523,9 @@ struct StoreCopy {
         }
     }
 
+    /// Whether the copy has the name that it was made with. False if that cannot be found out.
+    var hasItsName: Bool { (try? identity.isNamed(path)) ?? false }
+
     /// Whether the copy has the name of its target. False if that cannot be found out.
     var isInPlace: Bool { (try? identity.isNamed(target)) ?? false }
 

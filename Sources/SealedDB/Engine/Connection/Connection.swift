@@ -91,13 +91,7 @@ final class Connection {
                 message: "URI filenames are off, because they can hold a key. Pass a path without SQLITE_OPEN_URI."
             )
         }
-        if path.utf8.contains(0) {
-            throw DatabaseError(
-                extendedCode: SQLITE_CANTOPEN,
-                reason: .misuse,
-                message: "The path holds a NUL byte, at which the system would cut it off. Nothing was opened."
-            )
-        }
+        try FileSystem.requireNoNUL(path)
         self.gate = gate
         let mutex = gate == nil ? SQLITE_OPEN_FULLMUTEX : SQLITE_OPEN_NOMUTEX
         let cleared = flags & ~(SQLITE_OPEN_FULLMUTEX | SQLITE_OPEN_NOMUTEX)

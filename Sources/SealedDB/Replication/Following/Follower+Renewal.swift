@@ -73,8 +73,10 @@ extension Follower {
         _ moment: RepositoryMoment,
         _ progress: ((KeyRotation.Progress) throws -> Void)?
     ) throws(DatabaseError) -> NextFile {
-        mayHaveLeftCopy = true
-        return try NextFile(of: path, storage, moment, progress)
+        (mayHaveLeftCopy, isReadingCopy) = (true, true)
+        let next = try NextFile(of: path, storage, moment, progress)
+        isReadingCopy = false
+        return next
     }
 
     private func renew(to next: NextFile) throws(DatabaseError) {

@@ -78,6 +78,8 @@ package final class Follower {
     private var lastListing: ContinuousClock.Instant?
     /// Whether a copy of the store, or a part of one, may lie beside the replica.
     var mayHaveLeftCopy = true
+    /// Whether such a copy is being put together, which itself sees to what stays of it.
+    var isReadingCopy = false
 
     /// Nothing is read or written before ``follow(progress:)``.
     /// - Parameters:
@@ -135,7 +137,7 @@ package final class Follower {
     package func follow(
         progress: ((KeyRotation.Progress) throws -> Void)? = nil
     ) throws(DatabaseError) -> Report {
-        report = Report()
+        (report, isReadingCopy) = (Report(), false)
         do throws(DatabaseError) {
             try open(progress)
             let failure = try failureOfSlots()
@@ -144,6 +146,8 @@ package final class Follower {
             try relieveLog()
         } catch {
             if error.reason == .noSpace {
+                // What was kept for later is in the way now.
+                if !isReadingCopy { NextFile.discard(FollowerFile.pathOfNext(path)) }
                 // If this fails, too, there is no more room than before, which the error says.
                 try? makeRoom()
             }

@@ -17,6 +17,7 @@ package struct RepositoryAccess: Sendable {
     ///   - place: the path of a directory, or `s3://bucket/prefix`.
     ///   - creates: whether the directory is made if only its last part is missing. A bucket is never made.
     func open(_ place: String, creates: Bool) throws(DatabaseError) -> any RepositoryStorage {
+        try FileSystem.requireNoNUL(place)
         guard let address = try ObjectStoreAddress(place) else {
             let pace = bytesPerSecond.map { TransferPace(bytesPerSecond: $0, isEnding: isEnding) }
             return try DirectoryStorage(place, creates: creates, pace: pace)

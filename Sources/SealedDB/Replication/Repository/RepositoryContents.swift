@@ -127,13 +127,16 @@ struct RepositoryReader {
 
     /// The bytes of an object that has its digest as its name.
     func contents(_ name: ObjectName, digest: String) throws(DatabaseError) -> [UInt8] {
-        let bytes = try uncheckedContents(name)
+        let bytes = try bytes(name)
         try requireDigest(digest, of: bytes, name)
         return bytes
     }
 
     /// The same, for ``requireDigest(_:of:_:)``.
-    func uncheckedContents(_ name: ObjectName) throws(DatabaseError) -> [UInt8] { try bytes(name) }
+    /// - Parameter limit: one with more bytes is cut off there: anybody may have put a large one in its place.
+    func uncheckedContents(_ name: ObjectName, limit: Int) throws(DatabaseError) -> [UInt8] {
+        try bytes(name, limit: limit)
+    }
 
     /// Any thread may call it.
     func requireDigest(_ digest: String, of bytes: [UInt8], _ name: ObjectName) throws(DatabaseError) {

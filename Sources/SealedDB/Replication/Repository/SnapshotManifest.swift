@@ -42,6 +42,8 @@ struct SnapshotManifest: Sendable {
     let chunks: [String]
 
     static let title = "SealedDB snapshot 1"
+    /// No object has more.
+    private static let mostBytesInChunk = 1 << 30
 
     func bytes() throws(DatabaseError) -> [UInt8] {
         var text = ObjectText(title: SnapshotManifest.title)
@@ -86,6 +88,9 @@ extension SnapshotManifest {
         pageSize = try LogPlace.pageSize(text)
         pageCount = try text.number("page-count", in: 1...Int64(UInt32.max))
         chunkPages = try text.number("chunk-pages", in: 1...1 << 20)
+        guard Int(min(chunkPages, pageCount)) * pageSize <= SnapshotManifest.mostBytesInChunk else {
+            throw text.missing("chunk-pages")
+        }
         log = try LogPlace(text)
         guard let store = ObjectText.unescaped(try text.value("store")) else { throw text.missing("store") }
         self.store = store

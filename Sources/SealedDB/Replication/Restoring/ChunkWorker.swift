@@ -32,7 +32,8 @@ final class ChunkWorker: PageWorker {
             return
         }
         do throws(DatabaseError) {
-            (chunk, isChecked) = (try reader.uncheckedContents(.chunk(digest)), false)
+            chunk = try reader.uncheckedContents(.chunk(digest), limit: byteCount(number) + 1)
+            isChecked = false
         } catch {
             unread.withLock { $0 = number }
             throw error
@@ -43,10 +44,10 @@ final class ChunkWorker: PageWorker {
     func outcome(of numbers: ClosedRange<Int64>) throws(DatabaseError) -> [UInt64] {
         let number = numbers.lowerBound
         let name = ObjectName.chunk(digest(number))
-        if !isChecked { try reader.requireDigest(digest(number), of: chunk, name) }
         guard chunk.count == byteCount(number) else {
             throw .damagedObject(name.text, "it has another size than its snapshot says")
         }
+        if !isChecked { try reader.requireDigest(digest(number), of: chunk, name) }
         // Also what is there: whether the disk has it is not known.
         return try file.write(chunk, at: firstPage(number))
     }

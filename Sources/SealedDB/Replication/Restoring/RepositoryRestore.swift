@@ -143,6 +143,7 @@ public struct RepositoryRestore: Sendable {
         let reader: RepositoryReader
         let starts: [RestorePlan.Start]
         do throws(DatabaseError) {
+            try FileSystem.requireNoNUL(path)
             let storage = try open()
             reader = RepositoryReader(storage: storage)
             _ = try RepositoryMark.existing(storage)
@@ -162,7 +163,9 @@ public struct RepositoryRestore: Sendable {
         var remarks: [String] = []
         do throws(DatabaseError) {
             plan = try filled(place, starts, reader, &remarks, progress)
-            if let digest = plan.slots { slots = try reader.slots(digest) } else { slots = nil }
+            slots = try plan.slots.map { digest throws(DatabaseError) in
+                try place.reading { () throws(DatabaseError) in try reader.slots(digest) }
+            }
             try place.requireReady(leavesSlots ? nil : slots)
         } catch {
             throw place.end(error).adding(context: context)
@@ -207,7 +210,7 @@ public struct RepositoryRestore: Sendable {
         var first: DatabaseError?
         for start in starts {
             do throws(DatabaseError) {
-                let plan = try start.plan(reader)
+                let plan = try place.reading { () throws(DatabaseError) in try start.plan(reader) }
                 if let problem = plan.problem { throw RepositoryRestore.lost(problem, plan.time) }
                 try fill(place, plan, reader, progress)
                 return plan
@@ -256,7 +259,7 @@ public struct RepositoryRestore: Sendable {
         var chain = plan.chain
         let frameSize = LogPlace.frameHeaderSize + pageSize
         while chain.sequence < plan.lastSegment {
-            let (header, bytes) = try place.waiting { () throws(DatabaseError) in try chain.nextWithBytes(reader) }
+            let (header, bytes) = try place.reading { () throws(DatabaseError) in try chain.nextWithBytes(reader) }
             var commits = header.commits[...]
             for index in 0..<header.frameCount {
                 let number = header.log.frame + index + 1
@@ -274,7 +277,7 @@ public struct RepositoryRestore: Sendable {
                 }
             }
             // Only so that the caller can stop it.
-            try place.waiting { () throws(DatabaseError) in try copying(.copy, totals.count) }
+            try copying(.copy, totals.count)
         }
         let checking = report.part(from: 0.7)
         try file.finish(salt: manifest.fileSalt) { completed throws(DatabaseError) in try checking(.verify, completed) }
@@ -302,7 +305,7 @@ public struct RepositoryRestore: Sendable {
                 file.append(marks)
                 restored = numbers.upperBound
                 do throws(DatabaseError) {
-                    try place.waiting { () throws(DatabaseError) in try progress(restored * manifest.chunkPages) }
+                    try progress(restored * manifest.chunkPages)
                 } catch {
                     stop = error
                 }
@@ -310,7 +313,7 @@ public struct RepositoryRestore: Sendable {
             }
         } catch {
             guard unread.withLock({ $0 }) == restored + 1 else { throw error }
-            try place.waiting { () throws(DatabaseError) in throw error }
+            try place.reading { () throws(DatabaseError) in throw error }
         }
         if let stop { throw stop }
     }

@@ -6,8 +6,8 @@ final class RestorePlace {
     let copy: StoreCopy
     /// The copy, which other restores to this place leave alone as long as it is open.
     let file: NewFile
-    /// Whether something else than the file is at work, so that what goes wrong leaves the file as good as it is.
-    private var isWaiting = false
+    /// Whether it was the repository that could not be read. The file is as good as it was then.
+    private var isUnread = false
     private let path: String
     /// The path of the store that is replaced, with symbolic links followed; `nil` if there is none.
     private let target: String?
@@ -48,7 +48,14 @@ final class RestorePlace {
     ) throws(DatabaseError) -> (copy: StoreCopy, file: NewFile) {
         for leftover in TemporaryFile.leftovers(of: target, mark: mark) {
             guard let copy = try StoreCopy(resuming: leftover, of: target) else { continue }
-            let file = try locked(copy, target)
+            let file: NewFile
+            do throws(DatabaseError) {
+                file = try locked(copy, target)
+            } catch {
+                // Somebody has taken the right to write to it.
+                guard error.reason == .notPermitted else { throw error }
+                continue
+            }
             copy.removeOtherLeftovers()
             guard takesAttributes else { return (copy, file) }
             try FileSystem.copyAttributes(from: target, to: copy.path)
@@ -66,8 +73,12 @@ final class RestorePlace {
     }
 
     private static func locked(_ copy: StoreCopy, _ target: String) throws(DatabaseError) -> NewFile {
-        let file = try copy.newFile()
-        guard try file.lock() else {
+        try locked(try copy.newFile(), of: copy, target)
+    }
+
+    /// - Parameter file: that of the copy. Whoever had it locked may have given it the name of the store meanwhile, or removed it.
+    static func locked(_ file: NewFile, of copy: StoreCopy, _ target: String) throws(DatabaseError) -> NewFile {
+        guard try file.lock(), copy.hasItsName else {
             throw DatabaseError(
                 extendedCode: SQLITE_BUSY,
                 reason: .busy,
@@ -114,12 +125,15 @@ final class RestorePlace {
 
     func discard() { copy.discard() }
 
-    /// Runs what reads from the repository, or asks the caller: if it fails, what is in the file stays.
-    func waiting<T>(for body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
-        isWaiting = true
-        let result = try body()
-        isWaiting = false
-        return result
+    /// Runs what reads from the repository: if it fails, what is in the file stays.
+    func reading<T>(for body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
+        do throws(DatabaseError) {
+            return try body()
+        } catch {
+            // After damage another snapshot is tried, and what fails then fails by itself.
+            isUnread = error.reason != .damaged
+            throw error
+        }
     }
 
     /// Ends a restore that has failed. What is in the file stays if the repository could not be reached, or the caller stopped
@@ -127,7 +141,7 @@ final class RestorePlace {
     /// - Returns: the error, with what is left.
     func end(_ error: DatabaseError) -> DatabaseError {
         // If it cannot be told whether there is anything, nothing is kept.
-        guard isWaiting, error.reason != .damaged, (try? file.size()) ?? 0 > 0 else {
+        guard isUnread || error.reason == .interrupted, (try? file.size()) ?? 0 > 0 else {
             copy.discard()
             return error
         }
