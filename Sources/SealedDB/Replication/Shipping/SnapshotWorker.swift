@@ -32,7 +32,8 @@ final class SnapshotWorker: PageWorker {
         let zeros = bytes.withUnsafeBytes { buffer in
             Result { () throws(DatabaseError) in try authenticate(pages, in: buffer) }
         }
-        let checked = CheckedChunk(chunk: Chunk(bytes: bytes, digest: try ObjectDigest.of(bytes)), zeros: try zeros.get())
+        let chunk = Chunk(bytes: bytes, digest: try ObjectDigest.of(bytes))
+        let checked = CheckedChunk(chunk: chunk, zeros: try zeros.get())
         // The next one is not read into it.
         bytes = []
         return checked
