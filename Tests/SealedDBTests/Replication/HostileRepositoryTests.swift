@@ -83,7 +83,9 @@ struct HostileRepositoryTests {
     }
 
     /// The size of a chunk is what its snapshot says, also if its digest is right.
-    @Test(arguments: [0, 1, 4095, 4097, 8192, 1 << 20], [0, 1, 2]) func aChunkOfAnotherSize(_ size: Int, _ index: Int) throws {
+    @Test(arguments: [0, 1, 4095, 4097, 8192, 1 << 20], [0, 1, 2]) func aChunkOfAnotherSize(_ size: Int, _ index: Int)
+        throws
+    {
         var chunks = [random(4096), random(4096), random(4096)]
         chunks[index] = random(size)
         try put(pageCount: 3, chunkPages: 1, salt: random(16), chunks)

@@ -144,6 +144,37 @@ struct LargeRestoreTests {
         }
     }
 
+    /// Whatever fails, on whichever thread: either it made no difference, or it is told, and what is left is what was told.
+    @Test(arguments: [EIO, ENOSPC, ENOMEM]) func anyCallThatFails(_ code: Int32) throws {
+        var storage = try TestStorage(store.repository)
+        var watch = CallWatch(store.directory.path)
+        #expect(try restore(storage).error == nil)
+        let count = watch.endWithAll().count
+        try expectWhole()
+        for _ in 0..<30 {
+            let index = Int.random(in: 0..<count)
+            storage = try TestStorage(store.repository)
+            watch = CallWatch(store.directory.path, failing: index...index, code: code)
+            let result = Result { try restore(storage).error }
+            let call = watch.end(describing: index) ?? "none"
+            let error = try result.get()
+            if error == nil {
+                #expect(try Data(contentsOf: URL(fileURLWithPath: target)) == whole, "\(call)")
+                #expect(unlink(target) == 0)
+            } else if !FileSystem.exists(target) {
+                let isKept = error?.message.contains("What was read so far") == true
+                let isTold = error?.message.contains("Nothing was restored") == true
+                #expect(isTold, "\(call): \(String(describing: error))")
+                #expect(leftovers.count == (isKept ? 1 : 0), "\(call): \(String(describing: error))")
+            } else {
+                #expect(error?.message.contains("is complete") == true, "\(call): \(String(describing: error))")
+                #expect(unlink(target) == 0)
+            }
+            #expect(try restore().error == nil)
+            try expectWhole()
+        }
+    }
+
     /// What the disk gives back is compared, on each of the threads.
     @Test func aFileThatIsNotAsItWasWritten() throws {
         let size = 4096

@@ -56,6 +56,24 @@ struct ReplicatedSlotsTests {
         #expect(try IntegrityReport.verify(path: target, key: .testing(5)).isSound)
     }
 
+    /// They are read last, when all else is restored; that stays.
+    @Test func slotsThatCannotBeReached() throws {
+        _ = try replicator.ship()
+        let target = store.directory.file("restored.db")
+        let reading = try TestStorage(store.directory.file("repository"))
+        reading.fails = { [unowned reading] _ in
+            // The store has one chunk, and no segments.
+            reading.namesRead.contains { $0.hasPrefix(ObjectName.chunks) } ? .before : nil
+        }
+        let error = #expect(throws: DatabaseError.self) { try RepositoryRestore(storage: reading, to: target).run() }
+        #expect(error?.message.contains("Restore to the same path again") == true, "\(String(describing: error))")
+        #expect(TemporaryFile.leftovers(of: target).count == 1 && !FileSystem.exists(target))
+        (reading.fails, reading.namesRead) = ({ _ in nil }, [])
+        try RepositoryRestore(storage: reading, to: target).run()
+        #expect(!reading.namesRead.contains { $0.hasPrefix(ObjectName.chunks) })
+        #expect(try IntegrityReport.verify(path: target, key: .testing(1)).isSound)
+    }
+
     /// What segments name behind the last snapshot is needed, and so is what will be named next.
     @Test func thoseThatAreNamedStay() throws {
         _ = try replicator.ship()

@@ -143,6 +143,27 @@ extension NamedMutant {
             "try file.size() >= 0"
         ),
         .init(
+            "a restore writes to what has become the store meanwhile",
+            "SealedDB/Replication/Restoring/RestorePlace.swift",
+            .expression,
+            "copy.hasItsName",
+            "true"
+        ),
+        .init(
+            "what was read is lost if the caller stops a restore while it is read back",
+            "SealedDB/Replication/Restoring/RestorePlace.swift",
+            .expression,
+            "error.reason == .interrupted",
+            "false"
+        ),
+        .init(
+            "a follower keeps a copy where its log has no room",
+            "SealedDB/Replication/Following/Follower.swift",
+            .expression,
+            "!isReadingCopy",
+            "false"
+        ),
+        .init(
             "a failure while chunks are shipped is not told",
             "SealedDB/Replication/Shipping/ChunkShipping.swift",
             .statement,

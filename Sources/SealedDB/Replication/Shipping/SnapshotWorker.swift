@@ -1,6 +1,6 @@
 /// Reads the chunks of a snapshot, authenticates their pages, and digests them.
 final class SnapshotWorker: PageWorker {
-    struct Run: Sendable {
+    struct CheckedChunk: Sendable {
         let chunk: Chunk
         /// The pages that were never written, if they are free.
         let zeros: [Int64]
@@ -27,15 +27,16 @@ final class SnapshotWorker: PageWorker {
         try result.get()
     }
 
-    func outcome(of numbers: ClosedRange<Int64>) throws(DatabaseError) -> Run {
+    func outcome(of numbers: ClosedRange<Int64>) throws(DatabaseError) -> CheckedChunk {
         let pages = pages(numbers.lowerBound)
         let zeros = bytes.withUnsafeBytes { buffer in
             Result { () throws(DatabaseError) in try authenticate(pages, in: buffer) }
         }
-        let run = Run(chunk: Chunk(bytes: bytes, digest: try ObjectDigest.of(bytes)), zeros: try zeros.get())
+        let chunk = Chunk(bytes: bytes, digest: try ObjectDigest.of(bytes))
+        let checked = CheckedChunk(chunk: chunk, zeros: try zeros.get())
         // The next one is not read into it.
         bytes = []
-        return run
+        return checked
     }
 
     private func authenticate(
