@@ -138,5 +138,9 @@ struct RestoreMisuseTests {
             #expect(try Data(contentsOf: URL(fileURLWithPath: target)) == whole)
             #expect(unlink(target) == 0)
         }
+        for limit in [Int64.min, -1, 0] {
+            let restore = RepositoryRestore(from: store.repository, to: target, maximumBytesPerSecond: limit)
+            #expect(error(restore)?.reason == .misuse && !FileManager.default.fileExists(atPath: target))
+        }
     }
 }

@@ -18,6 +18,13 @@ package struct RepositoryAccess: Sendable {
     ///   - creates: whether the directory is made if only its last part is missing. A bucket is never made.
     func open(_ place: String, creates: Bool) throws(DatabaseError) -> any RepositoryStorage {
         try FileSystem.requireNoNUL(place)
+        if let bytesPerSecond, bytesPerSecond <= 0 {
+            throw DatabaseError(
+                extendedCode: SQLITE_MISUSE,
+                reason: .misuse,
+                message: "\(bytesPerSecond) bytes a second are no limit that lets anything through. Nothing was read or written."
+            )
+        }
         guard let address = try ObjectStoreAddress(place) else {
             let pace = bytesPerSecond.map { TransferPace(bytesPerSecond: $0, isEnding: isEnding) }
             return try DirectoryStorage(place, creates: creates, pace: pace)
