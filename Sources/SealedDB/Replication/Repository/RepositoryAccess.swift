@@ -22,7 +22,9 @@ package struct RepositoryAccess: Sendable {
             throw DatabaseError(
                 extendedCode: SQLITE_MISUSE,
                 reason: .misuse,
-                message: "\(bytesPerSecond) bytes a second are no limit that lets anything through. Nothing was read or written."
+                message: """
+                    \(bytesPerSecond) bytes a second are no limit that lets anything through. Nothing was read or written.
+                    """
             )
         }
         guard let address = try ObjectStoreAddress(place) else {
