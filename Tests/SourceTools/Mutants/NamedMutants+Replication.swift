@@ -146,7 +146,7 @@ extension NamedMutant {
             "a restore writes to what has become the store meanwhile",
             "SealedDB/Replication/Restoring/RestorePlace.swift",
             .expression,
-            "copy.hasItsName",
+            "try copy.hasItsName()",
             "true"
         ),
         .init(

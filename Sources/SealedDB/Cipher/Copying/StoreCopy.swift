@@ -523,8 +523,11 @@ struct StoreCopy {
         }
     }
 
-    /// Whether the copy has the name that it was made with. False if that cannot be found out.
-    var hasItsName: Bool { (try? identity.isNamed(path)) ?? false }
+    /// Whether the copy has the name that it was made with.
+    func hasItsName() throws(DatabaseError) -> Bool {
+        guard try FileSystem.statusIfPresent(path) != nil else { return false }
+        return try identity.isNamed(path)
+    }
 
     /// Whether the copy has the name of its target. False if that cannot be found out.
     var isInPlace: Bool { (try? identity.isNamed(target)) ?? false }

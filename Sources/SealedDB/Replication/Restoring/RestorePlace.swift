@@ -78,7 +78,7 @@ final class RestorePlace {
 
     /// - Parameter file: that of the copy. Whoever had it locked may have given it the name of the store meanwhile, or removed it.
     static func locked(_ file: NewFile, of copy: StoreCopy, _ target: String) throws(DatabaseError) -> NewFile {
-        guard try file.lock(), copy.hasItsName else {
+        guard try file.lock(), try copy.hasItsName() else {
             throw DatabaseError(
                 extendedCode: SQLITE_BUSY,
                 reason: .busy,
