@@ -222,7 +222,8 @@ final class RestorePlace {
         do throws(DatabaseError) {
             try copy.moveIn()
         } catch {
-            throw copy.isInPlace ? error : files.discard(error)
+            guard !copy.isInPlace else { throw error }
+            throw files.discard(error).adding(context: "Nothing was restored, and \(path) is as it was")
         }
         try copy.synchronizeNew()
         do throws(DatabaseError) {
