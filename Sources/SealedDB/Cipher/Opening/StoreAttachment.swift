@@ -13,13 +13,7 @@ struct StoreAttachment {
     private var isFile: Bool { !path.isEmpty && path != ":memory:" }
 
     func attach() throws(DatabaseError) {
-        guard !path.utf8.contains(0) else {
-            throw DatabaseError(
-                extendedCode: SQLITE_CANTOPEN,
-                reason: .misuse,
-                message: "The path holds a NUL byte, at which the system would cut it off. Nothing was attached."
-            )
-        }
+        try FileSystem.requireNoNUL(path)
         // Within a transaction SQLite would attach the file, but could not detach it again if the key proves wrong.
         guard connection.isAutocommit else {
             throw DatabaseError(

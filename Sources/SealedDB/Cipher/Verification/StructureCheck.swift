@@ -92,7 +92,7 @@ struct StructureCheck {
                     findings.problems += try connection.texts("PRAGMA integrity_check(\(name.quoted(by: "'")))")
                 } catch {
                     guard error.code == SQLITE_ERROR else { throw error }
-                    // From SQLite 3.47 on, FTS5 says no more where it lacks a tokenizer.
+                    // FTS5 of SQLite 3.53 says no more if it lacks a tokenizer; that of 3.46 names it.
                     let isOfModule = !tables.contains(name) && error.message == "SQL logic error"
                     if isOfModule || StructureCheck.isOfMissingName(error) {
                         findings.tablesNotCompared.append(name)

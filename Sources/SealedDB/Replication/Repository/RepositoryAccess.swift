@@ -23,7 +23,8 @@ package struct RepositoryAccess: Sendable {
                 extendedCode: SQLITE_MISUSE,
                 reason: .misuse,
                 message: """
-                    \(bytesPerSecond) bytes a second are no limit that lets anything through. Nothing was read or written.
+                    \(bytesPerSecond) bytes a second are no limit that lets anything through. Nothing was read or written. Give 1 \
+                    or more, or no limit.
                     """
             )
         }
