@@ -18,9 +18,7 @@ struct LargeRestoreTests {
         try store.commit(ReplicatedStore.rows(1200, bytes: 3500))
         try store.ship()
         target = store.directory.file("target.db")
-        let other = store.directory.file("other.db")
-        try RepositoryRestore(from: store.repository, to: other).run()
-        whole = try Data(contentsOf: URL(fileURLWithPath: other))
+        whole = try store.restoredBytes()
         let reader = RepositoryReader(storage: store.storage)
         let generation = try #require(try RepositoryContents(store.storage).generations.last)
         chunks = try reader.snapshot(generation.number, #require(generation.snapshots.last)).0.chunks

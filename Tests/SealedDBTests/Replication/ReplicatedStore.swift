@@ -133,6 +133,14 @@ final class ReplicatedStore {
         states.append(try ReplicatedStore.state(database))
     }
 
+    /// The file of the newest moment, by a restore that nobody disturbs.
+    func restoredBytes() throws -> Data {
+        let target = directory.file("restored-whole.db")
+        try RepositoryRestore(from: repository, to: target).run()
+        defer { unlink(target) }
+        return try Data(contentsOf: URL(fileURLWithPath: target))
+    }
+
     /// Rows of some size.
     static func rows(_ count: Int, bytes: Int) -> String {
         """

@@ -22,9 +22,7 @@ struct RestoreResumingTests {
             try store.ship()
         }
         target = store.directory.file("target.db")
-        let other = store.directory.file("other.db")
-        try RepositoryRestore(from: store.repository, to: other).run()
-        whole = try Data(contentsOf: URL(fileURLWithPath: other))
+        whole = try store.restoredBytes()
     }
 
     private var leftovers: [String] { TemporaryFile.leftovers(of: target) }

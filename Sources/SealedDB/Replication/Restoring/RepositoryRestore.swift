@@ -57,7 +57,7 @@ public struct RepositoryRestore: Sendable {
     ///   - replaces: whether a store that exists is replaced, and kept under another name. If false, the default, the restore
     ///     fails with ``DatabaseError/Reason/alreadyExists``, also if the store appears while the restore runs.
     ///   - ignoresUnseenUsers: as in ``KeyRotation``.
-    ///   - maximumBytesPerSecond: how many bytes a second are read from the repository; `nil` for as many as will go.
+    ///   - maximumBytesPerSecond: how many bytes a second are read from the repository, 1 or more; `nil` for no limit.
     ///   - allowsPlainHTTP: whether an object store on another machine may be reached without TLS.
     public init(
         from repository: String,

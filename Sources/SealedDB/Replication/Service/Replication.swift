@@ -28,7 +28,7 @@ public struct Replication: Sendable {
     /// How many snapshots are kept. Older ones are removed after a new one was made, with what follows them up to the next.
     /// `nil`, the default, keeps all.
     public var maximumSnapshotCount: Int?
-    /// How many bytes a second are written to the repository and read from it; `nil`, the default, for as many as will go.
+    /// How many bytes a second are written to the repository and read from it, 1 or more; `nil`, the default, for no limit.
     public var maximumBytesPerSecond: Int64?
     /// How many bytes of the store's log are kept for the repository while they cannot be shipped. Beyond that the log may
     /// begin anew, which is logged as an error, and the next time something is shipped it begins a generation: what was
