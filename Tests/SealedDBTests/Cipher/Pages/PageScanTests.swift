@@ -163,45 +163,19 @@ struct PageScanTests {
     // MARK: Calls that fail
 
     /// The calls on the file while it is scanned by these many workers.
-    ///
-    /// Now and then another test looks at all descriptors of the process, which counts as a call on this file. So they are
-    /// listed until two lists are the same.
     private func calls(_ scan: PageScan, workers: Int) throws -> [String] {
-        var last: [String] = []
-        for _ in 0..<100 {
-            let watch = CallWatch(directory.path)
-            let result = Result { try damagedPages(scan, workers: workers) }
-            let calls = watch.endWithAll()
-            #expect(try result.get() == [])
-            if calls == last { return calls }
-            last = calls
-        }
-        throw DatabaseError(extendedCode: SQLITE_ERROR, message: "The calls are others each time.")
+        let watch = CallWatch(directory.path)
+        let result = Result { try damagedPages(scan, workers: workers) }
+        let calls = watch.endWithAll()
+        #expect(try result.get() == [])
+        return calls
     }
 
-    /// Scans while a call fails, and perhaps another one that follows it. It is done again if a call of another test came
-    /// before, so that another one failed: then the calls before it are others, or, if theirs is the one that failed and
-    /// looked like ours, there is one more than the scan makes.
-    private func scan(
-        _ scan: PageScan,
-        workers: Int,
-        failing index: Int,
-        andLater later: Int? = nil,
-        of calls: [String]
-    ) throws -> Result<[Int64], any Error> {
-        for _ in 0..<100 {
-            let watches = ([index] + (later.map { [$0] } ?? [])).map { CallWatch(directory.path, failing: $0...$0) }
-            let result = Result { try damagedPages(scan, workers: workers) }
-            let made = watches.map { $0.endWithAll() }
-            let isAsMeant = made.allSatisfy { made in
-                made.prefix(index + 1).elementsEqual(calls.prefix(index + 1))
-                    && (!calls[index].hasPrefix("fstat") || made.count <= calls.count)
-                    && later.map { made.count > $0 && made[$0].hasPrefix("pread") && made[$0 - 1].hasPrefix("fstat") }
-                        ?? true
-            }
-            if isAsMeant { return result }
-        }
-        throw DatabaseError(extendedCode: SQLITE_ERROR, message: "Another call failed each time.")
+    /// What a scan finds while these calls fail.
+    private func damagedPages(_ scan: PageScan, workers: Int, failing calls: Int...) -> Result<[Int64], any Error> {
+        let watches = calls.map { CallWatch(directory.path, failing: $0...$0) }
+        defer { for watch in watches { watch.end() } }
+        return Result { try damagedPages(scan, workers: workers) }
     }
 
     @Test(arguments: [1, 3]) func aPageThatTheDiskDoesNotRead(workers: Int) throws {
@@ -213,10 +187,10 @@ struct PageScanTests {
             try #require(reads.count > 4)
             for (run, read) in reads.dropFirst().enumerated() {
                 // The run, and then its first page alone.
-                let damaged = try self.scan(scan, workers: workers, failing: read, andLater: read + 2, of: calls)
+                let damaged = damagedPages(scan, workers: workers, failing: read, read + 2)
                 #expect(try damaged.get() == [Int64(run) * 64 + 1])
                 // The run alone: each page can be read.
-                #expect(try self.scan(scan, workers: workers, failing: read, of: calls).get() == [])
+                #expect(try damagedPages(scan, workers: workers, failing: read).get() == [])
             }
         }
     }
@@ -229,7 +203,7 @@ struct PageScanTests {
             let sizes = calls.indices.filter { calls[$0].hasPrefix("fstat") }
             let runs = Int((try scan.connection.mainFileSize() / 4096 + 63) / 64)
             for (run, size) in sizes.suffix(runs).enumerated() {
-                let result = try self.scan(scan, workers: workers, failing: size, of: calls)
+                let result = damagedPages(scan, workers: workers, failing: size)
                 guard case .failure(let error as DatabaseError) = result else {
                     Issue.record("run \(run) was read")
                     continue
