@@ -47,6 +47,22 @@ struct FixtureFormat: Sendable, CustomTestStringConvertible {
         )
     }
 
+    /// What only SQLCipher 4's deprecated pragmas write and read.
+    static let prereleases: [FixtureFormat] = [
+        ("beta of SQLCipher 2", "PRAGMA cipher_hmac_salt_mask = \"x'00'\";"),
+        ("SQLCipher 2.0 with the other byte order", "PRAGMA cipher_hmac_pgno = be;"),
+        (
+            "beta of SQLCipher 2 with the other byte order",
+            "PRAGMA cipher_hmac_salt_mask = \"x'00'\"; PRAGMA cipher_hmac_pgno = be;"
+        ),
+    ].map { name, pragmas in
+        FixtureFormat(
+            testDescription: name,
+            pragmas: "PRAGMA cipher_compatibility = 2; \(pragmas)",
+            settings: .sqlCipher2
+        )
+    }
+
     static let current = FixtureFormat(testDescription: "SQLCipher 4", pragmas: "", settings: .sqlCipher4)
 
     static let oddSettings: [FixtureFormat] = [

@@ -11,12 +11,18 @@ struct PageCipher {
     let salt: [UInt8]
     let keys: PageKeys
 
-    /// - Parameter key: the 32 bytes of the encryption key.
-    init(key: SecretBytes, salt: [UInt8], parameters: CipherParameters) throws(DatabaseError) {
-        // SQLCipher derives the HMAC key with two iterations, from the salt with each byte XORed with 0x3a. Both are
-        // fixed.
+    /// - Parameters:
+    ///   - key: the 32 bytes of the encryption key.
+    ///   - saltMask: what each byte of the salt is XORed with for the HMAC key. 0x3a in every release of SQLCipher.
+    init(
+        key: SecretBytes,
+        salt: [UInt8],
+        parameters: CipherParameters,
+        saltMask: UInt8 = 0x3a
+    ) throws(DatabaseError) {
+        // SQLCipher derives the HMAC key with two iterations. That is fixed.
         let derivation = KeyDerivation(algorithm: parameters.kdfAlgorithm.ofDerivation, iterations: 2)
-        let hmacKey = try derivation.key(from: key, salt: salt.map { $0 ^ 0x3a })
+        let hmacKey = try derivation.key(from: key, salt: salt.map { $0 ^ saltMask })
         let bits = parameters.hmacAlgorithm.bits
         let keys = try key.withBytes { key throws(DatabaseError) in
             try hmacKey.withBytes { hmacKey throws(DatabaseError) in
@@ -45,23 +51,29 @@ struct PageCipher {
     }
 
     /// Whether the page's authentication code is valid under this key. False for pages without a code.
-    /// - Parameter page: only read during the call.
+    /// - Parameters:
+    ///   - page: only read during the call.
+    ///   - coveredNumber: the number that the code covers, if it is another one than the page's.
     /// - Throws: if OpenSSL fails. This says nothing about the page.
-    func isAuthentic(_ page: UnsafeRawBufferPointer, number: Int64) throws(DatabaseError) -> Bool {
+    func isAuthentic(
+        _ page: UnsafeRawBufferPointer,
+        number: Int64,
+        coveredNumber: Int64? = nil
+    ) throws(DatabaseError) -> Bool {
         guard parameters.usesHMAC, page.count == parameters.pageSize, let start = page.baseAddress else { return false }
         let end = parameters.pageSize - parameters.reservedBytes + 16
         let covered = UnsafeRawBufferPointer(rebasing: page[clearBytes(ofPage: number)..<end])
         // The code follows the IV, within the reserved bytes.
-        return try keys.isAuthentic(covered, number: number, code: start + end)
+        return try keys.isAuthentic(covered, number: coveredNumber ?? number, code: start + end)
     }
 
     func authenticates(_ page: [UInt8], number: Int64) -> Bool { authenticates(page[...], number: number) }
 
-    /// Like ``isAuthentic(_:number:)``. If OpenSSL fails, the process ends.
-    func authenticates(_ page: ArraySlice<UInt8>, number: Int64) -> Bool {
+    /// Like ``isAuthentic(_:number:coveredNumber:)``. If OpenSSL fails, the process ends.
+    func authenticates(_ page: ArraySlice<UInt8>, number: Int64, coveredNumber: Int64? = nil) -> Bool {
         page.withUnsafeBytes { page in
             do throws(DatabaseError) {
-                return try isAuthentic(page, number: number)
+                return try isAuthentic(page, number: number, coveredNumber: coveredNumber)
             } catch {
                 preconditionFailure("OpenSSL has no HMAC.")
             }

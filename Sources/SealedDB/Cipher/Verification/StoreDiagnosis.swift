@@ -23,6 +23,8 @@ public struct StoreDiagnosis: Sendable, Codable, Hashable {
         case olderFormat
         /// The key is right, but the file has other settings than those given.
         case otherSettings
+        /// The key is right, and the file was written by a pre-release of SQLCipher 2. Only the stock shell opens it.
+        case prereleaseFormat
         /// The file ends before its last page.
         case truncated
         /// The key is right, but the first page was changed by something other than SQLCipher.
@@ -164,7 +166,7 @@ extension StoreDiagnosis.Finding {
         case .directory, .notRegularFile: .notRegularFile
         case .notPermitted: .notPermitted
         case .plaintext: .plaintext
-        case .olderFormat: .olderFormat
+        case .olderFormat, .prereleaseFormat: .olderFormat
         case .otherSettings: .otherSettings
         case .emptyFile, .truncated: .truncated
         case .damagedFirstPage, .damaged: .damaged

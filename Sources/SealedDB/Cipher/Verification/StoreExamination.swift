@@ -39,6 +39,7 @@ struct StoreExamination {
             triesUnauthenticated: triesUnauthenticated
         )
         guard let match = try recognition.match(effort) else {
+            if effort != .asGiven, try recognition.isOfPrerelease() { return result(.prereleaseFormat) }
             return result(try isNoCiphertext(start, connection) ? .notADatabase : .wrongKey)
         }
         let parameters = match.cipher.parameters
@@ -153,6 +154,7 @@ struct StoreExamination {
         case .otherSettings where isUnauthenticated:
             "decrypts with other cipher settings (\(formatName))\(unauthenticated)"
         case .otherSettings: "has other cipher settings than those given (\(formatName)), and the key is right."
+        case .prereleaseFormat: "was written by a pre-release of SQLCipher 2, and the key is right."
         case .truncated: "is cut off: it has \(fileSize) bytes, fewer than its pages need."
         case .damagedFirstPage: "is damaged: the key is right, but the first page is not as it was written."
         case .damaged: "is damaged: the key is right, but \(damagedPageList) not as written."
@@ -199,6 +201,9 @@ struct StoreExamination {
         case .plaintext: "Open it without a key, or encrypt it into a new store first (`sealdb encrypt`)."
         case .olderFormat, .otherSettings:
             "Open it with these settings, or convert it to the current format (`sealdb migrate`)."
+        case .prereleaseFormat:
+            "Only the stock `sqlcipher` shell reads it, with settings that hold for a whole process: copy it there into a new "
+                + "store with sqlcipher_export. The commands are in the documentation (SQLCipher's pragmas)."
         case .truncated: "Restore it from a backup."
         case .damagedFirstPage, .damaged: "Restore it from a backup. `sealdb verify` lists all damaged pages."
         case .wrongKey:

@@ -55,6 +55,25 @@ struct StoreRecognition {
         return damaged
     }
 
+    /// Whether the first page was written under this key by a pre-release of SQLCipher 2.
+    ///
+    /// Their authentication codes differ in the key, which the beta derived from the salt as it is, or in the page number,
+    /// which processors with the other byte order wrote their way.
+    /// <https://www.zetetic.net/sqlcipher/sqlcipher-api/#cipher_hmac_pgno>
+    func isOfPrerelease() throws(DatabaseError) -> Bool {
+        let parameters = CipherSettings.sqlCipher2.parameters
+        let page = try connection.fileBytes(count: parameters.pageSize)
+        let salt = try salt(page)
+        guard page.count == parameters.pageSize, salt.count == Key.saltByteCount else { return false }
+        let secret = try key.encryptionKey(salt: salt, by: parameters.keyDerivation)
+        let swappedNumber = Int64(UInt32(1).byteSwapped)
+        for (saltMask, number) in [(0, 1), (0x3a, swappedNumber), (0, swappedNumber)] as [(UInt8, Int64)] {
+            let cipher = try PageCipher(key: secret, salt: salt, parameters: parameters, saltMask: saltMask)
+            if cipher.authenticates(page[...], number: 1, coveredNumber: number) { return true }
+        }
+        return false
+    }
+
     /// Whether one of the file's pages, or of those that a rollback journal would put back, was written with this key.
     ///
     /// Called before SQLite may touch the journal. It looks at several pages, because a crash can have torn any one of

@@ -60,6 +60,7 @@ struct KeysGoneWrongTests {
         Row("store of SQLCipher 1") { try $0.openStock(FixtureFormat.olderFormats[0], .passphrase) },
         Row("store of SQLCipher 2") { try $0.openStock(FixtureFormat.olderFormats[1], .passphrase) },
         Row("store of SQLCipher 3") { try $0.openStock(FixtureFormat.olderFormats[2], .passphrase) },
+        Row("store of a pre-release of SQLCipher 2") { try $0.openStock(FixtureFormat.prereleases[0], .passphrase) },
         Row("other page size") { try $0.openStock(FixtureFormat.oddSettings[1], .raw) },
         Row("other hash of pages") { try $0.openStock(FixtureFormat.oddSettings[3], .raw) },
         Row("pages without authentication") { try $0.openStock(FixtureFormat.oddSettings[4], .raw) },

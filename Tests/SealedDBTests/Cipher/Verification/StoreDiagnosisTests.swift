@@ -89,6 +89,33 @@ struct StoreDiagnosisTests {
         #expect(try openingError(key.key()).message.contains("SQLCipher"))
     }
 
+    /// The commands of the documentation make a store of SQLCipher 4 from it.
+    @Test(arguments: FixtureFormat.prereleases, FixtureKey.allCases)
+    func openingNamesThePrerelease(format: FixtureFormat, key: FixtureKey) throws {
+        try format.make(directory.file("db"), key: key)
+        try expect(.prereleaseFormat, opening: .olderFormat, key.key())
+        let diagnosis = try StoreDiagnosis.examine(path: directory.file("db"), key: key.key())
+        #expect(diagnosis.cipherSettings == nil && diagnosis.explanation.contains("sqlcipher_export"))
+        #expect(try finding(key: .testing(9)) == .wrongKey)
+        let migration = StoreMigration(path: directory.file("db"), key: try key.key())
+        #expect(#expect(throws: DatabaseError.self) { try migration.run() }?.reason == .olderFormat)
+
+        try StockShell.run(
+            directory.file("db"),
+            """
+            \(key.pragma) \(format.pragmas)
+            SELECT count(*) FROM sqlite_schema;
+            PRAGMA cipher_hmac_salt_mask = "x'3a'";
+            ATTACH '\(directory.file("new"))' AS new KEY \(key.pragma.dropFirst("PRAGMA key = ".count).dropLast());
+            SELECT sqlcipher_export('new');
+            """
+        )
+        let database = Database(path: directory.file("new"), configuration: Configuration(key: try key.key()))
+        try database.openVerified()
+        #expect(try database.integers("SELECT count(*) FROM t") == [40])
+        #expect(try finding("new", key: key.key()) == .opens)
+    }
+
     @Test(arguments: FixtureFormat.oddSettings.filter { $0.testDescription != "few rounds" && $0.isAuthenticated })
     func openingNamesOtherSettings(format: FixtureFormat) throws {
         try format.make(directory.file("db"), key: .raw)
