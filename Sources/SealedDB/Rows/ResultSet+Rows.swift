@@ -14,6 +14,7 @@
 /// | `Person.self`, a Decodable type | a value, read by the names of the columns; see ``rows(_:)-(Value.Type)`` |
 /// | `(Int, String?).self` | a tuple of the columns, in their order |
 /// | `Int.self`, a ``ColumnReadable`` type | the value of the first column |
+/// | `[String: SQLValue].self` | a dictionary of the columns by their names |
 /// | a closure, or an initializer such as `Note.init` | its result; it gets the columns, in their order |
 ///
 /// Each call reads the remaining rows, and ends the query. A statement from ``Database/prepare(_:)-(SQL)`` can then be
@@ -51,6 +52,17 @@ extension ResultSet {
         tuples(type)
     }
 
+    /// Returns the remaining rows one at a time, as dictionaries of the columns by their names as they are spelled. Of columns
+    /// with the same name, the last one is used.
+    ///
+    /// ```swift
+    /// let rows = try db.executeQuery("SELECT * FROM person").all([String: SQLValue].self)
+    /// ```
+    public func rows(_ type: [String: SQLValue].Type) -> Rows<[String: SQLValue]> {
+        let cursor = RowCursor(self)
+        return Rows(self) { () throws(DatabaseError) in try cursor.nextByName() }
+    }
+
     /// Calls `body` with the columns of each remaining row, in their order. If `body` throws, the query ends.
     ///
     /// ```swift
@@ -72,6 +84,13 @@ extension ResultSet {
     ///   ``DatabaseError/Reason/typeMismatch``.
     @inlinable
     public func all<Value: Decodable>(_ type: Value.Type) throws(DatabaseError) -> [Value] {
+        try rows(type).all()
+    }
+
+    /// Returns the remaining rows as dictionaries of the columns by their names, as ``rows(_:)-([String:SQLValue].Type)``.
+    /// - Throws: ``DatabaseError`` if the query fails, or a row cannot be read so:
+    ///   ``DatabaseError/Reason/typeMismatch``.
+    public func all(_ type: [String: SQLValue].Type) throws(DatabaseError) -> [[String: SQLValue]] {
         try rows(type).all()
     }
 
@@ -116,6 +135,13 @@ extension ResultSet {
     ///   ``DatabaseError/Reason/typeMismatch``.
     @inlinable
     public func first<Value: Decodable>(_ type: Value.Type) throws(DatabaseError) -> Value? {
+        try rows(type).first()
+    }
+
+    /// Returns the next row as a dictionary of the columns by their names; `nil` if there is none. Further rows are not read.
+    /// - Throws: ``DatabaseError`` if the query fails, or the row cannot be read so:
+    ///   ``DatabaseError/Reason/typeMismatch``.
+    public func first(_ type: [String: SQLValue].Type) throws(DatabaseError) -> [String: SQLValue]? {
         try rows(type).first()
     }
 

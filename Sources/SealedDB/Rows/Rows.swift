@@ -162,6 +162,16 @@ struct RowCursor {
         return (repeat try next((each Value).self))
     }
 
+    /// Reads all columns of the next row.
+    func nextByName() throws(DatabaseError) -> [String: SQLValue]? {
+        guard try step(), let names = statement.valuesByName else { return nil }
+        var column = try columnBeforeFirst()
+        return try names.row { (index) throws(DatabaseError) in
+            column.position = index
+            return try SQLValue(column: column)
+        }
+    }
+
     @usableFromInline
     func step() throws(DatabaseError) -> Bool { try statement.advance() }
 

@@ -273,6 +273,79 @@ struct RowsTests {
         #expect(!database.hasOpenResultSets)
     }
 
+    @Test func rowsByTheNamesOfTheirColumns() throws {
+        let query: SQL = "SELECT *, 1.5 AS Size, x'00ff' AS bytes FROM person ORDER BY id"
+        let rows = try database.executeQuery(query).all([String: SQLValue].self)
+        #expect(
+            rows == [
+                [
+                    "id": 1, "name": "Ada", "email": "ada@example.org", "Size": 1.5, "bytes": .blob(Data([0, 0xff])),
+                ],
+                ["id": 2, "name": "Bob", "email": nil, "Size": 1.5, "bytes": .blob(Data([0, 0xff]))],
+            ]
+        )
+        let cursor = try database.executeQuery(query).rows([String: SQLValue].self)
+        var kept = try #require(try cursor.next())
+        kept["name"] = "another"
+        // What the caller does with a row changes no later one.
+        #expect(try cursor.next()?["name"] == "Bob")
+        #expect(try cursor.next() == nil)
+        #expect(kept.count == 5 && kept["id"] == 1)
+
+        // Of equal names the last one counts, as in FMDB's form; names are equal as Swift has it.
+        let repeated = try database.executeQuery("SELECT 1 AS a, 2 AS b, 3 AS a, 4 AS A").first([String: SQLValue].self)
+        #expect(repeated == ["a": 3, "b": 2, "A": 4])
+        let objects = try database.executeQuery("SELECT 1 AS a, 2 AS b, 3 AS a, NULL AS A")
+        #expect(try objects.nextWithError())
+        let row = try #require(objects.resultDictionary)
+        #expect(row["a"] as? Int == 3 && row["b"] as? Int == 2 && row["A"] is NSNull && row.count == 3)
+        objects.close()
+        #expect(try database.executeQuery("SELECT 1 WHERE 0").first([String: SQLValue].self) == nil)
+        #expect(throws: DatabaseError.self) {
+            try database.executeQuery("SELECT CAST(x'ff' AS TEXT) AS broken").all([String: SQLValue].self)
+        }
+        #expect(!database.hasOpenResultSets)
+    }
+
+    /// A statement that is used again after the schema changed has the new names.
+    @Test func namesAfterTheSchemaChanged() throws {
+        let read = { try database.executeQuery("SELECT * FROM person WHERE id = 1").first([String: SQLValue].self) }
+        #expect(try read()?.keys.sorted() == ["email", "id", "name"])
+        try database.executeUpdate("ALTER TABLE person RENAME COLUMN email TO address")
+        try database.executeUpdate("ALTER TABLE person ADD COLUMN age INTEGER DEFAULT 36")
+        #expect(try read() == ["id": 1, "name": "Ada", "address": "ada@example.org", "age": 36])
+    }
+
+    @Test func valuesByTheNamesOfParameters() throws {
+        func names(_ sql: String, _ values: [String: (any Bindable)?]) throws -> [String] {
+            try database.executeQuery(sql, values).all(String.self)
+        }
+        #expect(try names("SELECT name FROM person WHERE id = :id", ["id": 2]) == ["Bob"])
+        // One value for one name, whatever sign it has, as often as it stands there.
+        #expect(
+            try names(
+                "SELECT name FROM person WHERE id = :id OR id = @id OR id = $id OR id > :low",
+                ["id": 1, "low": 1]
+            )
+                == ["Ada", "Bob"]
+        )
+        for (values, message) in [
+            (["id": 1], "there is no value for its parameter :low"),
+            (["id": 1, "low": 1, "high": 3, "Low": 2], "with the name of these values: Low, high"),
+            (["id": 1, "high": 3], "there is no value for its parameter :low"),
+        ] as [([String: (any Bindable)?], String)] {
+            let error = #expect(throws: DatabaseError.self) {
+                try names("SELECT name FROM person WHERE id = :id AND id > :low", values)
+            }
+            #expect(error?.message.contains(message) == true, "\(error?.message ?? "")")
+        }
+        let nameless = #expect(throws: DatabaseError.self) {
+            try names("SELECT name FROM person WHERE id = ?", ["": 1])
+        }
+        #expect(nameless?.message.contains("no value for its parameter 1") == true)
+        #expect(try names("SELECT name FROM person WHERE id IS :id", ["id": nil]) == [])
+    }
+
     @Test func typedErrorsNeedNoCast() {
         do throws(DatabaseError) {
             try database.executeUpdate("INSERT INTO person (id) VALUES (?)", 1)

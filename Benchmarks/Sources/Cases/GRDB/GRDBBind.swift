@@ -25,7 +25,7 @@
                     DatabaseValue.null,
                 ]
             }
-            result["bind.mixed.named"] = { fixtures in
+            let named: Maker = { fixtures in
                 try inserting(fixtures) { db in
                     for row in 0..<BindCases.rows {
                         let index = Values.index(row)
@@ -36,6 +36,8 @@
                     }
                 }
             }
+            result["bind.mixed.named"] = named
+            result["bind.mixed.named-typed"] = named
             result["bind.mixed.interpolated"] = { fixtures in
                 try inserting(fixtures) { db in
                     for row in 0..<BindCases.rows {

@@ -90,7 +90,7 @@
                     sum &+= (row[names[4]] as DatabaseValue).isNull ? 1 : 0
                 }
             }
-            result["read.mixed.dictionary"] = {
+            let dictionary: Maker = {
                 try reading(.mixed, $0) { row, sum in
                     let row: [String: DatabaseValue] = Dictionary(row, uniquingKeysWith: { _, last in last })
                     sum &+= UInt64(bitPattern: row[names[0]].flatMap { Int64.fromDatabaseValue($0) } ?? 0)
@@ -100,6 +100,8 @@
                     sum &+= row[names[4]]?.isNull == true ? 1 : 0
                 }
             }
+            result["read.mixed.dictionary"] = dictionary
+            result["read.mixed.dictionary-typed"] = dictionary
             result["read.mixed.codable"] = { fixtures in
                 let queue = try StoreOptions().grdbQueue(try fixtures.readStore())
                 return Work(units: Fixtures.readRows) {

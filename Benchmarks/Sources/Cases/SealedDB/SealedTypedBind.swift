@@ -28,6 +28,20 @@ extension SealedMakers {
                 }
             }
         }
+        result["bind.mixed.named-typed"] = { fixtures in
+            try inserting(fixtures) { db in
+                for row in 0..<BindCases.rows {
+                    let index = Values.index(row)
+                    try db.executeUpdate(
+                        BindCases.insertNamed,
+                        [
+                            "a": values.integers[index], "b": values.texts[index], "c": values.reals[index],
+                            "d": values.blobs[index], "e": nil,
+                        ]
+                    )
+                }
+            }
+        }
         result["bind.mixed.cached"] = { fixtures in
             try inserting(fixtures) { db in
                 for row in 0..<BindCases.rows {

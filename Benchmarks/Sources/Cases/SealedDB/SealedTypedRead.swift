@@ -110,6 +110,21 @@ extension SealedMakers {
                     return sum
                 }
             },
+            "read.mixed.dictionary-typed": { fixtures in
+                try fetching(.mixed, fixtures) { db, sql in
+                    let names = ValueKind.columnNames
+                    let rows = try db.executeQuery(sql).rows([String: SQLValue].self)
+                    var sum: UInt64 = 0
+                    while let row = try rows.next() {
+                        if case .integer(let value) = row[names[0]] { add(value, to: &sum) }
+                        if case .text(let value) = row[names[1]] { add(value, to: &sum) }
+                        if case .real(let value) = row[names[2]] { add(value, to: &sum) }
+                        if case .blob(let value) = row[names[3]] { add(value, to: &sum) }
+                        if case .null = row[names[4]] { sum &+= 1 }
+                    }
+                    return sum
+                }
+            },
             "read.integer.value": { fixtures in
                 try fetching(.integer, fixtures) { db, sql in
                     let rows = try db.executeQuery(sql)

@@ -13,6 +13,7 @@ enum BindCases {
         (id: "prepared-any", title: "statement prepared once, [Any]"),
         (id: "cached-any", title: "SQL text each time, [Any]"),
         (id: "named", title: "SQL text each time, dictionary of names"),
+        (id: "named-typed", title: "SQL text each time, typed dictionary of names"),
         (id: "interpolated", title: "SQL text each time, interpolated"),
     ]
 
@@ -46,6 +47,7 @@ enum ReadCases {
         (id: "closure", title: "by a closure of the columns; C copies", lasts: true),
         (id: "codable", title: "as Codable structs; C copies", lasts: true),
         (id: "dictionary", title: "as dictionaries; C copies", lasts: true),
+        (id: "dictionary-typed", title: "as typed dictionaries; C copies", lasts: true),
     ]
 
     static var infos: [CaseInfo] {

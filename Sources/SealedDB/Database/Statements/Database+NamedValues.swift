@@ -42,32 +42,27 @@ extension Database {
 extension Statement {
     fileprivate func bind(_ values: [String: (any Bindable)?]) throws(DatabaseError) {
         let round = try beginBinding(Int(parameterCount))
-        var unused = Set(values.keys)
+        let names = parameterNames
         var slot = ParameterSlot(statement: self)
-        while slot.position < parameterCount {
+        for name in names.all {
             slot.position += 1
-            guard let name = parameterName(at: slot.position), let value = values[name.withoutSign] else {
+            guard let name, let value = values[name] else {
                 throw SQL.unusable(
                     "there is no value for its parameter \(parameterName(at: slot.position) ?? "\(slot.position)").",
                     sql: sql
                 )
             }
-            unused.remove(name.withoutSign)
             if let value {
                 try value.bind(to: slot)
             } else {
                 try bindNull(at: slot.position)
             }
         }
-        guard unused.isEmpty else {
-            let names = unused.sorted().joined(separator: ", ")
-            throw SQL.unusable("it has no parameter with the name of these values: \(names).", sql: sql)
+        // Each name has a value. So there is a value without a name only if there are more values.
+        guard values.count == names.count else {
+            let unused = Set(values.keys).subtracting(names.all.compactMap { $0 }).sorted().joined(separator: ", ")
+            throw SQL.unusable("it has no parameter with the name of these values: \(unused).", sql: sql)
         }
         try endBinding(round)
     }
-}
-
-extension String {
-    /// The name of a parameter without the sign that begins it.
-    fileprivate var withoutSign: String { String(decoding: utf8.dropFirst(), as: UTF8.self) }
 }

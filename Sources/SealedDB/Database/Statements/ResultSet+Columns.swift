@@ -124,21 +124,18 @@ extension ResultSet {
 
     /// The row as a dictionary, with names as they are spelled, and values as in ``object(forColumn:)``; `nil` if there
     /// is no row. Of columns with the same name, the last one is used.
-    public var resultDictionary: [AnyHashable: Any]? { row(prepared.columnKeys) }
+    public var resultDictionary: [AnyHashable: Any]? {
+        guard prepared.hasRow else { return nil }
+        return prepared.objectsByName?.row { prepared.object(at: $0) ?? NSNull() }
+    }
 
     /// Like ``resultDictionary``, with lower-case names.
     @available(*, deprecated, renamed: "resultDictionary")
     public func resultDict() -> [AnyHashable: Any]? {
-        row((0..<columnCount).map { AnyHashable(prepared.columnName(at: $0)?.lowercased() ?? "") })
-    }
-
-    private func row(_ keys: [AnyHashable]) -> [AnyHashable: Any]? {
         guard prepared.hasRow else { return nil }
-        var result = [AnyHashable: Any](minimumCapacity: keys.count)
-        var index: Int32 = 0
-        for key in keys {
-            result[key] = prepared.object(at: index)
-            index += 1
+        var result: [AnyHashable: Any] = [:]
+        for column in 0..<columnCount {
+            result[prepared.columnName(at: column)?.lowercased() ?? ""] = prepared.object(at: column)
         }
         return result
     }

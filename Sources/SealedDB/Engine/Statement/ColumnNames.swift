@@ -4,7 +4,10 @@
 /// The names of a prepared statement are read once, and again only after SQLite has prepared it again.
 struct ColumnNames {
     /// The names as they are spelled, in the order of the columns.
-    let keys: [AnyHashable]
+    private let names: [String]
+    /// What rows become as dictionaries, once that is asked for.
+    private(set) lazy var objects = RowDictionary<AnyHashable, Any>(names.map { AnyHashable($0) }, placeholder: ())
+    private(set) lazy var values = RowDictionary<String, SQLValue>(names, placeholder: .null)
     /// Column indexes by name, as spelled and in lower case.
     private let indexes: [ExactText: Int32]
     /// Earlier lookups, in the order of their first time. Each row usually repeats this order.
@@ -20,7 +23,7 @@ struct ColumnNames {
             exact[ExactText(name)] = Int32(index)
             folded[ExactText(name.lowercased())] = Int32(index)
         }
-        keys = names.map { AnyHashable($0) }
+        self.names = names
         indexes = exact.merging(folded) { exact, _ in exact }
     }
 

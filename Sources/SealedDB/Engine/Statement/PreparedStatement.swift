@@ -34,6 +34,7 @@ final class PreparedStatement {
     @exclusivity(unchecked) private var columnNames: (names: ColumnNames, reprepareCount: Int32)?
     /// The names of the parameters, as dictionary keys, once they are needed.
     private var parameterKeys: [AnyHashable?]?
+    private var parameterNames: (all: [String?], count: Int)?
     // Unchecked, because its calls are never nested.
     @exclusivity(unchecked) private var boundBytes: BoundBytes
 
@@ -94,10 +95,16 @@ final class PreparedStatement {
         return columnNames?.names.index(of: name) ?? -1
     }
 
-    /// Returns the column names as dictionary keys.
-    func columnKeys(_ pointer: OpaquePointer) -> [AnyHashable] {
+    /// Returns what makes dictionaries of rows, with the objects of FMDB.
+    func objectsByName(_ pointer: OpaquePointer) -> RowDictionary<AnyHashable, Any>? {
         learnColumnNames(pointer)
-        return columnNames?.names.keys ?? []
+        return columnNames?.names.objects
+    }
+
+    /// Returns what makes dictionaries of rows.
+    func valuesByName(_ pointer: OpaquePointer) -> RowDictionary<String, SQLValue>? {
+        learnColumnNames(pointer)
+        return columnNames?.names.values
     }
 
     private func learnColumnNames(_ pointer: OpaquePointer) {
@@ -118,6 +125,18 @@ final class PreparedStatement {
     }
 
     // MARK: Values
+
+    /// Returns the parameter names without the sign that begins them, `nil` for one without a name, and how many different
+    /// names there are.
+    func parameterNames(_ pointer: OpaquePointer) -> (all: [String?], count: Int) {
+        if let parameterNames { return parameterNames }
+        let names = (0..<parameterCount).map { index in
+            sqlite3_bind_parameter_name(pointer, index + 1).map { String(cString: $0 + 1) }
+        }
+        let result = (all: names, count: Set(names.compactMap { $0 }).count)
+        parameterNames = result
+        return result
+    }
 
     /// Returns the parameter names without their colon; `nil` for a parameter that is not of the form `:name`.
     func parameterKeys(_ pointer: OpaquePointer) -> [AnyHashable?] {

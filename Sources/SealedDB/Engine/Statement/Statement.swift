@@ -275,6 +275,9 @@ public final class Statement {
     /// The names of the parameters without the colon; `nil` for a parameter that is not of the form `:name`.
     var parameterKeys: [AnyHashable?] { turnPointer.map { prepared.parameterKeys($0) } ?? [] }
 
+    /// The names of the parameters without the signs that begin them, and how many different ones there are.
+    var parameterNames: (all: [String?], count: Int) { turnPointer.map { prepared.parameterNames($0) } ?? ([], 0) }
+
     /// The name of a parameter with its first character, such as `:name`; `nil` if it has none. The first is at 1.
     func parameterName(at index: Int32) -> String? {
         turnPointer.flatMap { sqlite3_bind_parameter_name($0, index) }.map { String(cString: $0) }
@@ -437,8 +440,11 @@ public final class Statement {
         return sqlite3_column_name(pointer, index).map { String(cString: $0) }
     }
 
-    /// The column names, as dictionary keys.
-    var columnKeys: [AnyHashable] { turnPointer.map { prepared.columnKeys($0) } ?? [] }
+    /// What makes dictionaries of rows, with the objects of FMDB; `nil` if the statement is closed.
+    var objectsByName: RowDictionary<AnyHashable, Any>? { turnPointer.flatMap { prepared.objectsByName($0) } }
+
+    /// What makes dictionaries of rows; `nil` if the statement is closed.
+    var valuesByName: RowDictionary<String, SQLValue>? { turnPointer.flatMap { prepared.valuesByName($0) } }
 
     /// Returns the index of a column; -1 if there is none.
     func columnIndex(of name: String) -> Int32 {
