@@ -111,11 +111,17 @@ extension Connection {
     /// Whether the path of "main" is now on another device than when the file was opened. SQLite only compares inode
     /// numbers.
     var hasOtherDevice: Bool {
-        // Does not convert the path to a string, because this runs on each turn of a queue.
-        guard let mainDevice, let handle, let path = sqlite3_db_filename(handle, "main") else { return false }
-        var status = stat()
         // If the file is gone, SQLite reports it.
-        return stat(path, &status) == 0 && status.st_dev != mainDevice
+        guard let mainDevice, let status = mainFileStatus else { return false }
+        return status.st_dev != mainDevice
+    }
+
+    /// What stands at the path of "main"; `nil` if that cannot be found out, or it has no path.
+    var mainFileStatus: stat? {
+        // Does not convert the path to a string, because this runs on each turn of a queue.
+        guard let handle, let path = sqlite3_db_filename(handle, "main") else { return nil }
+        var status = stat()
+        return stat(path, &status) == 0 ? status : nil
     }
 
     /// Whether all frames of the log are in the file too, or were when this connection's read transaction began. If so,

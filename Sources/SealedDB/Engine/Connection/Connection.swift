@@ -26,6 +26,8 @@ final class Connection {
     var synchronous: String?
     /// The device of the file of "main" when it was opened; `nil` for a database without a file.
     private(set) var mainDevice: dev_t?
+    /// The file of "main", once it is known that it stood at its path.
+    var mainFile: stat?
     /// The usage locks, by lower-case schema name of the attached file; `main` for the main file. Closing releases
     /// them.
     var usageLocks: [ExactText: UsageLock] = [:]
