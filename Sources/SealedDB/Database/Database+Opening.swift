@@ -201,7 +201,7 @@ extension Database {
 
     /// Whether ``setKey(_:)`` may follow: the file is new or encrypted, and was opened without a key. The settings are
     /// then applied with the key, because they would read the file, or make it a plaintext file.
-    private func mayBeKeyedLater(_ connection: Connection) throws(DatabaseError) -> Bool {
+    func mayBeKeyedLater(_ connection: Connection) throws(DatabaseError) -> Bool {
         guard configuration.keyOrigin == nil, Engine.isEncrypting, let path = databasePath, !path.isEmpty else {
             return false
         }

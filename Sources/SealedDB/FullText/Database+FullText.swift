@@ -2,7 +2,7 @@
 /// and `snippet(…)` in FTS5, and `offsets(…)` in FTS3 and FTS4; see ``TextOffsets``. https://www.sqlite.org/fts5.html
 extension Database {
     /// Adds a tokenizer to FTS5, for `CREATE VIRTUAL TABLE … USING fts5(…, tokenize = 'name argument …')`. The
-    /// tokenizer is added again whenever the database is reopened. Another program cannot use such a table without it.
+    /// tokenizer is added again whenever the database is reopened, also with the key that it gets later. Another program cannot use such a table without it.
     ///
     /// It replaces a tokenizer of the same name. Tables that this connection has already used keep the old one until
     /// the connection is closed.
@@ -17,7 +17,10 @@ extension Database {
         make: @escaping (_ arguments: [String]) throws -> any FTS5Tokenizer
     ) throws(DatabaseError) {
         try recording { () throws(DatabaseError) in
-            try additions.add(FTS5Module(name: name, make: make), to: openConnection())
+            let connection = try openConnection()
+            try additions.add(FTS5Module(name: name, make: make), to: connection) { () throws(DatabaseError) in
+                try mayBeKeyedLater(connection)
+            }
         }
     }
 

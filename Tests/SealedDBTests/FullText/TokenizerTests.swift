@@ -182,8 +182,33 @@ struct TokenizerTests {
         let again = Database(path: directory.file("late"))
         #expect(again.open())
         try again.addTokenizer("simple") { _ in SimpleTokenizer() }
+        #expect(again.setKey("correct horse"))
+        #expect(try again.value("SELECT count(*) FROM s WHERE s MATCH 'word'") == 1)
         #expect(again.close() && again.open() && again.setKey("correct horse"))
         #expect(try again.value("SELECT count(*) FROM s WHERE s MATCH 'word'") == 1)
+        // Who goes on without the key is told so, and not that there is no FTS5.
+        let keyless = Database(path: directory.file("late"))
+        #expect(keyless.open())
+        try keyless.addTokenizer("simple") { _ in SimpleTokenizer() }
+        let error = #expect(throws: DatabaseError.self) { try keyless.rows("SELECT * FROM s WHERE s MATCH 'word'") }
+        #expect(error?.code == SQLITE_NOTADB)
+    }
+
+    /// As in an engine that was built without FTS5, whether the file can be read or has no key yet.
+    @Test func withoutFTS5() throws {
+        try database.removeFunction("fts5", argumentCount: 1)
+        let error = #expect(throws: DatabaseError.self) { try database.addTokenizer("x") { _ in SimpleTokenizer() } }
+        #expect(error?.reason == .unsupported)
+        let late = Database(path: directory.file("db"))
+        #expect(late.open())
+        try late.removeFunction("fts5", argumentCount: 1)
+        let early = #expect(throws: DatabaseError.self) { try late.addTokenizer("x") { _ in SimpleTokenizer() } }
+        #expect(early?.reason == .unsupported)
+        // It was not kept for the next connection, where FTS5 is back.
+        #expect(database.close() && database.open())
+        #expect(throws: DatabaseError.self) {
+            try database.run("CREATE VIRTUAL TABLE s USING fts5(body, tokenize = 'x')")
+        }
     }
 
     @Test func tokenizersAreDroppedWithTheirTables() throws {

@@ -59,7 +59,8 @@ enum Visits {
             [Plans.put(random.pick([.note, .pair]), &random, scale)]
         } run: { client, step in
             // With FULL a power failure could undo the last commit of a rollback journal.
-            let sql = "PRAGMA synchronous = EXTRA; BEGIN IMMEDIATE; \(sql(of: step, client)); COMMIT; SELECT 'done';"
+            // The shell of SQLite 3.53 goes on after an error in the middle of a line, and tells the last one alone.
+            let sql = "PRAGMA synchronous = EXTRA;\nBEGIN IMMEDIATE;\n\(sql(of: step, client));\nCOMMIT;\nSELECT 'done';"
             try client.shell(sql) { text in
                 guard text.hasSuffix("done\n") else { throw Violation("The stock shell says \(text).") }
             }
@@ -106,7 +107,7 @@ enum Visits {
             guard case .put(let table, let key, let value) = change else { return "" }
             let literal =
                 value.isBlob ? "x'" + value.bytes.map { String(format: "%02x", $0) }.joined() + "'" : "'\(value.text)'"
-            return "REPLACE INTO \(table) (owner, key, value) VALUES (\(owner), \(key), \(literal)); "
+            return "REPLACE INTO \(table) (owner, key, value) VALUES (\(owner), \(key), \(literal));\n"
         }
         return rows.joined() + """
             REPLACE INTO ledger VALUES (\(owner), \(step.id),

@@ -49,8 +49,18 @@ final class ConnectionAdditions {
         collations.removeAll { $0.name.foldedForSQL == name.foldedForSQL }
     }
 
-    func add(_ tokenizer: FTS5Module, to connection: Connection) throws(DatabaseError) {
-        try connection.trusted { () throws(DatabaseError) in try tokenizer.register(on: connection) }
+    /// - Parameter mayBeKeyedLater: whether the file may still need a key before it can be read.
+    func add(
+        _ tokenizer: FTS5Module,
+        to connection: Connection,
+        mayBeKeyedLater: () throws(DatabaseError) -> Bool
+    ) throws(DatabaseError) {
+        do throws(DatabaseError) {
+            try connection.trusted { () throws(DatabaseError) in try tokenizer.register(on: connection) }
+        } catch {
+            // The connection cannot read the file, and so not use the tokenizer either. The one that gets the key will.
+            guard error.code == SQLITE_NOTADB, try mayBeKeyedLater() else { throw error }
+        }
         tokenizers.removeAll { $0.name.foldedForSQL == tokenizer.name.foldedForSQL }
         tokenizers.append(tokenizer)
     }

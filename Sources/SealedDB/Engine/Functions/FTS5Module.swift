@@ -17,17 +17,28 @@ struct FTS5Module {
             )
         }
         guard let api = sealeddb_fts5_api(handle), let create = api.pointee.xCreateTokenizer else {
-            throw DatabaseError(
-                extendedCode: SQLITE_ERROR,
-                reason: .unsupported,
-                message: "FTS5 cannot be reached: \(connection.error().message). The tokenizer was not added."
-            )
+            throw try unreachable(connection, connection.error())
         }
         var methods = FTS5Box.methods
         let box = Unmanaged.passRetained(FTS5Box(self, connection))
         let code = create(api, name, box.toOpaque(), &methods) { Unmanaged<FTS5Box>.fromOpaque($0!).release() }
         if code != SQLITE_OK { box.release() }
         try connection.check(code)
+    }
+
+    /// FTS5 gives its API to a query only, for which newer engines read the file. If they cannot, a pragma, for which
+    /// they do not, tells whether there is an FTS5.
+    private func unreachable(
+        _ connection: Connection,
+        _ failure: DatabaseError
+    ) throws(DatabaseError) -> DatabaseError {
+        var isThere = false
+        if failure.code == SQLITE_NOTADB { isThere = try connection.texts("PRAGMA function_list").contains("fts5") }
+        return DatabaseError(
+            extendedCode: isThere ? failure.extendedCode : SQLITE_ERROR,
+            reason: isThere ? failure.reason : .unsupported,
+            message: "FTS5 cannot be reached: \(failure.message). The tokenizer was not added."
+        )
     }
 }
 
