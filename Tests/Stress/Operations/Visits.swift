@@ -60,7 +60,8 @@ enum Visits {
         } run: { client, step in
             // With FULL a power failure could undo the last commit of a rollback journal.
             // The shell of SQLite 3.53 goes on after an error in the middle of a line, and tells the last one alone.
-            let sql = "PRAGMA synchronous = EXTRA;\nBEGIN IMMEDIATE;\n\(sql(of: step, client));\nCOMMIT;\nSELECT 'done';"
+            let (begin, end) = ("PRAGMA synchronous = EXTRA;\nBEGIN IMMEDIATE;\n", ";\nCOMMIT;\nSELECT 'done';")
+            let sql = begin + sql(of: step, client) + end
             try client.shell(sql) { text in
                 guard text.hasSuffix("done\n") else { throw Violation("The stock shell says \(text).") }
             }
