@@ -60,7 +60,7 @@ static inline int sealeddb_read_value(sqlite3_stmt *stmt, int column, int utf16,
     case SQLITE_INTEGER: out->number = sqlite3_value_int64(value); return 1;
     case SQLITE_FLOAT: {
         double number = sqlite3_value_double(value);
-        __builtin_memcpy(&out->number, &number, sizeof number);
+        __builtin_memcpy(&out->number, &number, sizeof number);  // Returns where it has copied to.
         return 1;
     }
     case SQLITE_TEXT:
@@ -96,6 +96,7 @@ static inline sqlite3_int64 sealeddb_write_row(sqlite3_stmt *stmt, int columns, 
         if (!sealeddb_read_value(stmt, i, utf16, &value)) return -2;
         if (room - used < 10 || room - used - 10 < value.count) return -1;
         used += sealeddb_write_head(&value, out + used);
+        // It returns where it has copied to.
         if (value.count > 0) __builtin_memcpy(out + used, value.bytes, (unsigned long)value.count);
         used += value.count;
     }

@@ -107,7 +107,8 @@ extension StoreCopy {
             }
             let comparing = progress.of(PageTotals(count: report.pageCount, size: report.pageSize)).part(from: 0.9)
             try comparing(.compare, 0)
-            rows = try work.result { read throws(DatabaseError) in try comparing(.compare, min(read, report.pageCount)) }
+            rows = try work.result { read throws(DatabaseError) in try comparing(.compare, min(read, report.pageCount))
+            }
             try comparing(.compare, report.pageCount)
         } catch {
             work.stop()
@@ -131,7 +132,10 @@ extension StoreCopy {
                 try ContentDigest.of(connection)
             }
             guard connection.close() else {
-                throw DatabaseError(extendedCode: SQLITE_IOERR, message: "A connection to the new file could not be closed.")
+                throw DatabaseError(
+                    extendedCode: SQLITE_IOERR,
+                    message: "A connection to the new file could not be closed."
+                )
             }
             return digest
         }

@@ -44,6 +44,7 @@ extension Connection {
     func holdingMutex<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
         // A connection with a gate has none.
         guard let handle, let mutex = sqlite3_db_mutex(handle) else { return try body() }
+        // These return nothing.
         sqlite3_mutex_enter(mutex)
         defer { sqlite3_mutex_leave(mutex) }
         return try body()

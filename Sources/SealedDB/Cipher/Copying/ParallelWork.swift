@@ -38,7 +38,9 @@ final class ParallelWork<Value: Sendable>: Sendable {
     /// - Parameter report: called now and then with how much is done. If it throws, the work ends early.
     func result(report: Report) throws(DatabaseError) -> Value {
         do throws(DatabaseError) {
-            while group.wait(timeout: .now() + 0.1) == .timedOut { try report(state.completed.load(ordering: .relaxed)) }
+            while group.wait(timeout: .now() + 0.1) == .timedOut {
+                try report(state.completed.load(ordering: .relaxed))
+            }
         } catch {
             stop()
             throw error
