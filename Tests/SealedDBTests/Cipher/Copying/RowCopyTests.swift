@@ -130,9 +130,8 @@ struct RowCopyTests {
         #expect(store.close())
         let source = try StoreOpening(path: directory.file("db"), key: .testing(1)).open()
         defer { source.close() }
-        let pages = try source.snapshot { () throws(DatabaseError) in
-            try SourcePages(reading: source, Sealing(key: .testing(1)))
-        }
+        let sealing = Sealing(key: try .testing(1))
+        let pages = try source.snapshot { () throws(DatabaseError) in try SourcePages(reading: source, sealing) }
         var bytes = try directory.bytes("db")
         bytes[bytes.count / 2] ^= 1
         // The file stays the same one, which the source has open.
