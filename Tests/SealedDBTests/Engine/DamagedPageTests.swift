@@ -206,32 +206,6 @@ struct DamagedPageTests {
         expectDamage { _ = try again.executeQuery("SELECT body FROM t").scalar(Data.self) }
     }
 
-    /// Where a failed page makes all that follows on its connection fail, too: the next block has another connection, with
-    /// what was set on the former.
-    @Test(arguments: [nil, "CREATE TEMP TABLE k (a)"] as [String?])
-    func sharedWithLaterBlocks(temporary: String?) throws {
-        try makeStore(.changed) { try $0.executeUpdate("INSERT INTO u VALUES (1)", values: nil) }
-        let queue = try DatabaseQueue(path: directory.file("db"), configuration: try configuration())
-        defer { queue.close() }
-        try queue.inDatabase { database in
-            try database.executeUpdate("PRAGMA cache_size = 77", values: nil)
-            if let temporary { try database.executeUpdate(temporary, values: nil) }
-        }
-        expectDamage {
-            try queue.inDatabase { _ = try $0.executeQuery("SELECT body FROM t").scalar(Data.self) }
-        }
-        func next() throws -> [Int] {
-            try queue.inDatabase { database in
-                try database.integers("SELECT count(*) FROM u") + database.integers("PRAGMA cache_size")
-            }
-        }
-        guard temporary != nil, PageWatch.failuresStick else { return #expect(try next() == [1, 77]) }
-        // What closing would lose is left to who owns it.
-        expectDamage { _ = try next() }
-        queue.close()
-        #expect(try queue.inDatabase { try $0.integers("SELECT count(*) FROM u") } == [1])
-    }
-
     @Test(arguments: Damage.allCases, [0, 1])
     func withinATransaction(damage: Damage, vacuum: Int) throws {
         try makeStore(damage, vacuum: vacuum)

@@ -41,8 +41,6 @@ final class Connection {
     var hooks: Hooks?
     /// The failed page that the last call read, until its result code arrives.
     var readFailure: PageWatch.Failure?
-    /// Whether a page that failed before makes no call fail; see ``withoutPages(_:)``.
-    var overlooksFormerFailure = false
     /// Whether SQLite has reported that this connection, or its file, is unusable; see ``noteUnfitness(_:)``.
     var isUnfit = false
     /// Whether ``hooks`` observe changes.

@@ -33,9 +33,7 @@ struct ConnectionSettings {
 
     init(of connection: Connection) throws(DatabaseError) {
         guard let handle = connection.handle else { throw .notOpen }
-        self = try connection.trusted { () throws(DatabaseError) in
-            try connection.withoutPages { () throws(DatabaseError) in try ConnectionSettings(connection, handle) }
-        }
+        self = try connection.trusted { () throws(DatabaseError) in try ConnectionSettings(connection, handle) }
     }
 
     private init(_ connection: Connection, _ handle: OpaquePointer) throws(DatabaseError) {
@@ -139,12 +137,10 @@ extension Connection {
     var mayHaveTemporaries: Bool {
         do throws(DatabaseError) {
             return try trusted { () throws(DatabaseError) in
-                try withoutPages { () throws(DatabaseError) in
-                    let schemas = Set(try texts("PRAGMA database_list", column: 1))
-                    guard schemas.isSubset(of: ["main", "temp"]) else { return true }
-                    guard schemas.contains("temp") else { return false }
-                    return try integer("SELECT count(*) FROM temp.sqlite_schema") != 0
-                }
+                let schemas = Set(try texts("PRAGMA database_list", column: 1))
+                guard schemas.isSubset(of: ["main", "temp"]) else { return true }
+                guard schemas.contains("temp") else { return false }
+                return try integer("SELECT count(*) FROM temp.sqlite_schema") != 0
             }
         } catch {
             return true

@@ -229,7 +229,6 @@ extension Connection {
     /// - Returns: the code that the call returns.
     @inline(never)
     private func readFailed(_ code: Int32) -> Int32 {
-        if overlooksFormerFailure { return code }
         let failure = PageWatch.Failure.last
         if PageWatch.failuresStick, failure.page != 1 || failure.isOfSystem {
             // What SQLite says of zeros does not count.
@@ -251,15 +250,6 @@ extension Connection {
         }
         readFailure = failure
         return failure.code
-    }
-
-    /// Runs statements of the library that need no page, such as pragmas for settings. Where a failed page makes every
-    /// statement of a connection fail, these work all the same, so that the connection can be replaced.
-    func withoutPages<T>(_ body: () throws(DatabaseError) -> T) throws(DatabaseError) -> T {
-        let outer = overlooksFormerFailure
-        overlooksFormerFailure = sealeddb_has_failed(UnsafeMutableRawPointer(handle)) != 0
-        defer { overlooksFormerFailure = outer }
-        return try body()
     }
 
     /// Takes the error of a call that failed in ``watchingPages(_:)``.
