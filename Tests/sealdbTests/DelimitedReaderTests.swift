@@ -30,6 +30,27 @@ struct DelimitedReaderTests {
         return rows
     }
 
+    /// Wherever the buffer ends, and whichever field of a record has quotes.
+    @Test func fieldsWithAndWithoutQuotes() throws {
+        let wide = (0..<50).map { "c\($0)" }
+        let fields = ["a", "", "\"\"", "\"q,\n\"", "é b"]
+        var text = wide.joined(separator: ",") + "\n"
+        var wanted = [wide]
+        let values = ["a", "<NULL>", "", "q,\n", "é b"]
+        for first in 0..<5 {
+            for second in 0..<5 {
+                for third in 0..<5 {
+                    text +=
+                        [first, second, third].map { fields[$0] }.joined(separator: ",") + (third == 0 ? "\r\n" : "\n")
+                    wanted.append([first, second, third].map { values[$0] })
+                }
+            }
+        }
+        for size in [3, 4, 7, 64, 1000, 100_000] {
+            #expect(try parse(Array(text.utf8), .csv, bufferSize: size) == wanted, "\(size)")
+        }
+    }
+
     @Test(
         arguments: [
             ("", []),

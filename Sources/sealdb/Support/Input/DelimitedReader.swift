@@ -100,7 +100,43 @@ struct DelimitedReader: RecordReader {
 
     private enum QuotedState { case fieldStart, bare, quoted, closed, carriageReturn }
 
+    /// Takes fields without quotes, as long as they stand in the buffer as a whole.
+    /// - Returns: whether that was all of the record. If not, what comes next begins a field.
+    private mutating func takePlainFields() -> Bool {
+        let (first, last, delimiter) = (index, limit, style.delimiter)
+        let hasOwnNull = style.null != nil
+        let (next, isWhole) = buffer.withUnsafeBytes { bytes in
+            var start = first
+            var end = first
+            while end < last {
+                let byte = bytes[end]
+                guard byte <= UInt8(ascii: "\"") || byte == delimiter else {
+                    end &+= 1
+                    continue
+                }
+                let isEnd = byte == DelimitedReader.lineFeed
+                if isEnd || byte == delimiter {
+                    let field = UnsafeRawBufferPointer(rebasing: bytes[start..<end])
+                    let isNull = hasOwnNull ? style.null?.elementsEqual(field) == true : field.isEmpty
+                    record.addField(field, isNull ? .null : .plain)
+                    end &+= 1
+                    start = end
+                    if isEnd { return (start, true) }
+                } else if byte == DelimitedReader.quote || byte == DelimitedReader.carriageReturn || byte == 0 {
+                    return (start, false)
+                } else {
+                    end &+= 1
+                }
+            }
+            return (start, false)
+        }
+        index = next
+        if isWhole { line += 1 }
+        return isWhole
+    }
+
     private mutating func nextQuoted() throws -> Bool {
+        if takePlainFields() { return true }
         var state = QuotedState.fieldStart
         var quoteLine = line
         var isQuoted = false

@@ -36,11 +36,16 @@ final class ImportedRecord {
     var line = 1
     /// The bytes of the fields, one after the other.
     let content = ByteBuffer(capacity: 4096)
-    private var fields: [Field] = []
+    /// Not an array, because Swift would check each access to one in a class for exclusivity.
+    private var fields: UnsafeMutablePointer<Field>
+    private(set) var fieldCount = 0
+    private var capacity = 16
     /// Where the field begins that is being read.
     private var openStart = 0
 
-    var fieldCount: Int { fields.count }
+    init() { fields = .allocate(capacity: capacity) }
+
+    deinit { fields.deallocate() }
 
     /// Number of bytes so far of the field that is being read.
     var openFieldCount: Int { content.count - openStart }
@@ -48,26 +53,33 @@ final class ImportedRecord {
     /// The bytes so far of the field that is being read, until more are added.
     var openField: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: content.bytes[openStart...]) }
 
-    var isBlankLine: Bool { fields.count == 1 && content.count == 0 && fields[0].kind != .quoted }
+    var isBlankLine: Bool { fieldCount == 1 && content.count == 0 && fields[0].kind != .quoted }
 
     /// The bytes of a field. They are valid until the record is filled anew.
     func bytes(at index: Int) -> UnsafeRawBufferPointer {
-        UnsafeRawBufferPointer(rebasing: content.bytes[fields[index].start..<fields[index].end])
+        let field = field(index)
+        return UnsafeRawBufferPointer(rebasing: content.bytes[field.start..<field.end])
     }
 
-    func kind(at index: Int) -> Kind { fields[index].kind }
+    @inline(__always)
+    private func field(_ index: Int) -> Field {
+        precondition(index >= 0 && index < fieldCount, "A record has no such field.")
+        return fields[index]
+    }
+
+    func kind(at index: Int) -> Kind { field(index).kind }
 
     /// Whether the row, an object of JSON, has no such member.
-    func isMissing(at index: Int) -> Bool { fields[index].isMissing }
+    func isMissing(at index: Int) -> Bool { field(index).isMissing }
 
     /// Whether the field stands for NULL, such as `\N`, which PostgreSQL writes.
-    func isNull(at index: Int) -> Bool { fields[index].kind == .null }
+    func isNull(at index: Int) -> Bool { field(index).kind == .null }
 
     /// - Throws: ``ImportError`` if the bytes are not UTF-8, with the line on which the first of them is.
     func requireText(at index: Int) throws(ImportError) {
         let field = bytes(at: index)
         guard !field.isUTF8 else { return }
-        let end = fields[index].start + field.validPrefixCount
+        let end = self.field(index).start + field.validPrefixCount
         let newlines = content.bytes[..<end].count { $0 == UInt8(ascii: "\n") }
         throw ImportError(line: line + newlines, reason: "field \(index + 1) is not valid UTF-8")
     }
@@ -80,7 +92,7 @@ final class ImportedRecord {
     /// Makes sure that all fields are valid UTF-8, without keeping their text.
     func validateText() throws(ImportError) {
         guard !content.bytes.isUTF8 else { return }
-        for index in fields.indices { try requireText(at: index) }
+        for index in 0..<fieldCount { try requireText(at: index) }
     }
 
     // MARK: Filling
@@ -88,7 +100,7 @@ final class ImportedRecord {
     func begin(line: Int) {
         self.line = line
         content.removeAll()
-        fields.removeAll(keepingCapacity: true)
+        fieldCount = 0
         openStart = 0
     }
 
@@ -103,17 +115,40 @@ final class ImportedRecord {
     @inline(__always)
     func endField(_ kind: Kind) {
         if kind == .null { content.remove(after: openStart) }
-        fields.append(Field(start: openStart, end: content.count, kind: kind))
+        add(Field(start: openStart, end: content.count, kind: kind))
         openStart = content.count
+    }
+
+    /// Adds a whole field, which nobody has begun to read.
+    @inline(__always)
+    func addField(_ bytes: UnsafeRawBufferPointer, _ kind: Kind) {
+        content.add(bytes)
+        endField(kind)
+    }
+
+    @inline(__always)
+    private func add(_ field: Field) {
+        if fieldCount == capacity { grow() }
+        (fields + fieldCount).initialize(to: field)
+        fieldCount &+= 1
+    }
+
+    @inline(never)
+    private func grow() {
+        let larger = UnsafeMutablePointer<Field>.allocate(capacity: capacity * 2)
+        larger.moveInitialize(from: fields, count: fieldCount)
+        fields.deallocate()
+        (fields, capacity) = (larger, capacity * 2)
     }
 
     /// Adds fields that are NULL, up to so many, for a reader that fills them in any order.
     func fill(_ count: Int) {
-        while fields.count < count { fields.append(Field(start: 0, end: 0, kind: .null, isMissing: true)) }
+        while fieldCount < count { add(Field(start: 0, end: 0, kind: .null, isMissing: true)) }
     }
 
     /// Ends the field that is being read as the one with a number.
     func endField(_ kind: Kind, at index: Int) {
+        precondition(index >= 0 && index < fieldCount, "A record has no such field.")
         fields[index] = Field(start: openStart, end: content.count, kind: kind)
         openStart = content.count
     }
