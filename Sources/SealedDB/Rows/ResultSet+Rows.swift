@@ -87,7 +87,8 @@ extension ResultSet {
         try rows(type).all()
     }
 
-    /// Returns the remaining rows as dictionaries of the columns by their names, as ``rows(_:)-([String:SQLValue].Type)``.
+    /// Returns the remaining rows as dictionaries of the columns by their names as they are spelled. Of columns with the same
+    /// name, the last one is used.
     /// - Throws: ``DatabaseError`` if the query fails, or a row cannot be read so:
     ///   ``DatabaseError/Reason/typeMismatch``.
     public func all(_ type: [String: SQLValue].Type) throws(DatabaseError) -> [[String: SQLValue]] {
