@@ -221,8 +221,8 @@ package enum FileSystem {
         }
         return descriptors.compactMap { Int32($0) }.filter { descriptor in
             var found = stat()
-            // By its name: most are other threads' descriptors, and what fails or counts calls on them means those threads'.
-            // If this fails, the descriptor was closed in the meantime.
+            // Not by fstat: most descriptors belong to other threads. What counts or fails the calls on their files should not
+            // meet this one. If it fails, the descriptor was closed in the meantime.
             return stat("/proc/self/fd/\(descriptor)", &found) == 0 && found.isSameFile(as: file)
         }
     }
