@@ -123,6 +123,51 @@ struct ReplicationServiceFailureTests {
         queue.close()
     }
 
+    /// One that is known and away, as on a disk that is not mounted, is not made: not even if its disk goes after one has looked.
+    @Test func aKnownRepositoryIsNotMade() throws {
+        let queue = try DatabaseQueue(path: path, configuration: configuration())
+        try queue.write { db in try Self.insert(db) }
+        try queue.replicate()
+        queue.close()
+        let mark = try RepositoryMark.existing(DirectoryStorage(repository, creates: false))
+        takeRepositoryAway()
+        let error = #expect(throws: DatabaseError.self) {
+            try Replicator(path: path, key: .testing(1), directory: repository, mark: mark)
+        }
+        #expect(error?.reason == .noSuchFile, "\(String(describing: error))")
+        #expect(access(repository, F_OK) == -1 && errno == ENOENT)
+        bringRepositoryBack()
+        let replicator = try Replicator(path: path, key: .testing(1), directory: repository, mark: mark)
+        #expect(try replicator.ship().generation == 1)
+        replicator.close()
+    }
+
+    /// What was refused forgets the repository only if it is another one than before.
+    @Test func aRepositoryThatIsAwayAfterARefusal() throws {
+        let queue = try DatabaseQueue(path: path, configuration: configuration())
+        try queue.write { db in try Self.insert(db) }
+        try queue.replicate()
+        queue.close()
+        let other = try DatabaseQueue(
+            path: directory.file("other.db"),
+            configuration: configuration { $0.acceptsMovedStore = true }
+        )
+        try other.write { db in try Self.insert(db) }
+        try other.replicate()
+        other.close()
+        try queue.write { db in try Self.insert(db) }
+        let refusal = #expect(throws: DatabaseError.self) { try queue.replicate() }
+        #expect(refusal?.reason == .alreadyExists, "\(String(describing: refusal))")
+        queue.close()
+        takeRepositoryAway()
+        try queue.write { db in try Self.insert(db) }
+        let error = #expect(throws: DatabaseError.self) { try queue.replicate() }
+        #expect(error?.reason == .noSuchFile, "\(String(describing: error))")
+        #expect(access(repository, F_OK) == -1 && errno == ENOENT)
+        bringRepositoryBack()
+        queue.close()
+    }
+
     /// Who opens the store while another one waits for its first shipping waits as well.
     @Test func severalThatOpenAStoreThatMustBeShipped() throws {
         let seed = try DatabaseQueue(path: path, configuration: Configuration(key: .testing(1)))

@@ -128,8 +128,6 @@ final class ShippingThread {
         guard let open = following else { throw Shipper.closed }
         if let replicator = open.replicator { return replicator }
         let (state, turn, replication) = (self.state, shipper.turn, shipper.replication)
-        // A directory that was there and is away, as one that is not mounted, is not made anew.
-        if mark != nil, replication.repository.begins(with: "/") { _ = try FileSystem.status(replication.repository) }
         let mayGoOn = { @Sendable in state.withLock { $0.stopsAt } > Shipper.now }
         var access = RepositoryAccess()
         access.bytesPerSecond = replication.maximumBytesPerSecond
@@ -148,9 +146,9 @@ final class ShippingThread {
             cipherSettings: shipper.settings,
             directory: replication.repository,
             access: access,
-            options: options
+            options: options,
+            mark: mark
         )
-        replicator.mark = mark
         following?.replicator = replicator
         return replicator
     }
@@ -201,7 +199,8 @@ final class ShippingThread {
         let isFinal = !Replicator.mayPass(error)
         if isFinal {
             close()
-            mark = nil
+            // Somebody has looked at it by the next opening.
+            if error.reason == .unverified { mark = nil }
             let isLettingGo = state.withLock { state in
                 if state.key != nil { state.refusal = error }
                 return state.letsGo

@@ -166,6 +166,23 @@ package final class Replicator {
     /// - Parameters:
     ///   - directory: the directory of the repository, which is made if only its last part is missing; or `s3://bucket/prefix`.
     ///   - access: how an object store is reached.
+    ///   - mark: that of the repository, if it is known. Then its directory is not made: where it is missing, its disk may not
+    ///     be mounted.
+    convenience init(
+        path: String,
+        key: Key,
+        cipherSettings: CipherSettings = .init(),
+        directory: String,
+        access: RepositoryAccess = .init(),
+        options: Options = .init(),
+        mark: RepositoryMark?
+    ) throws(DatabaseError) {
+        let storage = try access.open(directory, creates: mark == nil)
+        try self.init(path: path, key: key, settings: cipherSettings, storage: storage, options: options)
+        self.mark = mark
+    }
+
+    /// The same, for a repository of which nothing is known.
     package convenience init(
         path: String,
         key: Key,
@@ -174,8 +191,15 @@ package final class Replicator {
         access: RepositoryAccess = .init(),
         options: Options = .init()
     ) throws(DatabaseError) {
-        let storage = try access.open(directory, creates: true)
-        try self.init(path: path, key: key, settings: cipherSettings, storage: storage, options: options)
+        try self.init(
+            path: path,
+            key: key,
+            cipherSettings: cipherSettings,
+            directory: directory,
+            access: access,
+            options: options,
+            mark: nil
+        )
     }
 
     init(
