@@ -2,6 +2,13 @@ extension NamedMutant {
     /// No opening forgets its key, and nobody else's store is replaced.
     static let openings: [NamedMutant] = [
         .init(
+            "another file in the place of a store is not noticed",
+            "SealedDB/Engine/Connection/Connection+Queries.swift",
+            .expression,
+            "before.map { !$0.isSameFile(as: mainFile) } ?? true",
+            "false"
+        ),
+        .init(
             "a pool forgets the key that a block has set",
             "SealedDB/Concurrency/DatabasePool.swift",
             .expression,

@@ -220,6 +220,20 @@ extension NamedMutant {
             "bytes < 0"
         ),
         .init(
+            "a repository whose disk is not mounted is made anew",
+            "SealedDB/Replication/Shipping/Replicator.swift",
+            .expression,
+            "creates: mark == nil",
+            "creates: true"
+        ),
+        .init(
+            "a refusal forgets the repository",
+            "SealedDB/Replication/Service/ShippingThread.swift",
+            .expression,
+            "error.reason == .unverified",
+            "true"
+        ),
+        .init(
             "a reader that moves the log counts as somebody who writes",
             "SealedDB/Replication/Following/Follower+Opening.swift",
             .expression,
