@@ -52,13 +52,12 @@ struct BackupTests {
     @Test func restoreReplacesNothingThatComesMeanwhile() throws {
         try sandbox.succeed("backup", "db", "copy", "--key-file", "key")
         let new = sandbox.path("new")
-        try sandbox.write(
+        let fetch = try sandbox.writeProgram(
             "fetch",
-            "#!/bin/sh\ncp '\(sandbox.path("db"))' '\(new)' && cat '\(sandbox.path("key"))'\n",
-            mode: 0o700
+            "#!/bin/sh\ncp '\(sandbox.path("db"))' '\(new)' && cat '\(sandbox.path("key"))'\n"
         )
         let before = try sandbox.contents("db")
-        try sandbox.fail(73, "restore", "copy", "new", "--key-command", sandbox.path("fetch"))
+        try sandbox.fail(73, "restore", "copy", "new", "--key-command", fetch)
         #expect(try sandbox.contents("new") == before)
         #expect(try sandbox.names() == ["copy", "db", "fetch", "key", "new"])
     }

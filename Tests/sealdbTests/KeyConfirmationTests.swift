@@ -10,8 +10,8 @@ struct KeyConfirmationTests {
         sandbox = try Sandbox()
         try sandbox.makeStore()
         // Prints 64 digits, other ones each time.
-        try sandbox.write("fresh-key", "#!/bin/sh\nod -An -N32 -tx1 /dev/urandom | tr -d ' \\n'\n", mode: 0o700)
-        try sandbox.write("same-key", "#!/bin/sh\nprintf %064d 7\n", mode: 0o700)
+        try sandbox.writeProgram("fresh-key", "#!/bin/sh\nod -An -N32 -tx1 /dev/urandom | tr -d ' \\n'\n")
+        try sandbox.writeProgram("same-key", "#!/bin/sh\nprintf %064d 7\n")
     }
 
     private func expectUnchanged(_ more: [String] = []) throws {
@@ -94,10 +94,9 @@ struct KeyConfirmationTests {
         try sandbox.succeed("backup", "db", "db2", "--key-file", "key")
         let counter = sandbox.path("count")
         // The same for the first reading and the first store.
-        try sandbox.write(
+        try sandbox.writeProgram(
             "late-key",
-            "#!/bin/sh\nprintf x >>\(counter)\n[ $(wc -c <\(counter)) -le 2 ] && printf %064d 7 || printf %064d 8\n",
-            mode: 0o700
+            "#!/bin/sh\nprintf x >>\(counter)\n[ $(wc -c <\(counter)) -le 2 ] && printf %064d 7 || printf %064d 8\n"
         )
         let outcome = try sandbox.run(
             [Tool.sealdb, "rotate", "db", "db2", "--key-file", "key", "--new-key-command", sandbox.path("late-key")]

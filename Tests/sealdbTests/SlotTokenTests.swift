@@ -15,8 +15,7 @@ struct SlotTokenTests {
     }
 
     private func script(_ name: String, _ lines: String) throws -> String {
-        try sandbox.write(name, "#!/bin/sh\nset -eu\n" + lines + "\n", mode: 0o700)
-        return sandbox.path(name)
+        try sandbox.writeProgram(name, "#!/bin/sh\nset -eu\n" + lines + "\n")
     }
 
     private func holds(_ wrap: String, _ unwrap: String) throws {

@@ -147,7 +147,7 @@ struct StoreInUseTests {
     /// While the new key is asked for again.
     @Test func whoComesAtTheLastMomentIsSeen() throws {
         let key = String(decoding: try sandbox.contents("key").dropLast(), as: UTF8.self)
-        try sandbox.write(
+        try sandbox.writeProgram(
             "command",
             """
             #!/bin/sh
@@ -162,7 +162,6 @@ struct StoreInUseTests {
             cat new
             """
         )
-        #expect(chmod(sandbox.path("command"), 0o700) == 0)
         let outcome = try sandbox.run(
             [Tool.sealdb, "rotate", "db", "--key-file", "key", "--new-key-command", sandbox.path("command")]
         )

@@ -38,7 +38,7 @@ struct WrongEngineTests {
         let sandbox = try Sandbox()
         try sandbox.makeStore()
         try sandbox.makeKey("new")
-        try sandbox.write("fetch", "#!/bin/sh\necho >>fetched; cat new\n", mode: 0o700)
+        try sandbox.writeProgram("fetch", "#!/bin/sh\necho >>fetched; cat new\n")
         let command = [Tool.sealdb, "rotate", "db", "--key-file", "key", "--new-key-command", sandbox.path("fetch")]
         let outcome = try sandbox.run(command, environment: try preload(sandbox))
         #expect(outcome.status == 78, "\(outcome.error)")

@@ -88,7 +88,7 @@ struct JournalTrustTests {
 
     @Test func noWordsOfTheCommandAreKept() throws {
         let stores = try sandbox.makeFleet(2)
-        try sandbox.write("print", "#!/bin/sh\n[ \"$1\" = --token ] && printf %064d 7\n", mode: 0o700)
+        try sandbox.writeProgram("print", "#!/bin/sh\n[ \"$1\" = --token ] && printf %064d 7\n")
         let outcome = try rotate(stores, ["--new-key-command", sandbox.path("print") + " --token s3cr3t-word"])
         #expect(outcome.status == 0, "\(outcome.error)")
         let text = String(decoding: try sandbox.contents(journal), as: UTF8.self)

@@ -95,6 +95,17 @@ final class Sandbox {
         try files.setAttributes([.posixPermissions: mode], ofItemAtPath: path(name))
     }
 
+    /// A program, such as a script, and its path.
+    ///
+    /// Another process writes it. What this one has open for writing, a child of another test has open too until it has begun
+    /// its own program; and what somebody may write to cannot be started ("Text file busy").
+    @discardableResult
+    func writeProgram(_ name: String, _ text: String) throws -> String {
+        let outcome = try run(["/bin/sh", "-c", "cat >\"$0\" && chmod 700 \"$0\"", path(name)], input: text)
+        guard outcome.status == 0 else { throw ChildProcess.Failure(message: "\(name): \(outcome.error)") }
+        return path(name)
+    }
+
     func contents(_ name: String) throws -> Data {
         try Data(contentsOf: URL(fileURLWithPath: path(name)))
     }
