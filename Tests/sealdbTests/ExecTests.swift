@@ -83,28 +83,35 @@ struct ExecTests {
         #expect(outcome.error.contains("near \"INSRT\": syntax error"), "\(outcome.error)")
     }
 
+    /// Whoever changes the file must get its turn between the first and the last of the reads. Where the machine has other
+    /// work, it may not: then the next file takes longer to read.
     @Test func aFileThatIsChangedWhileItIsRead() throws {
-        let sandbox = try Sandbox()
-        try sandbox.makeStore()
-        let filler = String(repeating: "-- \(String(repeating: "x", count: 997))\n", count: 20_000)
-        try sandbox.write("in.sql", "DELETE FROM people WHERE id = 1;\n\(filler)DELETE FROM people;\n")
-        let path = sandbox.path("in.sql")
-        let isOver = Atomic(false)
-        let ended = DispatchSemaphore(value: 0)
-        Thread.detachNewThread {
-            // Each time another one: the clock of a file system may stand still for milliseconds.
-            var time = timeval(tv_sec: 0, tv_usec: 0)
-            while !isOver.load(ordering: .relaxed) {
-                time.tv_sec += 1
-                utimes(path, [time, time])
+        for lines in [20_000, 40_000, 80_000, 160_000, 320_000] {
+            let sandbox = try Sandbox()
+            try sandbox.makeStore()
+            let filler = String(repeating: "-- \(String(repeating: "x", count: 997))\n", count: lines)
+            try sandbox.write("in.sql", "DELETE FROM people WHERE id = 1;\n\(filler)DELETE FROM people;\n")
+            let path = sandbox.path("in.sql")
+            let isOver = Atomic(false)
+            let ended = DispatchSemaphore(value: 0)
+            Thread.detachNewThread {
+                // Each time another one: the clock of a file system may stand still for milliseconds.
+                var time = timeval(tv_sec: 0, tv_usec: 0)
+                while !isOver.load(ordering: .relaxed) {
+                    time.tv_sec += 1
+                    utimes(path, [time, time])
+                }
+                ended.signal()
             }
-            ended.signal()
+            let outcome = try sandbox.run([Tool.sealdb, "exec", "db", "--file", "in.sql", "--key-file", "key"])
+            isOver.store(true, ordering: .relaxed)
+            ended.wait()
+            if outcome.status == 0, lines < 320_000 { continue }
+            #expect(outcome.status == 74)
+            #expect(outcome.error == "sealdb: in.sql was changed while it was read. Nothing was done.\n")
+            #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)
+            break
         }
-        let outcome = try sandbox.fail(74, "exec", "db", "--file", "in.sql", "--key-file", "key")
-        isOver.store(true, ordering: .relaxed)
-        ended.wait()
-        #expect(outcome.error == "sealdb: in.sql was changed while it was read. Nothing was done.\n")
-        #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)
     }
 
     @Test func sqlFromFilesAndStandardInput() throws {
