@@ -73,6 +73,10 @@ int sealeddb_has_failed(void *connection);
 
 // How many connections have had such a failure.
 extern int sealeddb_failed_connections;
+static inline int sealeddb_some_have_failed(void) {
+    return __atomic_load_n(&sealeddb_failed_connections, __ATOMIC_ACQUIRE) != 0;
+}
+
 // Counts the failure again that the connection of this thread has had, if any.
 void sealeddb_note_former_failure(void);
 
@@ -92,7 +96,7 @@ static inline struct sealeddb_page_watch sealeddb_begin_page_watch(void *connect
 
 // Ends the watch. Returns whether every page was read as it was written.
 static inline int sealeddb_end_page_watch(struct sealeddb_page_watch watch) {
-    if (__atomic_load_n(&sealeddb_failed_connections, __ATOMIC_ACQUIRE) != 0) sealeddb_note_former_failure();
+    if (sealeddb_some_have_failed()) sealeddb_note_former_failure();
     sealeddb_page_failures.connection = watch.outer;
     return sealeddb_page_failures.count == watch.count;
 }

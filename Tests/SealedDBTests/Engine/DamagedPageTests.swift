@@ -206,6 +206,28 @@ struct DamagedPageTests {
         expectDamage { _ = try again.executeQuery("SELECT body FROM t").scalar(Data.self) }
     }
 
+    /// Where a failed page makes all that follows on its connection fail, none of it is done either: not by statements that
+    /// were prepared before, such as BEGIN. Others are not locked out.
+    @Test func whatFailsAfterItDoesNotRun() throws {
+        try makeStore(.changed)
+        let queue = try DatabaseQueue(path: directory.file("db"), configuration: try configuration())
+        defer { queue.close() }
+        func add(_ value: Int) throws {
+            try queue.write { try $0.executeUpdate("INSERT INTO u VALUES (?)", values: [value]) }
+        }
+        try add(1)
+        try add(2)
+        expectDamage {
+            try queue.inDatabase { _ = try $0.executeQuery("SELECT body FROM t").scalar(Data.self) }
+        }
+        if PageWatch.failuresStick { expectDamage { try add(3) } } else { try add(3) }
+        #expect(try queue.inDatabase { $0.isInTransaction } == false)
+        let other = try open()
+        defer { other.close() }
+        try other.executeUpdate("INSERT INTO u VALUES (4)", values: nil)
+        #expect(try other.integers("SELECT count(*) FROM u") == [PageWatch.failuresStick ? 3 : 4])
+    }
+
     @Test(arguments: Damage.allCases, [0, 1])
     func withinATransaction(damage: Damage, vacuum: Int) throws {
         try makeStore(damage, vacuum: vacuum)

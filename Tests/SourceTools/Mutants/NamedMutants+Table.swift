@@ -20,6 +20,13 @@ extension NamedMutant {
             "true"
         ),
         .init(
+            "a live copy has SQLCipher read pages that were never written",
+            "SealedDB/Cipher/Rotation/LiveCopy.swift",
+            .expression,
+            "buffer.page(index).isZero",
+            "false"
+        ),
+        .init(
             "the pages of a copy are not compared",
             "SealedDB/Cipher/Pages/ComparisonWorker.swift",
             .expression,

@@ -6,6 +6,10 @@ import Foundation
 /// too, even to pages that are already copied. A write by another connection restarts the copy.
 /// <https://www.sqlite.org/c3ref/backup_finish.html>
 ///
+/// SQLCipher has no code for a page that SQLite never wrote (see ``FreePages``), and calls it damaged. With some versions the
+/// source's connection would then be of no use (see ``PageWatch``), and that is the one of the queue. So it is never asked
+/// for a page of zeros: where one lies ahead, this copy ends, and the rotation makes another once it is alone.
+///
 /// Only the user of the source's connection may call its methods, except ``discard()``, which any thread may call.
 final class LiveCopy: ServiceCopy {
     static let pagesPerStep: Int32 = 64
@@ -24,6 +28,8 @@ final class LiveCopy: ServiceCopy {
     private let usageLock: UsageLock?
     private var restartCount = 0
     private var stepsLeft: Int64
+    /// Whether zeros stand in the place of one of the next pages, so that the copy cannot go on.
+    private var hasMetZeros = false
     /// The state of the store when the copy was complete; `nil` before that.
     private var completedState: StoreState?
 
@@ -57,9 +63,9 @@ final class LiveCopy: ServiceCopy {
         }
     }
 
-    /// Little is left, or the copy does not get ahead.
+    /// Little is left, or the copy does not get ahead, or cannot.
     var isNearlyComplete: Bool {
-        backup.remainingPages <= Int64(4 * LiveCopy.pagesPerStep) || restartCount > 3 || stepsLeft <= 0
+        hasMetZeros || backup.remainingPages <= Int64(4 * LiveCopy.pagesPerStep) || restartCount > 3 || stepsLeft <= 0
     }
 
     /// The source's connection has been closed.
@@ -96,14 +102,44 @@ final class LiveCopy: ServiceCopy {
     func advance(_ progress: ((KeyRotation.Progress) throws -> Void)?) throws(DatabaseError) {
         let before = backup.completedPages
         stepsLeft -= 1
-        let goesOn = try backup.step(pages: LiveCopy.pagesPerStep)
-        if goesOn, backup.completedPages >= before { return }
+        let goesOn = try step(pages: LiveCopy.pagesPerStep)
+        if goesOn, hasMetZeros || backup.completedPages >= before { return }
         restartCount += 1
         guard !goesOn else { return }
         source.end(backup)
         backup = try LiveCopy.begin(from: source, to: target)
     }
 
+    /// Copies the next pages, unless zeros stand in the place of one.
+    /// - Returns: whether the copy is not at its end.
+    private func step(pages: Int32) throws(DatabaseError) -> Bool {
+        // Nobody else writes between the look and the copy.
+        try source.snapshot { () throws(DatabaseError) in
+            hasMetZeros = false
+            // If somebody else has written before, SQLite begins anew now, and the next pages are others.
+            guard try backup.step(pages: 0) else { return false }
+            hasMetZeros = try findsZeros(inNext: min(Int64(pages), backup.remainingPages))
+            return hasMetZeros ? true : try backup.step(pages: pages)
+        }
+    }
+
+    /// Whether the file has zeros in the place of one of the pages that are copied next.
+    private func findsZeros(inNext count: Int64) throws(DatabaseError) -> Bool {
+        let lockPage = PageScan.lockPage(pageSize: pageSize)
+        let buffer = PageBuffer(pageSize: pageSize, pageCount: Int(LiveCopy.pagesPerStep))
+        var number = backup.completedPages + 1
+        let end = number + count
+        while number < end {
+            let pages = buffer.pages(Int(min(end - number, Int64(LiveCopy.pagesPerStep))))
+            // What the file does not have is in the log.
+            let found = try source.readFile(at: (number - 1) * Int64(pageSize), into: pages) / pageSize
+            for index in 0..<found where number + Int64(index) != lockPage && buffer.page(index).isZero { return true }
+            number += Int64(LiveCopy.pagesPerStep)
+        }
+        return false
+    }
+
+    /// Copies the rest. Where zeros are met it removes the copy instead, which then is not current.
     func complete(
         _ connection: Connection,
         _ progress: ((KeyRotation.Progress) throws -> Void)?
@@ -112,8 +148,13 @@ final class LiveCopy: ServiceCopy {
         // If the checkpoint fails, the log is not empty, and `StoreState.settled` returns `nil`.
         if isWAL { _ = try? source.checkpoint(.truncate, schema: "main") }
         let state = try StoreState.settled(path)
-        while try backup.step(pages: 1024) {}
+        while try step(pages: 1024), !hasMetZeros {}
         source.end(backup)
+        guard !hasMetZeros else {
+            // Another copy needs the space. What is in this one does not count.
+            target.close()
+            return file.discard()
+        }
         try file.finish(target, setsWAL: isWAL)
         completedState = state
     }

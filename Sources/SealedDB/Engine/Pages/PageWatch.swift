@@ -8,7 +8,7 @@ internal import SQLiteEngine
 /// call checks for itself whether all pages were read as they were written, and fails if not.
 ///
 /// SQLCipher 4.19, and not 4.6, passes zeros for each later page, too, and authenticates none. Where an engine is seen to do
-/// so, a connection that has read a damaged page fails until it is closed.
+/// so, a connection that has read a damaged page fails until it is closed, and no statement on it runs.
 enum PageWatch {
     /// Begins watching. ``Engine`` calls this with the first key of the process.
     ///
@@ -223,6 +223,19 @@ extension Connection {
         let watch = sealeddb_begin_page_watch(UnsafeMutableRawPointer(handle))
         let code = call()
         return sealeddb_end_page_watch(watch) != 0 ? code : readFailed(code)
+    }
+
+    /// Records the failure that this connection has had before, if it makes all fail that follows.
+    /// - Returns: the code that a call returns, which then is not made.
+    @inline(never)
+    func formerFailure() -> Int32? {
+        let watch = sealeddb_begin_page_watch(UnsafeMutableRawPointer(handle))
+        guard sealeddb_end_page_watch(watch) == 0 else { return nil }
+        let failure = PageWatch.Failure.last
+        // With a wrong key, the first page looks damaged. SQLite's code then leads to the diagnosis.
+        guard failure.page != 1 || failure.isOfSystem else { return nil }
+        readFailure = failure
+        return failure.code
     }
 
     /// Records a failed page.
