@@ -206,9 +206,9 @@ struct DamagedPageTests {
         expectDamage { _ = try again.executeQuery("SELECT body FROM t").scalar(Data.self) }
     }
 
-    /// Where a failed page makes all that follows on its connection fail, none of it is done either: not by statements that
-    /// were prepared before, such as BEGIN. Others are not locked out.
-    @Test func whatFailsAfterItDoesNotRun() throws {
+    /// Where a failed page makes all that follows on its connection fail, a BEGIN that was prepared before begins nothing: others
+    /// are not locked out.
+    @Test func whatFailsAfterItBeginsNoTransaction() throws {
         try makeStore(.changed)
         let queue = try DatabaseQueue(path: directory.file("db"), configuration: try configuration())
         defer { queue.close() }

@@ -202,8 +202,8 @@ final class Connection {
     /// https://www.sqlite.org/c3ref/step.html
     @inline(__always)
     func step(_ statement: Statement, _ pointer: OpaquePointer) -> Int32 {
-        // A transaction that the step begins or ends would be so although the step fails.
-        if sealeddb_some_have_failed() != 0, let code = formerFailure() { return code }
+        // A transaction that the step begins would stay open although the step fails. One that is open has to end by a step.
+        if sealeddb_some_have_failed() != 0, isAutocommit, let code = formerFailure() { return code }
         return watchingPages {
             guard depth == 0, stepsPlainly else { return nestedStep(statement, pointer) }
             depth = 1

@@ -8,7 +8,7 @@ internal import SQLiteEngine
 /// call checks for itself whether all pages were read as they were written, and fails if not.
 ///
 /// SQLCipher 4.19, and not 4.6, passes zeros for each later page, too, and authenticates none. Where an engine is seen to do
-/// so, a connection that has read a damaged page fails until it is closed, and no statement on it runs.
+/// so, a connection that has read a damaged page fails until it is closed, and begins no transaction.
 enum PageWatch {
     /// Begins watching. ``Engine`` calls this with the first key of the process.
     ///
