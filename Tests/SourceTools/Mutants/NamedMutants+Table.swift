@@ -49,7 +49,7 @@ extension NamedMutant {
         ),
         .init(
             "the rows of a conversion are not compared",
-            "SealedDB/Cipher/Copying/StoreCopy.swift",
+            "SealedDB/Cipher/Copying/StoreCopy+Rows.swift",
             .expression,
             "rows == digest",
             "true"
@@ -58,7 +58,7 @@ extension NamedMutant {
             "a digest leaves the values out",
             "SealedDB/Cipher/Copying/ContentDigest.swift",
             .statement,
-            "for part in rows.parts { add(row: part) }",
+            "for part in rows.parts { try add(row: part) }",
             ""
         ),
         .init(
