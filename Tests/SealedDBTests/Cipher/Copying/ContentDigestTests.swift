@@ -30,7 +30,7 @@ struct ContentDigestTests {
             "CREATE TABLE t (a, b); INSERT INTO t VALUES ('abc', x'')",
             "CREATE TABLE t (a, b); INSERT INTO t VALUES (x'616263', NULL)",
             "CREATE TABLE t (a, b); INSERT INTO t VALUES (CAST(x'61626300' AS TEXT), NULL)",
-            "CREATE TABLE t (a, b) STRICT",
+            "CREATE TABLE t (a ANY, b ANY) STRICT",
             "CREATE TABLE t (a, b); INSERT INTO t VALUES (9007199254740993, 0)",
             "CREATE TABLE t (a, b); INSERT INTO t VALUES (9007199254740992.0, 0)",
             "CREATE TABLE t (a, b); INSERT INTO t VALUES (4.9e-324, 0)",
