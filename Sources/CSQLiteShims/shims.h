@@ -485,9 +485,11 @@ static inline enum sealeddb_answer sealeddb_log_holds_zeros(
 }
 
 // Whether a database file of the connection, or its log, contains this page as zeros throughout. A page that was
-// written with a key is never all zeros. Before 3.39, SQLite cannot list the databases of a connection, and the answer
-// is no.
-static inline enum sealeddb_answer sealeddb_stored_as_zeros(sqlite3 *db, unsigned int page, int page_size) {
+// written with a key is never all zeros. A file with the methods `keyless` has no key: it may hold zeros anywhere, and pages of
+// another size. Before 3.39, SQLite cannot list the databases of a connection, and the answer is no.
+static inline enum sealeddb_answer sealeddb_stored_as_zeros(
+    sqlite3 *db, unsigned int page, int page_size, const sqlite3_io_methods *keyless
+) {
 #if SQLITE_VERSION_NUMBER >= 3039000
     unsigned char *buffer = (unsigned char *)sqlite3_malloc(page_size);
     if (buffer == 0) return sealeddb_unknown;
@@ -497,7 +499,7 @@ static inline enum sealeddb_answer sealeddb_stored_as_zeros(sqlite3 *db, unsigne
         sqlite3_file *file, *log = 0;
         sqlite3_int64 size = 0, offset = (sqlite3_int64)(page - 1) * page_size;
         // A database in memory has no file.
-        if (sealeddb_open_file(db, schema, &file) != SQLITE_OK) continue;
+        if (sealeddb_open_file(db, schema, &file) != SQLITE_OK || file->pMethods == keyless) continue;
         if (file->pMethods->xFileSize(file, &size) != SQLITE_OK) answer = sealeddb_unknown;
         else if (offset + page_size <= size) answer = sealeddb_holds_zeros(file, offset, buffer, page_size);
         if (answer != sealeddb_no
@@ -507,7 +509,7 @@ static inline enum sealeddb_answer sealeddb_stored_as_zeros(sqlite3 *db, unsigne
     sqlite3_free(buffer);
     return answer;
 #else
-    (void)db; (void)page; (void)page_size;
+    (void)db; (void)page; (void)page_size; (void)keyless;
     return sealeddb_no;
 #endif
 }

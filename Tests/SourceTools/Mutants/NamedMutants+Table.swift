@@ -48,6 +48,20 @@ extension NamedMutant {
             "true"
         ),
         .init(
+            "a copy is read on while its caller ends it",
+            "SealedDB/Cipher/Copying/StoreCopy+Rows.swift",
+            .statement,
+            "try progress(.verify, 0)",
+            ""
+        ),
+        .init(
+            "work without a thread is never done",
+            "SealedDB/Cipher/Copying/ParallelWork.swift",
+            .statement,
+            "guard thread.withLock({ $0 != nil }) else { return try body(report) }",
+            ""
+        ),
+        .init(
             "the rows of a conversion are not compared",
             "SealedDB/Cipher/Copying/StoreCopy+Rows.swift",
             .expression,

@@ -1,52 +1,105 @@
 import Foundation
-import Synchronization
 
 /// Work on another thread, which begins at once. Whoever begins it waits for its result in any case, because it may use what
-/// ends next.
+/// ends next. If the system has no thread to give, the work is done by whoever wants its result.
 final class ParallelWork<Value: Sendable>: Sendable {
-    private let group = DispatchGroup()
-    private let outcome = Guarded<Result<Value, DatabaseError>?>(nil)
-    private let state = State()
-
-    private final class State: Sendable {
-        let stopFlag = StopFlag()
-        let completed = Atomic<Int64>(0)
-    }
-
     /// Told now and then how much is done. It throws if the work is to end early.
     typealias Report = (_ completed: Int64) throws(DatabaseError) -> Void
+    typealias Body = @Sendable (_ report: @escaping Report) throws(DatabaseError) -> Value
 
-    init(_ body: @escaping @Sendable (_ report: @escaping Report) throws(DatabaseError) -> Value) {
-        DispatchQueue.global().async(group: group) { [outcome, state] in
-            let result = Result { () throws(DatabaseError) in
-                try body { completed throws(DatabaseError) in
-                    guard !state.stopFlag.isSet else { throw ParallelWork.stopped }
-                    state.completed.store(completed, ordering: .relaxed)
-                }
-            }
-            outcome.withLock { $0 = result }
+    private let body: Body
+    private let state = State()
+    /// `nil` if there is none, or if it has ended and was waited for.
+    private let thread: Guarded<WorkerThread?>
+
+    // @unchecked: what changes is only touched while `condition` is locked.
+    private final class State: @unchecked Sendable {
+        private let condition = NSCondition()
+        private var outcome: Result<Value, DatabaseError>?
+        private var completed: Int64 = 0
+        private var isStopped = false
+
+        /// What is done so far.
+        func report(_ count: Int64) throws(DatabaseError) {
+            condition.lock()
+            defer { condition.unlock() }
+            guard !isStopped else { throw ParallelWork.stopped }
+            completed = count
         }
+
+        func stop() {
+            condition.lock()
+            defer { condition.unlock() }
+            isStopped = true
+        }
+
+        func end(_ result: Result<Value, DatabaseError>) {
+            condition.lock()
+            defer { condition.unlock() }
+            outcome = result
+            condition.broadcast()
+        }
+
+        /// Waits for the result, but not for long.
+        /// - Returns: how much is done if there is no result yet.
+        func wait() -> (Result<Value, DatabaseError>?, completed: Int64) {
+            condition.lock()
+            defer { condition.unlock() }
+            // Whether it was woken or the time is over does not matter, because the outcome shows whether there is one.
+            if outcome == nil { _ = condition.wait(until: Date(timeIntervalSinceNow: 0.1)) }
+            return (outcome, completed)
+        }
+    }
+
+    /// - Parameter startThread: starts the thread; `nil` if there is none.
+    init(
+        startThread: (@escaping @Sendable () -> Void) -> WorkerThread? = { WorkerThread($0) },
+        _ body: @escaping Body
+    ) {
+        self.body = body
+        thread = Guarded(
+            startThread { [state] in
+                state.end(
+                    Result { () throws(DatabaseError) in
+                        try body { completed throws(DatabaseError) in try state.report(completed) }
+                    }
+                )
+            }
+        )
     }
 
     /// Has the work end early, and waits for that.
     func stop() {
-        state.stopFlag.set()
-        group.wait()
+        state.stop()
+        join()
     }
 
-    /// Waits for the result.
+    private func join() {
+        let thread = thread.withLock { thread in
+            defer { thread = nil }
+            return thread
+        }
+        thread?.join()
+    }
+
+    /// Waits for the result. Call it once.
     /// - Parameter report: called now and then with how much is done. If it throws, the work ends early.
-    func result(report: Report) throws(DatabaseError) -> Value {
+    func result(report: @escaping Report) throws(DatabaseError) -> Value {
+        guard thread.withLock({ $0 != nil }) else { return try body(report) }
         do throws(DatabaseError) {
-            while group.wait(timeout: .now() + 0.1) == .timedOut {
-                try report(state.completed.load(ordering: .relaxed))
+            while true {
+                let (outcome, completed) = state.wait()
+                guard let outcome else {
+                    try report(completed)
+                    continue
+                }
+                join()
+                return try outcome.get()
             }
         } catch {
             stop()
             throw error
         }
-        guard let outcome = outcome.withLock({ $0 }) else { throw ParallelWork.stopped }
-        return try outcome.get()
     }
 
     private static var stopped: DatabaseError {

@@ -1,4 +1,5 @@
 internal import CSealedDBSystem
+import Foundation
 
 /// What a database holds at one moment, decrypted, for connections that copy it and compute its digest at the same time.
 /// Each page is read and authenticated once, as long as they read the same part.
@@ -22,7 +23,7 @@ final class SourcePages: Sendable {
     /// - Parameters:
     ///   - stored: the pages. Nobody else reads them meanwhile.
     ///   - cipher: that of the store; `nil` for plaintext. It belongs to this object alone.
-    init(_ stored: StoredPages, _ cipher: PageCipher?) {
+    init(_ stored: StoredPages, _ cipher: PageCipher?) throws(DatabaseError) {
         totals = stored.totals
         let ahead = max(1, SourcePages.mostBytesAhead / stored.totals.size)
         // Only the thread that has the lock uses what is in here.
@@ -30,7 +31,7 @@ final class SourcePages: Sendable {
             stored: stored,
             cipher: cipher,
             read: PageBuffer(pageSize: stored.totals.size, pageCount: ahead),
-            kept: KeptPages(pageSize: stored.totals.size)
+            kept: try KeptPages(pageSize: stored.totals.size)
         )
         self.state = Guarded(state)
     }
@@ -38,11 +39,11 @@ final class SourcePages: Sendable {
     /// The pages that a connection in a read transaction sees.
     convenience init(reading connection: Connection, _ sealing: Sealing) throws(DatabaseError) {
         guard let key = sealing.key else {
-            self.init(try StoredPages(reading: connection), nil)
+            try self.init(StoredPages(reading: connection), nil)
             return
         }
         let source = try PageSource(reading: connection, key: key, settings: sealing.settings)
-        self.init(source.pages, try source.scan.pageCipher())
+        try self.init(source.pages, source.scan.pageCipher())
     }
 
     /// Opens what the pages hold, without a key.
@@ -123,24 +124,44 @@ extension SourcePages {
 }
 
 /// Decrypted pages that may be wanted again soon.
-fileprivate final class KeptPages {
+final class KeptPages {
     private let pageSize: Int
     /// The number of the page in each place; 0 for none.
     private var numbers: [Int64]
     // Lives as long as this object, which is used under a lock.
     private let bytes: UnsafeMutableRawBufferPointer
 
-    private static let byteCount = 1 << 23
+    private static let mostBytes = 1 << 23
 
-    init(pageSize: Int) {
+    /// - Parameter allocate: gives memory, which `free` takes back; `nil` if there is none. With less than wanted, more pages
+    ///   are read twice.
+    init(
+        pageSize: Int,
+        allocate: (_ byteCount: Int) -> UnsafeMutableRawPointer? = { malloc($0) }
+    ) throws(DatabaseError) {
+        var count = max(1, KeptPages.mostBytes / pageSize)
+        var start = allocate(count * pageSize)
+        while start == nil, count > 1 {
+            count /= 2
+            start = allocate(count * pageSize)
+        }
+        guard let start else {
+            throw DatabaseError(
+                extendedCode: SQLITE_NOMEM,
+                message: "There is no memory for a page of the store. Nothing was changed. Try again with more memory."
+            )
+        }
         self.pageSize = pageSize
-        numbers = [Int64](repeating: 0, count: KeptPages.byteCount / pageSize)
-        bytes = .allocate(byteCount: numbers.count * pageSize, alignment: 64)
+        numbers = [Int64](repeating: 0, count: count)
+        bytes = .init(start: start, count: count * pageSize)
     }
+
+    /// How many pages are kept at most.
+    var count: Int { numbers.count }
 
     deinit {
         sealeddb_wipe(bytes.baseAddress, bytes.count)
-        bytes.deallocate()
+        free(bytes.baseAddress)
     }
 
     private func place(_ number: Int64) -> Int { Int(number % Int64(numbers.count)) }

@@ -31,8 +31,10 @@ struct StoredPages: Sendable {
     /// The pages that replace those of the main file; `nil` if the main file alone is complete.
     private static func log(_ connection: Connection) throws(DatabaseError) -> LogOverlay? {
         // As long as there is a log, SQLite uses it, and makes an index of it for all connections.
-        guard let path = connection.mainFilePath, FileSystem.mayExist(path + "-wal") else { return nil }
-        guard FileSystem.mayExist(path + "-shm") else { throw damagedLog }
+        guard let path = connection.mainFilePath, try FileSystem.statusIfPresent(path + "-wal") != nil else {
+            return nil
+        }
+        guard try FileSystem.statusIfPresent(path + "-shm") != nil else { throw damagedLog }
         for _ in 0..<5 {
             let frameCount = try connection.logFrameCount()
             guard try !connection.hasWholeLogInFile() else { return nil }

@@ -105,6 +105,9 @@ final class ServedFile {
         OpenedFile.open(self, file, flags, outFlags)
     }
 
+    /// The methods of every served file. What it shows is decrypted already, so that it never has a key.
+    static var methods: UnsafePointer<sqlite3_io_methods> { UnsafePointer(OpenedFile.methods) }
+
     /// How much room of a file of SQLite this one takes.
     static var fileSize: Int { OpenedFile.size }
 
@@ -162,7 +165,7 @@ private enum OpenedFile {
     }
 
     /// The method table. It never changes after it is made.
-    nonisolated(unsafe) private static let methods: UnsafeMutablePointer<sqlite3_io_methods> = {
+    nonisolated(unsafe) static let methods: UnsafeMutablePointer<sqlite3_io_methods> = {
         var table = sqlite3_io_methods.ofImmutableFile
         table.xClose = { file in
             Unmanaged.passUnretained(served(file!)).release()

@@ -87,6 +87,109 @@ struct RowCopyTests {
         #expect(try IntegrityReport.verify(path: directory.file("db"), key: .testing(1), isDeep: true).isSound)
     }
 
+    /// SQLCipher asks whether zeros that it reads of the copy stand in its file. Zeros at that place of the source do not count.
+    @Test(arguments: [1, 2], [8192, 65536])
+    func zerosOfASourceWithOtherPages(autoVacuum: Int, pageSize: Int) throws {
+        // A long row of the schema has a page, which the second table takes for its root.
+        let plain = try makePlain(
+            """
+            PRAGMA page_size = \(raw: pageSize); PRAGMA auto_vacuum = \(raw: autoVacuum);
+            CREATE TABLE first (\(raw: (0..<1500).map { "c\($0)" }.joined(separator: ", ")));
+            CREATE TABLE second (id INTEGER PRIMARY KEY, a);
+            INSERT INTO second VALUES (1, zeroblob(200000));
+            """
+        )
+        #expect(plain.close())
+        let before = try digest("plain")
+        try encrypt()
+        #expect(try digest("db", key: .testing(1)) == before)
+        let (path, key) = (directory.file("db"), try Key.testing(1))
+        let (large, small) = (CipherSettings(pageSize: pageSize), CipherSettings(pageSize: 1024))
+        _ = try StoreMigration(path: path, key: key, from: CipherSettings(), to: large).run()
+        _ = try StoreMigration(path: path, key: key, from: large, to: small).run()
+        let store = try StoreOpening(path: path, key: key, settings: small).open()
+        defer { store.close() }
+        #expect(try ContentDigest.of(store) == before)
+    }
+
+    /// Nor do those of a plaintext file that a user has attached.
+    @Test func zerosOfAnAttachedFile() throws {
+        let plain = try makePlain("CREATE TABLE t (a); INSERT INTO t VALUES (zeroblob(200000))")
+        #expect(plain.close())
+        let store = try Database.testing(directory.file("db"))
+        #expect(store.executeStatements("PRAGMA auto_vacuum = FULL"))
+        try store.attach(directory.file("plain"), as: "plain")
+        let columns = (0..<1500).map { "c\($0)" }.joined(separator: ", ")
+        #expect(
+            store.executeStatements("BEGIN; CREATE TABLE first (\(raw: columns)); CREATE TABLE second (a); COMMIT"),
+            "\(store.lastErrorMessage())"
+        )
+        #expect(store.close())
+    }
+
+    /// With less memory more pages are read twice; with none there is an error.
+    @Test func lessMemoryForPages() throws {
+        var asked: [Int] = []
+        func keptPages(most: Int) throws -> KeptPages {
+            try KeptPages(pageSize: 4096) { count in
+                asked.append(count)
+                return count <= most ? malloc(count) : nil
+            }
+        }
+        let full = try keptPages(most: .max).count
+        #expect(asked == [full * 4096])
+        let pages = try keptPages(most: 10_000)
+        #expect(pages.count == 2)
+        for number in [1, 2, 3, 1] as [Int64] {
+            let page = try pages.keep(number) { $0.initializeMemory(as: UInt8.self, repeating: UInt8(number)) }
+            #expect(page.count == 4096 && page.allSatisfy { $0 == UInt8(number) })
+            #expect(pages.page(number) != nil && pages.page(number + 2) == nil)
+        }
+        #expect(try keptPages(most: 4096).count == 1)
+        let error = #expect(throws: DatabaseError.self) { try keptPages(most: 4095) }
+        #expect(error?.code == SQLITE_NOMEM)
+    }
+
+    /// If the system has no thread to give, the work is done where its result is wanted.
+    @Test func workWithoutAThread() throws {
+        let work = { (body: @escaping ParallelWork<Int>.Body) in ParallelWork(startThread: { _ in nil }, body) }
+        var told: [Int64] = []
+        let first = work { report throws(DatabaseError) in
+            try report(3)
+            return 7
+        }
+        #expect(try first.result { told.append($0) } == 7)
+        #expect(told == [3])
+        let failure = DatabaseError(extendedCode: SQLITE_FULL, message: "stopped")
+        let second = work { report throws(DatabaseError) in
+            try report(1)
+            return 0
+        }
+        let error = #expect(throws: DatabaseError.self) {
+            try second.result { _ throws(DatabaseError) in throw failure }
+        }
+        #expect(error?.code == SQLITE_FULL)
+        second.stop()
+    }
+
+    @Test func workOnAThread() throws {
+        let work = ParallelWork { report throws(DatabaseError) in
+            try report(3)
+            return Thread.current === Thread.main ? 0 : 7
+        }
+        #expect(try work.result { _ in } == 7)
+        // What is stopped ends, and so does what is told so by its caller.
+        let endless: ParallelWork<Int>.Body = { report throws(DatabaseError) in
+            while true { try report(1) }
+        }
+        ParallelWork(endless).stop()
+        let failure = DatabaseError(extendedCode: SQLITE_FULL, message: "stopped")
+        let error = #expect(throws: DatabaseError.self) {
+            try ParallelWork(endless).result { _ throws(DatabaseError) in throw failure }
+        }
+        #expect(error?.code == SQLITE_FULL)
+    }
+
     /// What stands only in the log is copied, while the writer has the database open.
     @Test func aLogThatIsInUse() throws {
         let plain = try makePlain("CREATE TABLE t (id INTEGER PRIMARY KEY, body)", journalMode: "WAL")
