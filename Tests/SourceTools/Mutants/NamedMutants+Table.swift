@@ -51,7 +51,7 @@ extension NamedMutant {
             "a copy is read on while its caller ends it",
             "SealedDB/Cipher/Copying/StoreCopy+Rows.swift",
             .statement,
-            "try progress(.verify, 0)",
+            "try progress(isAuthenticated ? .verify : .structure, 0)",
             ""
         ),
         .init(

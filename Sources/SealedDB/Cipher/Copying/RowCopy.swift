@@ -121,6 +121,10 @@ struct RowCopy {
         for index in objects where index.type == "index" {
             if let sql = index.sql { try target.run(sql) }
         }
+        guard tables.isEmpty, !objects.isEmpty else { return }
+        // With the first object that SQLite makes, it writes the encoding of all texts. The others are registered.
+        try target.run("CREATE VIEW main.first AS SELECT 1")
+        try target.run("DROP VIEW main.first")
     }
 
     private func copy(

@@ -88,8 +88,9 @@ extension StoreCopy {
         guard isPlaintext == (sealing.key == nil) else {
             throw unverified(isPlaintext ? "it is plaintext" : "it is no plaintext database")
         }
-        // A caller that stops it here finds that nothing reads the file.
-        try progress(.verify, 0)
+        let isAuthenticated = sealing.key != nil && sealing.settings.parameters.usesHMAC
+        // The phase begins before the file is read: what its caller finds in it now is what is compared.
+        try progress(isAuthenticated ? .verify : .structure, 0)
         // Two connections that close at the same time would leave the log behind.
         let work = contents(sealing)
         let report: IntegrityReport
