@@ -128,22 +128,6 @@ struct RowCopyTests {
         #expect(try ContentDigest.of(store) == before)
     }
 
-    /// Nor do those of a plaintext file that a user has attached.
-    @Test func zerosOfAnAttachedFile() throws {
-        let plain = try makePlain("CREATE TABLE t (a); INSERT INTO t VALUES (zeroblob(200000))")
-        #expect(plain.close())
-        let store = try Database.testing(directory.file("db"))
-        #expect(store.executeStatements("PRAGMA auto_vacuum = FULL; VACUUM"))
-        #expect(try store.integers("PRAGMA auto_vacuum") == [1])
-        try store.attach(directory.file("plain"), as: "plain")
-        let columns = (0..<1500).map { "c\($0)" }.joined(separator: ", ")
-        #expect(
-            store.executeStatements("BEGIN; CREATE TABLE first (\(raw: columns)); CREATE TABLE second (a); COMMIT"),
-            "\(store.lastErrorMessage())"
-        )
-        #expect(store.close())
-    }
-
     /// With less memory more pages are read twice; with none there is an error.
     @Test func lessMemoryForPages() throws {
         var asked: [Int] = []
