@@ -227,14 +227,14 @@ extension NamedMutant {
         ),
         .init(
             "a backup leaves out what is only in the log",
-            "SealedDB/Cipher/Copying/StoredPages.swift",
+            "SealedDB/Cipher/Copying/PageSource.swift",
             .expression,
-            "try connection.view == nil ? StoredPages.log(connection) : nil",
+            "try connection.view == nil ? PageSource.log(connection) : nil",
             "nil as LogOverlay?"
         ),
         .init(
             "a log that lacks frames is enough for a backup",
-            "SealedDB/Cipher/Copying/StoredPages.swift",
+            "SealedDB/Cipher/Copying/PageSource.swift",
             .expression,
             "log.frameCount >= frameCount",
             "true"

@@ -62,7 +62,7 @@ public struct StoreEncryption: Sendable {
         }
         return try store.make(
             from: source,
-            method: .rows(of: Sealing()),
+            method: .rows,
             setsWAL: false,
             context: "No store was made, and \(plaintextPath) is unchanged",
             progress: progress

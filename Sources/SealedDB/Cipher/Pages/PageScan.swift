@@ -96,13 +96,21 @@ struct PageScan {
         }
     }
 
-    /// The same as ``Connection/readPages(_:into:of:)``.
+    /// Fills the buffer, which is only used during the call, with these pages.
+    /// - Parameter name: what an error calls the file.
+    /// - Returns: how many bytes were read; fewer if the file ends before.
     func read(
         _ numbers: ClosedRange<Int64>,
         into buffer: UnsafeMutableRawBufferPointer,
         of name: String = "the store"
     ) throws(DatabaseError) -> Int {
-        try connection.readPages(numbers, into: buffer, of: name)
+        let (first, last) = (numbers.lowerBound, numbers.upperBound)
+        do throws(DatabaseError) {
+            return try connection.readFile(at: (first - 1) * Int64(buffer.count / numbers.count), into: buffer)
+        } catch {
+            let pages = first == last ? "Page \(first)" : "Pages \(first) to \(last)"
+            throw error.adding(context: "\(pages) of \(name) cannot be read")
+        }
     }
 
     /// The page that holds SQLite's lock bytes. SQLite never writes it.
@@ -125,24 +133,5 @@ struct PageScan {
             salt = try connection.mainFileHeader()
         }
         return (try key.encryptionKey(salt: salt, by: settings.parameters.keyDerivation), salt)
-    }
-}
-
-extension Connection {
-    /// Fills the buffer, which is only used during the call, with these pages as they stand in the main file.
-    /// - Parameter name: what an error calls the file.
-    /// - Returns: how many bytes were read; fewer if the file ends before.
-    func readPages(
-        _ numbers: ClosedRange<Int64>,
-        into buffer: UnsafeMutableRawBufferPointer,
-        of name: String
-    ) throws(DatabaseError) -> Int {
-        let (first, last) = (numbers.lowerBound, numbers.upperBound)
-        do throws(DatabaseError) {
-            return try readFile(at: (first - 1) * Int64(buffer.count / numbers.count), into: buffer)
-        } catch {
-            let pages = first == last ? "Page \(first)" : "Pages \(first) to \(last)"
-            throw error.adding(context: "\(pages) of \(name) cannot be read")
-        }
     }
 }

@@ -181,7 +181,7 @@ extension Database {
                 try requireAuthenticPages()
                 return try copy.make(
                     from: connection,
-                    method: ownKey != nil ? .pages : .rows(of: nil),
+                    method: ownKey != nil ? .pages : .rows,
                     context: context,
                     progress: progress
                 )
