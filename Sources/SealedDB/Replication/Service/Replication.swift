@@ -18,7 +18,8 @@
 /// The store must be an encrypted file in WAL mode that is opened for writing. Others are refused when they are opened, and so
 /// is a ``Database`` that belongs to no queue or pool.
 public struct Replication: Sendable {
-    /// The directory of the repository, or `s3://bucket/prefix`. A directory is made if only its last part is missing.
+    /// The directory of the repository, or `s3://bucket/prefix`. A directory is made if only its last part is missing, and it
+    /// was not there before: one that has gone may be that of a disk that is not mounted, and is waited for.
     public var repository: String
     /// How often what was committed is shipped. Default 1 s.
     public var interval = Duration.seconds(1)
