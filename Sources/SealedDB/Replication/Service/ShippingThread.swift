@@ -199,7 +199,7 @@ final class ShippingThread {
         let isFinal = !Replicator.mayPass(error)
         if isFinal {
             close()
-            // Somebody has looked at it by the next opening.
+            // It is another repository, and whoever opens the store again has been told.
             if error.reason == .unverified { mark = nil }
             let isLettingGo = state.withLock { state in
                 if state.key != nil { state.refusal = error }
