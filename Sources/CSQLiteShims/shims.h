@@ -38,6 +38,73 @@ static inline int sealeddb_bind_static_blob(sqlite3_stmt *stmt, int index, const
     return sqlite3_bind_blob64(stmt, index, bytes, count, SQLITE_STATIC);
 }
 
+// A value of the present row. The bytes of a text or blob are valid until the next step.
+struct sealeddb_row_value {
+    int type;
+    const unsigned char *bytes;
+    sqlite3_uint64 count;
+    // An integer, or the bits of a number with a fraction.
+    sqlite3_int64 number;
+};
+
+// Reads a value of the present row without conversion: texts in UTF-8, or if `utf16` is set, in the UTF-16 of this machine. The
+// caller holds the mutex of the connection, or is alone on it: SQLite only allows a protected sqlite3_value here. Returns 0 if
+// memory ran out. https://www.sqlite.org/c3ref/value.html
+static inline int sealeddb_read_value(sqlite3_stmt *stmt, int column, int utf16, struct sealeddb_row_value *out) {
+    sqlite3_value *value = sqlite3_column_value(stmt, column);
+    out->type = sqlite3_value_type(value);
+    out->bytes = 0;
+    out->count = 0;
+    out->number = 0;
+    switch (out->type) {
+    case SQLITE_INTEGER: out->number = sqlite3_value_int64(value); return 1;
+    case SQLITE_FLOAT: {
+        double number = sqlite3_value_double(value);
+        __builtin_memcpy(&out->number, &number, sizeof number);  // Returns where it has copied to.
+        return 1;
+    }
+    case SQLITE_TEXT:
+        out->bytes = (const unsigned char *)(utf16 ? sqlite3_value_text16(value) : sqlite3_value_text(value));
+        out->count = (sqlite3_uint64)(utf16 ? sqlite3_value_bytes16(value) : sqlite3_value_bytes(value));
+        return out->bytes != 0;
+    case SQLITE_BLOB:
+        // The pointer of an empty blob is null.
+        out->bytes = (const unsigned char *)sqlite3_value_blob(value);
+        out->count = (sqlite3_uint64)sqlite3_value_bytes(value);
+        return out->bytes != 0 || out->count == 0;
+    default: return 1;
+    }
+}
+
+// Writes the head of a value: its type, and the number itself, or the number of bytes that follow. Needs room for 9 bytes.
+// Returns how many it has written.
+static inline unsigned int sealeddb_write_head(const struct sealeddb_row_value *value, unsigned char *out) {
+    out[0] = (unsigned char)value->type;
+    if (value->type == SQLITE_NULL) return 1;
+    int is_number = value->type == SQLITE_INTEGER || value->type == SQLITE_FLOAT;
+    sqlite3_uint64 number = is_number ? (sqlite3_uint64)value->number : (sqlite3_uint64)value->count;
+    for (int i = 0; i < 8; i++) out[1 + i] = (unsigned char)(number >> (8 * i));
+    return 9;
+}
+
+// Writes the present row so that different rows have different bytes: the head of each value, what it holds, and 0xff. Returns
+// how many bytes these are; -1 if there is no room for them, -2 if memory ran out. The caller holds the mutex, as above.
+static inline sqlite3_int64 sealeddb_write_row(sqlite3_stmt *stmt, int columns, int utf16, unsigned char *out, sqlite3_uint64 room) {
+    sqlite3_uint64 used = 0;
+    for (int i = 0; i < columns; i++) {
+        struct sealeddb_row_value value;
+        if (!sealeddb_read_value(stmt, i, utf16, &value)) return -2;
+        if (room - used < 10 || room - used - 10 < value.count) return -1;
+        used += sealeddb_write_head(&value, out + used);
+        // It returns where it has copied to.
+        if (value.count > 0) __builtin_memcpy(out + used, value.bytes, (unsigned long)value.count);
+        used += value.count;
+    }
+    if (used == room) return -1;
+    out[used++] = 0xff;
+    return (sqlite3_int64)used;
+}
+
 static inline void sealeddb_result_text(sqlite3_context *context, const char *bytes, sqlite3_uint64 count) {
     sqlite3_result_text64(context, bytes ? bytes : "", count, SQLITE_TRANSIENT, SQLITE_UTF8);
 }
@@ -418,9 +485,11 @@ static inline enum sealeddb_answer sealeddb_log_holds_zeros(
 }
 
 // Whether a database file of the connection, or its log, contains this page as zeros throughout. A page that was
-// written with a key is never all zeros. Before 3.39, SQLite cannot list the databases of a connection, and the answer
-// is no.
-static inline enum sealeddb_answer sealeddb_stored_as_zeros(sqlite3 *db, unsigned int page, int page_size) {
+// written with a key is never all zeros. A file with the methods `keyless` has no key: it may hold zeros anywhere, and pages of
+// another size. Before 3.39, SQLite cannot list the databases of a connection, and the answer is no.
+static inline enum sealeddb_answer sealeddb_stored_as_zeros(
+    sqlite3 *db, unsigned int page, int page_size, const sqlite3_io_methods *keyless
+) {
 #if SQLITE_VERSION_NUMBER >= 3039000
     unsigned char *buffer = (unsigned char *)sqlite3_malloc(page_size);
     if (buffer == 0) return sealeddb_unknown;
@@ -430,7 +499,7 @@ static inline enum sealeddb_answer sealeddb_stored_as_zeros(sqlite3 *db, unsigne
         sqlite3_file *file, *log = 0;
         sqlite3_int64 size = 0, offset = (sqlite3_int64)(page - 1) * page_size;
         // A database in memory has no file.
-        if (sealeddb_open_file(db, schema, &file) != SQLITE_OK) continue;
+        if (sealeddb_open_file(db, schema, &file) != SQLITE_OK || file->pMethods == keyless) continue;
         if (file->pMethods->xFileSize(file, &size) != SQLITE_OK) answer = sealeddb_unknown;
         else if (offset + page_size <= size) answer = sealeddb_holds_zeros(file, offset, buffer, page_size);
         if (answer != sealeddb_no
@@ -440,7 +509,7 @@ static inline enum sealeddb_answer sealeddb_stored_as_zeros(sqlite3 *db, unsigne
     sqlite3_free(buffer);
     return answer;
 #else
-    (void)db; (void)page; (void)page_size;
+    (void)db; (void)page; (void)page_size; (void)keyless;
     return sealeddb_no;
 #endif
 }

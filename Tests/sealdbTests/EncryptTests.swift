@@ -80,6 +80,31 @@ struct EncryptTests {
         #expect(try sandbox.names() == ["key", "plain"].sorted())
     }
 
+    /// As long as there are too few descriptors, every command says so; none crashes.
+    @Test func fewDescriptors() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeKey()
+        try makePlain(sandbox, sql: "CREATE TABLE t (a); INSERT INTO t VALUES (hex(zeroblob(100000)));")
+        try sandbox.succeed("encrypt", "plain", "whole", "--key-file", "key")
+        let commands = [
+            "encrypt plain new", "decrypt whole new --allow-plaintext", "migrate work --new-page-size 8192",
+        ]
+        for command in commands {
+            var statuses: [Int32] = []
+            for most in 4...16 {
+                let script = """
+                    rm -f new work*; cp whole work; ulimit -n \(most); exec \(Tool.sealdb) \(command) --key-file key
+                    """
+                let outcome = try sandbox.run(["sh", "-c", script])
+                #expect(outcome.status >= 0, "\(command), \(most) descriptors: \(outcome.error)")
+                #expect(outcome.status == 0 || !outcome.error.isEmpty && !sandbox.exists("new"))
+                statuses.append(outcome.status)
+                if outcome.status != 0 { try sandbox.succeed("verify", "work", "--key-file", "key") }
+            }
+            #expect(statuses.first != 0 && statuses.last == 0, "\(command): \(statuses)")
+        }
+    }
+
     @Test func leavesNothingWhenTheDiskIsFull() throws {
         let sandbox = try Sandbox()
         try sandbox.makeKey()

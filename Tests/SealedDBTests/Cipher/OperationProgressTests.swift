@@ -146,9 +146,9 @@ struct OperationProgressTests {
             last = state.fractionCompleted
             inPhase[state.phase, default: []].insert(last)
         }
-        for phase in [KeyRotation.Progress.Phase.structure, .compare] {
-            if let steps = inPhase[phase] { #expect(steps.count > 2, "\(phase)") }
-        }
+        if let steps = inPhase[.structure] { #expect(steps.count > 2) }
+        // It begins with the check of the structure, and may be over before that.
+        if let steps = inPhase[.compare] { #expect(steps.count > 1) }
         if ![.verify, .deepVerify].contains(operation) { #expect(last > 0.95) }
     }
 }

@@ -227,14 +227,14 @@ extension NamedMutant {
         ),
         .init(
             "a backup leaves out what is only in the log",
-            "SealedDB/Cipher/Copying/PageSource.swift",
+            "SealedDB/Cipher/Copying/StoredPages.swift",
             .expression,
-            "try connection.view == nil ? PageSource.log(connection) : nil",
+            "try connection.view == nil ? StoredPages.log(connection) : nil",
             "nil as LogOverlay?"
         ),
         .init(
             "a log that lacks frames is enough for a backup",
-            "SealedDB/Cipher/Copying/PageSource.swift",
+            "SealedDB/Cipher/Copying/StoredPages.swift",
             .expression,
             "log.frameCount >= frameCount",
             "true"

@@ -55,8 +55,22 @@ extension NamedMutant {
             "true"
         ),
         .init(
+            "a copy is read on while its caller ends it",
+            "SealedDB/Cipher/Copying/StoreCopy+Rows.swift",
+            .statement,
+            "try progress(isAuthenticated ? .verify : .structure, 0)",
+            ""
+        ),
+        .init(
+            "work without a thread is never done",
+            "SealedDB/Cipher/Copying/ParallelWork.swift",
+            .statement,
+            "guard thread.withLock({ $0 != nil }) else { return try body(report) }",
+            ""
+        ),
+        .init(
             "the rows of a conversion are not compared",
-            "SealedDB/Cipher/Copying/StoreCopy.swift",
+            "SealedDB/Cipher/Copying/StoreCopy+Rows.swift",
             .expression,
             "rows == digest",
             "true"
@@ -65,7 +79,7 @@ extension NamedMutant {
             "a digest leaves the values out",
             "SealedDB/Cipher/Copying/ContentDigest.swift",
             .statement,
-            "for part in rows.parts { add(row: part) }",
+            "for part in rows.parts { try add(row: part) }",
             ""
         ),
         .init(

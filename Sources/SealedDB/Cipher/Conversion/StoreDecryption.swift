@@ -39,7 +39,7 @@ public struct StoreDecryption: Sendable {
         defer { source.close() }
         return try database.make(
             from: source,
-            method: .rows,
+            method: .rows(of: Sealing(key: key, settings: settings)),
             context: "Nothing was decrypted, and \(path) is unchanged",
             progress: progress
         )

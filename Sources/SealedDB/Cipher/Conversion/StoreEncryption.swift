@@ -62,7 +62,7 @@ public struct StoreEncryption: Sendable {
         }
         return try store.make(
             from: source,
-            method: .rows,
+            method: .rows(of: Sealing()),
             setsWAL: false,
             context: "No store was made, and \(plaintextPath) is unchanged",
             progress: progress

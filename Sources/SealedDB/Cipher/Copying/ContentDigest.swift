@@ -7,17 +7,22 @@ internal import SQLiteEngine
 /// application. Rows are read in the order of the table's B-tree, so nothing has to be sorted.
 struct ContentDigest {
     private let hash: SHA256Hash
-    private var buffer: [UInt8] = []
-    private static let bufferSize = 65536
+    private var buffer = [UInt8](repeating: 0, count: ContentDigest.bufferSize)
+    /// How many bytes at the start of the buffer are not hashed yet.
+    private var used = 0
+    /// Whether the database stores texts in UTF-16.
+    private let isUTF16: Bool
+    private static let bufferSize = 1 << 17
 
-    init() throws(DatabaseError) {
+    init(of connection: Connection) throws(DatabaseError) {
         hash = try SHA256Hash()
+        isUTF16 = try connection.text("PRAGMA encoding") != "UTF-8"
     }
 
     /// The digest of a whole database. If a transaction is open, the database is read within it.
     static func of(_ connection: Connection) throws(DatabaseError) -> [UInt8] {
         try connection.inStoredOrder { () throws(DatabaseError) in
-            var digest = try ContentDigest()
+            var digest = try ContentDigest(of: connection)
             try digest.addSchema(of: connection)
             for table in try TableLayout.all(of: connection) {
                 try digest.add(table, of: connection)
@@ -44,11 +49,11 @@ struct ContentDigest {
         private static func digests(
             of connection: Connection
         ) throws(DatabaseError) -> (schema: [UInt8], parts: [[UInt8]: [UInt8]]) {
-            var schema = try ContentDigest()
+            var schema = try ContentDigest(of: connection)
             try schema.addSchema(of: connection)
             var parts: [[UInt8]: [UInt8]] = [:]
             for table in try TableLayout.all(of: connection) {
-                var digest = try ContentDigest()
+                var digest = try ContentDigest(of: connection)
                 do throws(DatabaseError) {
                     try digest.add(table, of: connection)
                 } catch {
@@ -58,8 +63,10 @@ struct ContentDigest {
                 parts[Array("table ".utf8) + table.identifier] = digest.value()
                 for index in try table.indexes(of: connection) {
                     defer { index.rows.close() }
-                    var digest = try ContentDigest()
-                    while try index.rows.step() { digest.add(row: index.rows) }
+                    var digest = try ContentDigest(of: connection)
+                    try connection.holdingMutex { () throws(DatabaseError) in
+                        while try index.rows.step() { try digest.add(row: index.rows) }
+                    }
                     parts[Array("index \(index.name)".utf8)] = digest.value()
                 }
             }
@@ -78,12 +85,12 @@ struct ContentDigest {
         begin(table)
         let rows = try table.rows(of: connection)
         defer { rows.close() }
-        while try rows.step() { add(rows) }
+        try connection.holdingMutex { () throws(DatabaseError) in while try rows.step() { try add(rows) } }
     }
 
-    /// Adds the current row.
-    mutating func add(_ rows: TableRows) {
-        for part in rows.parts { add(row: part) }
+    /// Adds the current row. Call it within ``Connection/holdingMutex(_:)``.
+    mutating func add(_ rows: TableRows) throws(DatabaseError) {
+        for part in rows.parts { try add(row: part) }
     }
 
     /// Adds the objects of the schema, sorted by name, because a copy does not keep the order in which they were
@@ -94,9 +101,11 @@ struct ContentDigest {
         )
         defer { objects.close() }
         var isEmpty = true
-        while try objects.step() {
-            add(row: objects)
-            isEmpty = false
+        try connection.holdingMutex { () throws(DatabaseError) in
+            while try objects.step() {
+                try add(row: objects)
+                isEmpty = false
+            }
         }
         // A database without objects may have no pages. The connection then reports the encoding and auto_vacuum that
         // it would give a new file.
@@ -107,49 +116,42 @@ struct ContentDigest {
 
     mutating func begin(_ table: TableLayout) {
         // No row begins with this byte.
-        buffer.append(0xfe)
-        add(Int64(table.identifier.count))
-        buffer.append(contentsOf: table.identifier)
+        add([0xfe])
+        add(counted: table.identifier)
     }
 
-    private mutating func add(row: Statement) {
-        for column in 0..<row.columnCount {
-            let type = row.type(at: column)
-            buffer.append(UInt8(type.rawValue))
-            switch type {
-            case .null: break
-            case .integer: add(row.int64(at: column))
-            case .float: add(Int64(bitPattern: row.double(at: column).bitPattern))
-            case .text, .blob:
-                row.withBytes(at: column) { bytes in
-                    add(Int64(bytes.count))
-                    add(bytes)
-                }
-            }
+    private mutating func add(row: Statement) throws(DatabaseError) {
+        if used > ContentDigest.bufferSize / 2 { flush() }
+        let isUTF16 = isUTF16
+        let written = try buffer.withUnsafeMutableBufferPointer { [used] buffer throws(DatabaseError) in
+            let rest = UnsafeMutableRawBufferPointer(UnsafeMutableBufferPointer(rebasing: buffer[used...]))
+            return try row.write(into: rest, isUTF16: isUTF16)
         }
-        buffer.append(0xff)
-        if buffer.count >= ContentDigest.bufferSize { flush() }
-    }
-
-    private mutating func add(_ value: Int64) {
-        withUnsafeBytes(of: value.littleEndian) { buffer.append(contentsOf: $0) }
-    }
-
-    /// Hashes large values directly, without copying them into the buffer.
-    private mutating func add(_ bytes: UnsafeRawBufferPointer) {
-        guard bytes.count >= ContentDigest.bufferSize else { return buffer.append(contentsOf: bytes) }
+        if let written {
+            used += written
+            return
+        }
+        // A large row is hashed where SQLite has it.
         flush()
-        hash.update(bytes)
+        try row.forEachPiece(isUTF16: isUTF16) { hash.update($0) }
     }
 
-    private mutating func add(text: String) {
-        add(Int64(text.utf8.count))
-        buffer.append(contentsOf: text.utf8)
+    private mutating func add(_ bytes: [UInt8]) {
+        flush()
+        bytes.withUnsafeBytes { hash.update($0) }
     }
+
+    private mutating func add(counted bytes: [UInt8]) {
+        add(withUnsafeBytes(of: Int64(bytes.count).littleEndian) { Array($0) })
+        add(bytes)
+    }
+
+    private mutating func add(text: String) { add(counted: Array(text.utf8)) }
 
     private mutating func flush() {
-        buffer.withUnsafeBytes { hash.update($0) }
-        buffer.removeAll(keepingCapacity: true)
+        guard used > 0 else { return }
+        buffer.withUnsafeBytes { hash.update(UnsafeRawBufferPointer(rebasing: $0[..<used])) }
+        used = 0
     }
 
     mutating func value() -> [UInt8] {

@@ -8,9 +8,16 @@ struct RowCopy {
     let source: Connection
     /// An empty database that does not have its first page yet.
     let target: Connection
+    /// What the source shows, for the target's connection to read as well. SQLite then moves the rows by itself, where it can
+    /// as records that are not taken apart. `nil` if only the source's own connection reads it, as in memory.
+    var served: ServedFile?
 
-    /// - Returns: the ``ContentDigest`` of what was read.
-    func run(progress: (_ targetPages: Int64) throws(DatabaseError) -> Void) throws(DatabaseError) -> [UInt8] {
+    /// The schema under which the target's connection has the source.
+    private static let schema = "source"
+
+    /// - Returns: the ``ContentDigest`` of what was read; `nil` if not all rows came through the source's connection.
+    func run(progress: (_ targetPages: Int64) throws(DatabaseError) -> Void) throws(DatabaseError) -> [UInt8]? {
+        guard served == nil else { return try copyAll(progress) }
         var pages: Int64 = 0
         return try source.snapshot { () throws(DatabaseError) in
             // A thousand large rows take long.
@@ -25,26 +32,38 @@ struct RowCopy {
         }
     }
 
-    private func copyAll(_ progress: (Int64) throws(DatabaseError) -> Void) throws(DatabaseError) -> [UInt8] {
+    private func copyAll(_ progress: (Int64) throws(DatabaseError) -> Void) throws(DatabaseError) -> [UInt8]? {
         try prepareTarget()
+        var hasKey = false
+        if Engine.isEncrypting { hasKey = try target.text("PRAGMA cipher_provider") != nil }
+        try served?.attach(to: target, as: RowCopy.schema, hasKey: hasKey)
         try target.run("BEGIN IMMEDIATE")
         let objects = try schema()
         try create(objects)
-        var digest = try ContentDigest()
-        try digest.addSchema(of: source)
+        var digest = try served == nil ? ContentDigest(of: source) : nil
+        try digest?.addSchema(of: source)
         for table in try TableLayout.all(of: source) {
-            digest.begin(table)
+            digest?.begin(table)
             // Inserting into the tables before this one, which are all others, has filled sqlite_sequence. Its rows in the
             // source may differ, so start again.
-            if table.name == "sqlite_sequence" { try target.run("DELETE FROM sqlite_sequence") }
-            try copy(table, &digest, progress)
+            if table.name == "sqlite_sequence" { try target.run("DELETE FROM main.sqlite_sequence") }
+            if served != nil, let transfer = try table.transfer(from: RowCopy.schema, of: source) {
+                try target.run(transfer)
+            } else {
+                try copy(table, &digest, progress)
+            }
         }
         try register(objects)
         for pragma in ["user_version", "application_id"] {
-            try target.run("PRAGMA \(pragma) = \(try source.integer("PRAGMA \(pragma)") ?? 0)")
+            try target.run("PRAGMA main.\(pragma) = \(try source.integer("PRAGMA \(pragma)") ?? 0)")
         }
         try target.run("COMMIT")
-        return digest.value()
+        if served != nil {
+            try target.unguarded { () throws(DatabaseError) in
+                try target.run("DETACH \(RowCopy.schema.quotedIdentifier)")
+            }
+        }
+        return digest?.value()
     }
 
     /// Sets what cannot be changed once the target has pages.
@@ -52,6 +71,8 @@ struct RowCopy {
         try target.run("PRAGMA encoding = '\(try source.text("PRAGMA encoding") ?? "UTF-8")'")
         try target.run("PRAGMA auto_vacuum = \(try source.integer("PRAGMA auto_vacuum") ?? 0)")
         try target.run("PRAGMA foreign_keys = OFF")
+        // What SQLite sorts is plaintext.
+        try target.run("PRAGMA temp_store = MEMORY")
         // Rows that are older than a CHECK constraint may violate it. They are copied too.
         try target.run("PRAGMA ignore_check_constraints = ON")
         // Allows tables with names that SQLite reserves, such as sqlite_stat1.
@@ -93,18 +114,22 @@ struct RowCopy {
             if let sql = table.sql { try target.run(sql) }
         }
         if let sequence = tables.first(where: { $0.name == "sqlite_sequence" })?.sql,
-            try target.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'sqlite_sequence'") == 0
+            try target.integer("SELECT count(*) FROM main.sqlite_schema WHERE name = 'sqlite_sequence'") == 0
         {
             try target.run(sequence)
         }
         for index in objects where index.type == "index" {
             if let sql = index.sql { try target.run(sql) }
         }
+        guard tables.isEmpty, !objects.isEmpty else { return }
+        // With the first object that SQLite makes, it writes the encoding of all texts. The others are registered.
+        try target.run("CREATE VIEW main.first AS SELECT 1")
+        try target.run("DROP VIEW main.first")
     }
 
     private func copy(
         _ table: TableLayout,
-        _ digest: inout ContentDigest,
+        _ digest: inout ContentDigest?,
         _ progress: (Int64) throws(DatabaseError) -> Void
     ) throws(DatabaseError) {
         let rows = try table.rows(of: source)
@@ -115,23 +140,25 @@ struct RowCopy {
         defer { pageCount.close() }
         let isUTF16 = try source.text("PRAGMA encoding") != "UTF-8"
         var count = 0
-        while try rows.step() {
-            var index: Int32 = 0
-            for part in rows.parts {
-                for column in 0..<part.columnCount {
-                    index += 1
-                    try insertion.bind(column: column, of: part, at: index, isUTF16: isUTF16)
+        try source.holdingMutex { () throws(DatabaseError) in
+            while try rows.step() {
+                var index: Int32 = 0
+                for part in rows.parts {
+                    for column in 0..<part.columnCount {
+                        index += 1
+                        try insertion.bind(column: column, of: part, at: index, isUTF16: isUTF16)
+                    }
                 }
-            }
-            _ = try insertion.step()
-            insertion.reset()
-            // Only after the values are bound, because reading a text converts it in place.
-            digest.add(rows)
-            count += 1
-            if count.isMultiple(of: 1000) {
-                _ = try pageCount.step()
-                try progress(pageCount.int64(at: 0))
-                pageCount.reset()
+                _ = try insertion.step()
+                insertion.reset()
+                // Only after the values are bound, because reading a text converts it in place.
+                try digest?.add(rows)
+                count += 1
+                if count.isMultiple(of: 1000) {
+                    _ = try pageCount.step()
+                    try progress(pageCount.int64(at: 0))
+                    pageCount.reset()
+                }
             }
         }
     }
@@ -140,7 +167,7 @@ struct RowCopy {
     /// virtual tables would create their tables again, and broken views would be refused.
     private func register(_ objects: [SchemaObject]) throws(DatabaseError) {
         let insertion = try target.prepare(
-            "INSERT INTO sqlite_schema (type, name, tbl_name, rootpage, sql) VALUES (?, ?, ?, 0, ?)"
+            "INSERT INTO main.sqlite_schema (type, name, tbl_name, rootpage, sql) VALUES (?, ?, ?, 0, ?)"
         )
         defer { insertion.close() }
         for object in objects where !object.isStored && object.type != "index" {

@@ -67,8 +67,9 @@ struct StoreCopy {
         case transfer(PageSource)
         /// Page by page, by SQLite. The source must have the same page layout.
         case pages
-        /// Row by row. The page layouts may differ.
-        case rows
+        /// Row by row. The page layouts may differ. The source is sealed like this; `nil` if its pages are not to be read from its
+        /// file, because it is in memory.
+        case rows(of: Sealing?)
     }
 
     /// Copies the source, compares the copy with it, and syncs the copy. The contents are those of the transaction that
@@ -93,12 +94,14 @@ struct StoreCopy {
                 }
                 return try settle(sealing, contents: digest, report.part(from: 0.6))
             }
-        case .rows:
+        case .rows(let own):
             let totals = try PageTotals(of: source)
             let report = ProgressReport(totals: totals, progress: progress)
-            let copying = report.part(to: 0.6)
-            let digest = try copyRows(from: source, sealing, totals, setsWAL: setsWAL, report: copying)
-            return try settle(sealing, rows: digest, report.part(from: 0.6))
+            let copying = report.part(to: 0.5)
+            // A database without pages has none to be read.
+            let own = totals.count > 0 ? own : nil
+            let digest = try copyRows(from: source, own, sealing, totals, setsWAL: setsWAL, report: copying)
+            return try settle(sealing, rows: digest, report.part(from: 0.5))
         }
     }
 
@@ -219,7 +222,7 @@ struct StoreCopy {
         )
     }
 
-    private func openTarget(_ sealing: Sealing) throws(DatabaseError) -> Connection {
+    func openTarget(_ sealing: Sealing) throws(DatabaseError) -> Connection {
         var opening = opening(sealing)
         opening.flags |= SQLITE_OPEN_CREATE
         let connection = try opening.open()
@@ -287,27 +290,6 @@ struct StoreCopy {
         try finish(connection, setsWAL: setsWAL)
     }
 
-    private func copyRows(
-        from source: Connection,
-        _ sealing: Sealing,
-        _ totals: PageTotals,
-        setsWAL: Bool,
-        report: ProgressReport
-    ) throws(DatabaseError) -> [UInt8] {
-        let connection = try openTarget(sealing)
-        defer { connection.close() }
-        if sealing.key == nil { try connection.run("PRAGMA page_size = \(totals.size)") }
-        // Indexes are filled in the order of the rows, not in their own, which needs a large cache.
-        try connection.run("PRAGMA cache_size = -65536")
-        let pageSize = Int64(try connection.integer("PRAGMA page_size") ?? 4096)
-        let digest = try RowCopy(source: source, target: connection).run { pages throws(DatabaseError) in
-            try report(.copy, min(pages * pageSize / Int64(totals.size), totals.count))
-        }
-        try report(.copy, totals.count)
-        try finish(connection, setsWAL: setsWAL)
-        return digest
-    }
-
     private func verifyPages(
         _ sealing: Sealing,
         comparedWith store: (connection: Connection, sealing: Sealing)?,
@@ -336,38 +318,6 @@ struct StoreCopy {
         }
         guard found == digest else { throw unverified("its contents are not those of the source") }
         guard connection.close() else { throw unverified("it could not be closed") }
-    }
-
-    private func verifyRows(
-        _ sealing: Sealing,
-        digest: [UInt8],
-        _ progress: ProgressReport
-    ) throws(DatabaseError) -> PageTotals {
-        let connection = try opening(sealing).open()
-        defer { connection.close() }
-        let isPlaintext = try StoreHeader.isPlaintext(connection.fileBytes(count: 100))
-        guard isPlaintext == (sealing.key == nil) else {
-            throw unverified(isPlaintext ? "it is plaintext" : "it is no plaintext database")
-        }
-        // Rows that violate a CHECK constraint of the schema violated it in the source too.
-        try connection.run("PRAGMA ignore_check_constraints = ON")
-        let report = try IntegrityReport.check(
-            connection,
-            path: path,
-            sealing: sealing,
-            report: progress.part(to: 0.6)
-        )
-        guard report.isSound else {
-            let pages = report.damagedPages.prefix(5).map { "page \($0)" }
-            throw unverified((pages + report.structureProblems.prefix(5)).joined(separator: "; "))
-        }
-        let totals = PageTotals(count: report.pageCount, size: report.pageSize)
-        let rows = try progress.of(totals).part(from: 0.6).whileReading(connection, .compare) {
-            () throws(DatabaseError) in try ContentDigest.of(connection)
-        }
-        guard rows == digest else { throw unverified("its contents are not those of the source") }
-        guard connection.close() else { throw unverified("it could not be closed") }
-        return totals
     }
 
     func unverified(_ what: String) -> DatabaseError {

@@ -9,6 +9,10 @@ struct TableLayout {
     /// The names of the stored columns. Generated columns are left out, because they have no values of their own. `nil`
     /// for a name that is not UTF-8.
     private let columns: [String?]
+    /// Whether each column of the table is a stored one.
+    private let isStoredWhole: Bool
+    /// Whether a column belongs to a primary key.
+    private let hasPrimaryKey: Bool
     /// A name of the row id that no column has; `nil` for tables WITHOUT ROWID.
     let rowID: String?
 
@@ -37,12 +41,17 @@ struct TableLayout {
         defer { information.close() }
         var stored: [String?] = []
         var all: Set<String> = []
+        var count = 0
+        var hasPrimaryKey = false
         while try information.step() {
             let column = information.text(at: 1)
             if let column { all.insert(column.lowercased()) }
             if information.int64(at: 6) == 0 { stored.append(column) }
+            if information.int64(at: 5) > 0 { hasPrimaryKey = true }
+            count += 1
         }
         columns = stored
+        (isStoredWhole, self.hasPrimaryKey) = (stored.count == count, hasPrimaryKey)
         var found: String?
         for candidate in ["rowid", "_rowid_", "oid"] where found == nil && !all.contains(candidate) {
             do throws(DatabaseError) {
@@ -58,15 +67,17 @@ struct TableLayout {
 
     // MARK: Rows
 
+    /// How many columns a result has at most. https://www.sqlite.org/limits.html#max_column
+    private static let mostColumns = 2000
+
     /// Every row, in the order of the table's B-tree.
     func rows(of connection: Connection) throws(DatabaseError) -> TableRows {
         let names = columns.compactMap { $0?.quotedIdentifier }
         // A column name that is not UTF-8 cannot be written in the statement. So all columns are read, including
         // generated ones.
         let values = (rowID.map { [$0] } ?? []) + (names.count == columns.count ? names : ["*"])
-        // A result has at most 2000 columns. With its row id, a table can have one more.
-        // https://www.sqlite.org/limits.html#max_column
-        let most = 2000
+        // With its row id, a table can have one more.
+        let most = TableLayout.mostColumns
         var parts = [try select(values.prefix(most), connection)]
         if values.count > most { parts.append(try select(values.dropFirst(most), connection)) }
         return TableRows(parts: parts)
@@ -120,7 +131,16 @@ struct TableLayout {
     /// A statement that inserts one row, with the columns of ``rows(of:)``. OR ABORT overrides conflict clauses of the
     /// schema, which could drop or change a row.
     func insertion() throws(DatabaseError) -> String {
-        let names = columns.compactMap { $0?.quotedIdentifier }
+        let stored = (rowID.map { [$0] } ?? []) + (try names().map(\.quotedIdentifier))
+        let marks = [String](repeating: "?", count: stored.count).joined(separator: ", ")
+        return "\(inserting) (\(stored.joined(separator: ", "))) VALUES (\(marks))"
+    }
+
+    private var inserting: String { "INSERT OR ABORT INTO main.\(name.quotedIdentifier)" }
+
+    /// The names of the stored columns.
+    private func names() throws(DatabaseError) -> [String] {
+        let names = columns.compactMap { $0 }
         guard names.count == columns.count, Array(name.utf8) == identifier else {
             throw DatabaseError(
                 extendedCode: SQLITE_ERROR,
@@ -131,10 +151,32 @@ struct TableLayout {
                     """
             )
         }
+        return names
+    }
+
+    /// A statement that inserts all rows of the table with this name in another schema, with their row ids.
+    /// - Parameter connection: one that has that schema as "main".
+    /// - Returns: `nil` if no statement can read as many columns.
+    func transfer(from schema: String, of connection: Connection) throws(DatabaseError) -> String? {
+        let names = try names().map(\.quotedIdentifier)
+        let table = "\(schema.quotedIdentifier).\(name.quotedIdentifier)"
+        // Without columns, SQLite inserts records as they are, if the tables are alike. It also would copy indexes as they
+        // are, and not make them anew, and row ids only if they are a column. In a table with row ids, a primary key that has
+        // no index is one. https://www.sqlite.org/fileformat.html#representation_of_sql_tables
+        if rowID != nil, hasPrimaryKey, isStoredWhole, try !hasIndex(connection) {
+            return "\(inserting) SELECT * FROM \(table)"
+        }
         let stored = (rowID.map { [$0] } ?? []) + names
-        let marks = [String](repeating: "?", count: stored.count).joined(separator: ", ")
-        return
-            "INSERT OR ABORT INTO main.\(name.quotedIdentifier) (\(stored.joined(separator: ", "))) VALUES (\(marks))"
+        guard stored.count <= TableLayout.mostColumns else { return nil }
+        let values = stored.map { "s." + $0 }.joined(separator: ", ")
+        let way = rowID.map { "NOT INDEXED ORDER BY s.\($0)" } ?? ""
+        return "\(inserting) (\(stored.joined(separator: ", "))) SELECT \(values) FROM \(table) AS s \(way)"
+    }
+
+    private func hasIndex(_ connection: Connection) throws(DatabaseError) -> Bool {
+        let indexes = try connection.prepare(["PRAGMA main.index_list(", quoted(identifier), ")"])
+        defer { indexes.close() }
+        return try indexes.step()
     }
 
     // MARK: Indexes

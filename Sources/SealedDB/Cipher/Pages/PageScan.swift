@@ -96,21 +96,13 @@ struct PageScan {
         }
     }
 
-    /// Fills the buffer, which is only used during the call, with these pages.
-    /// - Parameter name: what an error calls the file.
-    /// - Returns: how many bytes were read; fewer if the file ends before.
+    /// The same as ``Connection/readPages(_:into:of:)``.
     func read(
         _ numbers: ClosedRange<Int64>,
         into buffer: UnsafeMutableRawBufferPointer,
         of name: String = "the store"
     ) throws(DatabaseError) -> Int {
-        let (first, last) = (numbers.lowerBound, numbers.upperBound)
-        do throws(DatabaseError) {
-            return try connection.readFile(at: (first - 1) * Int64(buffer.count / numbers.count), into: buffer)
-        } catch {
-            let pages = first == last ? "Page \(first)" : "Pages \(first) to \(last)"
-            throw error.adding(context: "\(pages) of \(name) cannot be read")
-        }
+        try connection.readPages(numbers, into: buffer, of: name)
     }
 
     /// The page that holds SQLite's lock bytes. SQLite never writes it.
@@ -133,5 +125,24 @@ struct PageScan {
             salt = try connection.mainFileHeader()
         }
         return (try key.encryptionKey(salt: salt, by: settings.parameters.keyDerivation), salt)
+    }
+}
+
+extension Connection {
+    /// Fills the buffer, which is only used during the call, with these pages as they stand in the main file.
+    /// - Parameter name: what an error calls the file.
+    /// - Returns: how many bytes were read; fewer if the file ends before.
+    func readPages(
+        _ numbers: ClosedRange<Int64>,
+        into buffer: UnsafeMutableRawBufferPointer,
+        of name: String
+    ) throws(DatabaseError) -> Int {
+        let (first, last) = (numbers.lowerBound, numbers.upperBound)
+        do throws(DatabaseError) {
+            return try readFile(at: (first - 1) * Int64(buffer.count / numbers.count), into: buffer)
+        } catch {
+            let pages = first == last ? "Page \(first)" : "Pages \(first) to \(last)"
+            throw error.adding(context: "\(pages) of \(name) cannot be read")
+        }
     }
 }

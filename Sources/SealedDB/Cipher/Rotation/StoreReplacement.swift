@@ -141,7 +141,7 @@ struct StoreReplacement {
     }
 
     private func method(_ source: RotationSource) throws(DatabaseError) -> StoreCopy.Method {
-        guard let key = old.key, new.hasLayout(of: old) else { return .rows }
+        guard let key = old.key, new.hasLayout(of: old) else { return .rows(of: old) }
         let pages = try PageSource(still: source.connection, key: key, settings: old.settings)
         // A store without pages gets its first one by SQLite.
         return pages.totals.count > 0 ? .transfer(pages) : .pages

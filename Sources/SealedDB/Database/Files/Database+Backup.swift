@@ -181,7 +181,7 @@ extension Database {
                 try requireAuthenticPages()
                 return try copy.make(
                     from: connection,
-                    method: ownKey != nil ? .pages : .rows,
+                    method: ownKey != nil ? .pages : .rows(of: nil),
                     context: context,
                     progress: progress
                 )

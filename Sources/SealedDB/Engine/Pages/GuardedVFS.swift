@@ -48,6 +48,14 @@ enum GuardedVFS {
     /// The guarded VFS, by the names of the VFS that guard them.
     private static let registered = Guarded<[String: UnsafeMutablePointer<sqlite3_vfs>]>([:])
 
+    /// Has connections find a served file by a name that no file has, until ``hide(_:)``. SQLite opens what is attached through
+    /// the VFS of the connection.
+    static func show(_ file: ServedFile, as name: String) { shown.withLock { $0[name] = file } }
+
+    static func hide(_ name: String) { shown.withLock { $0[name] = nil } }
+
+    private static let shown = Guarded<[String: ServedFile]>([:])
+
     /// Opens a file unless the rules forbid it.
     fileprivate static func open(
         _ guarding: GuardingVFS,
@@ -56,6 +64,11 @@ enum GuardedVFS {
         _ flags: Int32,
         _ outFlags: UnsafeMutablePointer<Int32>?
     ) -> Int32 {
+        if let name, guarding.vfs.szOsFile >= ServedFile.fileSize,
+            let served = shown.withLock({ $0.isEmpty ? nil : $0[String(cString: name)] })
+        {
+            return served.open(file, flags, outFlags)
+        }
         if let name, isRefused(String(cString: name), flags) {
             // SQLite closes a file that has methods, so this one must have none.
             file?.pointee.pMethods = nil

@@ -25,7 +25,7 @@ enum PageWatch {
         guard isKnown(cipherVersion) else { return "SQLCipher \(cipherVersion) is not known to have the provider" }
         guard sealeddb_knows_database_names() != 0 else { return "SQLite is older than 3.39" }
         let areZerosStored: sealeddb_zeros_are_stored = { connection, page, pageSize in
-            switch sealeddb_stored_as_zeros(connection.map { OpaquePointer($0) }, page, pageSize) {
+            switch sealeddb_stored_as_zeros(connection.map { OpaquePointer($0) }, page, pageSize, ServedFile.methods) {
             case sealeddb_no: 0
             case sealeddb_yes: 1
             default: -1

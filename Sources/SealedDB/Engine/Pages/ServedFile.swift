@@ -38,7 +38,7 @@ final class ServedFile {
         vfs.pointee.pNext = nil
         vfs.pointee.szOsFile = Int32(OpenedFile.size)
         vfs.pointee.pAppData = Unmanaged.passUnretained(self).toOpaque()
-        vfs.pointee.xOpen = OpenedFile.open
+        vfs.pointee.xOpen = OpenedFile.xOpen
         vfs.pointee.xDelete = { _, _, _ in SQLITE_READONLY }
         vfs.pointee.xAccess = { _, _, _, exists in
             exists?.pointee = 0
@@ -78,6 +78,39 @@ final class ServedFile {
         }
     }
 
+    /// Attaches the file to a connection, which retains this object until it is detached or the connection closes.
+    /// - Parameter hasKey: whether the connection has a key. The file gets none.
+    func attach(to connection: Connection, as schema: String, hasKey: Bool) throws(DatabaseError) {
+        let path = "/" + String(cString: name)
+        GuardedVFS.show(self, as: path)
+        defer { GuardedVFS.hide(path) }
+        connection.plaintextSchemas.insert(ExactText(name: schema))
+        try connection.unguarded { () throws(DatabaseError) in
+            // An empty key means no key. Without KEY, the file would get the key of main.
+            let statement = try connection.prepare(
+                "ATTACH ? AS \(schema.quotedIdentifier)\(hasKey ? " KEY ''" : "")"
+            )
+            defer { statement.close() }
+            try statement.bind(path, at: 1)
+            _ = try statement.step()
+        }
+    }
+
+    /// Opens the file for the VFS of another connection, to which it is attached.
+    func open(
+        _ file: UnsafeMutablePointer<sqlite3_file>?,
+        _ flags: Int32,
+        _ outFlags: UnsafeMutablePointer<Int32>?
+    ) -> Int32 {
+        OpenedFile.open(self, file, flags, outFlags)
+    }
+
+    /// The methods of every served file. What it shows is decrypted already, so that it never has a key.
+    static var methods: UnsafePointer<sqlite3_io_methods> { UnsafePointer(OpenedFile.methods) }
+
+    /// How much room of a file of SQLite this one takes.
+    static var fileSize: Int { OpenedFile.size }
+
     fileprivate var size: Int64 { contents.size }
 
     fileprivate func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int32 {
@@ -101,29 +134,38 @@ private enum OpenedFile {
         return Unmanaged<ServedFile>.fromOpaque(pointer).takeUnretainedValue()
     }
 
-    static let open:
+    static let xOpen:
         @convention(c) (
             UnsafeMutablePointer<sqlite3_vfs>?, sqlite3_filename?, UnsafeMutablePointer<sqlite3_file>?, Int32,
             UnsafeMutablePointer<Int32>?
         ) -> Int32 = { vfs, _, file, flags, outFlags in
-            let file = file!
-            file.pointee.pMethods = nil
-            guard flags & SQLITE_OPEN_MAIN_DB != 0 else { return SQLITE_CANTOPEN }
             let served = Unmanaged<ServedFile>.fromOpaque(vfs!.pointee.pAppData!).takeUnretainedValue()
-            // The file may outlive the owner of the connection, while something on it is in use. So the file retains
-            // what it shows.
-            UnsafeMutableRawPointer(file).storeBytes(
-                of: Unmanaged.passRetained(served).toOpaque(),
-                toByteOffset: 8,
-                as: UnsafeMutableRawPointer.self
-            )
-            file.pointee.pMethods = UnsafePointer(methods)
-            outFlags?.pointee = SQLITE_OPEN_READONLY
-            return SQLITE_OK
+            return OpenedFile.open(served, file, flags, outFlags)
         }
 
+    static func open(
+        _ served: ServedFile,
+        _ file: UnsafeMutablePointer<sqlite3_file>?,
+        _ flags: Int32,
+        _ outFlags: UnsafeMutablePointer<Int32>?
+    ) -> Int32 {
+        guard let file else { return SQLITE_CANTOPEN }
+        file.pointee.pMethods = nil
+        guard flags & SQLITE_OPEN_MAIN_DB != 0 else { return SQLITE_CANTOPEN }
+        // The file may outlive the owner of the connection, while something on it is in use. So the file retains what it
+        // shows.
+        UnsafeMutableRawPointer(file).storeBytes(
+            of: Unmanaged.passRetained(served).toOpaque(),
+            toByteOffset: 8,
+            as: UnsafeMutableRawPointer.self
+        )
+        file.pointee.pMethods = UnsafePointer(methods)
+        outFlags?.pointee = SQLITE_OPEN_READONLY
+        return SQLITE_OK
+    }
+
     /// The method table. It never changes after it is made.
-    nonisolated(unsafe) private static let methods: UnsafeMutablePointer<sqlite3_io_methods> = {
+    nonisolated(unsafe) static let methods: UnsafeMutablePointer<sqlite3_io_methods> = {
         var table = sqlite3_io_methods.ofImmutableFile
         table.xClose = { file in
             Unmanaged.passUnretained(served(file!)).release()

@@ -180,7 +180,7 @@ struct CopyCheckTests {
 
     /// What somebody puts in the copy's place while it is made stays as it is: nothing is written into it.
     /// A file that is made once the copy is removed may get the number of its inode.
-    @Test(arguments: [StoreCopy.Method.pages, .rows], [false, true])
+    @Test(arguments: [StoreCopy.Method.pages, .rows(of: nil)], [false, true])
     func aFileInPlaceOfTheCopy(method: StoreCopy.Method, isMadeAnew: Bool) throws {
         try makeStore()
         let source = try StoreOpening(path: directory.file("db"), key: .testing(1)).open()

@@ -1,0 +1,146 @@
+/// Copies whose page layout is another than the source's.
+extension StoreCopy {
+    /// - Parameter own: how the source is sealed, if its pages are read from its file.
+    /// - Returns: the ``ContentDigest`` of the source.
+    func copyRows(
+        from source: Connection,
+        _ own: Sealing?,
+        _ sealing: Sealing,
+        _ totals: PageTotals,
+        setsWAL: Bool,
+        report: ProgressReport
+    ) throws(DatabaseError) -> [UInt8] {
+        let connection = try openTarget(sealing)
+        defer { connection.close() }
+        if sealing.key == nil { try connection.run("PRAGMA page_size = \(totals.size)") }
+        // Indexes are filled in the order of the rows, not in their own, which needs a large cache.
+        try connection.run("PRAGMA cache_size = -65536")
+        let digest: [UInt8]
+        if let own {
+            digest = try source.snapshot { () throws(DatabaseError) in
+                try copyRows(SourcePages(reading: source, own), to: connection, report)
+            }
+        } else {
+            let pageSize = Int64(try connection.integer("PRAGMA page_size") ?? 4096)
+            let read = try RowCopy(source: source, target: connection).run { pages throws(DatabaseError) in
+                try report(.copy, min(pages * pageSize / Int64(totals.size), totals.count))
+            }
+            guard let read else { throw unverified("its source was not read") }
+            digest = read
+        }
+        try report(.copy, totals.count)
+        try finish(connection, setsWAL: setsWAL)
+        return digest
+    }
+
+    /// Copies what the pages hold, and computes its digest on another thread.
+    private func copyRows(
+        _ pages: SourcePages,
+        to connection: Connection,
+        _ report: ProgressReport
+    ) throws(DatabaseError) -> [UInt8] {
+        let work = ParallelWork { report throws(DatabaseError) in
+            let (source, reader) = try pages.open { () throws(DatabaseError) in try report(0) }
+            defer { source.close() }
+            source.acceptUnknownCollations()
+            return try reader.explaining { () throws(DatabaseError) in try ContentDigest.of(source) }
+        }
+        do throws(DatabaseError) {
+            try copyRows(pages, connection, report)
+            return try work.result { _ throws(DatabaseError) in try report(.copy, report.totals.count) }
+        } catch {
+            work.stop()
+            throw error
+        }
+    }
+
+    private func copyRows(
+        _ pages: SourcePages,
+        _ connection: Connection,
+        _ report: ProgressReport
+    ) throws(DatabaseError) {
+        let (source, schemaReader) = try pages.open()
+        defer { source.close() }
+        var count: Int64 = 0
+        let rows = SourceReader(pages) { () throws(DatabaseError) in
+            count += 1
+            try report(.copy, min(count, report.totals.count))
+        }
+        let served = try ServedFile(rows)
+        try schemaReader.explaining { () throws(DatabaseError) in
+            try rows.explaining { () throws(DatabaseError) in
+                let copy = RowCopy(source: source, target: connection, served: served)
+                _ = try copy.run { _ throws(DatabaseError) in try report(.copy, min(count, report.totals.count)) }
+            }
+        }
+    }
+
+    /// Verifies a file whose rows were written. What it holds is read on another thread while its pages are checked.
+    /// - Parameter digest: the ``ContentDigest`` of what was written.
+    func verifyRows(
+        _ sealing: Sealing,
+        digest: [UInt8],
+        _ progress: ProgressReport
+    ) throws(DatabaseError) -> PageTotals {
+        let connection = try opening(sealing).open()
+        defer { connection.close() }
+        let isPlaintext = try StoreHeader.isPlaintext(connection.fileBytes(count: 100))
+        guard isPlaintext == (sealing.key == nil) else {
+            throw unverified(isPlaintext ? "it is plaintext" : "it is no plaintext database")
+        }
+        let isAuthenticated = sealing.key != nil && sealing.settings.parameters.usesHMAC
+        // The phase begins before the file is read: what its caller finds in it now is what is compared.
+        try progress(isAuthenticated ? .verify : .structure, 0)
+        // Two connections that close at the same time would leave the log behind.
+        let work = contents(sealing)
+        let report: IntegrityReport
+        let rows: [UInt8]
+        do throws(DatabaseError) {
+            // Rows that violate a CHECK constraint of the schema violated it in the source too.
+            try connection.run("PRAGMA ignore_check_constraints = ON")
+            report = try IntegrityReport.check(
+                connection,
+                path: path,
+                sealing: sealing,
+                report: progress.part(to: 0.9)
+            )
+            guard report.isSound else {
+                let pages = report.damagedPages.prefix(5).map { "page \($0)" }
+                throw unverified((pages + report.structureProblems.prefix(5)).joined(separator: "; "))
+            }
+            let comparing = progress.of(PageTotals(count: report.pageCount, size: report.pageSize)).part(from: 0.9)
+            try comparing(.compare, 0)
+            rows = try work.result { read throws(DatabaseError) in try comparing(.compare, min(read, report.pageCount))
+            }
+            try comparing(.compare, report.pageCount)
+        } catch {
+            work.stop()
+            throw error
+        }
+        guard rows == digest else { throw unverified("its contents are not those of the source") }
+        guard connection.close() else { throw unverified("it could not be closed") }
+        return PageTotals(count: report.pageCount, size: report.pageSize)
+    }
+
+    /// Computes the ``ContentDigest`` of the file on another thread, over a connection of its own.
+    private func contents(_ sealing: Sealing) -> ParallelWork<[UInt8]> {
+        let opening = opening(sealing)
+        return ParallelWork { report throws(DatabaseError) in
+            let connection = try opening.open()
+            defer { connection.close() }
+            connection.acceptUnknownCollations()
+            let digest = try connection.whileReading { read throws(DatabaseError) in
+                try report(read)
+            } _: { () throws(DatabaseError) in
+                try ContentDigest.of(connection)
+            }
+            guard connection.close() else {
+                throw DatabaseError(
+                    extendedCode: SQLITE_IOERR,
+                    message: "A connection to the new file could not be closed."
+                )
+            }
+            return digest
+        }
+    }
+}
