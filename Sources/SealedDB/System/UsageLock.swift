@@ -219,9 +219,22 @@ final class UsageLock {
     /// Gives the lock back. Calling it again has no effect.
     func release() {
         guard descriptor >= 0 else { return }
-        // Only the last user gets the exclusive lock, and nobody else can take a lock before the file is removed.
-        if sealeddb_lock(descriptor, Int32(F_WRLCK), 0, 1) == 0, (try? isNamed()) == true { unlink(path) }
+        if !removeIfLast() {
+            // Two who leave at the same time refuse each other the exclusive lock. Without its own, the later one gets it. To
+            // give a lock back cannot fail.
+            _ = sealeddb_lock(descriptor, Int32(F_UNLCK), 0, 0)
+            _ = removeIfLast()  // Somebody else has the lock now, and removes the file.
+        }
         abandon()
+    }
+
+    /// - Returns: false if somebody else has the lock.
+    private func removeIfLast() -> Bool {
+        // Only the last user gets the exclusive lock, and nobody else can take a lock before the file is removed.
+        guard sealeddb_lock(descriptor, Int32(F_WRLCK), 0, 1) == 0 else { return false }
+        // A file that stays is empty, and the next user removes it.
+        if (try? isNamed()) == true { unlink(path) }
+        return true
     }
 
     private func abandon() {

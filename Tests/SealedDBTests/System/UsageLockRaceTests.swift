@@ -29,6 +29,33 @@ struct UsageLockRaceTests {
         #expect(directory.names == ["db"])
     }
 
+    private final class Meeting: Sendable {
+        let count = Atomic(0)
+    }
+
+    /// Each of two refuses the other one what only the last one gets.
+    @Test func twoWhoLeaveAtTheSameTime() throws {
+        let directory = try TemporaryDirectory()
+        let store = try directory.write("db", [1])
+        var rounds = 0
+        for _ in 0..<4000 where directory.names == ["db"] {
+            let locks = try (0..<2).map { _ in try #require(try UsageLock.shared(store, timeout: 60)) }
+            let meeting = Meeting()
+            let threads = locks.map { lock in
+                nonisolated(unsafe) let lock = lock  // Each thread has one of its own.
+                return WorkerThread {
+                    meeting.count.add(1, ordering: .acquiringAndReleasing)
+                    while meeting.count.load(ordering: .acquiring) < 2 { sched_yield() }
+                    lock.release()
+                }
+            }
+            for thread in threads { try #require(thread).join() }
+            rounds += 1
+        }
+        #expect(rounds == 4000, "The lock file stayed after round \(rounds).")
+        #expect(directory.names == ["db"])
+    }
+
     /// A file of the same name that somebody else made meanwhile is theirs.
     @Test func releaseRemovesItsOwnFileOnly() throws {
         let directory = try TemporaryDirectory()

@@ -256,6 +256,13 @@ extension NamedMutant {
             "true"
         ),
         .init(
+            "two who leave at the same time leave the lock file",
+            "SealedDB/System/UsageLock.swift",
+            .expression,
+            "!removeIfLast()",
+            "!removeIfLast(), false"
+        ),
+        .init(
             "who has a lock file that is not the named one removes the other's",
             "SealedDB/System/UsageLock.swift",
             .expression,
