@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
+#include <link.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -591,13 +592,14 @@ static void set_limits(void) {
     static char stack[64 * 1024];
     stack_t alternative = {.ss_sp = stack, .ss_size = sizeof stack};
     struct sigaction crash = {.sa_handler = on_crash, .sa_flags = SA_ONSTACK};
-    // SIGILL is how Swift and Dispatch end a program.
-    static const int crashes[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGTRAP};
+    // SIGILL is how Swift and Dispatch end a program, SIGALRM comes to one that hangs, and SIGXCPU to one that runs in circles.
+    static const int crashes[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGTRAP, SIGALRM, SIGXCPU};
     if (sigaltstack(&alternative, NULL) != 0) complain("sigaltstack", -errno);
     for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++) {
         if (sigaction(crashes[i], &crash, NULL) != 0) complain("sigaction", -errno);
     }
-    struct rlimit processor = {processor_limit, processor_limit}, memory_size = {memory_limit, memory_limit};
+    // At the hard limit it would be killed, and not tell where it was.
+    struct rlimit processor = {processor_limit, processor_limit + 1}, memory_size = {memory_limit, memory_limit};
     if (setrlimit(RLIMIT_CPU, &processor) != 0 || setrlimit(RLIMIT_DATA, &memory_size) != 0) {
         complain("RLIMIT_CPU", -errno);
     }
@@ -614,7 +616,6 @@ static void set_limits(void) {
             complain("timer", -errno);
         }
     }
-    // A run that hangs is ended by SIGALRM, and one that runs in circles by SIGXCPU.
     alarm(time_limit);
 }
 
@@ -624,6 +625,27 @@ static void enter_directory(const char *path) {
     memcpy(directory, path, length);
     strcpy(directory + length, "/");
     directory_length = length + 1;
+}
+
+// A module's variables of this thread.
+static int rename_thread_in(struct dl_phdr_info *module, size_t size, void *numbers) {
+    (void)size;
+    const int *old_and_new = numbers;
+    for (int i = 0; i < module->dlpi_phnum && module->dlpi_tls_data != NULL; i++) {
+        if (module->dlpi_phdr[i].p_type != PT_TLS) continue;
+        int *words = module->dlpi_tls_data;
+        for (size_t word = 0; word < module->dlpi_phdr[i].p_memsz / sizeof *words; word++) {
+            if (words[word] == old_and_new[0]) words[word] = old_and_new[1];
+        }
+    }
+    return 0;
+}
+
+// Swift's locks remember the number of their thread, which is another one after a fork: a thread that has to be woken would
+// be waited for without end.
+static void rename_thread(int old) {
+    int numbers[2] = {old, (int)CALL_1(SYS_gettid, 0)};
+    dl_iterate_phdr(rename_thread_in, numbers);
 }
 
 // What one run starts with; it goes on into the program.
@@ -658,12 +680,14 @@ static int read_line(char *line, size_t capacity) {
 // Returns in a child, once for each request.
 static void serve(void) {
     static char line[4 * most_path + 1024];
+    int thread = (int)CALL_1(SYS_gettid, 0);
     while (read_line(line, sizeof line)) {
         shared->calls = shared->allocations = 0;
         shared->fired = 0;
         pid_t child = fork();
         if (child < 0) complain("fork", -errno);
         if (child == 0) {
+            rename_thread(thread);
             begin(line);
             return;
         }
