@@ -97,6 +97,13 @@ extension NamedMutant {
             "!objects.isEmpty"
         ),
         .init(
+            "a large record is copied to its end whatever its caller says",
+            "SealedDB/Cipher/Copying/RowCopy.swift",
+            .statement,
+            #"try target.run("PRAGMA \(RowCopy.schema.quotedIdentifier).cache_size = 0")"#,
+            ""
+        ),
+        .init(
             "the rows of a conversion are not compared",
             "SealedDB/Cipher/Copying/StoreCopy+Rows.swift",
             .expression,

@@ -36,7 +36,11 @@ struct RowCopy {
         try prepareTarget()
         var hasKey = false
         if Engine.isEncrypting { hasKey = try target.text("PRAGMA cipher_provider") != nil }
-        try served?.attach(to: target, as: RowCopy.schema, hasKey: hasKey)
+        if let served {
+            try served.attach(to: target, as: RowCopy.schema, hasKey: hasKey)
+            // What serves the pages can end the copy only when it is asked for one, also within a large record.
+            try target.run("PRAGMA \(RowCopy.schema.quotedIdentifier).cache_size = 0")
+        }
         try target.run("BEGIN IMMEDIATE")
         let objects = try schema()
         try create(objects)

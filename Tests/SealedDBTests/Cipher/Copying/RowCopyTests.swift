@@ -320,14 +320,13 @@ struct RowCopyTests {
         #expect(directory.namesOfFiles == ["plain"])
     }
 
-    /// A record that claims 3 GB, with a page that leads to itself. SQLite could move it without looking into it.
-    @Test func aRecordWithoutEnd() throws {
+    /// Makes a database whose only record claims so many bytes, from a page that leads to itself.
+    private func makePlain(claiming claimed: Int) throws {
         let plain = try makePlain(
             "CREATE TABLE t (id INTEGER PRIMARY KEY, a); INSERT INTO t VALUES (1, zeroblob(9000))"
         )
         #expect(plain.close())
         try edit { bytes in
-            let claimed = 3_000_000_000
             func varint(_ value: Int) -> [UInt8] {
                 var (rest, result) = (value >> 7, [UInt8(value & 0x7f)])
                 while rest > 0 {
@@ -342,19 +341,20 @@ struct RowCopyTests {
             let (least, most) = ((4096 - 12) * 32 / 255 - 23, 4096 - 35)
             let rest = least + (head.count + claimed - least) % (4096 - 4)
             let local = rest <= most ? rest : least
-            let cell =
-                varint(head.count + claimed) + [1] + head + [UInt8](repeating: 0, count: local - head.count) + [
-                    0, 0, 0, 3,
-                ]
-            let place = 4096 - cell.count
-            var leaf = Data([
-                13, 0, 0, 0, 1, UInt8(place >> 8), UInt8(place & 0xff), 0, UInt8(place >> 8), UInt8(place & 0xff),
-            ])
-            leaf += Data(count: place - leaf.count) + cell
-            bytes.replaceSubrange(4096..<8192, with: leaf)
+            let payload = head + [UInt8](repeating: 0, count: local - head.count)
+            let cell = varint(head.count + claimed) + [1] + payload + [0, 0, 0, 3]
+            let place = [UInt8((4096 - cell.count) >> 8), UInt8((4096 - cell.count) & 0xff)]
+            let leaf = [13, 0, 0, 0, 1] + place + [0] + place
+            let gap = [UInt8](repeating: 0, count: 4096 - leaf.count - cell.count)
+            bytes.replaceSubrange(4096..<8192, with: leaf + gap + cell)
             bytes.replaceSubrange(8192..<8196, with: [0, 0, 0, 3])
         }
-        // Far more than it takes to see that the record cannot be read.
+    }
+
+    /// SQLite could move the record without looking into it. That it cannot be read ends the copy.
+    @Test func aRecordThatIsTooLarge() throws {
+        try makePlain(claiming: 3_000_000_000)
+        // Far more than it takes to see that.
         var count = 0
         let encryption = StoreEncryption(
             plaintextPath: directory.file("plain"),
@@ -369,6 +369,19 @@ struct RowCopyTests {
         }
         #expect(error?.code == SQLITE_CORRUPT || error?.code == SQLITE_TOOBIG, "\(String(describing: error))")
         #expect(directory.namesOfFiles == ["plain"])
+    }
+
+    /// The caller is asked whether to go on within a record, also while its pages are ones that were read before.
+    @Test func aLargeRecord() throws {
+        try makePlain(claiming: 8_000_000)
+        var count = 0
+        let encryption = StoreEncryption(
+            plaintextPath: directory.file("plain"),
+            path: directory.file("db"),
+            key: try .testing(1)
+        )
+        _ = try encryption.run { if $0.phase == .copy { count += 1 } }
+        #expect(count > 8_000_000 / 4096)
     }
 
     /// What stands only in the log is copied, while the writer has the database open.
