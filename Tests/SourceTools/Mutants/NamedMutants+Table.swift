@@ -104,6 +104,13 @@ extension NamedMutant {
             ""
         ),
         .init(
+            "pages are read past SQLite though only it can read the log",
+            "SealedDB/Cipher/Copying/StoreCopy.swift",
+            .statement,
+            "if !canRead { pagesOf = nil }",
+            ""
+        ),
+        .init(
             "the rows of a conversion are not compared",
             "SealedDB/Cipher/Copying/StoreCopy+Rows.swift",
             .expression,
