@@ -69,6 +69,48 @@ extension NamedMutant {
             ""
         ),
         .init(
+            "a digest is computed on though the copy has failed",
+            "SealedDB/Cipher/Copying/StoreCopy+Rows.swift",
+            .statement,
+            "try report(0)",
+            ""
+        ),
+        .init(
+            "rows are copied on though there will be no digest",
+            "SealedDB/Cipher/Copying/StoreCopy+Rows.swift",
+            .statement,
+            "try work.requireNoFailure()",
+            ""
+        ),
+        .init(
+            "rows without a name for their row id are copied in the order of an index",
+            "SealedDB/Cipher/Copying/TableLayout.swift",
+            .expression,
+            #""NOT INDEXED" + (rowID.map { " ORDER BY s.\($0)" } ?? "")"#,
+            #"rowID.map { "NOT INDEXED ORDER BY s.\($0)" } ?? """#
+        ),
+        .init(
+            "an emptied database loses its encoding",
+            "SealedDB/Cipher/Copying/RowCopy.swift",
+            .expression,
+            "!objects.isEmpty || isUTF16",
+            "!objects.isEmpty"
+        ),
+        .init(
+            "a large record is copied to its end whatever its caller says",
+            "SealedDB/Cipher/Copying/RowCopy.swift",
+            .statement,
+            #"try target.run("PRAGMA \(RowCopy.schema.quotedIdentifier).cache_size = 0")"#,
+            ""
+        ),
+        .init(
+            "pages are read past SQLite though only it can read the log",
+            "SealedDB/Cipher/Copying/StoreCopy.swift",
+            .statement,
+            "if !canRead { pagesOf = nil }",
+            ""
+        ),
+        .init(
             "the rows of a conversion are not compared",
             "SealedDB/Cipher/Copying/StoreCopy+Rows.swift",
             .expression,

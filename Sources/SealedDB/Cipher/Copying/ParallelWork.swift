@@ -33,6 +33,13 @@ final class ParallelWork<Value: Sendable>: Sendable {
             isStopped = true
         }
 
+        var failure: DatabaseError? {
+            condition.lock()
+            defer { condition.unlock() }
+            if case .failure(let error) = outcome { return error }
+            return nil
+        }
+
         func end(_ result: Result<Value, DatabaseError>) {
             condition.lock()
             defer { condition.unlock() }
@@ -66,6 +73,11 @@ final class ParallelWork<Value: Sendable>: Sendable {
                 )
             }
         )
+    }
+
+    /// Throws if the work has failed already, for whoever does what is only worth something with its result.
+    func requireNoFailure() throws(DatabaseError) {
+        if let failure = state.failure { throw failure }
     }
 
     /// Has the work end early, and waits for that.

@@ -36,7 +36,11 @@ struct RowCopy {
         try prepareTarget()
         var hasKey = false
         if Engine.isEncrypting { hasKey = try target.text("PRAGMA cipher_provider") != nil }
-        try served?.attach(to: target, as: RowCopy.schema, hasKey: hasKey)
+        if let served {
+            try served.attach(to: target, as: RowCopy.schema, hasKey: hasKey)
+            // What serves the pages can end the copy only when it is asked for one, also within a large record.
+            try target.run("PRAGMA \(RowCopy.schema.quotedIdentifier).cache_size = 0")
+        }
         try target.run("BEGIN IMMEDIATE")
         let objects = try schema()
         try create(objects)
@@ -53,7 +57,7 @@ struct RowCopy {
                 try copy(table, &digest, progress)
             }
         }
-        try register(objects)
+        try registerOthers()
         for pragma in ["user_version", "application_id"] {
             try target.run("PRAGMA main.\(pragma) = \(try source.integer("PRAGMA \(pragma)") ?? 0)")
         }
@@ -82,14 +86,13 @@ struct RowCopy {
     private struct SchemaObject {
         let type: String
         let name: String
-        let table: String
         let isStored: Bool
-        /// `nil` for indexes that belong to a constraint.
-        let sql: String?
+        /// The bytes, which need not be UTF-8; `nil` for indexes that belong to a constraint.
+        let sql: [UInt8]?
     }
 
     private func schema() throws(DatabaseError) -> [SchemaObject] {
-        let rows = try source.prepare("SELECT type, name, tbl_name, rootpage, sql FROM sqlite_schema ORDER BY rowid")
+        let rows = try source.prepare("SELECT type, name, rootpage, sql FROM sqlite_schema ORDER BY rowid")
         defer { rows.close() }
         var result: [SchemaObject] = []
         while try rows.step() {
@@ -97,9 +100,8 @@ struct RowCopy {
                 SchemaObject(
                     type: rows.text(at: 0) ?? "",
                     name: rows.text(at: 1) ?? "",
-                    table: rows.text(at: 2) ?? "",
-                    isStored: rows.int64(at: 3) > 0,
-                    sql: rows.text(at: 4)
+                    isStored: rows.int64(at: 2) > 0,
+                    sql: rows.withBytes(at: 3) { Array($0) }
                 )
             )
         }
@@ -121,7 +123,8 @@ struct RowCopy {
         for index in objects where index.type == "index" {
             if let sql = index.sql { try target.run(sql) }
         }
-        guard tables.isEmpty, !objects.isEmpty else { return }
+        let isUTF16 = try source.text("PRAGMA encoding") != "UTF-8"
+        guard tables.isEmpty, !objects.isEmpty || isUTF16 else { return }
         // With the first object that SQLite makes, it writes the encoding of all texts. The others are registered.
         try target.run("CREATE VIEW main.first AS SELECT 1")
         try target.run("DROP VIEW main.first")
@@ -164,23 +167,32 @@ struct RowCopy {
     }
 
     /// Inserts views, triggers and virtual tables directly into the schema. If their SQL were run, triggers would fire,
-    /// virtual tables would create their tables again, and broken views would be refused.
-    private func register(_ objects: [SchemaObject]) throws(DatabaseError) {
+    /// virtual tables would create their tables again, and broken views would be refused. The values are copied as they are,
+    /// because a text need not be valid.
+    private func registerOthers() throws(DatabaseError) {
+        let isUTF16 = try source.text("PRAGMA encoding") != "UTF-8"
+        let rows = try source.prepare("SELECT type, name, tbl_name, sql, rootpage FROM sqlite_schema ORDER BY rowid")
+        defer { rows.close() }
         let insertion = try target.prepare(
             "INSERT INTO main.sqlite_schema (type, name, tbl_name, rootpage, sql) VALUES (?, ?, ?, 0, ?)"
         )
         defer { insertion.close() }
-        for object in objects where !object.isStored && object.type != "index" {
-            try insertion.bind(object.type, at: 1)
-            try insertion.bind(object.name, at: 2)
-            try insertion.bind(object.table, at: 3)
-            if let sql = object.sql {
-                try insertion.bind(sql, at: 4)
-            } else {
-                try insertion.bindNull(at: 4)
+        while try rows.step() {
+            guard rows.int64(at: 4) <= 0, rows.text(at: 0) != "index" else { continue }
+            for column in 0..<4 as Range<Int32> {
+                try insertion.bind(column: column, of: rows, at: column + 1, isUTF16: isUTF16)
             }
             _ = try insertion.step()
             insertion.reset()
         }
+    }
+}
+
+extension Connection {
+    /// Runs a statement of a schema to its end, whose texts need not be UTF-8.
+    fileprivate func run(_ sql: [UInt8]) throws(DatabaseError) {
+        let statement = try sql.withUnsafeBufferPointer { bytes throws(DatabaseError) in try prepare(bytes, from: 0).0 }
+        defer { statement.close() }
+        while try statement.step() {}
     }
 }

@@ -47,10 +47,8 @@ final class SourcePages: Sendable {
     }
 
     /// Opens what the pages hold, without a key.
-    /// - Parameter goOn: called before each page. If it throws, no page is read any more.
-    func open(goOn: @escaping () throws(DatabaseError) -> Void = {}) throws(DatabaseError) -> (Connection, SourceReader)
-    {
-        let reader = SourceReader(self, goOn)
+    func open() throws(DatabaseError) -> (Connection, SourceReader) {
+        let reader = SourceReader(self)
         return (try ServedFile(reader).open(), reader)
     }
 

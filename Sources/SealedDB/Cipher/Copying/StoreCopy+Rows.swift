@@ -40,13 +40,23 @@ extension StoreCopy {
         _ report: ProgressReport
     ) throws(DatabaseError) -> [UInt8] {
         let work = ParallelWork { report throws(DatabaseError) in
-            let (source, reader) = try pages.open { () throws(DatabaseError) in try report(0) }
+            let (source, reader) = try pages.open()
             defer { source.close() }
             source.acceptUnknownCollations()
-            return try reader.explaining { () throws(DatabaseError) in try ContentDigest.of(source) }
+            return try reader.explaining { () throws(DatabaseError) in
+                // In a damaged structure, SQLite may follow pages without end that it has read already.
+                try source.whileReading { _ throws(DatabaseError) in
+                    try report(0)
+                } _: { () throws(DatabaseError) in
+                    try ContentDigest.of(source)
+                }
+            }
         }
         do throws(DatabaseError) {
-            try copyRows(pages, connection, report)
+            try copyRows(pages, connection, report) { () throws(DatabaseError) in
+                // Without a digest, the copy is worth nothing. A record that is damaged could be copied as gigabytes.
+                try work.requireNoFailure()
+            }
             return try work.result { _ throws(DatabaseError) in try report(.copy, report.totals.count) }
         } catch {
             work.stop()
@@ -54,23 +64,34 @@ extension StoreCopy {
         }
     }
 
+    /// - Parameter goOn: called now and then. If it throws, the copy ends.
     private func copyRows(
         _ pages: SourcePages,
         _ connection: Connection,
-        _ report: ProgressReport
+        _ report: ProgressReport,
+        goOn: @escaping () throws(DatabaseError) -> Void
     ) throws(DatabaseError) {
         let (source, schemaReader) = try pages.open()
         defer { source.close() }
         var count: Int64 = 0
+        let tell = { () throws(DatabaseError) in
+            try goOn()
+            try report(.copy, min(count, report.totals.count))
+        }
         let rows = SourceReader(pages) { () throws(DatabaseError) in
             count += 1
-            try report(.copy, min(count, report.totals.count))
+            try tell()
         }
         let served = try ServedFile(rows)
         try schemaReader.explaining { () throws(DatabaseError) in
             try rows.explaining { () throws(DatabaseError) in
                 let copy = RowCopy(source: source, target: connection, served: served)
-                _ = try copy.run { _ throws(DatabaseError) in try report(.copy, min(count, report.totals.count)) }
+                // What is written can take long without a page that is read.
+                try connection.whileReading { _ throws(DatabaseError) in
+                    try tell()
+                } _: { () throws(DatabaseError) in
+                    _ = try copy.run { _ throws(DatabaseError) in try tell() }
+                }
             }
         }
     }

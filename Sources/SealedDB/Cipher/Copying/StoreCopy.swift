@@ -68,7 +68,7 @@ struct StoreCopy {
         /// Page by page, by SQLite. The source must have the same page layout.
         case pages
         /// Row by row. The page layouts may differ. The source is sealed like this; `nil` if its pages are not to be read from its
-        /// file, because it is in memory.
+        /// file, because it is in memory. They also are not if only SQLite can read them.
         case rows(of: Sealing?)
     }
 
@@ -99,8 +99,10 @@ struct StoreCopy {
             let report = ProgressReport(totals: totals, progress: progress)
             let copying = report.part(to: 0.5)
             // A database without pages has none to be read.
-            let own = totals.count > 0 ? own : nil
-            let digest = try copyRows(from: source, own, sealing, totals, setsWAL: setsWAL, report: copying)
+            var pagesOf = totals.count > 0 ? own : nil
+            let canRead = try source.snapshot { () throws(DatabaseError) in try StoredPages.canRead(source) }
+            if !canRead { pagesOf = nil }
+            let digest = try copyRows(from: source, pagesOf, sealing, totals, setsWAL: setsWAL, report: copying)
             return try settle(sealing, rows: digest, report.part(from: 0.5))
         }
     }

@@ -28,6 +28,14 @@ struct StoredPages: Sendable {
         }
     }
 
+    /// Whether ``init(reading:)`` can read the database. If not, only SQLite can, over this connection, because nobody else
+    /// knows which frames of the log it reads.
+    static func canRead(_ connection: Connection) throws(DatabaseError) -> Bool {
+        guard connection.view == nil, let path = connection.mainFilePath else { return true }
+        for suffix in ["-wal", "-shm"] where try FileSystem.statusIfPresent(path + suffix) == nil { return true }
+        return try connection.sharesLogIndex()
+    }
+
     /// The pages that replace those of the main file; `nil` if the main file alone is complete.
     private static func log(_ connection: Connection) throws(DatabaseError) -> LogOverlay? {
         // As long as there is a log, SQLite uses it, and makes an index of it for all connections.

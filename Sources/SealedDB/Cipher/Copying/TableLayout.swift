@@ -169,7 +169,9 @@ struct TableLayout {
         let stored = (rowID.map { [$0] } ?? []) + names
         guard stored.count <= TableLayout.mostColumns else { return nil }
         let values = stored.map { "s." + $0 }.joined(separator: ", ")
-        let way = rowID.map { "NOT INDEXED ORDER BY s.\($0)" } ?? ""
+        // Without an order, SQLite may read an index that has all of these columns. A table whose columns take all names of
+        // the row id would get its rows in the order of that.
+        let way = "NOT INDEXED" + (rowID.map { " ORDER BY s.\($0)" } ?? "")
         return "\(inserting) (\(stored.joined(separator: ", "))) SELECT \(values) FROM \(table) AS s \(way)"
     }
 

@@ -141,6 +141,17 @@ extension Connection {
         return frames
     }
 
+    /// Whether the index of the log is one that all connections share. If a connection may only read an index that nobody keeps
+    /// up to date, SQLite makes one in its memory. https://www.sqlite.org/rescode.html#readonly_cantinit
+    func sharesLogIndex() throws(DatabaseError) -> Bool {
+        guard let handle else { throw .notOpen }
+        var frames: sqlite3_int64 = 0
+        let code = sealeddb_log_frames(handle, &frames)
+        guard code & 0xff != SQLITE_READONLY else { return false }
+        try check(code)
+        return true
+    }
+
     /// Whether "main" is read-only. https://www.sqlite.org/c3ref/db_readonly.html
     var isReadOnly: Bool { handle.map { sqlite3_db_readonly($0, "main") == 1 } ?? false }
 

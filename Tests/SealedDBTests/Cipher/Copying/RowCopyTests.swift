@@ -161,6 +161,7 @@ struct RowCopyTests {
         }
         #expect(try first.result { told.append($0) } == 7)
         #expect(told == [3])
+        try first.requireNoFailure()
         let failure = DatabaseError(extendedCode: SQLITE_FULL, message: "stopped")
         let second = work { report throws(DatabaseError) in
             try report(1)
@@ -180,6 +181,11 @@ struct RowCopyTests {
             return pthread_equal(pthread_self(), caller) == 0 ? 7 : 0
         }
         #expect(try work.result { _ in } == 7)
+        let lost = ParallelWork<Int> { _ throws(DatabaseError) in
+            throw DatabaseError(extendedCode: SQLITE_CORRUPT, message: "lost")
+        }
+        #expect(throws: DatabaseError.self) { try lost.result { _ in } }
+        #expect(throws: DatabaseError.self) { try lost.requireNoFailure() }
         // What is stopped ends, and so does what is told so by its caller.
         let endless: ParallelWork<Int>.Body = { report throws(DatabaseError) in
             while true { try report(1) }
@@ -190,6 +196,192 @@ struct RowCopyTests {
             try ParallelWork(endless).result { _ throws(DatabaseError) in throw failure }
         }
         #expect(error?.code == SQLITE_FULL)
+    }
+
+    /// Nothing but the order of the rows tells these row ids, and an index holds all that is read.
+    @Test func aTableThatTakesAllNamesOfTheRowID() throws {
+        let plain = try makePlain(
+            """
+            CREATE TABLE t (rowid, _rowid_, oid, made VARCHAR(4000) AS (rowid || '!'));
+            CREATE INDEX i ON t (oid, _rowid_, rowid);
+            INSERT INTO t VALUES (1, 2, 9), (2, 5, 3), (3, 1, 1), (NULL, 0, 5);
+            """
+        )
+        let rows = try plain.rows("SELECT rowid, _rowid_, oid FROM t NOT INDEXED")
+        #expect(plain.close())
+        let before = try digest("plain")
+        try encrypt()
+        #expect(try digest("db", key: .testing(1)) == before)
+        let store = try Database.testing(directory.file("db"))
+        #expect(try store.rows("SELECT rowid, _rowid_, oid FROM t NOT INDEXED") == rows)
+        #expect(store.close())
+    }
+
+    /// Changes the bytes of the plaintext database.
+    private func edit(_ change: (inout Data) throws -> Void) throws {
+        var bytes = try directory.bytes("plain")
+        try change(&bytes)
+        try bytes.write(to: URL(fileURLWithPath: directory.file("plain")))
+    }
+
+    /// SQLite takes what other programs have written in Latin-1.
+    @Test func textsOfTheSchemaThatAreNotUTF8() throws {
+        let plain = try makePlain(
+            """
+            CREATE TABLE t (a DEFAULT 'gr~n', -- gr~n
+                b); INSERT INTO t DEFAULT VALUES;
+            CREATE INDEX i ON t (b) WHERE a <> 'gr~n';
+            CREATE VIEW v AS SELECT 'gr~n' AS a; CREATE VIEW "gr~n" AS SELECT 1;
+            CREATE TRIGGER r INSERT ON t BEGIN SELECT 'gr~n'; END;
+            """
+        )
+        #expect(plain.close())
+        try edit { bytes in
+            var count = 0
+            while let range = bytes.range(of: Data("gr~n".utf8)) {
+                bytes[range.lowerBound + 2] = 0xfc
+                count += 1
+            }
+            // With the row, and the name of the view in its row and in its text.
+            #expect(count == 9)
+        }
+        let before = try digest("plain")
+        try encrypt()
+        #expect(try digest("db", key: .testing(1)) == before)
+        try decrypt()
+        #expect(try digest("again") == before)
+    }
+
+    /// A database keeps its encoding when its last table is gone.
+    @Test func theEncodingOfAnEmptiedDatabase() throws {
+        let plain = try makePlain("PRAGMA encoding = 'UTF-16be'; CREATE TABLE t (a); DROP TABLE t")
+        #expect(plain.close())
+        try encrypt()
+        let store = try Database.testing(directory.file("db"))
+        #expect(try store.rows("PRAGMA encoding") == [[.text("UTF-16be")]])
+        #expect(try store.rows("SELECT count(*) FROM sqlite_schema") == [[.integer(0)]])
+        #expect(store.close())
+    }
+
+    /// The caller is asked whether to go on, also while nothing is read.
+    @Test func rowsOfOnePage() throws {
+        let plain = try makePlain("PRAGMA page_size = 65536; CREATE TABLE t (id INTEGER PRIMARY KEY, a)")
+        #expect(
+            plain.executeStatements(
+                """
+                WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 6000)
+                INSERT INTO t SELECT i, 0 FROM c
+                """
+            )
+        )
+        #expect(plain.close())
+        var count = 0
+        let encryption = StoreEncryption(
+            plaintextPath: directory.file("plain"),
+            path: directory.file("db"),
+            key: try .testing(1)
+        )
+        _ = try encryption.run { if $0.phase == .copy { count += 1 } }
+        #expect(count > 200)
+    }
+
+    /// A tree whose pages lead to one another so often that nobody reads it to its end, from few pages that SQLite keeps. The
+    /// copy finds the same row again; whoever computes the digest has to be stopped.
+    @Test func aTreeWithoutEnd() throws {
+        let plain = try makePlain(
+            """
+            CREATE TABLE t (id INTEGER PRIMARY KEY, a); INSERT INTO t VALUES (1, 'x');
+            CREATE TABLE u (a); INSERT INTO u VALUES (zeroblob(100000)); DROP TABLE u;
+            """
+        )
+        #expect(plain.close())
+        try edit { bytes in
+            let root = 4096
+            // What was the root is the only leaf.
+            bytes.replaceSubrange(15 * 4096..<16 * 4096, with: bytes[root..<root + 4096])
+            for (page, child) in [(2, 5)] + (5..<16).map({ ($0, $0 + 1) }) {
+                var tree = Data(count: 4096)
+                let (cells, size) = (400, 5)
+                tree.replaceSubrange(
+                    0..<12,
+                    with: [5, 0, 0, UInt8(cells >> 8), UInt8(cells & 0xff), 0, 0, 0, 0, 0, 0, UInt8(child)]
+                )
+                for cell in 0..<cells {
+                    let place = 4096 - (cell + 1) * size
+                    tree.replaceSubrange(place..<place + size, with: [0, 0, 0, UInt8(child), 1])
+                    tree.replaceSubrange(12 + 2 * cell..<14 + 2 * cell, with: [UInt8(place >> 8), UInt8(place & 0xff)])
+                    tree.replaceSubrange(5..<7, with: [UInt8(place >> 8), UInt8(place & 0xff)])
+                }
+                bytes.replaceSubrange((page - 1) * 4096..<page * 4096, with: tree)
+            }
+        }
+        let error = #expect(throws: DatabaseError.self) { try encrypt() }
+        #expect(error?.code == SQLITE_CONSTRAINT, "\(String(describing: error))")
+        #expect(directory.namesOfFiles == ["plain"])
+    }
+
+    /// Makes a database whose only record claims so many bytes, from a page that leads to itself.
+    private func makePlain(claiming claimed: Int) throws {
+        let plain = try makePlain(
+            "CREATE TABLE t (id INTEGER PRIMARY KEY, a); INSERT INTO t VALUES (1, zeroblob(9000))"
+        )
+        #expect(plain.close())
+        try edit { bytes in
+            func varint(_ value: Int) -> [UInt8] {
+                var (rest, result) = (value >> 7, [UInt8(value & 0x7f)])
+                while rest > 0 {
+                    result.insert(UInt8(rest & 0x7f | 0x80), at: 0)
+                    rest >>= 7
+                }
+                return result
+            }
+            // https://www.sqlite.org/fileformat.html#b_tree_pages
+            let type = varint(12 + 2 * claimed)
+            let head = [UInt8(2 + type.count), 0] + type
+            let (least, most) = ((4096 - 12) * 32 / 255 - 23, 4096 - 35)
+            let rest = least + (head.count + claimed - least) % (4096 - 4)
+            let local = rest <= most ? rest : least
+            let payload = head + [UInt8](repeating: 0, count: local - head.count)
+            let cell = varint(head.count + claimed) + [1] + payload + [0, 0, 0, 3]
+            let place = [UInt8((4096 - cell.count) >> 8), UInt8((4096 - cell.count) & 0xff)]
+            let leaf = [13, 0, 0, 0, 1] + place + [0] + place
+            let gap = [UInt8](repeating: 0, count: 4096 - leaf.count - cell.count)
+            bytes.replaceSubrange(4096..<8192, with: leaf + gap + cell)
+            bytes.replaceSubrange(8192..<8196, with: [0, 0, 0, 3])
+        }
+    }
+
+    /// SQLite could move the record without looking into it. That it cannot be read ends the copy.
+    @Test func aRecordThatIsTooLarge() throws {
+        try makePlain(claiming: 3_000_000_000)
+        // Far more than it takes to see that.
+        var count = 0
+        let encryption = StoreEncryption(
+            plaintextPath: directory.file("plain"),
+            path: directory.file("db"),
+            key: try .testing(1)
+        )
+        let error = #expect(throws: DatabaseError.self) {
+            try encryption.run { _ in
+                count += 1
+                guard count < 100_000 else { throw CancellationError() }
+            }
+        }
+        #expect(error?.code == SQLITE_CORRUPT || error?.code == SQLITE_TOOBIG, "\(String(describing: error))")
+        #expect(directory.namesOfFiles == ["plain"])
+    }
+
+    /// The caller is asked whether to go on within a record, also while its pages are ones that were read before.
+    @Test func aLargeRecord() throws {
+        try makePlain(claiming: 8_000_000)
+        var count = 0
+        let encryption = StoreEncryption(
+            plaintextPath: directory.file("plain"),
+            path: directory.file("db"),
+            key: try .testing(1)
+        )
+        _ = try encryption.run { if $0.phase == .copy { count += 1 } }
+        #expect(count > 8_000_000 / 4096)
     }
 
     /// What stands only in the log is copied, while the writer has the database open.
@@ -208,6 +400,31 @@ struct RowCopyTests {
         #expect(again.open())
         #expect(try again.rows("SELECT id, body FROM t") == store.rows("SELECT id, body FROM t"))
         #expect(again.close() && store.close() && plain.close())
+    }
+
+    /// If a user may only read the index of a log that nobody has in use, SQLite makes another one in its memory.
+    @Test func anIndexThatMayOnlyBeRead() throws {
+        let plain = try makePlain("CREATE TABLE t (id INTEGER PRIMARY KEY, body)", journalMode: "WAL")
+        try plain.fill(rows: 300)
+        #expect(plain.executeStatements("PRAGMA wal_checkpoint(PASSIVE); UPDATE t SET body = 'log' WHERE id % 7 = 0"))
+        for suffix in ["", "-wal", "-shm"] {
+            try FileManager.default.copyItem(
+                atPath: directory.file("plain") + suffix,
+                toPath: directory.file("idle") + suffix
+            )
+        }
+        // https://www.sqlite.org/src/file/src/os_unix.c
+        let source = try Connection(
+            path: "file:\(directory.file("idle"))?readonly_shm=1",
+            flags: SQLITE_OPEN_READONLY | SQLITE_OPEN_URI
+        )
+        defer { source.close() }
+        #expect(try source.snapshot { () throws(DatabaseError) in try !source.sharesLogIndex() })
+        let store = NewStore(path: directory.file("db"), sealing: Sealing(key: try .testing(1)))
+        _ = try store.make(from: source, method: .rows(of: Sealing()), context: "No store was made", progress: nil)
+        let copy = try Database.testing(directory.file("db"))
+        #expect(try copy.rows("SELECT id, body FROM t") == plain.rows("SELECT id, body FROM t"))
+        #expect(copy.close() && plain.close())
     }
 
     /// A record that SQLite could move without looking into it.
