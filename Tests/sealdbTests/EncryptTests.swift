@@ -105,6 +105,22 @@ struct EncryptTests {
         }
     }
 
+    /// Where a user may only read the index of a log that nobody has in use, SQLite makes another one in its memory.
+    @Test func readsALogWhoseIndexMayOnlyBeRead() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeKey()
+        let sql = "PRAGMA journal_mode = wal; CREATE TABLE t (a); INSERT INTO t VALUES (5);\n.shell kill -9 $PPID\n"
+        _ = try sandbox.run(["sqlite3", "plain"], input: sql)
+        #expect(sandbox.exists("plain-wal"))
+        try FileManager.default.setAttributes([.posixPermissions: 0o444], ofItemAtPath: sandbox.path("plain-shm"))
+        // Who is root may write to every file, but for this.
+        let user = geteuid() == 0 ? ["setpriv", "--bounding-set=-dac_override"] : []
+        let outcome = try sandbox.run(user + [Tool.sealdb, "encrypt", "plain", "db", "--key-file", "key"])
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let rows = try sandbox.succeed("query", "db", "SELECT a FROM t", "--key-file", "key", "--format", "csv")
+        #expect(rows.output == "a\n5\n")
+    }
+
     @Test func leavesNothingWhenTheDiskIsFull() throws {
         let sandbox = try Sandbox()
         try sandbox.makeKey()

@@ -402,31 +402,6 @@ struct RowCopyTests {
         #expect(again.close() && store.close() && plain.close())
     }
 
-    /// If a user may only read the index of a log that nobody has in use, SQLite makes another one in its memory.
-    @Test func anIndexThatMayOnlyBeRead() throws {
-        let plain = try makePlain("CREATE TABLE t (id INTEGER PRIMARY KEY, body)", journalMode: "WAL")
-        try plain.fill(rows: 300)
-        #expect(plain.executeStatements("PRAGMA wal_checkpoint(PASSIVE); UPDATE t SET body = 'log' WHERE id % 7 = 0"))
-        for suffix in ["", "-wal", "-shm"] {
-            try FileManager.default.copyItem(
-                atPath: directory.file("plain") + suffix,
-                toPath: directory.file("idle") + suffix
-            )
-        }
-        // https://www.sqlite.org/src/file/src/os_unix.c
-        let source = try Connection(
-            path: "file:\(directory.file("idle"))?readonly_shm=1",
-            flags: SQLITE_OPEN_READONLY | SQLITE_OPEN_URI
-        )
-        defer { source.close() }
-        #expect(try source.snapshot { () throws(DatabaseError) in try !source.sharesLogIndex() })
-        let store = NewStore(path: directory.file("db"), sealing: Sealing(key: try .testing(1)))
-        _ = try store.make(from: source, method: .rows(of: Sealing()), context: "No store was made", progress: nil)
-        let copy = try Database.testing(directory.file("db"))
-        #expect(try copy.rows("SELECT id, body FROM t") == plain.rows("SELECT id, body FROM t"))
-        #expect(copy.close() && plain.close())
-    }
-
     /// A record that SQLite could move without looking into it.
     @Test func aRecordThatIsDamagedIsNotCopied() throws {
         let plain = try makePlain(
