@@ -380,8 +380,13 @@ struct RowCopyTests {
             path: directory.file("db"),
             key: try .testing(1)
         )
-        _ = try encryption.run { if $0.phase == .copy { count += 1 } }
-        #expect(count > 8_000_000 / 4096)
+        do {
+            _ = try encryption.run { if $0.phase == .copy { count += 1 } }
+            #expect(count > 8_000_000 / 4096)
+        } catch let error as DatabaseError {
+            // Later versions of SQLite see that the page leads to itself.
+            #expect(error.code == SQLITE_CORRUPT, "\(error)")
+        }
     }
 
     /// What stands only in the log is copied, while the writer has the database open.

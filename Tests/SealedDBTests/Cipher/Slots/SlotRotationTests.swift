@@ -470,6 +470,10 @@ struct SlotRotationTests {
             { _ = try self.store.slots().importSlots(self.store.text) },
             { _ = try self.store.slots().reencrypt(keeping: self.safe()) },
         ]
+        // If a process has databases open, SQLite asks first whether the file is one of them. Other tests have some or not.
+        let elsewhere = try TemporaryDirectory()
+        let other = try Database.testing(elsewhere.file("db"))
+        defer { #expect(other.close()) }
         let before = try Files(store)
         for change in changes {
             let count = CallWatch(store.directory.path)
