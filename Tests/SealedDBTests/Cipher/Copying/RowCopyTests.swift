@@ -380,10 +380,10 @@ struct RowCopyTests {
             path: directory.file("db"),
             key: try .testing(1)
         )
-        do {
+        do throws(DatabaseError) {
             _ = try encryption.run { if $0.phase == .copy { count += 1 } }
             #expect(count > 8_000_000 / 4096)
-        } catch let error as DatabaseError {
+        } catch {
             // Later versions of SQLite see that the page leads to itself.
             #expect(error.code == SQLITE_CORRUPT, "\(error)")
         }
