@@ -37,7 +37,7 @@ extension Connection {
         // In the library's own statements, values are file paths, which the message should show.
         let shown = statementGuard.isSuspended ? nil : statement?.withoutValues(bytes, code)
         let text = String(decoding: code == SQLITE_ERROR ? bytes.withoutLiteral : bytes, as: UTF8.self)
-        let (reason, message) = lockFailure(code, text, shown: shown ?? text)
+        let (reason, message) = explanation(code, text, shown: shown ?? text)
         return DatabaseError(
             extendedCode: code,
             reason: reason,
@@ -133,9 +133,20 @@ extension Connection {
         )
     }
 
-    /// Distinguishes locks of other connections from locks of this one, for which SQLite uses the same code.
+    /// Says more than SQLite where that does not help: what a lock is of, and what a transaction that was cut off needs. SQLite
+    /// has the same code for locks of other connections and of this one.
     /// - Parameter shown: the message with any secret values removed.
-    private func lockFailure(_ code: Int32, _ message: String, shown: String) -> (DatabaseError.Reason, String) {
+    private func explanation(_ code: Int32, _ message: String, shown: String) -> (DatabaseError.Reason, String) {
+        // https://www.sqlite.org/rescode.html#readonly_rollback
+        if ResultCode(rawValue: code) == .SQLITE_READONLY_ROLLBACK {
+            return (
+                .sqlite,
+                """
+                \(shown): a transaction was cut off, and has to be undone before anybody can read the file, with the journal that lies \
+                beside it. Read the file once with a program that may write it and its directory, such as sqlite3, and try again
+                """
+            )
+        }
         guard code & 0xff == SQLITE_BUSY else { return (.sqlite, shown) }
         if code == SQLITE_BUSY_SNAPSHOT {
             return (
