@@ -11,26 +11,21 @@ final class SourcePages: Sendable {
         let stored: StoredPages
         /// `nil` for plaintext.
         let cipher: PageCipher?
-        /// Pages in a row as they stand in the file, read together.
-        let read: PageBuffer
-        var numbers: ClosedRange<Int64> = 0...0
+        var ahead: ReadAhead
         /// The pages that were wanted last. A page has one place, by its number.
         let kept: KeptPages
     }
-
-    fileprivate static let mostBytesAhead = 1 << 16
 
     /// - Parameters:
     ///   - stored: the pages. Nobody else reads them meanwhile.
     ///   - cipher: that of the store; `nil` for plaintext. It belongs to this object alone.
     init(_ stored: StoredPages, _ cipher: PageCipher?) throws(DatabaseError) {
         totals = stored.totals
-        let ahead = max(1, SourcePages.mostBytesAhead / stored.totals.size)
         // Only the thread that has the lock uses what is in here.
         nonisolated(unsafe) let state = State(
             stored: stored,
             cipher: cipher,
-            read: PageBuffer(pageSize: stored.totals.size, pageCount: ahead),
+            ahead: ReadAhead(pageSize: stored.totals.size),
             kept: try KeptPages(pageSize: stored.totals.size)
         )
         self.state = Guarded(state)
@@ -73,7 +68,11 @@ extension SourcePages.State {
     fileprivate mutating func page(_ number: Int64) throws(DatabaseError) -> UnsafeRawBufferPointer {
         guard number != PageScan.lockPage(pageSize: stored.totals.size) else { throw SourcePages.lockPageAsked }
         if let page = kept.page(number) { return page }
-        let page = UnsafeRawBufferPointer(try load(number))
+        let page = UnsafeRawBufferPointer(
+            try ahead.page(number, upTo: stored.totals.count) { [stored] numbers, buffer throws(DatabaseError) in
+                try stored.read(numbers, into: buffer)
+            }
+        )
         guard let cipher else { return try kept.keep(number) { $0.copyMemory(from: page) } }
         if cipher.parameters.usesHMAC {
             guard try cipher.isAuthentic(page, number: number) else { throw PageTransfer.damaged(number) }
@@ -84,29 +83,6 @@ extension SourcePages.State {
             UnsafeMutableRawBufferPointer(rebasing: opened[cipher.contentSize...])
                 .copyMemory(from: UnsafeRawBufferPointer(rebasing: page[cipher.contentSize...]))
         }
-    }
-
-    /// The page as it stands in the file. If pages are wanted in their order, the next ones are read with it.
-    private mutating func load(_ number: Int64) throws(DatabaseError) -> UnsafeMutableRawBufferPointer {
-        if !numbers.contains(number) {
-            let isNext = number == numbers.upperBound + 1
-            let ahead = Int64(max(1, SourcePages.mostBytesAhead / stored.totals.size))
-            let last = isNext ? min(number + ahead - 1, stored.totals.count) : number
-            numbers = 0...0
-            do throws(DatabaseError) {
-                try load(number...last)
-            } catch {
-                // One of the others may be what cannot be read.
-                guard last > number else { throw error }
-                try load(number...number)
-            }
-        }
-        return read.page(Int(number - numbers.lowerBound))
-    }
-
-    private mutating func load(_ wanted: ClosedRange<Int64>) throws(DatabaseError) {
-        try stored.read(wanted, into: read.pages(wanted.count))
-        numbers = wanted
     }
 }
 

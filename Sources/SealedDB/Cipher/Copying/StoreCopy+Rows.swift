@@ -15,18 +15,17 @@ extension StoreCopy {
         if sealing.key == nil { try connection.run("PRAGMA page_size = \(totals.size)") }
         // Indexes are filled in the order of the rows, not in their own, which needs a large cache.
         try connection.run("PRAGMA cache_size = -65536")
-        let digest: [UInt8]
-        if let own {
-            digest = try source.snapshot { () throws(DatabaseError) in
-                try copyRows(SourcePages(reading: source, own), to: connection, report)
+        let pageSize = Int64(try connection.integer("PRAGMA page_size") ?? 4096)
+        let digest = try source.snapshot { () throws(DatabaseError) in
+            // A database without pages has none to be read.
+            if let own, totals.count > 0, try StoredPages.canRead(source) {
+                return try copyRows(SourcePages(reading: source, own), to: connection, report)
             }
-        } else {
-            let pageSize = Int64(try connection.integer("PRAGMA page_size") ?? 4096)
             let read = try RowCopy(source: source, target: connection).run { pages throws(DatabaseError) in
                 try report(.copy, min(pages * pageSize / Int64(totals.size), totals.count))
             }
             guard let read else { throw unverified("its source was not read") }
-            digest = read
+            return read
         }
         try report(.copy, totals.count)
         try finish(connection, setsWAL: setsWAL)

@@ -98,11 +98,7 @@ struct StoreCopy {
             let totals = try PageTotals(of: source)
             let report = ProgressReport(totals: totals, progress: progress)
             let copying = report.part(to: 0.5)
-            // A database without pages has none to be read.
-            var pagesOf = totals.count > 0 ? own : nil
-            let canRead = try source.snapshot { () throws(DatabaseError) in try StoredPages.canRead(source) }
-            if !canRead { pagesOf = nil }
-            let digest = try copyRows(from: source, pagesOf, sealing, totals, setsWAL: setsWAL, report: copying)
+            let digest = try copyRows(from: source, own, sealing, totals, setsWAL: setsWAL, report: copying)
             return try settle(sealing, rows: digest, report.part(from: 0.5))
         }
     }

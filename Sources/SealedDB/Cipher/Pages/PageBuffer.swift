@@ -25,6 +25,52 @@ final class PageBuffer {
     }
 }
 
+/// The page that was wanted last, as it stands in the file, and the next ones, as long as pages are wanted in their order.
+struct ReadAhead {
+    private let buffer: PageBuffer
+    private let mostPages: Int64
+    private var numbers: ClosedRange<Int64> = 0...0
+
+    private static let mostBytes = 1 << 16
+
+    init(pageSize: Int) {
+        let count = max(1, ReadAhead.mostBytes / pageSize)
+        (buffer, mostPages) = (PageBuffer(pageSize: pageSize, pageCount: count), Int64(count))
+    }
+
+    /// - Parameters:
+    ///   - last: the number of the last page that there is.
+    ///   - fill: fills the buffer with these pages.
+    /// - Returns: a page that is valid until the next one is wanted.
+    mutating func page(
+        _ number: Int64,
+        upTo last: Int64,
+        fill: (ClosedRange<Int64>, UnsafeMutableRawBufferPointer) throws(DatabaseError) -> Void
+    ) throws(DatabaseError) -> UnsafeMutableRawBufferPointer {
+        if !numbers.contains(number) {
+            let isNext = number == numbers.upperBound + 1
+            let end = isNext ? min(number + mostPages - 1, last) : number
+            numbers = 0...0
+            do throws(DatabaseError) {
+                try load(number...end, fill)
+            } catch {
+                // One of the others may be what cannot be read.
+                guard end > number else { throw error }
+                try load(number...number, fill)
+            }
+        }
+        return buffer.page(Int(number - numbers.lowerBound))
+    }
+
+    private mutating func load(
+        _ wanted: ClosedRange<Int64>,
+        _ fill: (ClosedRange<Int64>, UnsafeMutableRawBufferPointer) throws(DatabaseError) -> Void
+    ) throws(DatabaseError) {
+        try fill(wanted, buffer.pages(wanted.count))
+        numbers = wanted
+    }
+}
+
 extension UnsafeMutableRawBufferPointer {
     /// Whether all bytes are zeros.
     var isZero: Bool { UnsafeRawBufferPointer(self).isZero }

@@ -18,16 +18,11 @@ final class AuthenticPages: FileContents {
     private let marks: PageMarks?
     private let marker: PageMarker?
     private let pageCount: Int64
-    /// Pages in a row as they are encrypted, read together.
-    private let stored: PageBuffer
-    private var numbers: ClosedRange<Int64> = 0...0
+    private var ahead: ReadAhead
     /// A page decrypted, if only a part of it is wanted.
     private let contents: SecretScratch
 
-    private static let mostBytesAhead = 1 << 16
-
     private var pageSize: Int { cipher.parameters.pageSize }
-    private var mostPagesAhead: Int { max(1, AuthenticPages.mostBytesAhead / pageSize) }
 
     /// - Parameters:
     ///   - cipher: that of the store. It must authenticate pages, and belongs to this object alone.
@@ -38,7 +33,7 @@ final class AuthenticPages: FileContents {
         let pageSize = cipher.parameters.pageSize
         size = pageCount * Int64(pageSize)
         marker = try marks?.newMarker()
-        stored = PageBuffer(pageSize: pageSize, pageCount: max(1, AuthenticPages.mostBytesAhead / pageSize))
+        ahead = ReadAhead(pageSize: pageSize)
         contents = try SecretScratch(count: pageSize)
     }
 
@@ -94,31 +89,15 @@ final class AuthenticPages: FileContents {
         return try cipher.isAuthentic(page, number: number)
     }
 
-    /// The page as it stands in the store. If SQLite reads in the order of the pages, the next ones are read with it.
+    /// The page as it is encrypted.
     private func load(_ number: Int64) throws(DatabaseError) -> UnsafeMutableRawBufferPointer {
-        if !numbers.contains(number) {
-            let isNext = number == numbers.upperBound + 1
-            let last = isNext ? min(number + Int64(mostPagesAhead) - 1, pageCount) : number
-            numbers = 0...0
-            do throws(DatabaseError) {
-                try load(number...last)
-            } catch {
-                // One of the others may be what cannot be read.
-                guard last > number else { throw error }
-                try load(number...number)
+        try ahead.page(number, upTo: pageCount) { [scan] numbers, buffer throws(DatabaseError) in
+            guard try scan.read(numbers, into: buffer) == buffer.count else {
+                throw DatabaseError(
+                    extendedCode: SQLITE_IOERR_SHORT_READ,
+                    message: "The store was cut off while it was read. Nothing was changed. Try again."
+                )
             }
         }
-        return stored.page(Int(number - numbers.lowerBound))
-    }
-
-    private func load(_ wanted: ClosedRange<Int64>) throws(DatabaseError) {
-        let pages = stored.pages(wanted.count)
-        guard try scan.read(wanted, into: pages) == pages.count else {
-            throw DatabaseError(
-                extendedCode: SQLITE_IOERR_SHORT_READ,
-                message: "The store was cut off while it was read. Nothing was changed. Try again."
-            )
-        }
-        numbers = wanted
     }
 }

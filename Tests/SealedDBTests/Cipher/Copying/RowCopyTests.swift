@@ -19,9 +19,11 @@ struct RowCopyTests {
         return plain
     }
 
-    private func encrypt() throws {
-        try StoreEncryption(plaintextPath: directory.file("plain"), path: directory.file("db"), key: .testing(1)).run()
+    private func encryption() throws -> StoreEncryption {
+        StoreEncryption(plaintextPath: directory.file("plain"), path: directory.file("db"), key: try .testing(1))
     }
+
+    private func encrypt() throws { try encryption().run() }
 
     private func decrypt() throws {
         try StoreDecryption(path: directory.file("db"), key: .testing(1), plaintextPath: directory.file("again")).run()
@@ -276,11 +278,7 @@ struct RowCopyTests {
         )
         #expect(plain.close())
         var count = 0
-        let encryption = StoreEncryption(
-            plaintextPath: directory.file("plain"),
-            path: directory.file("db"),
-            key: try .testing(1)
-        )
+        let encryption = try encryption()
         _ = try encryption.run { if $0.phase == .copy { count += 1 } }
         #expect(count > 200)
     }
@@ -356,11 +354,7 @@ struct RowCopyTests {
         try makePlain(claiming: 3_000_000_000)
         // Far more than it takes to see that.
         var count = 0
-        let encryption = StoreEncryption(
-            plaintextPath: directory.file("plain"),
-            path: directory.file("db"),
-            key: try .testing(1)
-        )
+        let encryption = try encryption()
         let error = #expect(throws: DatabaseError.self) {
             try encryption.run { _ in
                 count += 1
@@ -375,11 +369,7 @@ struct RowCopyTests {
     @Test func aLargeRecord() throws {
         try makePlain(claiming: 8_000_000)
         var count = 0
-        let encryption = StoreEncryption(
-            plaintextPath: directory.file("plain"),
-            path: directory.file("db"),
-            key: try .testing(1)
-        )
+        let encryption = try encryption()
         do throws(DatabaseError) {
             _ = try encryption.run { if $0.phase == .copy { count += 1 } }
             #expect(count > 8_000_000 / 4096)
