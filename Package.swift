@@ -84,6 +84,7 @@ let package = Package(
         .executableTarget(name: "CipherProbe", dependencies: ["SealedDB"], path: "Tests/CipherProbe"),
         .executableTarget(name: "KeyMemoryProbe", dependencies: ["SealedDB"], path: "Tests/KeyMemoryProbe"),
         .executableTarget(name: "Soak", dependencies: ["SealedDB"], path: "Tests/Soak"),
+        .executableTarget(name: "RotationPause", dependencies: ["SealedDB"], path: "Tests/RotationPause"),
         .testTarget(
             name: "SealedDBTests",
             dependencies: [

@@ -5,11 +5,16 @@
 
 #include <pthread.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "numbers.h"
 #include "page_contexts.h"
 #include "provider.h"
+
+// Returns the number of the calling thread: not 0, and no other thread's as long as it runs. This is the address of a
+// variable that each thread has for itself. Unlike pthread_self(), it costs no call, and each column that is read asks.
+static inline uintptr_t sealeddb_current_thread(void) { return (uintptr_t)&sealeddb_page_failures; }
 
 // Copies the path of the shared object that contains the address to `path`. Returns the object's base address, or NULL.
 const void *sealeddb_object_of(const void *address, char *path, size_t capacity);

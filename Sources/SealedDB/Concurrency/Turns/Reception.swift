@@ -64,7 +64,7 @@ final class Reception: Sendable {
         state.withLock { $0.timer?.cancel() }
     }
 
-    static var currentThread: UInt { UInt(pthread_self()) }
+    static var currentThread: UInt { ThreadGate.currentThread }
     static var now: UInt64 { DispatchTime.now().uptimeNanoseconds }
 
     /// How many seconds a call waits before it gives up; `nil` for no limit.

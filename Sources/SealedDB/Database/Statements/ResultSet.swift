@@ -123,16 +123,22 @@ public final class ResultSet {
 
     /// Ends the execution. A result set from ``Database/prepare(_:)-(SQL)`` can then be bound again.
     @usableFromInline
-    func finish() { end { endExecution() } }
+    func finish() {
+        if !isReset { end { endExecution() } }
+    }
 
     /// Like ``finish()``, but throws.
     @usableFromInline
-    func finishWithError() throws(DatabaseError) { try endWithError { endExecution() } }
-
-    private func endExecution() -> DatabaseError? {
-        guard isPrepared else { return prepared.end() }
-        return prepared.isReset() ? nil : prepared.takeEndFailure()
+    func finishWithError() throws(DatabaseError) {
+        if !isReset { try endWithError { endExecution() } }
     }
+
+    /// Whether the execution has ended without a failure, and the statement stays in use. Tried first, because it needs no
+    /// reference to the database.
+    private var isReset: Bool { isPrepared && prepared.isReset() }
+
+    /// Call it only if ``isReset`` is false.
+    private func endExecution() -> DatabaseError? { isPrepared ? prepared.takeEndFailure() : prepared.end() }
 
     /// Binds new values to a statement from `prepare(_:)`, in the order of its parameters, and makes it ready to run.
     /// - Returns: false on failure; see ``Database/lastError()``. The statement does not run until values are bound.

@@ -100,14 +100,16 @@ final class Connection {
         // Libraries built with SQLITE_USE_URI treat "file:" as the start of a URI whatever the flags are.
         let literal = path.begins(with: "file:") ? "./" + path : path
         let vfs = try GuardedVFS.name(guarding: vfs)
-        let code = sqlite3_open_v2(literal, &handle, cleared | mutex, vfs)
+        // In a variable, because Swift would watch a property whose address is given away at each access, and so at each row.
+        var opened: OpaquePointer?
+        let code = sqlite3_open_v2(literal, &opened, cleared | mutex, vfs)
         guard code == SQLITE_OK else {
-            let error = Connection.openError(handle, code: code, path: path)
+            let error = Connection.openError(opened, code: code, path: path)
             // The database was never open, so closing the handle cannot fail.
-            sqlite3_close_v2(handle)
-            handle = nil
+            sqlite3_close_v2(opened)
             throw error
         }
+        handle = opened
         guard hasNameInUTF8 else {
             // Nothing was read yet, so there is nothing that closing could lose.
             sqlite3_close_v2(handle)

@@ -1,4 +1,4 @@
-import Foundation
+internal import CSealedDBSystem
 import Synchronization
 
 /// Decides which thread may use a database that a queue or pool lends to one thread after another.
@@ -9,7 +9,8 @@ final class ThreadGate: Sendable {
     /// The number of the thread inside; 0 for none.
     private let visitor = Atomic<UInt>(0)
 
-    static var currentThread: UInt { UInt(pthread_self()) }
+    @inline(__always)
+    static var currentThread: UInt { sealeddb_current_thread() }
 
     func enter() { visitor.store(ThreadGate.currentThread, ordering: .sequentiallyConsistent) }
 
