@@ -3,11 +3,17 @@ import Synchronization
 extension CMakers {
     static var concurrency: [String: Maker] {
         var result: [String: Maker] = [:]
-        for threads in ConcurrencyCases.threadCounts {
-            result["concurrency.readers.\(threads)"] = { fixtures in
-                let works = try (0..<threads).map { _ in try point(StoreOptions(), inTransaction: true, fixtures) }
-                return ConcurrencyCases.reading(threads) { thread in _ = try works[thread].pass() }
+        func reading(_ threads: Int, _ options: StoreOptions, _ fixtures: Fixtures) throws -> Work {
+            let works = try (0..<threads).map { _ in try point(options, inTransaction: true, fixtures) }
+            return ConcurrencyCases.reading(threads) { thread in _ = try works[thread].pass() }
+        }
+        for threads in ConcurrencyCases.coldThreadCounts {
+            result["concurrency.cold.\(threads)"] = {
+                try reading(threads, StoreOptions(cacheSize: PointCases.smallCache), $0)
             }
+        }
+        for threads in ConcurrencyCases.threadCounts {
+            result["concurrency.readers.\(threads)"] = { try reading(threads, StoreOptions(), $0) }
             result["concurrency.writers.\(threads)"] = { try writing(threads, $0) }
         }
         for threads in ConcurrencyCases.batchCounts {

@@ -57,13 +57,19 @@
                 }
                 return pool
             }
-            for threads in ConcurrencyCases.threadCounts {
-                result["concurrency.readers.\(threads)"] = { fixtures in
-                    let pool = try pool(try fixtures.itemStore(), StoreOptions(), threads)
-                    return ConcurrencyCases.reading(threads) { _ in
-                        try pool.read { db in _ = try lookUp(ids, in: db) }
-                    }
+            func reading(_ threads: Int, _ options: StoreOptions, _ fixtures: Fixtures) throws -> Work {
+                let pool = try pool(try fixtures.itemStore(), options, threads)
+                return ConcurrencyCases.reading(threads) { _ in
+                    try pool.read { db in _ = try lookUp(ids, in: db) }
                 }
+            }
+            for threads in ConcurrencyCases.coldThreadCounts {
+                result["concurrency.cold.\(threads)"] = {
+                    try reading(threads, StoreOptions(cacheSize: PointCases.smallCache), $0)
+                }
+            }
+            for threads in ConcurrencyCases.threadCounts {
+                result["concurrency.readers.\(threads)"] = { try reading(threads, StoreOptions(), $0) }
                 result["concurrency.writers.\(threads)"] = { try writing(threads, $0) }
             }
             for threads in ConcurrencyCases.batchCounts {

@@ -64,11 +64,17 @@ extension SealedMakers {
             }
             return pool
         }
-        for threads in ConcurrencyCases.threadCounts {
-            result["concurrency.readers.\(threads)"] = { fixtures in
-                let pool = try pool(try fixtures.itemStore(), StoreOptions(), threads)
-                return ConcurrencyCases.reading(threads) { _ in try read(pool) }
+        func reading(_ threads: Int, _ options: StoreOptions, _ fixtures: Fixtures) throws -> Work {
+            let pool = try pool(try fixtures.itemStore(), options, threads)
+            return ConcurrencyCases.reading(threads) { _ in try read(pool) }
+        }
+        for threads in ConcurrencyCases.coldThreadCounts {
+            result["concurrency.cold.\(threads)"] = {
+                try reading(threads, StoreOptions(cacheSize: PointCases.smallCache), $0)
             }
+        }
+        for threads in ConcurrencyCases.threadCounts {
+            result["concurrency.readers.\(threads)"] = { try reading(threads, StoreOptions(), $0) }
             result["concurrency.writers.\(threads)"] = { fixtures in
                 let queue = try writingQueue(fixtures)
                 return ConcurrencyCases.writing(threads) {

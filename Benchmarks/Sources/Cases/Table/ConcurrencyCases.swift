@@ -5,6 +5,7 @@ import Wire
 /// Threads that use one store at the same time.
 enum ConcurrencyCases {
     static let threadCounts = [1, 2, 4, 8]
+    static let coldThreadCounts = [1, 8]
     /// Passes of ``PointCases/queries`` queries that each thread does.
     static let passes = 8
     /// Threads whose writes wait at the same time, for the queue that lets them share commits.
@@ -22,14 +23,23 @@ enum ConcurrencyCases {
                 unit: "query",
                 set: "readers"
             )
-        } + [
-            CaseInfo(
-                id: "concurrency.readers-writer.2",
-                group: "Concurrency",
-                title: "point queries by 2 readers while 1 writes (NORMAL)",
-                unit: "query"
-            )
-        ]
+        }
+            + coldThreadCounts.map { threads in
+                CaseInfo(
+                    id: "concurrency.cold.\(threads)",
+                    group: "Concurrency",
+                    title: "point queries by \(threads) reader\(threads == 1 ? "" : "s"), whose caches hold few pages",
+                    unit: "query",
+                    set: "cold readers"
+                )
+            } + [
+                CaseInfo(
+                    id: "concurrency.readers-writer.2",
+                    group: "Concurrency",
+                    title: "point queries by 2 readers while 1 writes (NORMAL)",
+                    unit: "query"
+                )
+            ]
             + threadCounts.map { threads in
                 CaseInfo(
                     id: "concurrency.writers.\(threads)",

@@ -7,7 +7,9 @@ enum PointCases {
     /// Reads every page.
     static let warm = "SELECT sum(length(body)) FROM item"
     /// KiB. The store has about 8 MB.
-    static let caches: [(name: String, size: Int)] = [("warm", 32 * 1024), ("small", 64)]
+    static let caches: [(name: String, size: Int)] = [("warm", 32 * 1024), ("small", smallCache)]
+    /// KiB. It hardly ever has the page that is needed.
+    static let smallCache = 64
 
     static let forms = [(id: "typed", title: "typed"), (id: "any", title: "[Any]")]
 
