@@ -1,6 +1,7 @@
 // How long does a write or a read of a service wait at most, with and without a rotation of the key?
 //
-// Usage: RotationPause DIRECTORY MEBIBYTES. Prints the longest waits of three rotations, each beside as long a time without one.
+// Usage: RotationPause DIRECTORY MEBIBYTES. Prints the longest waits within ten seconds before the first rotation, and within
+// each of three rotations and the second after it.
 
 import Foundation
 import SealedDB
@@ -95,16 +96,24 @@ try pool.write { db in
 try pool.writeWithoutTransaction { db in try db.checkpoint(.truncate) }
 
 let load = Load(pool, rows: rows)
-print("rotation of \(size) MiB, s | longest write, ms | longest read, ms | without: write, ms | read, ms")
-for _ in 0..<3 {
+
+/// Prints the longest waits while the body runs.
+func report(_ name: String, _ body: () throws -> Void) rethrows {
     _ = (load.write.take(), load.read.take())
     let start = ContinuousClock.now
-    try pool.rotateKey(to: try Key.random())
-    let took = (ContinuousClock.now - start) / .seconds(1)
-    let during = (load.write.take(), load.read.take())
-    Thread.sleep(forTimeInterval: took)
-    let without = (load.write.take(), load.read.take())
-    let waits = [during.0, during.1, without.0, without.1].map { String(format: "%.0f", $0) }
-    print(([String(format: "%.2f", took)] + waits).joined(separator: " | "))
+    try body()
+    let seconds = (ContinuousClock.now - start) / .seconds(1)
+    print(String(format: "%@ | %.2f | %.0f | %.0f", name, seconds, load.write.take(), load.read.take()))
+}
+
+print("\(size) MiB | s | longest write, ms | longest read, ms")
+// The time is what is measured: the load goes on meanwhile.
+report("before") { Thread.sleep(forTimeInterval: 10) }
+for _ in 0..<3 {
+    try report("rotation") {
+        try pool.rotateKey(to: try Key.random())
+        // Who waited for the end of the rotation is counted when its call returns.
+        Thread.sleep(forTimeInterval: 1)
+    }
 }
 load.end()

@@ -124,20 +124,21 @@ public final class ResultSet {
     /// Ends the execution. A result set from ``Database/prepare(_:)-(SQL)`` can then be bound again.
     @usableFromInline
     func finish() {
-        if !isReset { end { endExecution() } }
+        if !resets() { end { endExecution() } }
     }
 
     /// Like ``finish()``, but throws.
     @usableFromInline
     func finishWithError() throws(DatabaseError) {
-        if !isReset { try endWithError { endExecution() } }
+        if !resets() { try endWithError { endExecution() } }
     }
 
-    /// Whether the execution has ended without a failure, and the statement stays in use. Tried first, because it needs no
-    /// reference to the database.
-    private var isReset: Bool { isPrepared && prepared.isReset() }
+    /// Resets a statement that stays in use. Returns false if it does not stay, or could not complete its execution. This is
+    /// tried first, because it needs no reference to the database.
+    @inline(__always)
+    private func resets() -> Bool { isPrepared && prepared.isReset() }
 
-    /// Call it only if ``isReset`` is false.
+    /// Call it only if ``resets()`` has returned false.
     private func endExecution() -> DatabaseError? { isPrepared ? prepared.takeEndFailure() : prepared.end() }
 
     /// Binds new values to a statement from `prepare(_:)`, in the order of its parameters, and makes it ready to run.
