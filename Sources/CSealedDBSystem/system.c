@@ -153,6 +153,12 @@ int sealeddb_open(const char *path, int flags, mode_t mode) {
     return above_standard(open(path, flags | O_CLOEXEC, mode));
 }
 
+int sealeddb_keep_file(int descriptor) {
+    char path[32];
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);  // It has room for every number.
+    return sealeddb_open(path, O_PATH, 0);
+}
+
 static int open_pipe(int ends[2], int flags) {
     int opened[2];
     if (pipe2(opened, flags | O_CLOEXEC) != 0) return -1;

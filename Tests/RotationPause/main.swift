@@ -83,15 +83,19 @@ guard arguments.count == 3, let size = Int64(arguments[2]), size > 0 else {
 }
 let rows = size * 1000
 let pool = DatabasePool(path: arguments[1] + "/store.db", configuration: Configuration(key: try Key.random()))
-try pool.write { db in
-    try db.execute(script: "CREATE TABLE entry (id INTEGER PRIMARY KEY, body BLOB NOT NULL)")
-    try db.executeUpdate(
-        """
-        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
-        INSERT INTO entry SELECT i, randomblob(900) FROM n
-        """,
-        rows
-    )
+try pool.write { db in try db.execute(script: "CREATE TABLE entry (id INTEGER PRIMARY KEY, body BLOB NOT NULL)") }
+// One transaction would leave a log of the size of the store.
+for start in stride(from: 1, through: rows, by: 50_000) {
+    try pool.write { db in
+        try db.executeUpdate(
+            """
+            WITH RECURSIVE n(i) AS (SELECT ?1 UNION ALL SELECT i + 1 FROM n WHERE i < ?2)
+            INSERT INTO entry SELECT i, randomblob(900) FROM n
+            """,
+            start,
+            min(start + 49_999, rows)
+        )
+    }
 }
 try pool.writeWithoutTransaction { db in try db.checkpoint(.truncate) }
 

@@ -23,6 +23,11 @@ const void *sealeddb_object_of(const void *address, char *path, size_t capacity)
 // code then prints must not go into a file of a store. Returns a descriptor, or -1 with errno set.
 int sealeddb_open(const char *path, int flags, mode_t mode);
 
+// Makes another descriptor for the file that this process has open, which keeps it, and does nothing else (O_PATH): if it is
+// closed, the process keeps its locks on the file. Returns a descriptor, or -1 with errno set.
+// https://man7.org/linux/man-pages/man2/open.2.html
+int sealeddb_keep_file(int descriptor);
+
 // Occupies those of the descriptors 0, 1 and 2 that are closed, so that no file gets them. Reading from such a 0, and
 // writing to such a 1 or 2, fails. Returns 0, or -1 with errno set.
 int sealeddb_take_standard_descriptors(void);

@@ -167,6 +167,11 @@ struct ServiceRotation {
             hasBegun = true
             return try db.rotateKey(to: newKey, with: copy, progress: progress)
         }
+        // Nobody waits any more while this is done.
+        defer {
+            copy?.replacedFile?.free()
+            copy?.replacedFile = nil
+        }
         do {
             return try alone(rotate)
         } catch  where !hasBegun {

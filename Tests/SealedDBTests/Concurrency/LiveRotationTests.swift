@@ -66,6 +66,36 @@ struct LiveRotationTests {
         try queue.rotateKey(to: .testing(2))
     }
 
+    /// The system takes long to free a large file, so callers must not wait for it.
+    @Test(arguments: [Configuration.JournalMode.wal, .delete])
+    func theOldFileIsFreedWhenNobodyWaits(mode: Configuration.JournalMode) throws {
+        let queue = try queue(mode)
+        try queue.write { db in try db.fill(rows: 5000) }
+        let old = try FileSystem.status(directory.file("db"))
+        var wasKept: Bool?
+        let rotation = ServiceRotation(newKey: try .testing(2), progress: nil) { body in
+            try queue.writeWithoutTransaction(body)
+        } alone: { body in
+            try queue.writeWithoutTransaction { db in
+                // The queue's connection is closed and opened within the turn, as in a rotation of a queue.
+                let report = try body(db)
+                wasKept = try isOpen(old)
+                return report
+            }
+        }
+        _ = try rotation.run()
+        #expect(try !FileSystem.status(directory.file("db")).isSameFile(as: old))
+        #expect(wasKept == true)
+        #expect(try !isOpen(old))
+        queue.close()
+        #expect(try bodies(key: 2).count == 5000)
+        requireOnlyTheStore()
+    }
+
+    private func isOpen(_ file: stat) throws -> Bool {
+        try !FileSystem.ownDescriptors(of: file, directory.file("db")).isEmpty
+    }
+
     // MARK: Writes of the connection that is copied
 
     @Test(arguments: [Configuration.JournalMode.wal, .delete])

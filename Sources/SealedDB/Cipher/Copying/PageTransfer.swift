@@ -30,7 +30,7 @@ struct PageTransfer {
     private var unwritten = Guarded(PageSet())
 
     /// How many bytes are compared before the system is told to begin to write them to the disk.
-    private static let bytesInPart: Int64 = 4 << 20
+    private static let bytesInPart: Int64 = 1 << 20
 
     /// - Parameter sealing: how the new file is encrypted. It must have a key, and the layout of the source.
     init(_ source: PageSource, to sealing: Sealing, _ mode: Mode) throws(DatabaseError) {

@@ -11,6 +11,7 @@ final class FollowedCopy: ServiceCopy {
     let isLost = false
     let share = 0.95
     let file: StoreCopy
+    var replacedFile: ReplacedFile?
     private let path: String
     private let pageSize: Int
     private let old: Sealing
@@ -110,10 +111,14 @@ final class FollowedCopy: ServiceCopy {
             try ProgressReport.send(self.progress, to: progress)
         }
         try moveOn()
-        guard !isSynced, pending.count <= FollowedCopy.mostPagesAtEnd, let target else { return }
-        // What is written later is little, and soon synced.
-        try target.file.synchronize()
-        isSynced = true
+        guard pending.count <= FollowedCopy.mostPagesAtEnd, let target, let reading else { return }
+        if !isSynced {
+            // What is written later is little, and soon synced.
+            try target.file.synchronize()
+            isSynced = true
+        }
+        // So is what the last checkpoint has to do, for which others wait. If this one fails, that one does it all.
+        _ = try? reading.other.checkpoint(.passive, schema: "main")
     }
 
     private func begin() throws(DatabaseError) {

@@ -17,6 +17,7 @@ final class LiveCopy: ServiceCopy {
     let needsTurns = true
     let share = 0.6
     let file: StoreCopy
+    var replacedFile: ReplacedFile?
     private let sealing: Sealing
     private let path: String
     private let source: Connection

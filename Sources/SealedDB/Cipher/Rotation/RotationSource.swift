@@ -135,6 +135,14 @@ struct RotationSource {
         guard try !connection.mainFileHasMoved() else { throw KeyRotation.replaced }
     }
 
+    /// Keeps the old file on the disk after its name has gone to another one and this connection has closed.
+    /// - Returns: `nil` if the file cannot be kept, so that it is freed when it is closed.
+    func keepFile() -> ReplacedFile? {
+        // Without /proc no descriptor is found.
+        guard let descriptor = (try? FileSystem.ownDescriptors(of: file, plan.path))?.first else { return nil }  // See above.
+        return ReplacedFile(descriptor)
+    }
+
     /// Overwrites the start of the old file after another file has taken its name, and before its lock is released. A
     /// program that opened the old file at the last moment, and waits for SQLite's lock without knowing ours, would
     /// otherwise write to the old file and believe that its data is stored.

@@ -11,6 +11,8 @@ protocol ServiceCopy: AnyObject {
     var isLost: Bool { get }
     /// How far the copy is.
     var progress: KeyRotation.Progress { get }
+    /// The file whose place the copy has taken. It is set to `nil` when others do not wait any more.
+    var replacedFile: ReplacedFile? { get set }
 
     /// Copies the next pages.
     /// - Parameter progress: called with what is done, outside of any turn, if the copy needs none. If it throws, the call

@@ -63,6 +63,7 @@ struct StoreReplacement {
             let error = error.adding(context: "\(words.name) failed, and the store is \(words.before)")
             throw isWAL ? source.returnedToWAL(error) : error
         }
+        prepared?.replacedFile = source.keepFile()
         try copy.synchronizeSwap()
         if let kept = source.place.oldFile {
             try FileUsers.requireNobodyCame(to: kept, "The store \(words.after)")
