@@ -309,6 +309,10 @@ int sealeddb_begin_writing(int descriptor, long long offset, long long count) {
     return sync_file_range(descriptor, offset, count, SYNC_FILE_RANGE_WRITE);
 }
 
+int sealeddb_await_writing(int descriptor, long long offset, long long count) {
+    return sync_file_range(descriptor, offset, count, SYNC_FILE_RANGE_WAIT_BEFORE);
+}
+
 int sealeddb_copy_attributes(const char *from, int to, const char **step) {
     struct stat original, copy;
     *step = "stat";

@@ -118,6 +118,10 @@ void sealeddb_release_signals(void);
 // by that. Returns 0, or -1 with errno set. https://man7.org/linux/man-pages/man2/sync_file_range.2.html
 int sealeddb_begin_writing(int descriptor, long long offset, long long count);
 
+// Waits until the kernel has written what it had begun to write of these bytes. Nothing is stored for certain by that
+// either. Returns 0, or -1 with errno set.
+int sealeddb_await_writing(int descriptor, long long offset, long long count);
+
 // Starts a thread that gets no signals but those that its own instructions raise. Returns 0, or the error number.
 int sealeddb_start_thread(pthread_t *thread, void *(*body)(void *), void *context);
 

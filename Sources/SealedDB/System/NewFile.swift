@@ -101,15 +101,28 @@ final class NewFile: Sendable {
 
     /// Has the system begin to write these bytes to the disk, so that ``synchronize()`` has less to wait for. Nothing is
     /// stored for certain by that.
-    func beginWriting(_ range: Range<Int64>) throws(DatabaseError) {
-        guard sealeddb_begin_writing(descriptor, range.lowerBound, range.upperBound - range.lowerBound) != 0 else {
-            return
-        }
+    /// - Returns: whether it has.
+    @discardableResult
+    func beginWriting(_ range: Range<Int64>) throws(DatabaseError) -> Bool {
+        let result = sealeddb_begin_writing(descriptor, range.lowerBound, range.upperBound - range.lowerBound)
         let number = errno
+        guard result != 0 else { return true }
         // Where this is not possible or not allowed, all is left to the sync. Everything else may be a disk that fails,
         // which the system need not tell twice.
-        guard ![ENOSYS, EPERM, EINVAL, ESPIPE, EOPNOTSUPP].contains(number) else { return }
-        throw .system("Cannot write \(path) to disk", reason: .ioError, number: number)
+        guard [ENOSYS, EPERM, EINVAL, ESPIPE, EOPNOTSUPP].contains(number) else {
+            throw .system("Cannot write \(path) to disk", reason: .ioError, number: number)
+        }
+        return false
+    }
+
+    /// Waits for what ``beginWriting(_:)`` has begun, so that the disk has not too much to do at once. Nothing is stored for
+    /// certain by that either.
+    func awaitWriting(_ range: Range<Int64>) throws(DatabaseError) {
+        let count = range.upperBound - range.lowerBound
+        // Whatever the error is, it is that of a write that failed, and the sync would not tell it again.
+        guard sealeddb_await_writing(descriptor, range.lowerBound, count) == 0 else {
+            throw .system("Cannot write \(path) to disk", reason: .ioError)
+        }
     }
 
     /// Syncs what was written. A failed fsync is never repeated: the kernel may have dropped the pages.

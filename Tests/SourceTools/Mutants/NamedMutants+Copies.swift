@@ -23,6 +23,41 @@ extension NamedMutant {
             "false"
         ),
         .init(
+            "the old file is freed while callers wait for a rotation",
+            "SealedDB/Cipher/Rotation/StoreReplacement.swift",
+            .statement,
+            "prepared?.replacedFile = source.keepFile()",
+            ""
+        ),
+        .init(
+            "an old file that somebody has kept under another name is emptied",
+            "SealedDB/Cipher/Rotation/ReplacedFile.swift",
+            .expression,
+            "status.st_nlink == 0",
+            "true"
+        ),
+        .init(
+            "an old file that somebody reads is cut off",
+            "SealedDB/Cipher/Rotation/ReplacedFile.swift",
+            .expression,
+            "sealeddb_is_only_descriptor(writable) == 1",
+            "true"
+        ),
+        .init(
+            "an old file is emptied, and is a new database to whoever has it open",
+            "SealedDB/Cipher/Rotation/ReplacedFile.swift",
+            .expression,
+            "max(ReplacedFile.bytesOfPiece, size - ReplacedFile.bytesOfPiece)",
+            "max(0, size - ReplacedFile.bytesOfPiece)"
+        ),
+        .init(
+            "a write that failed while it was waited for is left to the sync",
+            "SealedDB/System/NewFile.swift",
+            .expression,
+            "sealeddb_await_writing(descriptor, range.lowerBound, count) == 0",
+            "true"
+        ),
+        .init(
             "the pages of a copy are not compared",
             "SealedDB/Cipher/Pages/ComparisonWorker.swift",
             .expression,

@@ -31,6 +31,8 @@ struct PageTransfer {
 
     /// How many bytes are compared before the system is told to begin to write them to the disk.
     private static let bytesInPart: Int64 = 1 << 20
+    /// How many parts the disk writes at a time. With more, a commit of another file waits long for the disk.
+    private static let mostPartsUnderWay = 2
 
     /// - Parameter sealing: how the new file is encrypted. It must have a key, and the layout of the source.
     init(_ source: PageSource, to sealing: Sealing, _ mode: Mode) throws(DatabaseError) {
@@ -84,6 +86,7 @@ struct PageTransfer {
         let pipeline = PagePipeline(pageSize: source.totals.size, pages: numbers)
         var completed = numbers.lowerBound - 1
         var begun = completed * pageSize
+        var partsUnderWay: [Range<Int64>] = []
         var stop: DatabaseError?
         forgetUnwritten()
         try pipeline.forEachRun { () throws(DatabaseError) in
@@ -97,7 +100,10 @@ struct PageTransfer {
                 completed = run.upperBound
                 let end = completed * pageSize
                 if end - begun >= PageTransfer.bytesInPart {
-                    try file.beginWriting(begun..<end)
+                    if partsUnderWay.count >= PageTransfer.mostPartsUnderWay {
+                        try file.awaitWriting(partsUnderWay.removeFirst())
+                    }
+                    if try file.beginWriting(begun..<end) { partsUnderWay.append(begun..<end) }
                     begun = end
                 }
                 try progress(completed)

@@ -4,8 +4,8 @@
 /// begins before the last one ends, and what was changed in between is copied again; see ``LogFollower``. So nobody waits for
 /// the copy, and the pages that are left at the end are those that were changed last, however large the store is.
 ///
-/// There is always a snapshot, so the log cannot begin anew by itself. From time to time a turn of the writer lets it; see
-/// ``relieveLog(_:)``.
+/// There is always a snapshot, so the log cannot begin anew by itself. From time to time a turn of the writer lets it, also
+/// before the end; see ``relieveLog(_:)``.
 final class FollowedCopy: ServiceCopy {
     let needsTurns = false
     let isLost = false
@@ -32,6 +32,7 @@ final class FollowedCopy: ServiceCopy {
     private var roundsLeft: Int64
     private var untold: Int64 = 0
     private var isSynced = false
+    private var isLastReliefDue = false
     /// The bytes of the log from which on it is to begin anew.
     private var relievedAt = FollowedCopy.logBytes
     /// The state of the store when the copy was complete; `nil` before that.
@@ -43,7 +44,7 @@ final class FollowedCopy: ServiceCopy {
     /// So many may have come before everybody waits.
     private static let mostPagesTooLate: Int64 = 1024
 
-    private static let logBytes: Int64 = 16 << 20
+    private static let logBytes: Int64 = 4 << 20
     private static let pagesBetweenReports: Int64 = 64
     /// More in a row are copied on all processors.
     private static let pagesOfWorker = 16
@@ -111,14 +112,10 @@ final class FollowedCopy: ServiceCopy {
             try ProgressReport.send(self.progress, to: progress)
         }
         try moveOn()
-        guard pending.count <= FollowedCopy.mostPagesAtEnd, let target, let reading else { return }
-        if !isSynced {
-            // What is written later is little, and soon synced.
-            try target.file.synchronize()
-            isSynced = true
-        }
-        // So is what the last checkpoint has to do, for which others wait. If this one fails, that one does it all.
-        _ = try? reading.other.checkpoint(.passive, schema: "main")
+        guard !isSynced, pending.count <= FollowedCopy.mostPagesAtEnd, let target else { return }
+        // What is written later is little, and soon synced. So is what the last checkpoint has to do, for which all wait.
+        try target.file.synchronize()
+        (isSynced, isLastReliefDue) = (true, true)
     }
 
     private func begin() throws(DatabaseError) {
@@ -213,7 +210,9 @@ final class FollowedCopy: ServiceCopy {
 
     private var logSize: Int64 { (reading?.position.frameCount ?? 0) * Int64(pageSize) }
 
-    var needsRelief: Bool { logSize >= relievedAt && reading?.position.isWholeInFile == false }
+    var needsRelief: Bool {
+        (logSize >= relievedAt || isLastReliefDue) && reading?.position.isWholeInFile == false
+    }
 
     /// Moves the whole log into the file, and begins a snapshot that needs nothing of the log. The next writer then begins it
     /// anew, unless others still read from it.
@@ -224,6 +223,7 @@ final class FollowedCopy: ServiceCopy {
         _ = try? connection.checkpoint(.passive, schema: "main")
         try moveOn()
         relievedAt = FollowedCopy.logBytes + (reading?.position.isWholeInFile == true ? 0 : logSize)
+        isLastReliefDue = false
     }
 
     /// - Parameters:

@@ -7,41 +7,57 @@ import Foundation
 /// other files wait for it. A rotation in service closes the old file while callers wait, so it frees the blocks later, and
 /// in pieces.
 final class ReplacedFile {
+    private let file: stat
     /// Opened with `O_PATH`. To close another descriptor would give back all locks that SQLite has on the file.
     /// <https://man7.org/linux/man-pages/man2/open.2.html>
     /// <https://www.sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_>
     private let descriptor: Int32
 
-    private static let bytesOfPiece: Int64 = 16 << 20
+    static let bytesOfPiece: Int64 = 16 << 20
 
-    /// - Parameter descriptor: any that this process has for the file.
-    /// - Returns: `nil` if it cannot be kept. It is then freed when it is closed.
-    init?(_ descriptor: Int32) {
+    /// - Parameters:
+    ///   - descriptor: any that this process has for the file.
+    ///   - file: the file that it must be.
+    /// - Returns: `nil` if it is another one, or cannot be kept. It is then freed when it is closed.
+    init?(_ descriptor: Int32, of file: stat) {
         let own = sealeddb_keep_file(descriptor)
         guard own >= 0 else { return nil }
-        self.descriptor = own
+        guard ReplacedFile.status(own)?.isSameFile(as: file) == true else {
+            // Nothing was written through it, here and below.
+            close(own)
+            return nil
+        }
+        (self.descriptor, self.file) = (own, file)
     }
 
-    /// Frees the blocks. Nobody in this process may have the file open otherwise.
-    ///
-    /// If one of these calls fails, the system frees what is left, as soon as this object goes.
-    func free() {
-        let file = sealeddb_open("/proc/self/fd/\(descriptor)", O_WRONLY, 0)
-        guard file >= 0 else { return }
-        // What was written to it is not needed any more.
-        defer { close(file) }
+    private static func status(_ descriptor: Int32) -> stat? {
         var status = stat()
-        // With a name it is somebody's copy.
-        guard fstat(file, &status) == 0, status.st_nlink == 0 else { return }
+        return fstat(descriptor, &status) == 0 ? status : nil
+    }
+
+    /// Frees the blocks, but for those of the first piece, which go with this object. No connection of this process may have
+    /// the file open.
+    ///
+    /// The first page stays because it says that this is no database any more: SQLite takes an empty file for a new one, and a
+    /// program that had opened the old file at the last moment would write to it. If one of these calls fails, the system
+    /// frees what is left as soon as nobody has the file open.
+    func free() {
+        let writable = sealeddb_open("/proc/self/fd/\(descriptor)", O_WRONLY, 0)
+        guard writable >= 0 else { return }
+        // What was written to it is not needed any more.
+        defer { close(writable) }
+        // With a name it is somebody's copy, and whoever has it open may be reading it.
+        guard let status = ReplacedFile.status(writable), status.isSameFile(as: file), status.st_nlink == 0,
+            sealeddb_is_only_descriptor(writable) == 1
+        else { return }
         var size = Int64(status.st_size)
-        while size > 0 {
-            size = max(0, size - ReplacedFile.bytesOfPiece)
-            guard ftruncate(file, off_t(size)) == 0 else { return }
+        while size > ReplacedFile.bytesOfPiece {
+            size = max(ReplacedFile.bytesOfPiece, size - ReplacedFile.bytesOfPiece)
+            guard ftruncate(writable, off_t(size)) == 0 else { return }
         }
     }
 
     deinit {
-        // Nothing was written through it.
         close(descriptor)
     }
 }

@@ -135,12 +135,13 @@ struct RotationSource {
         guard try !connection.mainFileHasMoved() else { throw KeyRotation.replaced }
     }
 
-    /// Keeps the old file on the disk after its name has gone to another one and this connection has closed.
+    /// Keeps the old file on the disk after its name has gone to another one and this connection has closed. Call it after
+    /// ``spoil(_:)``.
     /// - Returns: `nil` if the file cannot be kept, so that it is freed when it is closed.
     func keepFile() -> ReplacedFile? {
         // Without /proc no descriptor is found.
         guard let descriptor = (try? FileSystem.ownDescriptors(of: file, plan.path))?.first else { return nil }  // See above.
-        return ReplacedFile(descriptor)
+        return ReplacedFile(descriptor, of: file)
     }
 
     /// Overwrites the start of the old file after another file has taken its name, and before its lock is released. A

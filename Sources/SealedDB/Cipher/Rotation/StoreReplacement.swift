@@ -63,12 +63,12 @@ struct StoreReplacement {
             let error = error.adding(context: "\(words.name) failed, and the store is \(words.before)")
             throw isWAL ? source.returnedToWAL(error) : error
         }
-        prepared?.replacedFile = source.keepFile()
         try copy.synchronizeSwap()
         if let kept = source.place.oldFile {
             try FileUsers.requireNobodyCame(to: kept, "The store \(words.after)")
         } else {
             try source.spoil("The store \(words.after)")
+            prepared?.replacedFile = source.keepFile()
         }
         try confirm(plan)
         let seconds = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9

@@ -347,14 +347,15 @@ struct PageTransferTests {
         #expect(found?.reason == .noSpace, "\(String(describing: found))")
     }
 
-    /// Parts of a large file are on their way to the disk before the sync.
+    /// Parts of a large file are on their way to the disk before the sync, two at a time: eight begin, and from the third on
+    /// each waits for one.
     @Test(arguments: [1, 2] as [UInt8]) func whatIsWrittenBeforeTheSync(key: UInt8) throws {
         let store = try Database.testing(directory.file("db"))
         try store.executeUpdate("CREATE TABLE t (a)")
         try store.executeUpdate("INSERT INTO t VALUES (zeroblob(9000000))")
         #expect(store.close())
         let calls = try copy(key).calls
-        #expect(calls.filter { $0.hasPrefix("sync_file_range") }.count == 2)
+        #expect(calls.filter { $0.hasPrefix("sync_file_range") }.count == 8 + 6)
         let sync = try #require(calls.firstIndex { $0.hasPrefix("fsync") })
         #expect(calls[..<sync].contains { $0.hasPrefix("sync_file_range") })
         #expect(try count("copies/db", key: key) == [1])
@@ -365,10 +366,24 @@ struct PageTransferTests {
         let file = try newFile()
         for code in [ENOSYS, EPERM, EINVAL, EIO, ENOSPC] {
             let watch = CallWatch(directory.path, failing: 0...0, code: code)
-            let found = error { try file.beginWriting(0..<4096) }
+            var hasBegun: Bool?
+            let found = error { hasBegun = try file.beginWriting(0..<4096) }
             let calls = watch.endWithAll()
             #expect(calls.count == 1 && calls[0].hasPrefix("sync_file_range"))
             #expect(found?.reason == (code == EIO ? .ioError : code == ENOSPC ? .noSpace : nil), "\(code)")
+            #expect(hasBegun == (found == nil ? false : nil), "\(code)")
+        }
+        #expect(try file.beginWriting(0..<4096))
+    }
+
+    /// The sync does not tell it again.
+    @Test func whatCouldNotBeWrittenIsAlwaysTold() throws {
+        let file = try newFile()
+        for code in [ENOSYS, EPERM, EINVAL, EIO, ENOSPC] {
+            let watch = CallWatch(directory.path, failing: 0...0, code: code)
+            let found = error { try file.awaitWriting(0..<4096) }
+            _ = watch.endWithAll()
+            #expect(found != nil, "\(code)")
         }
     }
 

@@ -234,8 +234,8 @@ struct FollowedCopyTests {
             if copy.needsRelief { try copy.relieveLog(connection) }
             longest = max(longest, try logSize())
         }
-        #expect(longest < 24 << 20, "60 MB were written.")
-        #expect(longest > 16 << 20)
+        #expect(longest < 8 << 20, "60 MB were written.")
+        #expect(longest > 4 << 20)
         try copy.complete(connection)
         #expect(try copy.isCurrent())
         try requireEqual(copy, db, "complete")
