@@ -58,6 +58,7 @@ final class ReplacedFile {
     }
 
     deinit {
+        // As above.
         close(descriptor)
     }
 }

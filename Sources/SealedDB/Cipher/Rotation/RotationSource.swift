@@ -139,9 +139,9 @@ struct RotationSource {
     /// ``spoil(_:)``.
     /// - Returns: `nil` if the file cannot be kept, so that it is freed when it is closed.
     func keepFile() -> ReplacedFile? {
-        // Without /proc no descriptor is found.
-        guard let descriptor = (try? FileSystem.ownDescriptors(of: file, plan.path))?.first else { return nil }  // See above.
-        return ReplacedFile(descriptor, of: file)
+        // Without /proc none is found.
+        let descriptors = (try? FileSystem.ownDescriptors(of: file, plan.path)) ?? []  // See above.
+        return descriptors.first.flatMap { ReplacedFile($0, of: file) }
     }
 
     /// Overwrites the start of the old file after another file has taken its name, and before its lock is released. A
