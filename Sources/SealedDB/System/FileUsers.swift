@@ -31,6 +31,17 @@ package enum FileUsers {
         throw .storeInUse(path, by: names)
     }
 
+    /// Whether this is the only descriptor for its file, as far as the kernel tells. As above, copies of descriptors that
+    /// children have for a moment do not count.
+    static func isOnly(_ descriptor: Int32) -> Bool {
+        for attempt in 0..<20 {
+            if attempt > 0 { LockHolders.pause() }
+            let answer = sealeddb_is_only_descriptor(descriptor)
+            if answer != 0 { return answer == 1 }
+        }
+        return false
+    }
+
     /// Detects processes that opened the old file at the last moment. Called after the new file has taken its name.
     /// - Parameters:
     ///   - keptFile: the old file, under its new name.

@@ -9,6 +9,7 @@ import Foundation
 final class NewFile: Sendable {
     let path: String
     private let descriptor: Int32
+    private let canAwait: Bool
     private let zeros = Guarded(false)
 
     /// Whether it got pages of zeros in the place of pages that were never written.
@@ -21,6 +22,10 @@ final class NewFile: Sendable {
     init?(_ identity: FileIdentity, path: String) throws(DatabaseError) {
         guard let descriptor = try identity.open() else { return nil }
         (self.path, self.descriptor) = (path, descriptor)
+        // Not every system can do this. An empty file has no write whose error would be taken from the sync.
+        var status = stat()
+        canAwait =
+            fstat(descriptor, &status) == 0 && status.st_size == 0 && sealeddb_await_writing(descriptor, 0, 1) == 0
     }
 
     deinit {
@@ -116,8 +121,9 @@ final class NewFile: Sendable {
     }
 
     /// Waits for what ``beginWriting(_:)`` has begun, so that the disk has not too much to do at once. Nothing is stored for
-    /// certain by that either.
+    /// certain by that either. Where the system cannot do it, this does nothing.
     func awaitWriting(_ range: Range<Int64>) throws(DatabaseError) {
+        guard canAwait else { return }
         let count = range.upperBound - range.lowerBound
         // Whatever the error is, it is that of a write that failed, and the sync would not tell it again.
         guard sealeddb_await_writing(descriptor, range.lowerBound, count) == 0 else {

@@ -1,3 +1,4 @@
+import CSealedDBSystem
 import Foundation
 import Testing
 
@@ -66,34 +67,56 @@ struct LiveRotationTests {
         try queue.rotateKey(to: .testing(2))
     }
 
-    /// The system takes long to free a large file, so callers must not wait for it.
+    /// The system takes long to free a large file, so callers must not wait for it, and others only for a piece.
     @Test(arguments: [Configuration.JournalMode.wal, .delete])
     func theOldFileIsFreedWhenNobodyWaits(mode: Configuration.JournalMode) throws {
         let queue = try queue(mode)
-        try queue.write { db in try db.fill(rows: 5000) }
+        try queue.write { db in
+            try db.fill(rows: 5000)
+            try db.execute(script: "CREATE TABLE large AS SELECT zeroblob(\(ReplacedFile.bytesOfPiece)) AS body")
+        }
+        try queue.checkpoint(.truncate)
         let old = try FileSystem.status(directory.file("db"))
-        var wasKept: Bool?
+        var reference: Int32 = -1
+        defer { close(reference) }
         let rotation = ServiceRotation(newKey: try .testing(2), progress: nil) { body in
             try queue.writeWithoutTransaction(body)
         } alone: { body in
             try queue.writeWithoutTransaction { db in
                 // The queue's connection is closed and opened within the turn, as in a rotation of a queue.
                 let report = try body(db)
-                wasKept = try isOpen(old)
+                let kept = try descriptors(of: old)
+                #expect(kept.count == 1)
+                reference = sealeddb_keep_file(try #require(kept.first))
                 return report
             }
         }
         _ = try rotation.run()
         #expect(try !FileSystem.status(directory.file("db")).isSameFile(as: old))
-        #expect(wasKept == true)
-        #expect(try !isOpen(old))
+        #expect(try descriptors(of: old) == [reference])
+        var status = stat()
+        try #require(fstat(reference, &status) == 0)
+        #expect(old.st_size > ReplacedFile.bytesOfPiece)
+        #expect(status.st_size == (try isTold() ? off_t(ReplacedFile.bytesOfPiece) : old.st_size))
         queue.close()
         #expect(try bodies(key: 2).count == 5000)
         requireOnlyTheStore()
     }
 
-    private func isOpen(_ file: stat) throws -> Bool {
-        try !FileSystem.ownDescriptors(of: file, directory.file("db")).isEmpty
+    private func descriptors(of file: stat) throws -> [Int32] {
+        try FileSystem.ownDescriptors(of: file, directory.file("db"))
+    }
+
+    /// Whether the file system tells who has a file open.
+    private func isTold() throws -> Bool {
+        let path = directory.file("question")
+        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        try #require(descriptor >= 0)
+        defer {
+            close(descriptor)
+            unlink(path)
+        }
+        return sealeddb_is_only_descriptor(descriptor) >= 0
     }
 
     // MARK: Writes of the connection that is copied

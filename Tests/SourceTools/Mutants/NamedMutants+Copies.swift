@@ -40,7 +40,7 @@ extension NamedMutant {
             "an old file that somebody reads is cut off",
             "SealedDB/Cipher/Rotation/ReplacedFile.swift",
             .expression,
-            "sealeddb_is_only_descriptor(writable) == 1",
+            "FileUsers.isOnly(writable)",
             "true"
         ),
         .init(
@@ -56,6 +56,20 @@ extension NamedMutant {
             .expression,
             "sealeddb_await_writing(descriptor, range.lowerBound, count) == 0",
             "true"
+        ),
+        .init(
+            "the old file is freed at once, and commits wait",
+            "SealedDB/Concurrency/ServiceRotation.swift",
+            .statement,
+            "copy?.replacedFile?.free()",
+            ""
+        ),
+        .init(
+            "nothing makes the last checkpoint of a rotation short",
+            "SealedDB/Cipher/Rotation/FollowedCopy.swift",
+            .statement,
+            "(isSynced, isLastReliefDue) = (true, true)",
+            "(isSynced, isLastReliefDue) = (true, false)"
         ),
         .init(
             "the pages of a copy are not compared",

@@ -107,6 +107,8 @@ final class FollowedCopy: ServiceCopy {
 
     func advance(_ progress: ((KeyRotation.Progress) throws -> Void)?) throws(DatabaseError) {
         roundsLeft -= 1
+        // The confirmation of a key may have taken long since the last one.
+        if isSynced { isLastReliefDue = true }
         if reading == nil { try begin() }
         try copyPending(upTo: pagesInRound) { () throws(DatabaseError) in
             try ProgressReport.send(self.progress, to: progress)

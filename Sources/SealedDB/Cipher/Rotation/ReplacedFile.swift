@@ -38,9 +38,9 @@ final class ReplacedFile {
     /// Frees the blocks, but for those of the first piece, which go with this object. No connection of this process may have
     /// the file open.
     ///
-    /// The first page stays because it says that this is no database any more: SQLite takes an empty file for a new one, and a
-    /// program that had opened the old file at the last moment would write to it. If one of these calls fails, the system
-    /// frees what is left as soon as nobody has the file open.
+    /// The first page stays, which ``RotationSource/spoil(_:)`` has made useless: SQLite takes an empty file for a new database,
+    /// and a program that had opened the old file at the last moment would write to it. If one of these calls fails, the
+    /// system frees what is left as soon as nobody has the file open.
     func free() {
         let writable = sealeddb_open("/proc/self/fd/\(descriptor)", O_WRONLY, 0)
         guard writable >= 0 else { return }
@@ -48,7 +48,7 @@ final class ReplacedFile {
         defer { close(writable) }
         // With a name it is somebody's copy, and whoever has it open may be reading it.
         guard let status = ReplacedFile.status(writable), status.isSameFile(as: file), status.st_nlink == 0,
-            sealeddb_is_only_descriptor(writable) == 1
+            FileUsers.isOnly(writable)
         else { return }
         var size = Int64(status.st_size)
         while size > ReplacedFile.bytesOfPiece {

@@ -348,14 +348,14 @@ struct PageTransferTests {
     }
 
     /// Parts of a large file are on their way to the disk before the sync, two at a time: eight begin, and from the third on
-    /// each waits for one.
+    /// each waits for one. One call asks whether the system can wait.
     @Test(arguments: [1, 2] as [UInt8]) func whatIsWrittenBeforeTheSync(key: UInt8) throws {
         let store = try Database.testing(directory.file("db"))
         try store.executeUpdate("CREATE TABLE t (a)")
         try store.executeUpdate("INSERT INTO t VALUES (zeroblob(9000000))")
         #expect(store.close())
         let calls = try copy(key).calls
-        #expect(calls.filter { $0.hasPrefix("sync_file_range") }.count == 8 + 6)
+        #expect(calls.filter { $0.hasPrefix("sync_file_range") }.count == 1 + 8 + 6)
         let sync = try #require(calls.firstIndex { $0.hasPrefix("fsync") })
         #expect(calls[..<sync].contains { $0.hasPrefix("sync_file_range") })
         #expect(try count("copies/db", key: key) == [1])
@@ -374,6 +374,20 @@ struct PageTransferTests {
             #expect(hasBegun == (found == nil ? false : nil), "\(code)")
         }
         #expect(try file.beginWriting(0..<4096))
+    }
+
+    /// Where it is not possible to wait, this is found before anything is written.
+    @Test func whatCannotBeWaitedFor() throws {
+        let watch = CallWatch(directory.path)
+        _ = try newFile()
+        let question = try #require(watch.endWithAll().firstIndex { $0.hasPrefix("sync_file_range") })
+        try FileManager.default.removeItem(atPath: directory.file("new"))
+        let failing = CallWatch(directory.path, failing: question...question, code: ENOSYS)
+        let file = try newFile()
+        #expect(failing.end(describing: question)?.hasPrefix("sync_file_range") == true)
+        let later = CallWatch(directory.path)
+        try file.awaitWriting(0..<4096)
+        #expect(later.endWithAll() == [])
     }
 
     /// The sync does not tell it again.

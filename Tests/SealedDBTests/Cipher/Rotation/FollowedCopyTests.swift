@@ -223,8 +223,11 @@ struct FollowedCopyTests {
     @Test func theLogBeginsAnew() throws {
         let db = try store()
         try db.fill(rows: 300)
+        try db.executeUpdate("UPDATE t SET body = hex(zeroblob(2000000)) WHERE id = 300")
         let copy = try followedCopy(of: db)
         defer { copy.discard() }
+        // So that the end, before which the log is moved too, does not come.
+        copy.pagesInRound = 1
         let connection = try #require(db.connection)
         func logSize() throws -> Int64 { Int64(try FileSystem.status(directory.file("db-wal")).st_size) }
         var longest: Int64 = 0
@@ -236,6 +239,26 @@ struct FollowedCopyTests {
         }
         #expect(longest < 8 << 20, "60 MB were written.")
         #expect(longest > 4 << 20)
+        try copy.complete(connection)
+        #expect(try copy.isCurrent())
+        try requireEqual(copy, db, "complete")
+    }
+
+    /// So that the last checkpoint, for which all wait, is short, also if a key was confirmed for long before it.
+    @Test func theLogIsMovedBeforeTheEnd() throws {
+        let db = try store()
+        try db.fill(rows: 300)
+        let connection = try #require(db.connection)
+        let copy = try followedCopy(of: db)
+        defer { copy.discard() }
+        while !copy.isNearlyComplete { try copy.advance() }
+        for step in 1...2 {
+            #expect(copy.needsRelief)
+            try copy.relieveLog(connection)
+            #expect(!copy.needsRelief)
+            try db.executeUpdate("UPDATE t SET body = 'x' WHERE id = \(step)")
+            try copy.advance()
+        }
         try copy.complete(connection)
         #expect(try copy.isCurrent())
         try requireEqual(copy, db, "complete")

@@ -34,10 +34,12 @@ import Testing
         let file = try #require(ReplacedFile(descriptor, of: status))
         try #require(unlink(path) == 0)
         // Not every file system tells who has a file open.
-        let isTold = sealeddb_is_only_descriptor(descriptor) == 1
+        let isTold = sealeddb_is_only_descriptor(descriptor) >= 0
         close(descriptor)
         #expect(size == ReplacedFileTests.size)
         file.free()
+        // A child of another test may have a copy of the descriptor until it calls exec.
+        while isTold, size == ReplacedFileTests.size { file.free() }
         #expect(size == (isTold ? off_t(ReplacedFile.bytesOfPiece) : ReplacedFileTests.size))
         close(reference)
     }
