@@ -31,7 +31,9 @@ struct PageTransfer {
 
     /// How many bytes are compared before the system is told to begin to write them to the disk.
     private static let bytesInPart: Int64 = 1 << 20
-    /// How many parts the disk writes at a time. With more, a commit of another file waits long for the disk.
+    /// Whether others commit to this disk meanwhile, and should not wait long for it.
+    var sharesDisk = false
+    /// How many parts the disk then writes at a time.
     private static let mostPartsUnderWay = 2
 
     /// - Parameter sealing: how the new file is encrypted. It must have a key, and the layout of the source.
@@ -103,7 +105,8 @@ struct PageTransfer {
                     if partsUnderWay.count >= PageTransfer.mostPartsUnderWay {
                         try file.awaitWriting(partsUnderWay.removeFirst())
                     }
-                    if try file.beginWriting(begun..<end) { partsUnderWay.append(begun..<end) }
+                    let isUnderWay = try file.beginWriting(begun..<end)
+                    if isUnderWay, sharesDisk { partsUnderWay.append(begun..<end) }
                     begun = end
                 }
                 try progress(completed)

@@ -132,7 +132,8 @@ final class FollowedCopy: ServiceCopy {
                 let position = try FollowedCopy.snapshot(first)
                 _ = try follower.move(to: position)
                 let source = try pages(first, position, follower)
-                let transfer = try PageTransfer(source, to: new, .wal)
+                var transfer = try PageTransfer(source, to: new, .wal)
+                transfer.sharesDisk = true
                 reading = Reading(
                     current: first,
                     other: second,

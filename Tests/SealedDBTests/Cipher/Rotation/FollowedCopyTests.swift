@@ -264,6 +264,18 @@ struct FollowedCopyTests {
         try requireEqual(copy, db, "complete")
     }
 
+    /// Others commit to the same disk: of the eight parts that it is given, each from the third on waits for one.
+    @Test func theDiskIsNotGivenTooMuchAtOnce() throws {
+        let db = try store()
+        try db.execute(script: "CREATE TABLE t (body); INSERT INTO t VALUES (zeroblob(9000000))")
+        let watch = CallWatch(directory.path)
+        let copy = try followedCopy(of: db)
+        defer { copy.discard() }
+        while !copy.isNearlyComplete { try copy.advance() }
+        let calls = watch.endWithAll().filter { $0.hasPrefix("sync_file_range") }
+        #expect(calls.count == 1 + 8 + 6)
+    }
+
     /// A log that is gone has no index, and none is made.
     @Test func aStoreThatLeavesWALModeIsNotFollowed() throws {
         let db = try store()
