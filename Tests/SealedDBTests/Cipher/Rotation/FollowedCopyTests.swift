@@ -267,7 +267,7 @@ struct FollowedCopyTests {
     /// Others commit to the same disk: of the eight parts that it is given, each from the third on waits for one.
     @Test func theDiskIsNotGivenTooMuchAtOnce() throws {
         let db = try store()
-        try db.execute(script: "CREATE TABLE t (body); INSERT INTO t VALUES (zeroblob(9000000))")
+        try db.execute(script: "INSERT INTO t (body) VALUES (zeroblob(9000000))")
         let watch = CallWatch(directory.path)
         let copy = try followedCopy(of: db)
         defer { copy.discard() }
