@@ -65,6 +65,13 @@ extension NamedMutant {
             ""
         ),
         .init(
+            "a copy beside a service gives the disk all at once",
+            "SealedDB/Cipher/Rotation/FollowedCopy.swift",
+            .statement,
+            "transfer.sharesDisk = true",
+            ""
+        ),
+        .init(
             "nothing makes the last checkpoint of a rotation short",
             "SealedDB/Cipher/Rotation/FollowedCopy.swift",
             .statement,

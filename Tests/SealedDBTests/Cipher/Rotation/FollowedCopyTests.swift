@@ -271,6 +271,7 @@ struct FollowedCopyTests {
         let watch = CallWatch(directory.path)
         let copy = try followedCopy(of: db)
         defer { copy.discard() }
+        copy.pagesInRound = 4096
         while !copy.isNearlyComplete { try copy.advance() }
         let calls = watch.endWithAll().filter { $0.hasPrefix("sync_file_range") }
         #expect(calls.count == 1 + 8 + 6)
