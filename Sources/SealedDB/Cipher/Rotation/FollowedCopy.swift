@@ -32,6 +32,7 @@ final class FollowedCopy: ServiceCopy {
     private var roundsLeft: Int64
     private var untold: Int64 = 0
     private var isSynced = false
+    /// Whether a turn of the writer is to move the log into the file, however short the log is.
     private var isLastReliefDue = false
     /// The bytes of the log from which on it is to begin anew.
     private var relievedAt = FollowedCopy.logBytes

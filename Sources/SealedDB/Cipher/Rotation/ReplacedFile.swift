@@ -13,6 +13,7 @@ final class ReplacedFile {
     /// <https://www.sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_>
     private let descriptor: Int32
 
+    /// To free so many takes some milliseconds.
     static let bytesOfPiece: Int64 = 16 << 20
 
     /// - Parameters:
