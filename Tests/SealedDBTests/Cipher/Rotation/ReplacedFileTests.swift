@@ -4,7 +4,7 @@ import Testing
 
 @testable import SealedDB
 
-@Suite struct ReplacedFileTests {
+@Suite(.hangLimit) struct ReplacedFileTests {
     private let directory: TemporaryDirectory
     private let path: String
     private let descriptor: Int32
