@@ -314,8 +314,10 @@ struct ExportPlan {
 
     /// All statements, in an order in which they can be executed.
     var statements: [String] {
-        ["CREATE SCHEMA IF NOT EXISTS \(TargetName.quoted(schema))"] + tables.flatMap { $0.creation + $0.completion }
-            + tables.flatMap { $0.foreignKeys.map(\.statement) }
+        var statements = ["CREATE SCHEMA IF NOT EXISTS \(TargetName.quoted(schema))"]
+        for table in tables { statements += table.creation + table.completion }
+        for table in tables { statements += table.foreignKeys.map(\.statement) }
+        return statements
     }
 }
 
