@@ -8,6 +8,8 @@
 ///
 /// The functions of libc are defined here a second time. An executable that contains them uses them in place of libc's,
 /// and so do the shared libraries that it loads, SQLCipher among them. Children that execute another program do not.
+///
+/// When all calls fail that a thread counts, `nanosleep` returns to it at once.
 
 enum {
     /// In place of an error number: the last byte that is read or written at an offset has one bit changed, and the call

@@ -79,13 +79,11 @@ struct CallSweep {
     }
 
     /// Of each kind of call to a file the first, and the last, too, if it fails alone; or all of them.
-    ///
-    /// That nothing works on the index of a log any more is left out: SQLite tries again for ten seconds.
     private func chosen(_ calls: [String], _ manner: Manner) -> [Int] {
         guard !isComplete else { return Array(calls.indices) }
         var first: [String: Int] = [:]
         var last: [String: Int] = [:]
-        for (index, call) in calls.enumerated() where manner == .alone || !call.hasSuffix("-shm") {
+        for (index, call) in calls.enumerated() {
             if first[call] == nil { first[call] = index }
             last[call] = index
         }
