@@ -120,6 +120,15 @@ struct ConversionTests {
         #expect(try sandbox.names() == ["old", "pass", "text", "wrong"])
     }
 
+    /// What a store is said to have already, it has: settings that are given prove nothing.
+    @Test func aStoreThatIsAsItIsToBeIsOpened() throws {
+        try sandbox.makeStore()
+        try sandbox.makeKey("other")
+        try sandbox.fail(77, "migrate", "db", "--compatibility", "4", "--key-file", "other")
+        let outcome = try sandbox.succeed("migrate", "db", "--compatibility", "4", "--key-file", "key")
+        #expect(outcome.output.hasPrefix("db: has these settings already"), "\(outcome.output)")
+    }
+
     @Test func decryptWantsToBeMeant() throws {
         try sandbox.makeStore()
         let refused = try sandbox.fail(64, "decrypt", "db", "plain", "--key-file", "key")

@@ -19,6 +19,16 @@ struct DoctorTests {
         #expect(outcome.error.isEmpty)
     }
 
+    /// Below 64 KiB the keys may not all be locked.
+    @Test(arguments: [(65535, true), (65536, false)])
+    func memoryThatMayBeLocked(limit: Int, isScarce: Bool) throws {
+        let sandbox = try Sandbox()
+        let outcome = try sandbox.run(["prlimit", "--memlock=\(limit):\(limit)", Tool.sealdb, "doctor"])
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(outcome.output.contains("64.0 KiB"), "\(outcome.output)")
+        #expect(outcome.output.contains("keys may be swapped out") == isScarce, "\(outcome.output)")
+    }
+
     @Test func json() throws {
         let sandbox = try Sandbox()
         let report = try JSONDecoder().decode(EngineInfo.self, from: try sandbox.succeed("doctor", "--json").outputData)

@@ -68,6 +68,37 @@ struct ExecTests {
         #expect(try exec("SELECT a FROM t ORDER BY a", 0) == ["1", "10", "0"])
     }
 
+    /// Of savepoints within others, what is undone is not shown, and what is stored is.
+    @Test(arguments: [
+        // The outer one stays when all behind it is undone, and can be gone back to again.
+        (
+            """
+            SAVEPOINT a; SAVEPOINT b; INSERT INTO t VALUES (7) RETURNING a; ROLLBACK TO a;
+            INSERT INTO t VALUES (8) RETURNING a; ROLLBACK TRANSACTION TO SAVEPOINT a;
+            INSERT INTO t VALUES (9) RETURNING a; RELEASE SAVEPOINT a
+            """, ["9", "3"], "9"
+        ),
+        // Of two with the same name, the inner one is released, and the outer one undoes all.
+        (
+            """
+            SAVEPOINT a; INSERT INTO t VALUES (4) RETURNING a; SAVEPOINT a; INSERT INTO t VALUES (5) RETURNING a;
+            RELEASE a; ROLLBACK TO a; RELEASE a; INSERT INTO t VALUES (6) RETURNING a
+            """, ["6", "3"], "6"
+        ),
+    ])
+    func rowsOfSavepoints(script: String, shown: [String], stored: String) throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeKey()
+        try sandbox.succeed("create", "db", "--key-file", "key")
+        try sandbox.succeed("exec", "db", "CREATE TABLE t (a)", "--key-file", "key")
+        let form = ["--format", "csv", "--no-header", "--key-file", "key"]
+        let outcome = try sandbox.run([Tool.sealdb, "exec", "db", script] + form)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(outcome.lines == shown)
+        let rows = try sandbox.run([Tool.sealdb, "query", "db", "SELECT a FROM t"] + form)
+        #expect(rows.lines == [stored], "\(rows.error)")
+    }
+
     /// SQLite's messages quote a literal, up to all that follows if it does not end.
     @Test func errorsQuoteNoLiterals() throws {
         let sandbox = try Sandbox()

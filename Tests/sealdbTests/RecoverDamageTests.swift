@@ -166,6 +166,25 @@ struct RecoverDamageTests {
         #expect(report.tables.first?.lostPages.count == 3)
     }
 
+    /// Ten pages are named, and it is told that there are more.
+    @Test func pagesThatAreMissingAreNamed() throws {
+        try exec("CREATE TABLE t (a); \(RecoverDamageTests.numbers) INSERT INTO t SELECT hex(randomblob(50)) FROM n;")
+        let whole = try sandbox.contents("db")
+        for (count, words) in [
+            (1, ["page", "1", ""]), (10, ["pages", "10", ""]), (12, ["pages", "10", "and 2 more"]),
+        ] {
+            try sandbox.removeAll(but: ["key"])
+            try sandbox.write("db", whole.dropLast(count * 4096))
+            let outcome = try sandbox.sealdb("recover", "db", "saved", "--key-file", "key")
+            #expect(outcome.status == 2, "\(outcome.error)")
+            let line = try #require(outcome.lines.first { $0.hasPrefix("t: ") }, "\(outcome.output)")
+            let pattern = /t: [0-9]+ rows, missing below (pages?) ([0-9, ]+)(.*)/
+            let told = try #require(line.wholeMatch(of: pattern), "\(line)").output
+            let numbers = told.2.split(separator: ",").count
+            #expect(["\(told.1)", "\(numbers)", "\(told.3)"] == words, "\(line)")
+        }
+    }
+
     /// The salt is the beginning of the file. The log has it too, or an older copy of the file.
     @Test func theSaltIsLost() throws {
         try makeLog()

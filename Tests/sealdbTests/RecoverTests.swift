@@ -203,4 +203,11 @@ struct RecoverTests {
         try sandbox.fail(77, "verify", "saved", "--key-file", "key")
         #expect(try sandbox.contents("db") == before)
     }
+
+    /// Nor is a file of that name made.
+    @Test func notIntoAPipe() throws {
+        let outcome = try sandbox.fail(64, "recover", "db", "-", "--key-file", "key")
+        #expect(outcome.error.contains("cannot go to standard output"), "\(outcome.error)")
+        #expect(try sandbox.names() == ["db", "key"])
+    }
 }

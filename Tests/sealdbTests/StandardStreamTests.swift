@@ -67,6 +67,13 @@ struct StandardStreamTests {
         #expect(try shell("sealdb \(command) >/dev/full").status == 74)
     }
 
+    /// Of a batch, this is told once, and not for each store.
+    @Test func resultsOfABatchThatCannotBeWritten() throws {
+        let outcome = try shell("cp db other; sealdb verify db other --key-file key >/dev/full")
+        #expect(outcome.status == 74)
+        #expect(outcome.error.split(separator: "\n").count == 1, "\(outcome.error)")
+    }
+
     /// A status that nobody has read is no status.
     @Test(arguments: [(">/dev/full", 74), (">&-", 74), (">output", 0)] as [(String, Int32)])
     func statusOfABatch(_ redirection: String, status: Int32) throws {

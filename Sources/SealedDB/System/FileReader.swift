@@ -21,8 +21,9 @@ final class FileReader {
             throw .system("Cannot open \(path)", reason: number == EACCES ? .notPermitted : .ioError, number: number)
         }
         var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-            // If an initializer of a class throws after all properties are set, deinit runs and closes the descriptor.
+        // If an initializer of a class throws after all properties are set, deinit runs and closes the descriptor.
+        guard fstat(descriptor, &status) == 0 else { throw .system("Cannot examine \(path)", reason: .ioError) }
+        guard status.st_mode & S_IFMT == S_IFREG else {
             throw DatabaseError(
                 extendedCode: SQLITE_CANTOPEN,
                 reason: .notRegularFile,

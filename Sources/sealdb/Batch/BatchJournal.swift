@@ -86,7 +86,7 @@ final class BatchJournal: Sendable {
         do {
             // The lock belongs to the file, and stays when the file is renamed.
             try lock(descriptor, path)
-            try append(line, to: descriptor, path: path)
+            try append(line, to: descriptor, path: path, state: "Nothing was done.")
             guard sealeddb_rename_exclusively(temporary, path) == 0 else {
                 guard errno != EEXIST else { throw inUse(path) }
                 throw Failure(.cannotCreate, "Cannot create the journal \(path): \(String(cString: strerror(errno))).")
@@ -173,17 +173,24 @@ final class BatchJournal: Sendable {
         }
     }
 
-    private static func append(_ bytes: some Collection<UInt8>, to descriptor: Int32, path: String) throws(Failure) {
+    private static let whileAtWork =
+        "The store that was last at work has one of the two keys: keep both. To go on, run the same command."
+
+    /// - Parameter state: what an error says of the stores and of what to do.
+    private static func append(
+        _ bytes: some Collection<UInt8>,
+        to descriptor: Int32,
+        path: String,
+        state: String = whileAtWork
+    ) throws(Failure) {
         let bytes = Array(bytes)
         // A single call, so that a kill leaves either the whole line or nothing.
-        guard write(descriptor, bytes, bytes.count) == bytes.count, fsync(descriptor) == 0 else {
-            throw Failure(
-                .inputOutput,
-                """
-                Cannot write the journal \(path): \(String(cString: strerror(errno))). The store that was last at work has one \
-                of the two keys: keep both. To go on, run the same command.
-                """
-            )
+        let count = write(descriptor, bytes, bytes.count)
+        // Where there was room for a part alone, there is no error number.
+        let isCutOff = count >= 0 && count < bytes.count
+        guard count == bytes.count, fsync(descriptor) == 0 else {
+            let reason = String(cString: strerror(isCutOff ? ENOSPC : errno))
+            throw Failure(.inputOutput, "Cannot write the journal \(path): \(reason). \(state)")
         }
     }
 }

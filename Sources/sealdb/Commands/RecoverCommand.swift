@@ -99,7 +99,7 @@ struct RecoverCommand: ParsableCommand {
             if table.brokenRowCount > 0 { text += ", \(count(table.brokenRowCount, "row")) not whole" }
             if !table.lostPages.isEmpty {
                 let pages = table.lostPages.prefix(10).map(String.init).joined(separator: ", ")
-                let rest = table.lostPages.count > 10 ? " and \(table.lostPages.count - 10) others" : ""
+                let rest = table.lostPages.count > 10 ? " and \(table.lostPages.count - 10) more" : ""
                 text += ", missing below \(table.lostPages.count == 1 ? "page" : "pages") \(pages)\(rest)"
             }
             text += "\n"

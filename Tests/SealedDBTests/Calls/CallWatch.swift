@@ -1,11 +1,24 @@
 import CSealedDBSystem
 import FailingCalls
 import Foundation
+import SealedDB
 
 /// The calls of the system below a directory, from now until ``end(describing:)``.
 struct CallWatch {
     private let number: Int32
     private let directory: String?
+
+    /// A file that stays open, without a name. Before SQLite opens a file it asks for its status, if it has any other open.
+    /// So a run makes the same calls as the one before, whatever other tests do.
+    // Nobody uses it: it is only there.
+    nonisolated(unsafe) private static let heldOpen: Database = {
+        let path = NSTemporaryDirectory() + "sealeddb-" + UUID().uuidString
+        let database = Database(path: path)
+        precondition(database.open(), "no file can be held open")
+        // It has no contents.
+        unlink(path)
+        return database
+    }()
 
     /// - Parameters:
     ///   - directory: `nil` for the calls of this thread that concern no file.
@@ -13,6 +26,7 @@ struct CallWatch {
     init(_ directory: String?, failing calls: ClosedRange<Int>? = nil, code: Int32 = EIO) {
         self.directory = directory
         let (first, last) = (Int64(calls?.lowerBound ?? -1), Int64(calls?.upperBound ?? -1))
+        precondition(CallWatch.heldOpen.isOpen, "no file is held open")
         // Otherwise how many calls a key takes would depend on those before it.
         if directory == nil { sealeddb_suspend_kept_pages(1) }
         number = failing_calls_begin(directory, first, last, code)

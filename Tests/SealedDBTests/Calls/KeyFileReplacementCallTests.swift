@@ -113,4 +113,74 @@ struct KeyFileReplacementCallTests {
         }
         #expect(mixed?.reason == .notAllowed)
     }
+
+    // MARK: Stages
+
+    private static func replacement(by name: String, _ directory: TemporaryDirectory) throws -> KeyFileReplacement {
+        try KeyFileReplacement(.keyFile(directory.file("app.key")), by: .keyFile(directory.file(name)), ending: ".old")
+    }
+
+    /// A signal came while it waited for the lock of either file.
+    @Test func aSignalDoesNotEndAReplacement() throws {
+        let first = try TemporaryDirectory()
+        try Self.prepare(first)
+        let count = CallWatch(first.path)
+        try Self.run(first)
+        let locks = count.endWithAll().enumerated().filter { $0.element.hasPrefix("flock") }
+        #expect(locks.count == 2)
+        for (index, call) in locks {
+            let directory = try TemporaryDirectory()
+            try Self.prepare(directory)
+            let watch = CallWatch(directory.path, failing: index...index, code: EINTR)
+            #expect(throws: Never.self, "\(call)") { try Self.run(directory) }
+            watch.end()
+            #expect(Self.holders(of: 2, directory) == ["app.key"] && Self.holders(of: 1, directory) == ["app.key.old"])
+        }
+    }
+
+    /// What is left of the three files tells how far it came, and nothing else is taken for done.
+    @Test func whatTheFilesTell() throws {
+        let directory = try TemporaryDirectory()
+        let replacement = try Self.replacement(directory)
+        func stage(_ old: UInt8, _ new: UInt8?, _ former: UInt8?) -> KeyFileReplacement.Stage? {
+            for (name, byte) in [("app.key", old), ("new.key", new), ("app.key.old", former)] as [(String, UInt8?)] {
+                unlink(directory.file(name))
+                // A file that cannot be written is missing, and so another stage is found.
+                if let byte { _ = try? directory.write(name, Array(Self.digits(byte).utf8)) }
+            }
+            // What is none of the stages is refused.
+            return try? replacement.stage()
+        }
+        #expect(stage(1, 2, nil) == .pending && stage(1, 2, 1) == .pending)
+        #expect(stage(2, 2, 1) == .copied)
+        #expect(stage(2, nil, 1) == .complete)
+        #expect(stage(1, 2, 3) == nil && stage(2, 2, nil) == nil && stage(2, 2, 2) == nil)
+        #expect(stage(1, nil, nil) == nil && stage(1, nil, 1) == nil)
+    }
+
+    /// The stores have another key by now than the file that is in its place.
+    @Test func aReplacementThatIsDoneWithAnotherKey() throws {
+        let directory = try TemporaryDirectory()
+        try Self.prepare(directory)
+        let replacement = try Self.replacement(directory)
+        try replacement.run(Key.testing(2))
+        let error = #expect(throws: DatabaseError.self) { try replacement.run(Key.testing(3)) }
+        #expect(error?.reason == .keySourceFailed && error?.message.contains("the stores have now") == true)
+        try replacement.run(Key.testing(2))
+        try Self.requireDone(directory)
+    }
+
+    @Test func namesOfTheFormerKey() throws {
+        let directory = try TemporaryDirectory()
+        try Self.prepare(directory)
+        let replacement = try Self.replacement(by: "app.key.new", directory)
+        let file = replacement.file
+        #expect(replacement.formerFile == file + ".old")
+        #expect(replacement.keeping(formerFile: file + ".2026")?.formerFile == file + ".2026")
+        for name in [file, file + ".new", file + "/x", directory.file("other.key"), "/elsewhere/app.key.old"] {
+            #expect(replacement.keeping(formerFile: name) == nil, "\(name)")
+        }
+        let error = #expect(throws: DatabaseError.self) { _ = try Self.replacement(by: "app.key.old", directory) }
+        #expect(error?.reason == .notAllowed && error?.message.contains("is to be kept") == true)
+    }
 }

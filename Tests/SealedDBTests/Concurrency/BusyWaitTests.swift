@@ -148,4 +148,19 @@ struct BusyWaitTests {
         #expect(LockHolders.of(file) == [])
         #expect(LockHolders.of(directory.file("absent")) == [])
     }
+
+    /// By this somebody decides how long to wait the next time.
+    @Test func theErrorSaysHowLongItWaited() throws {
+        let directory = try TemporaryDirectory()
+        var configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
+        configuration.busyTimeout = .milliseconds(20)
+        let queue = try DatabaseQueue(path: directory.file("db"), configuration: configuration)
+        let other = try Database.testing(directory.file("db"))
+        #expect(other.beginImmediateTransaction())
+        let error = #expect(throws: DatabaseError.self) { try queue.write { _ in } }
+        let waited = error?.message.firstMatch(of: /waited ([0-9.e-]+) s of 0\.02 s/)?.1
+        let seconds = try #require(waited.flatMap { Double($0) }, "\(error as Any)")
+        #expect(seconds >= 0.02)
+        #expect(other.rollback())
+    }
 }

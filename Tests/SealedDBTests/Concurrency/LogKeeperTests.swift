@@ -1,3 +1,4 @@
+import Logging
 import Testing
 
 @testable import SealedDB
@@ -72,6 +73,43 @@ struct LogKeeperTests {
         calls.answer(1, true)
         look(keeper, frames: 2_000)
         #expect(calls.count == 3)
+    }
+
+    private struct Handler: LogHandler {
+        let log: Log<String>
+        var metadata = Logger.Metadata()
+        var logLevel = Logger.Level.trace
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: LogEvent) { log.add("\(event.level) \(event.message) \(event.metadata ?? [:])") }
+    }
+
+    /// A disk that fills up is told of, with what it is full of.
+    @Test func aLogThatCannotBeEmptiedIsTold() throws {
+        let log = Log<String>()
+        var configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
+        configuration.journalMode = .wal
+        configuration.logger = Logger(label: "") { _ in Handler(log: log) }
+        let database = Database(path: directory.file("db"), configuration: configuration)
+        try database.openVerified()
+        try database.fill(rows: 3)
+        let size = try Int(FileSystem.status(directory.file("db-wal")).st_size)
+        let (keeper, calls) = keeper(maximumSize: size - 1)
+        func told() -> [String] { log.values.filter { $0.contains("beyond its limit") } }
+        for isEmpty in [true, false] {
+            database.connection?.walFrameCount = LogKeeper.threshold
+            keeper.checkpoint(database)
+            try #require(calls.count == (isEmpty ? 1 : 2))
+            calls.answer(calls.count - 1, isEmpty)
+            #expect(told().count == (isEmpty ? 0 : 1), "\(log.values)")
+        }
+        let text = try #require(told().first)
+        #expect(text.hasPrefix("warning "), "\(text)")
+        #expect(text.contains("\"bytes\": \(size)") && text.contains("\"limit\": \(size - 1)"), "\(text)")
     }
 
     @Test func aShorterLogIsLeft() {

@@ -113,6 +113,29 @@ struct WriteLineTests {
         #expect(books.isEmpty)
     }
 
+    /// The times themselves count as passed, and the one that was told may come until the last moment.
+    @Test func timesThatHaveJustPassed() {
+        var books = line([a, b], from: start)
+        let first = books.fallAsleep(a.id)
+        let now = start + Books.tolerance
+        #expect(leave(&books, c.id, now: now) === first)
+        // It may still come.
+        let last = now + UInt64(Books.longestSleep * 1e9)
+        #expect(giveWay(&books, c.id, now: last).mustWait)
+        #expect(leave(&books, a.id, now: last) != nil)
+        // b was told: another one is told when the shortest time between two has passed, and not before.
+        let third = Writer()
+        #expect(enter(&books, third.id, now: now) == .isNew)
+        let signal = books.fallAsleep(third.id)
+        #expect(leave(&books, c.id, now: last) == nil)
+        let second = books.giveWay(b.id, now: last)
+        #expect(!second.mustWait && second.told == nil)
+        #expect(leave(&books, b.id, now: last + Books.quantum) === signal)
+        #expect(giveWay(&books, c.id, now: last + Books.quantum).mustWait)
+        #expect(leave(&books, third.id, now: last + Books.quantum) == nil)
+        #expect(books.isEmpty)
+    }
+
     /// Somebody else was faster than the one that was told.
     @Test func whoeverWasToldStandsInFrontAgain() {
         var books = line([a, b], from: start)

@@ -225,6 +225,55 @@ struct MemoryImageTests {
         #expect(directory.names == ["second", "store"])
     }
 
+    /// It leaves WAL mode for the swap. When the swap fails, nothing but its rows is what was meant to change.
+    @Test func aSwapThatFailsLeavesTheOldFileInWALMode() throws {
+        let user = try Database.testing(path, journalMode: .wal)
+        try user.fill(rows: 5)
+        #expect(user.close())
+        let database = try memory(rows: 8)
+        let before = try Data(contentsOf: URL(fileURLWithPath: path))
+        let all = CallWatch(directory.path)
+        try database.save(toFile: path)
+        let calls = all.endWithAll()
+        let swap = try #require(calls.firstIndex { $0 == "rename store" })
+        try before.write(to: URL(fileURLWithPath: path))
+        let failing = CallWatch(directory.path, failing: swap...swap)
+        let error = #expect(throws: DatabaseError.self) { try database.save(toFile: path) }
+        #expect(failing.end(describing: swap) == "rename store")
+        #expect(error?.reason == .ioError, "\(String(describing: error))")
+        #expect(error?.message.hasPrefix("Nothing was saved, and \(path) is as it was: ") == true)
+        #expect(directory.names == ["store"])
+        let store = try Database.testing(path)
+        #expect(try count(store) == [5])
+        #expect(try store.value("PRAGMA journal_mode") == .text("wal"))
+        #expect(store.close())
+    }
+
+    /// A new file that could not be written or get its name is no file; one whose name may be lost is there.
+    @Test func whatIsLeftOfANewFile() throws {
+        let database = try memory(rows: 8)
+        let all = CallWatch(directory.path)
+        try database.save(toFile: path)
+        let calls = all.endWithAll()
+        let sync = try #require(calls.firstIndex { $0.hasPrefix("fsync") })
+        let name = try #require(calls.firstIndex { $0.hasPrefix("renameat2") })
+        let end = try #require(calls.lastIndex { $0.hasPrefix("fsync") })
+        try #require(sync < name && name < end)
+        for index in [sync, name, end] {
+            try FileManager.default.removeItem(atPath: path)
+            let failing = CallWatch(directory.path, failing: index...index)
+            let error = #expect(throws: DatabaseError.self) { try database.save(toFile: path) }
+            #expect(failing.end(describing: index) == calls[index])
+            #expect(directory.names == (index == end ? ["store"] : []), "\(calls[index])")
+            let lost = "\(path) is complete, but the directory could not be synced: "
+            let told = index == end ? lost : "Nothing was saved: "
+            #expect(error?.message.hasPrefix(told) == true, "\(String(describing: error))")
+            // It is removed again by the next.
+            if index != end { try database.save(toFile: path) }
+        }
+        #expect(try isSound())
+    }
+
     @Test func observersAreToldOfALoad() async throws {
         try memory(rows: 2).save(toFile: path)
         let database = try memory()

@@ -88,4 +88,18 @@ struct SlowStatementTests {
         #expect(texts.contains { $0.contains("a statement that holds a key") })
         #expect(!texts.joined().contains("secret"))
     }
+
+    /// Who has the limit changed must see which one it was.
+    @Test func theErrorNamesTheLimit() throws {
+        var configuration = Configuration()
+        configuration.statementTimeout = .milliseconds(2)
+        let db = Database(path: nil, configuration: configuration)
+        try db.openVerified()
+        let endless = "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+        let error = #expect(throws: DatabaseError.self) { try db.integers(endless) }
+        #expect(error?.reason == .timedOut)
+        #expect(error?.message.contains("limit of 0.002 s") == true, "\(error as Any)")
+        #expect(error?.sql == endless)
+        #expect(try db.integers("SELECT 1") == [1])
+    }
 }

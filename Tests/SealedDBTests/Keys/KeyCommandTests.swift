@@ -1,6 +1,7 @@
 import Foundation
-import SealedDB
 import Testing
+
+@testable import SealedDB
 
 @Suite(.hangLimit)
 struct KeyCommandTests {
@@ -134,5 +135,31 @@ struct KeyCommandTests {
             .compactMap { UInt64($0.suffix(16), radix: 16) }
         // The C library uses two of the signals beyond 31 itself.
         #expect(sets.count == 2 && sets.allSatisfy { $0 & 0x7fff_ffff == 0 }, "\(sets)")
+    }
+
+    /// Neither the end from which its output was read, nor that from which it read.
+    @Test(arguments: [false, true]) func noPipeStaysOpen(hasInput: Bool) throws {
+        let command = KeyCommand(["/bin/sh", "-c", "readlink /proc/$$/fd/0 /proc/$$/fd/1"], timeout: 60)
+        let output = try command.output(input: hasInput ? SecretBytes(copying: Array("x".utf8)) : nil)
+        let text = try output.withBytes { bytes throws(DatabaseError) in String(decoding: bytes, as: UTF8.self) }
+        let pipes = text.split(separator: "\n").filter { $0.hasPrefix("pipe:") }
+        #expect(pipes.count == (hasInput ? 2 : 1), "\(text)")
+        let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap { descriptor in
+            // One that is closed meanwhile leads nowhere.
+            try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(descriptor)")
+        }
+        for pipe in pipes { #expect(!open.contains { $0.hasSuffix(pipe) }, "\(pipe)") }
+    }
+
+    /// Programs look for what belongs to their user.
+    @Test func theUserIsTold() throws {
+        let names = ["HOME", "USER", "LOGNAME", "LANG"]
+        let values = names.map { ProcessInfo.processInfo.environment[$0] ?? "" }
+        let key = try script("echo \"of $HOME:$USER:$LOGNAME:$LANG\"").key()
+        #expect(try key == .passphrase("of " + values.joined(separator: ":")))
+    }
+
+    @Test func theLongestTimeout() throws {
+        #expect(try script("echo x", timeout: .seconds(86_400)).key() == .passphrase("x"))
     }
 }

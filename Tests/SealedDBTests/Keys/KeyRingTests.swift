@@ -56,6 +56,22 @@ struct KeyRingTests {
         #expect(ring.retiredKeys.isEmpty)
     }
 
+    /// What is done with one retired key concerns no other.
+    @Test func severalRetiredKeys() throws {
+        var ring = try KeyRing(activeID: "a", key: .testing(1))
+        for (number, id) in ["b", "c", "d"].enumerated() {
+            try ring.add(.testing(UInt8(number + 2)), id: id)
+            try ring.retire(id, until: Date(timeIntervalSince1970: 0))
+        }
+        #expect(try ring.retiredKey("b") == .testing(2) && ring.retiredKey("d") == .testing(4))
+        try ring.reinstate("c")
+        #expect(ring.ids == ["a", "c"] && ring.retiredKeys.map(\.id) == ["b", "d"])
+        #expect(try ring.key("c") == .testing(3))
+        try ring.remove("b")
+        #expect(ring.ids == ["a", "c"] && ring.retiredKeys == [.init(id: "d", keptUntil: "1970-01-01")])
+        #expect(try ring.retiredKey("d") == .testing(4))
+    }
+
     @Test(arguments: [
         "retired: a 2031-12-31 key DIGITS", "retired: a 2031-12-31 key DIGITS\na key DIGITS",
         "retired: a 2031-02-30 key DIGITS",
@@ -160,6 +176,47 @@ struct KeyRingTests {
         }
         #expect(try directory.bytes("ring") == before)
         #expect(directory.names == ["ring"])
+    }
+
+    @Test(arguments: [String(repeating: "x", count: 64), "azAZ09.-_"])
+    func idsThatAreJustAllowed(id: String) throws {
+        try KeyRing(activeID: id, key: .testing(1)).write(toNewFile: directory.file("ring"))
+        #expect(try KeyRing(contentsOfFile: directory.file("ring")).key(id) == .testing(1))
+        let longer = String(repeating: "x", count: 65)
+        let text = "sealdb-keyring 1\nactive a\na key \(KeyRingTests.digits)\n\(longer) key \(KeyRingTests.digits)\n"
+        #expect(try failure { _ = try KeyRing(parsing: text) }.message.contains("line 4"))
+    }
+
+    /// A file that is written can be read again, up to its last byte.
+    @Test(arguments: [true, false]) func theLargestFile(endsWithAKey: Bool) throws {
+        func ring(_ count: Int) throws -> KeyRing {
+            var ring = try KeyRing(activeID: "k", source: .keyFile("/" + String(repeating: "d", count: count)))
+            for number in 0..<16 { try ring.add(.keyFile("/" + String(repeating: "d", count: 4000)), id: "k\(number)") }
+            if endsWithAKey { try ring.add(.testing(1), id: "last") }
+            return ring
+        }
+        try ring(1).write(toNewFile: directory.file("small"))
+        let count = try 1 + KeyRing.sizeLimit - directory.bytes("small").count
+        try ring(count).write(toNewFile: directory.file("largest"))
+        #expect(try directory.bytes("largest").count == 65536)
+        #expect(try KeyRing(contentsOfFile: directory.file("largest")).ids.count == (endsWithAKey ? 18 : 17))
+        let error = try failure { try ring(count + 1).write(toNewFile: directory.file("larger")) }
+        #expect(error.message.contains("more than 65536 bytes") && directory.names == ["largest", "small"])
+    }
+
+    /// A ring that is read again keeps what it has read from a file, and takes it for no other file's.
+    @Test func eachFileStaysItsOwn() throws {
+        var ring = try KeyRing(activeID: "a", source: .keyFile(directory.write("a", KeyRingTests.digits.utf8)))
+        try ring.add(.keyFile(directory.write("b", [UInt8](repeating: 2, count: 32))), id: "b")
+        try ring.add(.passphraseFile(directory.write("c", "open sesame".utf8)), id: "c")
+        try ring.add(.passphraseFile(directory.write("d", "other words".utf8)), id: "d")
+        try ring.write(toNewFile: directory.file("ring"))
+        let read = try KeyRing(contentsOfFile: directory.file("ring"))
+        let known = try read.key("d")
+        let again = try read.readAgain()
+        #expect(try again.key("a") == .testing(10) && again.key("b") == .testing(2))
+        #expect(try again.key("c") == .passphrase("open sesame") && again.key("d") == .passphrase("other words"))
+        #expect(try again.key("d").derivedKeys === known.derivedKeys)
     }
 
     @Test func whatAFileCannotHold() throws {

@@ -63,6 +63,25 @@ struct KeySourceTests {
         #expect(try reason(.keyFile(write("huge", [UInt8](repeating: 48, count: 5000)))) == .malformedKey)
     }
 
+    @Test func everyHexDigit() throws {
+        let text = String(repeating: "0123456789abcdef0123456789ABCDEF", count: 2)
+        let bytes: [UInt8] = [0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef]
+        let expected = try (bytes + bytes + bytes + bytes).withUnsafeBytes { try Key.raw($0) }
+        #expect(try KeySource.keyFile(write("all", text.utf8)).key() == expected)
+        // Their neighbours in ASCII.
+        for other in ["/", ":", "@", "G", "`", "g"] {
+            let path = try write("bad", (String(text.dropLast()) + other).utf8)
+            #expect(reason(.keyFile(path)) == .malformedKey, "\(other)")
+        }
+    }
+
+    @Test func theLongestPassphraseOfAFile() throws {
+        let start = String(repeating: "a", count: 4095)
+        #expect(try KeySource.passphraseFile(write("p", (start + "b").utf8)).key() == .passphrase(start + "b"))
+        let error = try failure(.passphraseFile(write("p", (start + "bc").utf8)))
+        #expect(error?.message.contains("more than 4096 bytes") == true, "\(error as Any)")
+    }
+
     /// All sources that are files, by the name of one in the directory.
     private static let fileSources: [@Sendable (String) -> KeySource] = [
         { .keyFile($0) }, { .passphraseFile($0) },
@@ -113,6 +132,34 @@ struct KeySourceTests {
         #expect(try KeySource.keyDescriptor(other).key() == .testing(10))
         #expect(reason(.passphraseDescriptor(-1)) == .noSuchFile)
         #expect(reason(.keyDescriptor(-1)) == .noSuchFile)
+    }
+
+    /// Whoever holds the other end is told that nobody reads any more, whether it was a key or not.
+    @Test(arguments: [true, false]) func aDescriptorIsClosed(isKey: Bool) throws {
+        var ends: [Int32] = [0, 0]
+        let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+        try #require(socketpair(AF_UNIX, kind, 0, &ends) == 0)
+        let own = ends[0]
+        defer { close(own) }
+        let text = Array((isKey ? digits : "no key").utf8)
+        #expect(text.withUnsafeBytes { Glibc.write(own, $0.baseAddress, $0.count) } == text.count)
+        #expect(shutdown(own, Int32(SHUT_WR)) == 0)
+        let expected: DatabaseError.Reason? = isKey ? nil : .malformedKey
+        #expect(reason(.keyDescriptor(ends[1])) == expected)
+        // Without a limit this would wait for ever.
+        var end = pollfd(fd: own, events: 0, revents: 0)
+        #expect(poll(&end, 1, 60_000) == 1 && end.revents & Int16(POLLHUP) != 0)
+    }
+
+    /// Where nothing is left to read, nothing is read again: the number may be that of another file by now.
+    @Test func descriptorsAreReadOnce() throws {
+        let path = try write("k", digits.utf8)
+        let sourced = SourcedKey(.keyDescriptor(open(path, O_RDONLY)))
+        let key = try sourced.key()
+        #expect(try sourced.newKey(insteadOf: key) == nil)
+        let read = try KeySource.keyDescriptor(open(path, O_RDONLY)).key()
+        #expect(throws: Never.self) { try read.confirm() }
+        #expect(read.provenance == nil)
     }
 
     @Test func descriptorsOfAPipeGiveAllThatIsWritten() throws {
@@ -238,6 +285,43 @@ struct KeySourceTests {
     ])
     func descriptionsNameTheSourceAndNoArguments(source: KeySource, text: String) {
         #expect("\(source)" == text)
+    }
+
+    // MARK: Reading again
+
+    /// Of those who found the old key stale, one reads the new one.
+    @Test func aSourceIsReadAgainOnce() throws {
+        let calls = Guarded(0 as UInt8)
+        let source = KeySource.closure {
+            let number = calls.withLock { calls in
+                calls += 1
+                return calls
+            }
+            return try .testing(number)
+        }
+        let sourced = SourcedKey(source)
+        let first = try sourced.key()
+        let second = try sourced.newKey(insteadOf: first)
+        let third = try sourced.newKey(insteadOf: first)
+        let known = try sourced.key()
+        let expected = try Key.testing(2)
+        #expect(second == expected && third == expected && known == expected)
+        #expect(calls.withLock { $0 } == 2)
+    }
+
+    /// What was derived from it would have to be derived again.
+    @Test func anEqualKeyStaysTheOldOne() throws {
+        let sourced = SourcedKey(.closure { try Key.passphrase("open sesame") })
+        let key = try sourced.key()
+        #expect(try sourced.newKey(insteadOf: key) == nil)
+        #expect(try sourced.key().derivedKeys === key.derivedKeys)
+    }
+
+    @Test func timeoutsOfAsynchronousClosures() throws {
+        let longest = try KeySource.asyncClosure(timeout: .seconds(86_400)) { try .testing(3) }.key()
+        let expected = try Key.testing(3)
+        #expect(longest == expected)
+        #expect(reason(.asyncClosure(timeout: .seconds(86_401)) { try .testing(3) }) == .malformedKey)
     }
 
     /// What is a key by mistake is not shown, nor stored as a name.

@@ -27,6 +27,7 @@ struct KeyTests {
 
     @Test(arguments: [
         "x'" + String(repeating: "a", count: 63) + "'", "x'" + String(repeating: "g", count: 64) + "'", "x''", "a",
+        "y'" + String(repeating: "a", count: 64) + "'", "xy" + String(repeating: "a", count: 64) + "'",
     ])
     func otherPassphrasesAreTaken(text: String) throws {
         #expect(try Key.passphrase(text) == Key.passphrase(text))
@@ -53,5 +54,54 @@ struct KeyTests {
         let saltedSpec = try salted.withKeySpec { bytes throws(DatabaseError) in String(decoding: bytes, as: UTF8.self)
         }
         #expect(saltedSpec == "x'" + String(repeating: "01", count: 32) + String(repeating: "02", count: 16) + "'")
+    }
+
+    /// A key that differs in one byte is another one, wherever that byte stands; and so is one that goes on.
+    @Test func everyByteCounts() throws {
+        let bytes = [UInt8](repeating: 7, count: 32)
+        let key = try bytes.withUnsafeBytes { try Key.raw($0) }
+        for position in bytes.indices {
+            var other = bytes
+            other[position] ^= 0x80
+            let changed = try other.withUnsafeBytes { try Key.raw($0) }
+            #expect(changed != key, "\(position)")
+        }
+        let (short, long) = (try Key.passphrase("correct horse"), try Key.passphrase("correct horse battery"))
+        #expect(short != long && long != short)
+        // Nor is a passphrase the raw key of the same bytes.
+        #expect(try Key.passphrase(String(repeating: "a", count: 32)) != Key.testing(0x61))
+    }
+
+    @Test(arguments: [(31, 16), (33, 16), (32, 15), (32, 17), (32, 0)])
+    func keysWithASaltHaveTheirLengths(count: Int, saltCount: Int) {
+        let error = #expect(throws: DatabaseError.self) {
+            try [UInt8](repeating: 1, count: count).withUnsafeBytes { key in
+                try [UInt8](repeating: 2, count: saltCount).withUnsafeBytes { salt in try Key.raw(key, salt: salt) }
+            }
+        }
+        #expect(error?.reason == .malformedKey)
+    }
+
+    /// The salt of a store is told beside a raw key. A key that has one keeps its own.
+    @Test func saltsOfSpecs() throws {
+        func spec(_ key: Key) throws -> String {
+            try key.withKeySpec(salt: [UInt8](repeating: 0xcd, count: 16)) { bytes throws(DatabaseError) in
+                String(decoding: bytes, as: UTF8.self)
+            }
+        }
+        func hex(_ pair: String, _ count: Int) -> String { String(repeating: pair, count: count) }
+        #expect(try spec(.testing(1)) == "x'" + hex("01", 32) + hex("cd", 16) + "'")
+        #expect(try spec(FixtureKey.rawWithSalt.key()) == "x'" + hex("5a", 32) + hex("77", 16) + "'")
+    }
+
+    /// Only what has the length and the digits of a key is taken for one by mistake.
+    @Test func namesThatAreNoKeys() {
+        func digits(_ count: Int) -> String { String(repeating: "a", count: count) }
+        for name in [digits(63), digits(65), digits(63) + "g", "x'" + digits(62) + "'", "", "a"] {
+            #expect(throws: Never.self, "\(name)") { try Key.requireName(name, of: "file") }
+        }
+        for name in [digits(128), digits(160), "X'" + digits(128) + "'"] {
+            #expect(throws: DatabaseError.self, "\(name)") { try Key.requireName(name, of: "file") }
+        }
     }
 }

@@ -87,6 +87,72 @@ struct FilePlaceTests {
         #expect(isOfStranger(directory: 0o1777, group: 5432, storeMode: 0o640), "others may write to it")
     }
 
+    /// SQLite would make it later, and a stranger before SQLite.
+    @Test func theIndexIsMadeWhereStrangersMakeFiles() throws {
+        let (store, index) = (directory.file("db"), directory.file("db-shm"))
+        #expect(chmod(directory.path, 0o1777) == 0)
+        #expect(!JournalName.isIndexSafe(ofStore: store), "without a store its owner is not known")
+        #expect(directory.names == [])
+        try directory.write("db", [UInt8](repeating: 0, count: 512), mode: 0o700)
+        #expect(JournalName.isIndexSafe(ofStore: store))
+        let status = try FileSystem.status(index)
+        #expect(status.st_size == 0 && status.st_mode & 0o777 == 0o700)
+        #expect(filesOpen(below: directory) == [])
+        try directory.write("db-shm", [1])
+        #expect(JournalName.isIndexSafe(ofStore: store))
+        #expect(try directory.bytes("db-shm") == Data([1]))
+        unlink(index)
+        #expect(chmod(directory.path, 0o700) == 0)
+        #expect(JournalName.isIndexSafe(ofStore: store))
+        #expect(directory.names == ["db"], "SQLite makes it here")
+    }
+
+    /// In any directory: a link would lead SQLite to another file, and a pipe would keep it waiting.
+    @Test func whatIsNoFileIsAStrangers() throws {
+        #expect(!JournalName.isOfStranger(directory.file("db-wal")), "there is none")
+        #expect(symlink("elsewhere", directory.file("db-wal")) == 0)
+        #expect(mkfifo(directory.file("db-shm"), 0o600) == 0)
+        for name in ["db-wal", "db-shm"] { #expect(JournalName.isOfStranger(directory.file(name)), "\(name)") }
+    }
+
+    /// Key slots of the store would be looked for in it.
+    @Test(arguments: ["db.slots", "db.slots.2"]) func namesOfKeySlots(name: String) throws {
+        let path = directory.file(name)
+        try StoreName.requireNoSlots(path)
+        try directory.write("db", [UInt8](repeating: 0, count: 100))
+        try StoreName.requireNoSlots(path)
+        try directory.write("db", [UInt8](repeating: 0, count: 1024))
+        let error = #expect(throws: DatabaseError.self) { try StoreName.requireNoSlots(path) }
+        #expect(error?.reason == .cannotCreate)
+        let start = "\(path) is the name of a file that belongs to \(directory.file("db")):"
+        #expect(error?.message.hasPrefix(start) == true, "\(String(describing: error))")
+        try StoreName.requireNoSlots(directory.file("db.slots.3"))
+    }
+
+    /// What cannot be examined may be a store.
+    @Test func namesBesideWhatCannotBeExamined() throws {
+        for code in [ENOENT, ENOTDIR, EACCES, EIO] {
+            let isMissing = code == ENOENT || code == ENOTDIR
+            let slots = try FailedCall("lstat db", code, prepare: { _ = try $0.write("db", [1]) }) {
+                try StoreName.requireNoSlots($0.file("db.slots"))
+            }
+            #expect(slots.error?.reason == (isMissing ? nil : .cannotCreate), "\(code)")
+            let log = try FailedCall("lstat db", code, prepare: { _ = try $0.write("db", [1]) }) {
+                try StoreName.requireOwn($0.file("db-wal"), reason: .notAllowed)
+            }
+            #expect(log.error?.reason == (isMissing ? nil : .notAllowed), "\(code)")
+        }
+    }
+
+    /// Whether somebody else has the store by another name is not left open.
+    @Test(arguments: ["statx", "stat"]) func aStoreWhoseNamesCannotBeCounted(call: String) throws {
+        let failed = try FailedCall(call, prepare: { _ = try $0.write("db", [UInt8](repeating: 0, count: 512)) }) {
+            try StoreName.requireOnly($0.file("db"))
+        }
+        #expect(failed.error?.reason == .ioError)
+        #expect(failed.error?.message.contains("Cannot examine \(failed.directory.file("db"))") == true)
+    }
+
     @Test func namesOfSuperJournals() {
         #expect(JournalName.isOfSuperJournal("/d/db-mj1A2B3C9D4"))
         for name in ["/d/db-mj1A2B3C8D4", "/d/db-mk1A2B3C9D4", "/d/db-mj1A2B3C9DG", "-mj", "/d/db"] {

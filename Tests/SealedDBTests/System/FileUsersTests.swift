@@ -113,4 +113,50 @@ struct FileUsersTests {
         munmap(mapping, 1)
         try requireNobodyElse()
     }
+
+    /// Here too: a child that has a copy of the lock's descriptor for a moment is not one who has the store open.
+    @Test func whoHasTheStoreForLongIsNamed() throws {
+        let (holder, input) = try holdStore()
+        // No pause lasts then.
+        let watch = CallWatch(nil, failing: 0...Int.max)
+        let error = #expect(throws: DatabaseError.self) { try LockHolders.requireNoOthers(of: store) }
+        let calls = watch.endWithAll()
+        #expect(error?.reason == .busy)
+        #expect(error?.message.contains("process \(holder.processIdentifier) (sh)") == true, "\(error as Any)")
+        #expect(calls.filter { $0 == "nanosleep" }.count == 19, "\(calls)")
+        try input.fileHandleForWriting.close()
+        holder.waitUntilExit()
+        try LockHolders.requireNoOthers(of: store)
+        // One that has ended has no name.
+        #expect(LockHolders.describe(holder.processIdentifier) == "process \(holder.processIdentifier)")
+    }
+
+    /// What this process has open itself is not in the way.
+    @Test func ownUseIsNoOther() throws {
+        let descriptor = open(store, O_RDWR | O_CLOEXEC)
+        defer { close(descriptor) }
+        let lock = try UsageLock.shared(store, timeout: 0)
+        try LockHolders.requireNoOthers(of: store)
+        lock?.release()
+    }
+
+    @Test func onlyDescriptors() throws {
+        let descriptor = open(store, O_RDWR | O_CLOEXEC)
+        defer { close(descriptor) }
+        // Each waits for a second for the children that other tests start.
+        #expect((0..<20).contains { _ in FileUsers.isOnly(descriptor) })
+        let second = open(store, O_RDONLY | O_CLOEXEC)
+        let watch = CallWatch(nil, failing: 0...Int.max)
+        let isOnly = FileUsers.isOnly(descriptor)
+        let calls = watch.endWithAll()
+        #expect(!isOnly && calls.filter { $0 == "nanosleep" }.count == 19, "\(calls)")
+        close(second)
+        // Where the kernel cannot tell, it is not asked again.
+        let device = open("/dev/null", O_RDWR | O_CLOEXEC)
+        defer { close(device) }
+        let other = CallWatch(nil, failing: 0...Int.max)
+        let isTheOnly = FileUsers.isOnly(device)
+        let none = other.endWithAll()
+        #expect(!isTheOnly && !none.contains("nanosleep"), "\(none)")
+    }
 }

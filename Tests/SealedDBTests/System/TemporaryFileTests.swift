@@ -83,4 +83,28 @@ struct TemporaryFileTests {
         TemporaryFile.removeLeftovers(of: store)
         #expect(directory.names == ["app.db"])
     }
+
+    /// What a leftover is told to be depends on its mark.
+    @Test func leftoversAreKnownByTheirMarks() throws {
+        let marked = try TemporaryFile.path(beside: store, mark: "wal")
+        for path in [marked, try TemporaryFile.path(beside: store, mark: "walrus")] { try leave(path) }
+        try leave(try TemporaryFile.path(beside: store))
+        #expect(TemporaryFile.leftovers(of: store, mark: "wal") == [marked])
+        #expect(TemporaryFile.leftovers(of: store).count == 3)
+        for mark in ["w", "wa", "walr", "old"] { #expect(!TemporaryFile.hasLeftover(of: store, mark: mark), "\(mark)") }
+        // A directory that cannot be read has none.
+        for call in ["opendir", "readdir"] {
+            let failed = try FailedCall(
+                call,
+                prepare: { directory in
+                    let target = try directory.write("app.db", [1])
+                    try Data([1]).write(to: URL(fileURLWithPath: TemporaryFile.path(beside: target)))
+                }
+            ) { directory -> [String] in
+                TemporaryFile.removeLeftovers(of: directory.file("app.db"))
+                return directory.names
+            }
+            #expect(failed.directory.names.count == 2, "\(call)")
+        }
+    }
 }

@@ -219,4 +219,110 @@ struct UsageLockTests {
             #expect(error.message.contains("Cannot lock") && !error.message.contains("no lock file"), "\(error)")
         }
     }
+
+    // MARK: Calls of the system that fail
+
+    private func firstCall(_ name: String) throws -> Int {
+        let count = CallWatch(directory.path)
+        try UsageLock.shared(store, timeout: 0)?.release()
+        let calls = count.endWithAll()
+        return try #require(calls.firstIndex { $0.hasPrefix(name + " ") }, "\(calls)")
+    }
+
+    /// Nobody is left with a lock that nobody knows of, and the error says what did not happen.
+    @Test(arguments: [false, true], [false, true])
+    func whateverFailsNoLockIsLeft(isShared: Bool, isLeft: Bool) throws {
+        func take() throws(DatabaseError) -> UsageLock? {
+            guard isShared else { return try UsageLock.exclusive(store, timeout: 0) }
+            return try UsageLock.shared(store, timeout: 0)
+        }
+        // As a process that was killed leaves it.
+        func leave() throws { if isLeft { try directory.write("db-sealdb-lock", []) } }
+        try leave()
+        let count = CallWatch(directory.path)
+        try take()?.release()
+        let calls = count.endWithAll()
+        #expect(calls.filter { $0.hasPrefix("lock ") }.count == 2, "\(calls)")
+        for index in calls.indices {
+            try leave()
+            let watch = CallWatch(directory.path, failing: index...index, code: EIO)
+            var lock: UsageLock?
+            var told: DatabaseError?
+            do throws(DatabaseError) {
+                lock = try take()
+            } catch {
+                told = error
+            }
+            lock?.release()
+            watch.end()
+            #expect((lock == nil) == (told != nil), "\(calls[index])")
+            if let told {
+                #expect(told.reason == .cannotCreate, "\(calls[index]): \(told)")
+                #expect(told.message.contains("Cannot lock \(store)-sealdb-lock"), "\(calls[index]): \(told)")
+                #expect(told.message.contains("was not opened") == isShared, "\(calls[index]): \(told)")
+            }
+            #expect(filesOpen(below: directory) == [], "\(calls[index])")
+            try UsageLock.exclusive(store, timeout: 0).release()
+            #expect(directory.names == ["db"], "\(calls[index])")
+        }
+    }
+
+    /// The last user removes the file just when somebody takes its lock, which is worth nothing then.
+    @Test func aLockWhoseFileIsGoneIsTakenAgain() throws {
+        let index = try firstCall("lstat")
+        let watch = CallWatch(directory.path, failing: index...index, code: ENOENT)
+        let lock = try UsageLock.shared(store, timeout: 0)
+        let calls = watch.endWithAll()
+        #expect(calls.filter { $0.hasPrefix("lock ") }.count == 2, "\(calls)")
+        #expect(reason { () throws(DatabaseError) in try UsageLock.exclusive(store, timeout: 0) } == .busy)
+        #expect(filesOpen(below: directory).count == 1)
+        lock?.release()
+        #expect(directory.names == ["db"])
+    }
+
+    /// Who refused it has gone by now; or it cannot be told who it is, and then somebody is at work.
+    @Test(arguments: [EAGAIN, EACCES]) func aLockThatIsRefused(code: Int32) throws {
+        let index = try firstCall("lock")
+        let once = CallWatch(directory.path, failing: index...index, code: code)
+        let lock = try UsageLock.shared(store, timeout: 0)
+        once.end()
+        #expect(lock != nil)
+        lock?.release()
+        #expect(directory.names == ["db"])
+        let watch = CallWatch(directory.path, failing: index...index + 1, code: code)
+        let error = #expect(throws: DatabaseError.self) { try UsageLock.shared(store, timeout: 0) }
+        let calls = watch.endWithAll()
+        #expect(calls.count > index + 1 && calls[index + 1].hasPrefix("getlock "), "\(calls)")
+        #expect(error?.reason == .busy)
+        #expect(error?.message.contains("by another process. It was not opened") == true, "\(error as Any)")
+        #expect(filesOpen(below: directory) == [])
+    }
+
+    @Test func whoHasTheLockIsNamed() throws {
+        let replacer = try UsageLock.exclusive(store, timeout: 0)
+        let shared = #expect(throws: DatabaseError.self) { try UsageLock.shared(store, timeout: 0) }
+        // Children that other tests start have a copy for a moment, and may be named too.
+        #expect(shared?.message.contains("a new key or format by ") == true, "\(shared as Any)")
+        #expect(shared?.message.contains("another connection of this process") == true, "\(shared as Any)")
+        replacer.release()
+        let user = try UsageLock.shared(store, timeout: 0)
+        let exclusive = #expect(throws: DatabaseError.self) { try UsageLock.exclusive(store, timeout: 0) }
+        #expect(exclusive?.message.contains("\(store) is open in ") == true, "\(exclusive as Any)")
+        #expect(exclusive?.message.contains("another connection of this process") == true, "\(exclusive as Any)")
+        #expect(user?.isOf(store) == true && user?.isOf(store + "2") == false)
+        user?.release()
+    }
+
+    /// It is told before the work begins, and makes nothing.
+    @Test func thePlaceIsLookedAtBeforehand() throws {
+        try UsageLock.requirePlace(store)
+        #expect(directory.names == ["db"])
+        try directory.write("db-sealdb-lock", [])
+        try UsageLock.requirePlace(store)
+        try directory.write("db-sealdb-lock", [1])
+        #expect(throws: DatabaseError.self) { try UsageLock.requirePlace(store) }
+        unlink(store + "-sealdb-lock")
+        #expect(symlink("elsewhere", store + "-sealdb-lock") == 0)
+        #expect(throws: DatabaseError.self) { try UsageLock.requirePlace(store) }
+    }
 }

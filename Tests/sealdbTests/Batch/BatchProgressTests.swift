@@ -57,6 +57,24 @@ struct BatchProgressTests {
         #expect(!outcome.error.contains("\u{1b}"))
     }
 
+    /// The columns stay in place: of a long name, the end is what tells stores apart.
+    @Test func longNamesInLines() throws {
+        let names = ["a-name-of-24-characters-", "a-name-of-25-characters--"]
+        #expect(names.map(\.count) == [24, 25])
+        for (store, name) in zip(stores, names) {
+            try FileManager.default.moveItem(atPath: sandbox.path(store), toPath: sandbox.path(name))
+        }
+        let outcome = try sandbox.run(
+            [Tool.sealdb, "rotate"] + names
+                + ["--key-file", "key", "--new-key-file", "new", "--progress", "always"]
+        )
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let lines = outcome.error.split(separator: "\n")
+        for shown in [names[0], "…" + names[1].suffix(23)] {
+            #expect(lines.contains { $0.hasPrefix(shown + "  copy      ") }, "\(outcome.error)")
+        }
+    }
+
     @Test func jsonLines() throws {
         let outcome = try sandbox.run(arguments(["--progress", "json", "--jobs", "2"]))
         #expect(outcome.status == 0)

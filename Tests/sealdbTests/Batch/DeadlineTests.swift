@@ -21,9 +21,15 @@ struct DeadlineTests {
 
     @Test(arguments: [
         "", "5", "s", "0s", "-1s", "infs", "nans", "9999999h", "1:30", "12:3", "24:00", "12:60", "12:30:00", "1a:30",
-        "+1:30", "12:x0",
+        "+1:30", "12:x0", "8785h",
     ])
     func noTimes(text: String) {
         #expect(Deadline(text) == nil)
+    }
+
+    /// A year at most, and a leap year is one, too.
+    @Test func theLatestTime() {
+        let now = Date(timeIntervalSince1970: 0)
+        #expect(Deadline("8784h", now: now)?.date == now + 366 * 86400)
     }
 }

@@ -151,4 +151,23 @@ struct KeyPerStoreTests {
         let outcome = try sandbox.fail(64, "rotate", "--key-map", "map")
         #expect(!outcome.error.contains("5a5a") && outcome.error.contains("line 1"))
     }
+
+    /// Who may write to the file decides which programs run, also where the shell has opened it.
+    @Test func mapOnStandardInput() throws {
+        try sandbox.write("map", map, mode: 0o622)
+        let command = "exec \"$0\" rotate --key-map - -n"
+        let open = try sandbox.run(["sh", "-c", "\(command) <map", Tool.sealdb])
+        #expect(open.status == 78 && open.error.contains("may be changed by other users"), "\(open)")
+        // What this user has sent through a pipe is this user's.
+        let piped = try sandbox.run(["sh", "-c", "cat map | { \(command); }", Tool.sealdb])
+        #expect(piped.status == 0, "\(piped.error)")
+    }
+
+    /// Of two sources, those are named that were given.
+    @Test func twoSourcesAreNamed() throws {
+        for (option, value) in [("--key-map", "map"), ("--key-template", "key-file:{stem}.key")] {
+            let outcome = try sandbox.fail(64, "verify", "a.db", option, value, "--key-file", "a.key")
+            #expect(outcome.error.contains("--key-file and \(option) exclude each other"), "\(outcome.error)")
+        }
+    }
 }

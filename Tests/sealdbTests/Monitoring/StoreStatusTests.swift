@@ -77,6 +77,40 @@ struct StoreStatusTests {
         #expect(try status(0)["keyAgeSource"] as? String == "keyFile")
     }
 
+    /// Nothing more is noted than was looked at.
+    @Test func whatAVerificationWas() throws {
+        try run(0, "verify", "a.db", "--pages-only")
+        #expect(try status(0)["verifiedAt"] == nil)
+        try run(0, "verify", "a.db")
+        let found = try status(0)
+        #expect(found["verifiedAt"] != nil && found["isSound"] as? Bool == true, "\(found)")
+        #expect(found["isDeep"] as? Bool == false, "\(found)")
+    }
+
+    /// From then on its key has an age.
+    @Test func aStoreThatWasEncrypted() throws {
+        #expect(try sandbox.run(["sqlite3", "plain", "CREATE TABLE t (a)"]).status == 0)
+        try sandbox.makeKey("b.key")
+        try run(0, "encrypt", "plain", "b.db")
+        let line = try #require(try run(0, "status", "--stores", "b.db", "--json").lines.first)
+        #expect(line.contains(#""keyAgeSource":"record""#), "\(line)")
+    }
+
+    @Test func aStoreThatIsNamedTwice() throws {
+        let lines = try run(0, "status", "--stores", "a.db", "./a.db").lines
+        #expect(lines.count == 2 && lines.last?.hasPrefix("1 store: 1 examined") == true, "\(lines)")
+    }
+
+    /// What is due of the others does not make up for a store that is missing.
+    @Test func aStoreIsDueAndAnotherOneLost() throws {
+        let path = StoreItem.identity(of: sandbox.path("main.db"))
+        let sections = [path, sandbox.path("*.db")].map { "[store \"\($0)\"]\nkey-file = {dir}/a.key\n" }.joined()
+        let defaults = "[defaults]\nstate-directory = \(sandbox.path("state"))\nverify-after = 7d\n"
+        try sandbox.write("c.conf", defaults + sections)
+        let outcome = try run(2, "status", "--all")
+        #expect(outcome.output.contains("due: verification") && outcome.error.contains("main.db: "), "\(outcome)")
+    }
+
     @Test func whatIsDue() throws {
         let limits = "verify-after = 7d\nbackup-after = 1d\nrotate-after = 9d"
         try configure("state-directory = \(sandbox.path("state"))\n\(limits)")

@@ -116,7 +116,7 @@ public struct StoreRestore: Sendable {
             try store.requireAbsent()
             let pages = try PageSource(reading: source, key: key, settings: settings)
             let report = try store.make(from: source, method: .transfer(pages), context: context, progress: progress)
-            return Report(path: path, pageCount: report.pageCount, pageSize: report.pageSize, replacedPath: nil)
+            return Report(path: report.path, pageCount: report.pageCount, pageSize: report.pageSize, replacedPath: nil)
         }
         let lock: StoreLock
         let usageLock: UsageLock

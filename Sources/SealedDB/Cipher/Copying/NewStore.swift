@@ -80,6 +80,8 @@ struct NewStore {
             throw error.adding(context: "\(path) is complete, but without its slots, which alone open it")
         }
         let seconds = Double(DispatchTime.now().uptimeNanoseconds - start) / 1e9
-        return KeyRotation.Report(path: path, pageCount: totals.count, pageSize: totals.size, seconds: seconds)
+        // It was there a moment ago. If somebody has taken it away, its name is still the one that was asked for.
+        let place = FileSystem.resolve(path) ?? path
+        return KeyRotation.Report(path: place, pageCount: totals.count, pageSize: totals.size, seconds: seconds)
     }
 }

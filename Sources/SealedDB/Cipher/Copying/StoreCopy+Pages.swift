@@ -42,19 +42,31 @@ extension StoreCopy {
         checksStructure: Bool
     ) throws(DatabaseError) {
         try report(.verify, 0)
+        var damage: String?
         do throws(DatabaseError) {
             let connection = try opening(sealing).open()
             defer { connection.close() }
             if let problem = try SampleCheck(totals: report.totals).problem(connection) { throw unverified(problem) }
-            if checksStructure, let problem = try pageProblem(connection, report) {
-                throw unverified("pages of the source hold zeros, and not all of them are free (\(problem))")
-            }
+            if checksStructure { damage = try pageProblem(connection, report) }
             guard connection.close() else { throw unverified("it could not be closed") }
         } catch {
             guard [SQLITE_CORRUPT, SQLITE_NOTADB].contains(error.code), error.reason != .unverified else { throw error }
             throw unverified("SQLCipher does not read it (\(error.message))")
         }
+        if let damage { throw StoreCopy.zerosInUse(damage) }
         try report(.verify, report.totals.count)
+    }
+
+    /// Each page of the copy was compared with the source's, so what is wrong with their structure is the source's.
+    private static func zerosInUse(_ problem: String) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_CORRUPT,
+            reason: .damaged,
+            message: """
+                Pages of the source hold zeros, and not all of them are free (\(problem)). The new file was discarded. Look at the \
+                source with `sealdb verify`, and restore a backup.
+                """
+        )
     }
 
     private func pageProblem(_ connection: Connection, _ report: ProgressReport) throws(DatabaseError) -> String? {

@@ -14,7 +14,8 @@ final class OwnFile {
         descriptor = sealeddb_open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | (creates ? O_CREAT : 0), 0o600)
         guard descriptor >= 0 else { throw .system("Cannot open \(path)", reason: creates ? .cannotCreate : .ioError) }
         var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+        guard fstat(descriptor, &status) == 0 else { throw .system("Cannot examine \(path)", reason: .ioError) }
+        guard status.st_mode & S_IFMT == S_IFREG else {
             throw DatabaseError(
                 extendedCode: SQLITE_CANTOPEN,
                 reason: .notRegularFile,

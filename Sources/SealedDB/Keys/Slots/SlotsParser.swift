@@ -49,8 +49,11 @@ struct SlotsParser {
     }
 
     private mutating func parse() throws(DatabaseError) -> (SlotTable, [Int: [UInt8]]) {
-        let store = try bytes(take("store", 2)[1], SlotTable.storeByteCount)
-        let generation = try integer(take("generation", 2)[1], upTo: Int(SlotTable.maximumGeneration))
+        // Each line is taken first: an argument is evaluated after the copy of `self`, which then has the former number.
+        let storeLine = try take("store", 2)
+        let store = try bytes(storeLine[1], SlotTable.storeByteCount)
+        let generationLine = try take("generation", 2)
+        let generation = try integer(generationLine[1], upTo: Int(SlotTable.maximumGeneration))
         var table = SlotTable(store: store, generation: Int64(generation), dataKeys: [], slots: [])
         while isNext("data-key") {
             let words = try take("data-key", 3)

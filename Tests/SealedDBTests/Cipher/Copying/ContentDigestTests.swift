@@ -96,6 +96,29 @@ struct ContentDigestTests {
         #expect(Set(digests).count == changes.count)
     }
 
+    /// Whoever has a copy that differs learns where.
+    @Test func whatDiffersIsNamed() throws {
+        func parts(_ sql: String) throws -> ContentDigest.Parts {
+            let database = try Database.testing(nil)
+            defer { database.close() }
+            #expect(database.executeStatements("CREATE TABLE t (a); CREATE INDEX i ON t (a); CREATE TABLE u (a)"))
+            #expect(database.executeStatements(sql), "\(database.lastError())")
+            return try ContentDigest.Parts(of: #require(database.connection))
+        }
+        let rows = "INSERT INTO t VALUES (1); INSERT INTO u VALUES (1)"
+        let whole = try parts(rows)
+        for (sql, wanted) in [
+            (rows, []), ("INSERT INTO t VALUES (2); INSERT INTO u VALUES (1)", ["index i", "table t"]),
+            ("INSERT INTO t VALUES (1)", ["table u"]), ("SELECT 1", ["index i", "table t", "table u"]),
+            (rows + "; CREATE TABLE v (a)", ["the schema"]), (rows + "; DROP INDEX i", ["the schema"]),
+            (rows + "; PRAGMA user_version = 1", ["the schema"]),
+        ] as [(String, [String])] {
+            let other = try parts(sql)
+            #expect(other.differences(from: whole) == wanted, "\(sql)")
+            #expect(whole.differences(from: other) == wanted, "\(sql)")
+        }
+    }
+
     /// However long a table is, the caller can stop.
     @Test func theCallerIsAskedMeanwhile() throws {
         let database = try Database.testing(nil)

@@ -137,6 +137,20 @@ struct StoreEncryptionTests {
         #expect(directory.names == ["plain", "sealed"])
     }
 
+    /// It is told what it is before SQLite may wait for it.
+    @Test func whatIsNoFileIsNotEncrypted() throws {
+        try FileManager.default.createDirectory(atPath: directory.file("plain"), withIntermediateDirectories: false)
+        let encryption = StoreEncryption(
+            plaintextPath: directory.file("plain"),
+            path: directory.file("db"),
+            key: try .testing(1)
+        )
+        let error = #expect(throws: DatabaseError.self) { try encryption.run() }
+        #expect(error?.reason == .notRegularFile, "\(String(describing: error))")
+        #expect(error?.message.hasPrefix("\(directory.file("plain")) is not a regular file.") == true)
+        #expect(directory.names == ["plain"])
+    }
+
     /// SQLite would take it for the new store's, and nothing would open that.
     @Test(arguments: ["-wal", "-journal"])
     func logOfAnotherDatabaseIsInTheWay(suffix: String) throws {

@@ -123,6 +123,19 @@ struct EmptiedStoreTests {
         }
     }
 
+    /// A log without a frame holds nothing of a store. One byte more may be the last that there is of it.
+    @Test(arguments: [0, 32, 33]) func aLogOfSomeBytes(size: Int) throws {
+        try directory.write("db-wal", [UInt8](repeating: 1, count: size))
+        let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+        let opening = StoreOpening(path: path, key: try .testing(1), flags: flags)
+        guard size > 32 else {
+            #expect(throws: Never.self) { try opening.refuseEmptied() }
+            return
+        }
+        let error = #expect(throws: DatabaseError.self) { try opening.refuseEmptied() }
+        #expect(error?.reason == .truncated && error?.message.contains("-wal") == true, "\(error as Any)")
+    }
+
     @Test func journalIsKept() throws {
         let owner = try Database.testing(directory.file("owned"))
         try owner.fill(rows: 300)

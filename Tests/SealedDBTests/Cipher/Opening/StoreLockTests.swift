@@ -65,4 +65,30 @@ struct StoreLockTests {
         shell.waitUntilExit(minutes: 10)
         try StoreLock(directory.file("db")).release()
     }
+
+    /// Only that somebody else holds it makes a store one in use; and a lock that failed holds nothing.
+    @Test func whatALockFailsBy() throws {
+        let directory = try TemporaryDirectory()
+        let path = try directory.write("db", Array(repeating: 1, count: 4096))
+        let count = CallWatch(directory.path)
+        try StoreLock(path).release()
+        let calls = count.endWithAll()
+        let lock = try #require(calls.firstIndex(of: "lock db"), "\(calls)")
+        let opening = try #require(calls.lastIndex(of: "open db"), "\(calls)")
+        for (index, code, reason) in [
+            (lock, EAGAIN, .busy), (lock, EACCES, .busy), (lock, ENOLCK, .ioError), (opening, EROFS, .notPermitted),
+        ] as [(Int, Int32, DatabaseError.Reason)] {
+            let watch = CallWatch(directory.path, failing: index...index, code: code)
+            let error = #expect(throws: DatabaseError.self) { try StoreLock(path).release() }
+            watch.end()
+            #expect(error?.reason == reason, "\(code): \(error as Any)")
+            let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").filter { descriptor in
+                // One that is closed meanwhile leads nowhere.
+                let file = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/" + descriptor)
+                return file?.hasPrefix(directory.path + "/") == true
+            }
+            #expect(open == [], "\(code)")
+        }
+        try StoreLock(path).release()
+    }
 }

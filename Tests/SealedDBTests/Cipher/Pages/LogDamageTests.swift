@@ -232,4 +232,62 @@ struct LogDamageTests {
         try directory.write("db-wal", log(pageSize: size))
         #expect(try (LogOverlay(logOf: directory.file("db")) != nil) == isLog)
     }
+
+    /// A log of small pages, each filled with the number of its frame.
+    /// - Parameter frames: the page of each frame, and how many pages the store has if it ends a transaction, or else 0.
+    private func log(of frames: [(page: Int, count: Int)]) -> [UInt8] {
+        func bytes(_ numbers: [Int]) -> [UInt8] {
+            numbers.flatMap { number in [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: number >> $0) } }
+        }
+        var log = bytes([0x377f_0683, 3_007_000, 512, 0, 1, 2])
+        var sum = LogChecksum(isBigEndian: true)
+        sum.add(log[...])
+        log += sum.bytes
+        for (index, frame) in frames.enumerated() {
+            let page = [UInt8](repeating: UInt8(index + 1), count: 512)
+            sum.add(bytes([frame.page, frame.count])[...])
+            sum.add(page[...])
+            log += bytes([frame.page, frame.count, 1, 2]) + sum.bytes + page
+        }
+        return log
+    }
+
+    private func overlay(_ frames: [(page: Int, count: Int)]) throws -> LogOverlay? {
+        try directory.write("db-wal", log(of: frames))
+        return try LogOverlay(logOf: directory.file("db"))
+    }
+
+    /// What stands behind the last commit is of no transaction.
+    @Test func whatIsCommittedInALog() throws {
+        #expect(try overlay([]) == nil)
+        #expect(try overlay([(1, 0), (2, 0)]) == nil)
+        #expect(try overlay([(0, 1)]) == nil)
+        let log = try #require(try overlay([(1, 0), (2, 3), (1, 0), (3, 3), (2, 0), (1, 0)]))
+        #expect(log.frameCount == 4 && log.pageCount == 3 && log.ownPageCount == 3 && log.pageSize == 512)
+        #expect(log.pageNumbers.sorted() == [1, 2, 3])
+        // The last frame that was committed of each page.
+        for (page, frame) in [(1, 3), (2, 2), (3, 4)] as [(Int64, UInt8)] {
+            let found = try log.bytes(ofPage: page, from: 0, count: 512)
+            #expect(found == [UInt8](repeating: frame, count: 512), "page \(page)")
+        }
+        #expect(try log.bytes(ofPage: 2, from: 500, count: 12)?.count == 12)
+        #expect(try log.bytes(ofPage: 4, from: 0, count: 512) == nil)
+        #expect(try #require(try overlay([(1, 1), (1, 0)])).frameCount == 1)
+    }
+
+    /// A log that has begun anew since it was read, or was cut off, does not hold what was found in it.
+    @Test func aLogThatChangesWhileItIsRead() throws {
+        let log = try #require(try overlay([(1, 0), (2, 2)]))
+        #expect(try log.isSameLog())
+        let file = try FileHandle(forUpdating: URL(fileURLWithPath: directory.file("db-wal")))
+        try file.seek(toOffset: 19)
+        try file.write(contentsOf: Data([9]))
+        #expect(try !log.isSameLog())
+        try file.truncate(atOffset: UInt64(32 + 2 * (24 + 512) - 1))
+        #expect(try log.bytes(ofPage: 1, from: 0, count: 512) != nil)
+        let error = #expect(throws: DatabaseError.self) { try log.bytes(ofPage: 2, from: 0, count: 512) }
+        #expect(error?.extendedCode == SQLITE_IOERR_SHORT_READ)
+        #expect(error?.message.contains("cut off") == true)
+        try file.close()
+    }
 }

@@ -93,6 +93,21 @@ struct PageFormatTests {
         for size in [0, 16, 33, 131_072] as [UInt32] { #expect(try journal(sectorSize: size) == nil, "\(size)") }
     }
 
+    /// As many as are asked for, and none that is torn. By them a store is told from another.
+    @Test func theFirstPagesOfAJournal() throws {
+        let records = (1...3 as ClosedRange<UInt8>).flatMap { number in
+            bigEndian(UInt32(number)) + [UInt8](repeating: number, count: 512) + bigEndian(0)
+        }
+        let whole = try #require(try journal(pageSize: 512, end: records))
+        for limit in 0...4 {
+            let found = whole.pages(atMost: limit)
+            #expect(found.map { $0.number } == Array([1, 2, 3].prefix(limit)), "\(limit)")
+            for page in found { #expect(page.bytes == [UInt8](repeating: UInt8(page.number), count: 512)) }
+        }
+        let torn = try #require(try journal(pageSize: 512, end: Array(records.dropLast())))
+        #expect(torn.pages(atMost: 9).map { $0.number } == [1, 2])
+    }
+
     /// The end of a journal that names a super-journal.
     private func naming(_ name: [UInt8], count: UInt32? = nil, sum: UInt32? = nil) -> [UInt8] {
         let right = name.reduce(0 as UInt32) { $0 &+ UInt32(bitPattern: Int32(Int8(bitPattern: $1))) }

@@ -160,6 +160,29 @@ struct PageScanTests {
         }
     }
 
+    /// Whether each of many damaged pages is a free one is looked up when all pages are read. The caller can stop that, too.
+    @Test func whoWaitsForALongListIsAsked() throws {
+        let settings = CipherSettings(pageSize: 1024)
+        try make(settings, bytes: 20_000)
+        try withScan(settings) { scan in
+            let pages = try scan.connection.mainFileSize() / 1024 + 2100
+            try #require(truncate(directory.file("db"), off_t(pages * 1024)) == 0)
+            var told: [Int64] = []
+            let damaged = try scan.damagedPages(ofFirst: .max) { told.append($0) }
+            #expect(damaged == Array(pages - 2099...pages))
+            // At the last run, and then once for each thousand.
+            #expect(told.filter { $0 == pages }.count == 3 && told == told.sorted())
+            var asked = 0
+            let error = #expect(throws: DatabaseError.self) {
+                _ = try scan.damagedPages(ofFirst: .max) { completed throws(DatabaseError) in
+                    if completed == pages { asked += 1 }
+                    if asked == 2 { throw .stopped }
+                }
+            }
+            #expect(error == .stopped && asked == 2)
+        }
+    }
+
     // MARK: Calls that fail
 
     /// The calls on the file while it is scanned by these many workers.

@@ -179,7 +179,8 @@ struct UnwrittenPagesTests {
         let report = try IntegrityReport.verifyPages(path: directory.file("db"), key: .testing(1))
         #expect(!report.isSound && report.isStructureChecked, "\(report)")
         for way in Way.allCases {
-            #expect(throws: DatabaseError.self, "\(way)") { try run(way) }
+            let error = #expect(throws: DatabaseError.self, "\(way)") { try run(way) }
+            #expect(error?.reason == .damaged, "\(way): \(String(describing: error))")
             #expect(try directory.bytes("db") == before, "\(way)")
             #expect(!FileManager.default.fileExists(atPath: directory.file("copy")), "\(way)")
         }
@@ -237,6 +238,32 @@ struct UnwrittenPagesTests {
         try run()
         let name = way.hasPrefix("backup") ? "c" : "db"
         #expect(try verify(name, key: name == "c" ? 1 : 2).isSound)
+    }
+
+    /// How many pages are in the way of rekeying in place, and which, whatever else is free.
+    @Test func whatRekeyingIsRefusedFor() throws {
+        let unwritten = try make()
+        let opening = StoreOpening(path: directory.file("db"), key: try .testing(1))
+        func refusal() throws -> DatabaseError? {
+            let before = try directory.bytes("db")
+            let error = #expect(throws: DatabaseError.self) {
+                try InPlaceRekey(opening: opening, newKey: .testing(2)).run()
+            }
+            #expect(try directory.bytes("db") == before)
+            #expect(directory.namesOfFiles == ["db"])
+            return error
+        }
+        let free = try refusal()
+        #expect(free?.reason == .unsupported)
+        let count = "unchanged under the old key: \(unwritten.count) free pages of the store were never written"
+        #expect(free?.message.contains(count) == true, "\(String(describing: free))")
+        var bytes = try directory.bytes("db")
+        for page in [unwritten[9], unwritten[7]] { bytes[Int(page) * Self.size - 100] = 1 }
+        try directory.write("db", bytes)
+        let damaged = try refusal()
+        #expect(damaged?.reason == .damaged)
+        let pages = "unchanged under the old key: 2 pages of the store are damaged, the first is page \(unwritten[7])."
+        #expect(damaged?.message.contains(pages) == true, "\(String(describing: damaged))")
     }
 
     // MARK: A rotation in service

@@ -334,6 +334,61 @@ struct FollowedCopyTests {
         try requireEqual(copy, db, "complete")
     }
 
+    /// Each round copies as many pages as it should, and tells it now and then.
+    @Test func whatIsToldOfTheRounds() throws {
+        let db = try store()
+        try db.fill(rows: 3000)
+        let total = Int64(try db.integers("PRAGMA page_count")[0])
+        try #require(total > 150)
+        let copy = try followedCopy(of: db)
+        defer { copy.discard() }
+        #expect(copy.progress.completedPages == 0 && copy.progress.totalPages == total)
+        var told: [KeyRotation.Progress] = []
+        for round in 1...9 as ClosedRange<Int64> {
+            try copy.advance { told.append($0) }
+            let state = copy.progress
+            #expect(state.phase == .copy && state.pageSize == 4096)
+            #expect(state.completedPages == 16 * round && state.totalPages == total)
+            let share = copy.share * Double(16 * round) / Double(total)
+            #expect(abs(state.fractionCompleted - share) < 1e-9, "\(state)")
+            #expect(told.map(\.completedPages) == [64, 128].filter { $0 <= 16 * round })
+        }
+        // Some of the copied pages have to be copied again, but nobody is told less than before.
+        try db.executeUpdate("UPDATE t SET body = 'x' WHERE id < 50")
+        try copy.advance()
+        #expect(copy.progress.completedPages >= 144)
+        while !copy.isNearlyComplete { try copy.advance() }
+        var last: KeyRotation.Progress?
+        try copy.complete(#require(db.connection)) { last = $0 }
+        #expect(try copy.isCurrent())
+        #expect(last?.phase == .verify && last?.completedPages == total && last?.totalPages == total)
+    }
+
+    /// One that SQLite makes, of a store without a log.
+    @Test func whatIsToldOfTheSteps() throws {
+        let db = try Database.testing(directory.file("db"), journalMode: .delete)
+        defer { db.close() }
+        try db.fill(rows: 9000)
+        let total = Int64(try db.integers("PRAGMA page_count")[0])
+        try #require(total > 400)
+        let copy = try #require(try db.liveCopy(for: .testing(2)) as? LiveCopy)
+        defer { copy.discard() }
+        for step in 0...2 as ClosedRange<Int64> {
+            let state = copy.progress
+            #expect(state.phase == .copy && state.pageSize == 4096)
+            #expect(state.completedPages == 64 * step && state.totalPages == total)
+            #expect(abs(state.fractionCompleted - copy.share * Double(64 * step) / Double(total)) < 1e-9, "\(state)")
+            #expect(!copy.isNearlyComplete && !copy.isLost)
+            try copy.advance()
+        }
+        while !copy.isNearlyComplete { try copy.advance() }
+        // Four steps are left, or fewer. More had been too many to make others wait for.
+        let left = copy.progress.totalPages - copy.progress.completedPages
+        #expect(left <= 256 && left > 256 - 64)
+        #expect(db.close())
+        #expect(copy.isLost)
+    }
+
     // MARK: The log
 
     /// Two connections that read in turns, and one that writes.

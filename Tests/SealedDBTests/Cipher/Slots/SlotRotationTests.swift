@@ -462,6 +462,17 @@ struct SlotRotationTests {
         #expect(error.reason == .wrongKey || error.reason == .olderSlots)
     }
 
+    /// The label comes back, whatever labels there are and however long it is.
+    @Test func labelsOfReplacedSlots() throws {
+        _ = try store.slots().add(.init(.key(.testing(3)), label: "ops.replaced"))
+        #expect(try store.slots().replace(with: .testing(5)).slots.map(\.label) == ["safe", "ops.replaced", "ops"])
+        #expect(try store.count(3) == 20)
+        let longest = String(repeating: "x", count: 64)
+        _ = try store.slots(5).rename("ops", to: longest)
+        #expect(try store.slots(5).replace(with: .testing(6)).slots.map(\.label) == ["safe", "ops.replaced", longest])
+        #expect(try store.count(6) == 20)
+    }
+
     /// A store that cannot be written to could not remember its slots: they stay as they are.
     @Test func readOnlyFiles() throws {
         let changes: [() throws -> Void] = [

@@ -91,6 +91,44 @@ struct SlotWrapTests {
         #expect(try table.unwrap(table.slots[0], dataKey, with: key) == nil)
     }
 
+    /// What a program prints is searched for the key in base64, whatever digits that has.
+    @Test func keysInBase64() throws {
+        // Together they have all 64 digits, six bits each.
+        for start in [0, 24] {
+            var bytes = [UInt8](repeating: 0, count: 32)
+            for digit in 0..<40 {
+                for bit in 0..<6 where (start + digit) >> (5 - bit) & 1 == 1 {
+                    let place = digit * 6 + bit
+                    bytes[place / 8] |= 1 << UInt8(7 - place % 8)
+                }
+            }
+            let key = try SecretBytes(copying: bytes)
+            let hex = Data(Hexadecimal.string(bytes).utf8)
+            let base64 = hex.base64EncodedString()
+            for text in [Data(bytes).base64EncodedString(), base64, "key: \(base64)!"] {
+                let error = try #require(throws: DatabaseError.self) {
+                    try self.table.wrap(key, self.dataKey, by: KeyCommand(["/bin/echo", text], timeout: 60))
+                }
+                #expect(error.reason == .keySourceFailed && error.message.contains("as it is"), "\(text): \(error)")
+            }
+            // The base64 of another key is none of this one.
+            let other = Data(bytes.reversed()).base64EncodedString()
+            let command = KeyCommand(["/bin/echo", "-n", other], timeout: 60)
+            #expect(try table.wrap(key, dataKey, by: command).form == .program(Array(other.utf8)))
+        }
+    }
+
+    /// Keys of stores that were opened long ago give way; those of stores that are opened again do not push others out.
+    @Test func dataKeysThatAreKnown() throws {
+        let key = try Key.testing(1)
+        for _ in 0..<300 { key.slotKeys.note(secret, salt: [1]) }
+        for number in 2...256 { key.slotKeys.note(secret, salt: [UInt8(number & 255), UInt8(number >> 8)]) }
+        #expect(key.slotKeys.dataKey(salt: [1]) != nil && key.slotKeys.dataKey(salt: [2, 0]) != nil)
+        key.slotKeys.note(secret, salt: [0xff, 0xff])
+        #expect(key.slotKeys.dataKey(salt: [1]) == nil)
+        #expect(key.slotKeys.dataKey(salt: [2, 0]) != nil && key.slotKeys.dataKey(salt: [0xff, 0xff]) != nil)
+    }
+
     /// Known answers: RFC 5869, case 3; RFC 7914, section 12; RFC 4231, case 2; case 14 of the proposal of GCM.
     @Test func knownAnswers() throws {
         func bytes(_ hex: String) throws -> [UInt8] {

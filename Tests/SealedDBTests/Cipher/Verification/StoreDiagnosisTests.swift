@@ -403,4 +403,32 @@ struct StoreDiagnosisTests {
         #expect(try StoreInfo.outside(path: directory.file("pipe")).kind == .notADatabase)
         #expect(try StoreInfo.outside(path: directory.path).kind == .directory)
     }
+
+    /// A file that may be encrypted has whole pages, of at least 512 bytes.
+    @Test func sizesOfWhatMayBeEncrypted() throws {
+        for (size, kind) in [
+            (0, .emptyFile), (1, .emptyFile), (2, .notADatabase), (511, .notADatabase), (512, .encrypted),
+            (513, .notADatabase), (1024, .encrypted), (1535, .notADatabase),
+        ] as [(Int, StoreInfo.Kind)] {
+            try write("db", [UInt8](repeating: 0x55, count: size))
+            let info = try StoreInfo.outside(path: directory.file("db"))
+            // A single byte counts as none, as it does for SQLite.
+            #expect(info.kind == kind && info.fileSize == (size == 1 ? 0 : Int64(size)), "\(size): \(info)")
+            #expect(info.salt == (kind == .encrypted ? String(repeating: "55", count: 16) : nil), "\(size)")
+        }
+    }
+
+    /// As many are named as fit into a line, and it is told if there are more.
+    @Test(arguments: [10, 11]) func manyDamagedPages(count: Int) throws {
+        let database = try Database.testing(directory.file("db"))
+        try database.fill(rows: 600)
+        database.close()
+        var bytes = try directory.bytes("db")
+        for page in 2..<2 + count { bytes[(page - 1) * 4096 + 100] ^= 1 }
+        try write("db", bytes)
+        let diagnosis = try StoreDiagnosis.examine(path: directory.file("db"), key: .testing(1))
+        #expect(diagnosis.finding == .damaged && diagnosis.damagedPages == (2..<2 + count).map { Int64($0) })
+        let words = "pages 2, 3, 4, 5, 6, 7, 8, 9, 10, 11\(count > 10 ? " and others" : "") are not as written"
+        #expect(diagnosis.explanation.contains(words), "\(diagnosis.explanation)")
+    }
 }
