@@ -64,7 +64,7 @@ struct SmallFileTests {
             #expect(try read("open", code).error?.reason == reason, "\(code)")
         }
         let unknown = try read("fstat", EIO)
-        #expect(unknown.error != nil && unknown.open == [])
+        #expect(unknown.error?.reason == .ioError && unknown.open == [])
     }
 
     @Test func onlyRegularFilesAreRead() throws {
@@ -102,7 +102,7 @@ struct SmallFileTests {
             #expect(throws: DatabaseError.self) { _ = try OwnFile(directory.file(name)) }
         }
         let unknown = try FailedCall("fstat", prepare: Self.prepare) { _ = try OwnFile($0.file("f")) }
-        #expect(unknown.error != nil && unknown.open == [])
+        #expect(unknown.error?.reason == .ioError && unknown.open == [])
     }
 
     @Test func anOwnFileIsReadAndWrittenWhole() throws {

@@ -50,12 +50,7 @@ struct SlotFileCallTests {
         return outcome(body)
     }
 
-    private var openFiles: [String] {
-        let all = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
-        // One that is closed meanwhile leads nowhere.
-        return all.compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)") }
-            .filter { $0.hasPrefix(store.directory.path + "/") && $0.contains(".slots") }
-    }
+    private var openFiles: [String] { filesOpen(below: store.directory).filter { $0.contains(".slots") } }
 
     private func kind(_ path: String) -> mode_t? {
         var status = stat()
