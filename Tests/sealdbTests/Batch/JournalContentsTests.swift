@@ -57,6 +57,25 @@ struct JournalContentsTests {
         }.filter { $0.hasPrefix(directory + "/") }
     }
 
+    /// A file that may hold 512 bytes takes a part of the first line, and no error number says why.
+    @Test(.enabled(if: EngineInfo.current().isEncrypting, "the plain build takes no key"))
+    func aLineForWhichThereIsNoRoom() throws {
+        for name in ["key", "new"] { try sandbox.succeed("keygen", name) }
+        let folder = String(repeating: "a", count: 200) + "/" + String(repeating: "b", count: 200)
+        try FileManager.default.createDirectory(
+            atPath: sandbox.directory + "/" + folder,
+            withIntermediateDirectories: true
+        )
+        try sandbox.succeed("create", folder + "/db", "--key-file", "key")
+        let keys = ["--key-file", "key", "--new-key-file", "new"]
+        let limited = ["/bin/sh", "-c", "ulimit -f 1; exec \"$0\" \"$@\"", Tool.sealdb]
+        let outcome = try sandbox.run(limited + ["rotate", folder + "/db", "--journal", "log"] + keys)
+        #expect(outcome.status == 74)
+        #expect(outcome.error.contains("No space left on device. Nothing was done."), "\(outcome.error)")
+        #expect(try sandbox.names().filter { $0.contains("log") } == [])
+        try sandbox.succeed("query", folder + "/db", "SELECT 1", "--key-file", "key")
+    }
+
     // MARK: Several runs
 
     /// What the first run has done counts in the second one, too: a third one looks there first.
