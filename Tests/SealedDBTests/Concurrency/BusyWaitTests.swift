@@ -12,6 +12,51 @@ struct BusyWaitTests {
         #expect(delays[90] < delays[10] && delays[99] >= 0.001)
     }
 
+    /// Calls that fail one after the other may be so slow that nobody sees the lock for longer than it is remembered.
+    @Test func whatIsKnownOfALockCountsForAllWhoWaited() {
+        var taken = TakenTimes()
+        let gap = TakenTimes.memory
+        #expect(taken.duration(since: 0) == 0)
+        taken.note(1000, waitsOn: false)
+        taken.note(1000 + 5 * gap, waitsOn: true)
+        // Within the memory, it is one time.
+        taken.note(1000 + 6 * gap - 1, waitsOn: false)
+        #expect(taken.duration(since: 0) == 6 * gap - 1)
+        #expect(taken.duration(since: 1000 + gap) == 5 * gap - 1)
+        // Beyond it, the gap does not count, and what was before still does.
+        let second = 1000 + 10 * gap
+        taken.note(second, waitsOn: false)
+        #expect(taken.duration(since: 0) == 6 * gap - 1)
+        taken.note(second + 3, waitsOn: true)
+        #expect(taken.duration(since: 0) == 6 * gap + 2)
+        #expect(taken.duration(since: 1000 + 7 * gap) == 3)
+        #expect(taken.duration(since: second + 1) == 2)
+        #expect(taken.duration(since: second + 3) == 0)
+        #expect(taken.duration(since: second + 4) == 0)
+        // Of many times, the oldest are forgotten.
+        for number in 1...UInt64(100) {
+            taken.note(second + number * 2 * gap, waitsOn: false)
+            taken.note(second + number * 2 * gap + 1, waitsOn: true)
+        }
+        #expect(taken.duration(since: 0) == 64)
+    }
+
+    /// To ask who has the lock may take long, and others wait for it.
+    @Test func callsThatFailTogetherShareTheAnswerWhoHasTheLock() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.file("db")
+        let other = try Database.testing(path)
+        #expect(other.beginImmediateTransaction())
+        let wait = BusyWait(timeout: 1, supervision: nil)
+        let names = wait.holders(of: path)
+        #expect(names == ["another connection of this process"])
+        // Of another file, which shows that nobody is asked.
+        #expect(wait.holders(of: directory.file("absent")) == names)
+        wait.lockWasTaken()
+        #expect(wait.holders(of: directory.file("absent")) == [])
+        #expect(other.rollback())
+    }
+
     @Test func theErrorSaysWhoAndHowLong() throws {
         let directory = try TemporaryDirectory()
         let path = directory.file("db")

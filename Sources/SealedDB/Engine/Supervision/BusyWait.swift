@@ -16,18 +16,15 @@ final class BusyWait {
     /// the lock.
     var callCame: UInt64?
     private var began: UInt64 = 0
-    /// Since when the lock is known to be taken, and when it was last seen taken, in nanoseconds of the monotonic
-    /// clock.
-    private var taken: (since: UInt64, seen: UInt64)?
+    private var taken = TakenTimes()
+    /// Who had the lock when that was last asked, and when that was.
+    private var lastHolders: (names: [String], asked: UInt64)?
     private let supervision: Supervision?
 
     init(timeout: Double, supervision: Supervision?) {
         self.timeout = timeout
         self.supervision = supervision
     }
-
-    /// For how many nanoseconds a lock that was seen taken counts as still taken.
-    private static let memory: UInt64 = 100_000_000
 
     /// Installs the handler. The connection must retain this object as long as it is open.
     func install(on handle: OpaquePointer) {
@@ -41,14 +38,9 @@ final class BusyWait {
 
     private func wait(attempt: Int32) -> Bool {
         let now = DispatchTime.now().uptimeNanoseconds
-        if attempt == 0 {
-            // If nobody has tried the lock for a while, it may have been free in between.
-            let since = taken.flatMap { now - $0.seen < BusyWait.memory ? $0.since : nil } ?? now
-            began = callCame.map { max($0, since) } ?? now
-            taken = (since, now)
-        }
-        taken?.seen = now
-        let waited = Double(now - began) / 1e9
+        if attempt == 0 { began = callCame ?? now }
+        taken.note(now, waitsOn: attempt > 0)
+        let waited = Double(taken.duration(since: began)) / 1e9
         guard waited < timeout, supervision?.isStopped != true else {
             givenUp = waited
             if let supervision { supervision.writeLine?.letGo(supervision) }
@@ -73,8 +65,22 @@ final class BusyWait {
         defer { givenUp = nil }
         return givenUp
     }
+
     /// Records that this connection got the lock, so that an earlier wait no longer counts.
-    func lockWasTaken() { taken = nil }
+    func lockWasTaken() {
+        taken = TakenTimes()
+        lastHolders = nil
+    }
+
+    /// Returns who holds the lock. To find out can take longer than a wait, and of many calls that fail in a row each
+    /// keeps the next waiting. So they share an answer for a second.
+    func holders(of path: String) -> [String] {
+        let now = DispatchTime.now().uptimeNanoseconds
+        if let lastHolders, now - lastHolders.asked < 1_000_000_000 { return lastHolders.names }
+        let names = LockHolders.of(path)
+        lastHolders = (names, DispatchTime.now().uptimeNanoseconds)
+        return names
+    }
 
     /// Returns the mean number of seconds before the next attempt. It is short at first, because most transactions are;
     /// then 10 ms, falling to 1 ms towards the deadline.
@@ -84,6 +90,32 @@ final class BusyWait {
         case ..<6: 0.001
         default: 0.001 + 0.009 * max(0, 1 - waited / timeout)
         }
+    }
+}
+
+/// The times in which a lock is known to have been taken, in nanoseconds of the monotonic clock. A value without a clock.
+struct TakenTimes {
+    private var spans: [(from: UInt64, to: UInt64)] = []
+
+    /// For how many nanoseconds a lock that was seen taken counts as still taken. If nobody tries it for longer, it may
+    /// have been free in between.
+    static let memory: UInt64 = 100_000_000
+    /// Without the oldest spans, a call only waits longer.
+    private static let maximumCount = 64
+
+    /// Notes that the lock is taken now.
+    /// - Parameter waitsOn: whether this is the same wait as the last time, however long ago that was.
+    mutating func note(_ now: UInt64, waitsOn: Bool) {
+        if let last = spans.last, waitsOn || now - last.to < TakenTimes.memory {
+            spans[spans.count - 1].to = now
+        } else {
+            if spans.count == TakenTimes.maximumCount { spans.removeFirst() }
+            spans.append((now, now))
+        }
+    }
+
+    func duration(since came: UInt64) -> UInt64 {
+        spans.reduce(0) { $1.to > came ? $0 + $1.to - max($1.from, came) : $0 }
     }
 }
 
@@ -104,7 +136,7 @@ extension Connection {
             }
         }
         let path = handle.flatMap { sqlite3_db_filename($0, "main") }.map { String(cString: $0) } ?? ""
-        let holders = path.isEmpty ? [] : LockHolders.of(path)
+        let holders = path.isEmpty ? [] : busyWait?.holders(of: path) ?? LockHolders.of(path)
         if !holders.isEmpty { parts.append("locks are held by \(holders.joined(separator: ", "))") }
         return parts.joined(separator: "; ")
     }
