@@ -145,6 +145,14 @@ struct SealdbCommand: ParsableCommand {
             StandardError.message("The environment variable \(name) is not UTF-8. Nothing was done.")
             Foundation.exit(ExitStatus.usage.rawValue)
         }
+        // The system resolves names that are not absolute, but reports show them so, and lists, rings and journals keep them.
+        if let directory = getcwd(nil, 0) {
+            defer { free(directory) }
+            guard String(validatingCString: directory) != nil else {
+                StandardError.message("The name of the working directory is not UTF-8. Nothing was done.")
+                Foundation.exit(ExitStatus.usage.rawValue)
+            }
+        }
         // Keys must not get into a core dump, or be read by another process of the same user. If this fails, work goes
         // on.
         _ = sealeddb_forbid_dumps()

@@ -218,10 +218,23 @@ enum SecretFile {
         )
     }
 
+    /// Another name would keep the old contents.
+    private static func requireOneName(_ path: String) throws(DatabaseError) {
+        let count = try FileSystem.status(path).st_nlink
+        guard count > 1 else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_CANTOPEN,
+            reason: .unsafeKeyFile,
+            message: "It has \(count) hard links, of which the others would keep the old contents. Remove them."
+        )
+    }
+
     /// Replaces the file in one step by a new one with the same owner and mode, and syncs it to disk.
+    /// - Parameter mayHaveNames: whether the file may have other names, which keep the old contents.
     static func replace(
         _ path: String,
         what: String,
+        mayHaveNames: Bool = true,
         _ contents: UnsafeRawBufferPointer
     ) throws(DatabaseError) {
         let (copy, descriptor) = try temporary(for: path)
@@ -229,6 +242,8 @@ enum SecretFile {
         defer { close(descriptor) }
         let old: String?
         do throws(DatabaseError) {
+            // That which a killed process left is removed by now.
+            if !mayHaveNames { try requireOneName(path) }
             try FileSystem.copyAttributes(from: path, to: copy)
             try requireName(copy, of: descriptor, what: what)
             try write(contents, to: descriptor, copy, what: what)

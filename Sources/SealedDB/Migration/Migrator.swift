@@ -324,7 +324,7 @@ extension Database {
         throw DatabaseError(
             extendedCode: SQLITE_CONSTRAINT_FOREIGNKEY,
             message: """
-                FOREIGN KEY constraint failed: it would leave \(tables.count) rows without their parents, in \
+                FOREIGN KEY constraint failed: it would leave \(tables.count.counted("row")) without parents, in \
                 \(Set(tables).sorted().joined(separator: ", "))
                 """
         )

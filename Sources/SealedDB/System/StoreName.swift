@@ -30,6 +30,13 @@ package enum StoreName {
         )
     }
 
+    /// Throws if the path is the name of any file that belongs to a store. Call it before a file is made that holds something
+    /// else than a store, and is not made by ``TemporaryFile``.
+    package static func requireNoPart(_ path: String) throws(DatabaseError) {
+        try requireOwn(path)
+        for path in [path, FileSystem.resolve(path) ?? path] { try requireNoSlots(path) }
+    }
+
     /// Throws if the path is a name that belongs to another store: a user of that store removes or overwrites such a
     /// file.
     package static func requireOwn(
@@ -73,7 +80,13 @@ package enum StoreName {
     static func requireOnly(_ path: String) throws(DatabaseError) {
         let resolved = FileSystem.resolve(path)
         try requireOwn(path, resolved: resolved, .cannotCreate)
-        guard let file = resolved else { return }
+        if let resolved { try requireOneName(resolved) }
+    }
+
+    /// Throws if others may have the file open by another name. Who only reads would also miss what stands in the log of that
+    /// name, or take for the contents what its journal undoes.
+    /// - Parameter file: an absolute path without links.
+    static func requireOneName(_ file: String) throws(DatabaseError) {
         let isMounted = sealeddb_is_mounted(file)
         guard isMounted >= 0 else { throw .system("Cannot examine \(file)", reason: .ioError) }
         guard isMounted == 0 else {

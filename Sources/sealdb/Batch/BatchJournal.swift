@@ -76,6 +76,7 @@ final class BatchJournal: Sendable {
     private static func create(_ path: String, _ line: Data) throws -> Int32 {
         // Remove what a killed process left. If another run does the same now, only one of the two can put its file in
         // place.
+        try StoreName.requireNoPart(path)
         TemporaryFile.removeLeftovers(of: path)
         let temporary = try TemporaryFile.path(beside: path)
         let flags = O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW
@@ -122,7 +123,7 @@ final class BatchJournal: Sendable {
         isResumeOnly: Bool
     ) throws(Failure) {
         let directory = path.directoryOfPath
-        do throws(DatabaseError) { try StoreName.requireOwn(path) } catch {
+        do throws(DatabaseError) { try StoreName.requireNoPart(path) } catch {
             throw Failure(.cannotCreate, error.message)
         }
         var state: JournalState?

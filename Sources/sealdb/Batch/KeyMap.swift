@@ -29,6 +29,7 @@ struct KeyMap: Sendable {
             guard !line.isEmpty, !line.begins(with: "#") else { continue }
             do throws(Failure) {
                 let entry = try KeyMap.entry(line)
+                try StoreListOptions.requireNoKey(entry.path, "it")
                 guard byIdentity.updateValue(entry, forKey: ExactText(try StoreItem(entry.path).identity)) == nil else {
                     throw Failure(.usage, "\(entry.path) occurs again.")
                 }

@@ -45,12 +45,23 @@ struct StoreListOptions: ParsableArguments {
         return items
     }
 
+    /// A name is shown by messages and kept by journals. The file of a key may have been given for a list.
+    static func requireNoKey(_ name: String, _ list: String) throws(Failure) {
+        do throws(DatabaseError) {
+            // Of such a file, the end of a line may be a part of the name.
+            for part in name.split(whereSeparator: \.isWhitespace) { try Key.requireName(String(part), of: "store") }
+        } catch {
+            throw Failure(.usage, "\(list) holds what may be a key, where a store's name should be. Nothing was done.")
+        }
+    }
+
     /// The names in a list. Empty lines are ignored.
     private static func names(in path: String, separator: UInt8) throws(Failure) -> [String] {
         try InputFile(path: path).contents().split(separator: separator).map { bytes throws(Failure) in
             guard let name = String(validating: bytes, as: UTF8.self) else {
                 throw Failure(.data, "\(path) holds a name that is not UTF-8. Nothing was done.")
             }
+            try requireNoKey(name, path)
             return name
         }
     }

@@ -55,7 +55,8 @@ struct DumpCommand: ParsableCommand {
     func run() throws {
         let settings = try cipherOptions.settings(of: store)
         let database = try keyOptions.withKey(of: store) {
-            try Store.openReadOnly(
+            try Database.requireWholeLog(ofStore: store)
+            return try Store.openReadOnly(
                 store,
                 key: $0,
                 settings: settings,

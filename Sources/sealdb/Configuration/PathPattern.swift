@@ -105,7 +105,7 @@ struct PathPattern: Sendable {
 
         mutating func find(_ parts: ArraySlice<Part>, _ place: String) {
             guard let part = parts.first else {
-                if StoreName.siblingEndings.contains(where: place.ends) { return }
+                if (StoreName.siblingEndings + StoreName.slotEndings).contains(where: place.ends) { return }
                 switch type(of: place) {
                 case S_IFREG: found.insert(ExactText(place))
                 case S_IFLNK: links.append((place, true))

@@ -34,7 +34,8 @@ struct ReplicateCommand: ParsableCommand {
             store, and start it again. The generations from before stay, and open with the key of then.
 
             With --keep-…, snapshots that no rule keeps are removed after a new one was made, with what follows them up to \
-            the next; never the newest. The rules are those of "sealdb backup".
+            the next; never the newest. The rules are those of "sealdb backup", but for its look at backups that are \
+            much smaller than the one before.
             """
     )
 

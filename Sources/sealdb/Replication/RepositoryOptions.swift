@@ -95,7 +95,7 @@ struct RepositoryOptions: ParsableArguments {
             ignoresUnseenUsers: forceOptions.force
         )
         let report = try progressOptions.watchingSignals { try restore.run(progress: $0) }
-        for remark in report.remarks { StandardError.message("An older snapshot was used: \(remark)", .warning) }
+        for remark in report.remarks { StandardError.message(remark, .warning) }
         let name = TerminalText.escaped(path)
         let (pages, time) = (report.pageCount.counted("page"), RepositoryTime(report.restoredTo))
         var text = "\(name): restored \(pages), as of \(time), generation \(report.generation)"

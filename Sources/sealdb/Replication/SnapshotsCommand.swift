@@ -17,7 +17,7 @@ struct SnapshotsCommand: ParsableCommand {
 
             With --verify, all digests, sizes and checksums are computed, which needs no key: it finds whatever was changed \
             by accident. With a key as well, the newest moment is restored in $TMPDIR, encrypted, and verified as by "sealdb \
-            verify": it finds whatever was changed without the key. Whoever can write to the repository may take away the end \
+            verify": it finds pages that were written without the key, but not those of another moment. Whoever can write to the repository may take away the end \
             of what was shipped, and nobody can tell: look at the time of the last commit.
             """
     )

@@ -238,11 +238,12 @@ final class Shell {
         {
             throw Failure(.usage, "\(path) is no name of a file here. A file of this name is ./\(path)")
         }
-        let stores = try database.executeQuery("SELECT file FROM pragma_database_list WHERE file <> ''").all(
-            String.self
-        )
+        do throws(DatabaseError) { try StoreName.requireNoPart(path) } catch {
+            throw Failure(.cannotCreate, error.message)
+        }
+        let stores = try database.executeQuery("PRAGMA database_list").all((Int, String, String?).self)
         let name = Shell.resolved(path)
-        for store in stores {
+        for case (_, _, let store?) in stores where !store.isEmpty {
             for suffix in ["-journal", "-wal", "-shm"] where name.isSame(as: Shell.resolved(store) + suffix) {
                 throw Failure(.cannotCreate, "\(path) is a name that SQLite uses beside \(store). Nothing was written.")
             }

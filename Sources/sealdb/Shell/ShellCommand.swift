@@ -17,9 +17,10 @@ struct ShellCommand: ParsableCommand {
             Where standard input is not a terminal, the first error ends the script (see --keep-going). Commands that \
             write files (.backup .export .once .output) never replace one; all but .backup write plaintext.
 
-            The history is kept in $SEALDB_HISTORY, or ~/.local/state/sealdb/history: statements that SQLite has \
-            accepted and that hold no text, blob, comment or number of more than four digits. An empty SEALDB_HISTORY, \
-            or --no-history, keeps none. Lines are edited with libedit, if the system has it, and as ~/.editrc says.
+            The history is kept in $SEALDB_HISTORY, or ~/.local/state/sealdb/history, unless there is a file that is \
+            something else: statements that SQLite has accepted and that hold no text, blob, comment or number of more \
+            than four digits. An empty SEALDB_HISTORY, or --no-history, keeps none. Lines are edited with libedit, if the \
+            system has it, and as ~/.editrc says.
             """
     )
 
@@ -59,18 +60,20 @@ struct ShellCommand: ParsableCommand {
 
     func run() throws {
         let settings = try cipherOptions.settings(of: store)
+        let isTalk = isatty(STDIN_FILENO) == 1 && ResultOutput.isTerminal
+        let path = isTalk && !noHistory ? ShellHistory.path(ProcessInfo.processInfo.environment) : nil
+        // Read before the store is opened: it may be the store, whose locks the process would lose with its descriptor.
+        let history = path.map { ShellHistory(path: $0) }
         let database = try keyOptions.withKey(of: store) { key in
             readOnly
                 ? try Store.openReadOnly(store, key: key, settings: settings, lockWait: lockOptions.lockWait)
                 : try Store.open(store, key: key, settings: settings, lockWait: lockOptions.lockWait)
         }
         defer { database.close() }
-        let isTalk = isatty(STDIN_FILENO) == 1 && ResultOutput.isTerminal
-        let path = isTalk && !noHistory ? ShellHistory.path(ProcessInfo.processInfo.environment) : nil
         let shell = Shell(
             database,
             interrupts: isTalk ? try ShellInterrupts(of: database) : nil,
-            history: path.map { ShellHistory(path: $0) },
+            history: history,
             stopsAtErrors: !isTalk && !keepGoing
         )
         shell.format = resultOptions.format

@@ -8,6 +8,8 @@ import SealedDB
 /// without literals: no text, blob or comment, no number of more than four digits, no word that looks like a key, no value
 /// of a pragma.
 final class ShellHistory {
+    /// The first line, by which a file is known for a history: any other is somebody's own.
+    static let mark = "-- History of sealdb shell"
     /// So many entries are kept.
     static let capacity = 1000
     private let path: String
@@ -94,15 +96,36 @@ final class ShellHistory {
                 attributes: [.posixPermissions: 0o700]
             )
         }
-        let file = sealeddb_open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600)
+        do throws(DatabaseError) { try StoreName.requireNoPart(path) } catch { return refuse(error.message) }
+        let file = sealeddb_open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600)
         guard file >= 0 else { return giveUp() }
-        let bytes = Array((entry + "\n").utf8)
+        guard let isNew = ShellHistory.isNew(file) else {
+            // Nothing was written.
+            close(file)
+            return refuse("it is something else.")
+        }
+        let bytes = Array(((isNew ? ShellHistory.mark + "\n" : "") + entry + "\n").utf8)
         let written = bytes.withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
         let number = errno
         guard close(file) == 0, written == bytes.count else {
             errno = written < 0 ? number : errno
             return giveUp()
         }
+    }
+
+    /// Whether the file is empty; `nil` if it is no history.
+    private static func isNew(_ file: Int32) -> Bool? {
+        var status = stat()
+        guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+        guard status.st_size > 0 else { return true }
+        let expected = Array((mark + "\n").utf8)
+        var start = [UInt8](repeating: 0, count: expected.count)
+        return pread(file, &start, start.count, 0) == start.count && start == expected ? false : nil
+    }
+
+    private func refuse(_ reason: String) {
+        isUsable = false
+        StandardError.message("The history in \(path) is not used: \(reason)")
     }
 
     private func giveUp() {
@@ -120,31 +143,37 @@ final class ShellHistory {
             (bytes, status) = (try file.contents(), try file.status())
         } catch {
             // The file is not written to either.
-            isUsable = false
-            StandardError.message(
-                "The history in \(path) is not used: \(ErrorReport.statusAndMessage(of: error).message)"
-            )
-            return
+            return refuse(ErrorReport.statusAndMessage(of: error).message)
         }
         guard status.st_uid == geteuid(), status.st_mode & 0o077 == 0 else {
-            isUsable = false
-            StandardError.message("The history in \(path) is not used: others may read it, or it is theirs.")
-            return
+            return refuse("others may read it, or it is theirs.")
         }
-        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
+        guard !bytes.isEmpty else { return }
+        guard let text = String(validating: bytes, as: UTF8.self),
+            text.utf8.starts(with: (ShellHistory.mark + "\n").utf8)
+        else {
+            return refuse("it does not begin with \"\(ShellHistory.mark)\", and so is something else.")
+        }
+        // Two shells that have both made it have both marked it.
+        let lines = text.split(separator: "\n").map(String.init).filter { !$0.isSame(as: ShellHistory.mark) }
         entries = lines.suffix(ShellHistory.capacity).filter { TerminalText.escaped($0).isSame(as: $0) }
-        if lines.count > 2 * ShellHistory.capacity { shorten() }
+        if lines.count > 2 * ShellHistory.capacity { shorten(status) }
     }
 
     /// Puts a file with the last entries in the place of one that has become long.
-    private func shorten() {
+    private func shorten(_ former: stat) {
         let new = "\(path).\(getpid())~"
         // That of a process of this number which was killed here. If it cannot be removed, the next call fails.
         unlink(new)
         do {
             let file = try ResultOutput(newFile: new)
-            try file.write(entries.joined(separator: "\n") + "\n")
+            try file.write(([ShellHistory.mark] + entries).joined(separator: "\n") + "\n")
             try file.close()
+            // Another shell may have added to it: the entry is lost, and nothing else.
+            var status = stat()
+            guard lstat(path, &status) == 0, status.st_dev == former.st_dev, status.st_ino == former.st_ino else {
+                throw Failure(.inputOutput, "")
+            }
             guard rename(new, path) == 0 else { throw Failure(.inputOutput, "") }
         } catch {
             // The file only stays long.

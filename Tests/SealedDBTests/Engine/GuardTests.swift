@@ -204,9 +204,9 @@ struct GuardTests {
         let connection = try #require(database.connection)
         let other = Array("SELECT 1".utf8).withUnsafeBufferPointer { SQLStatementText($0) }
         let outer = connection.statementGuard.begin(other)
-        #expect(connection.statementGuard.refuses(RawEngine.attach, "x", nil))
-        #expect(connection.statementGuard.refuses(RawEngine.pragma, "Key", "hush"))
-        #expect(!connection.statementGuard.refuses(RawEngine.pragma, "page_size", nil))
+        #expect(connection.statementGuard.refuses(RawEngine.attach, "x", nil, in: nil))
+        #expect(connection.statementGuard.refuses(RawEngine.pragma, "Key", "hush", in: nil))
+        #expect(!connection.statementGuard.refuses(RawEngine.pragma, "page_size", nil, in: nil))
         #expect(connection.statementGuard.takeRefusal()?.contains("hush") == false)
         #expect(connection.statementGuard.end(outer).isSuperset(of: [.attach, .pragma]))
 
@@ -216,8 +216,8 @@ struct GuardTests {
         let unruled = try #require(plain.connection)
         #expect(unruled.guardRules == nil)
         let none = unruled.statementGuard.begin(other)
-        #expect(unruled.statementGuard.refuses(RawEngine.pragma, "Key", "hush"))
-        #expect(unruled.statementGuard.refuses(RawEngine.attach, "x", nil))
+        #expect(unruled.statementGuard.refuses(RawEngine.pragma, "Key", "hush", in: nil))
+        #expect(unruled.statementGuard.refuses(RawEngine.attach, "x", nil, in: nil))
         #expect(unruled.statementGuard.end(none).isSuperset(of: [.attach, .pragma]))
     }
 

@@ -223,8 +223,8 @@ extension NamedMutant {
             "a repository whose disk is not mounted is made anew",
             "SealedDB/Replication/Shipping/Replicator.swift",
             .expression,
-            "creates: mark == nil",
-            "creates: true"
+            "mark == nil",
+            "true"
         ),
         .init(
             "a refusal forgets the repository",

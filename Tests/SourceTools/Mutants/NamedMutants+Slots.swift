@@ -75,8 +75,8 @@ extension NamedMutant {
             "slots that another data key has written are overwritten",
             "SealedDB/Keys/Slots/SlotFiles+Writing.swift",
             .expression,
-            "copy.slots, try owner.owns(slots)",
-            "copy.slots, slots.bytes.count > 0"
+            "try owner.owns(slots)",
+            "slots.bytes.count > 0"
         ),
         .init(
             "slots of another store are taken for those of a copy that was cut off",

@@ -151,7 +151,7 @@ extension NamedMutant {
             "SealedDB/System/UsageLock.swift",
             .expression,
             "!removeIfLast()",
-            "!removeIfLast(), false"
+            "!removeIfLast() && false"
         ),
         .init(
             "who has a lock file that is not the named one removes the other's",

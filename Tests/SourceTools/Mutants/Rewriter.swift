@@ -322,7 +322,7 @@ final class Rewriter: SyntaxVisitor {
     // MARK: Statements
 
     private static let endless: Set<String> = [
-        "fatalError", "preconditionFailure", "exit", "_exit", "abort", "dispatchMain",
+        "fatalError", "preconditionFailure", "exit", "_exit", "abort", "dispatchMain", "settleUnchanged",
     ]
 
     override func visit(_ node: CodeBlockItemSyntax) -> SyntaxVisitorContinueKind {

@@ -71,7 +71,8 @@ struct ShellHistoryTests {
         #expect(next.entries.count == ShellHistory.capacity)
         #expect(next.entries.first == "SELECT 1001;" && next.entries.last == "SELECT 2000;")
         // The file was longer than twice of that, and is short now.
-        #expect(try sandbox.contents("h").filter { $0 == 0x0a }.count == ShellHistory.capacity)
+        let lines = [ShellHistory.mark] + (1001...2000).map { "SELECT \($0);" }
+        #expect(try sandbox.contents("h") == Data((lines.joined(separator: "\n") + "\n").utf8))
         #expect(try sandbox.mode("h") == 0o600)
         next.add("SELECT 1;")
         #expect(ShellHistory(path: sandbox.path("h")).entries.last == "SELECT 1;")
@@ -86,7 +87,7 @@ struct ShellHistoryTests {
 
     @Test func entriesThatWouldControlATerminalAreLeftOut() throws {
         let sandbox = try Sandbox()
-        try sandbox.write("h", "SELECT 1;\n\u{1b}[2J\nSELECT 2;\n")
+        try sandbox.write("h", ShellHistory.mark + "\nSELECT 1;\n\u{1b}[2J\nSELECT 2;\n")
         #expect(ShellHistory(path: sandbox.path("h")).entries == ["SELECT 1;", "SELECT 2;"])
     }
 }

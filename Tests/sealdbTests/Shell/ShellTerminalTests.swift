@@ -54,9 +54,8 @@ struct ShellTerminalTests {
         try awaitPrompt(terminal)
         terminal.type("\u{4}")
         #expect(terminal.wait() == 0, "\(terminal.transcript)")
-        #expect(
-            try sandbox.contents(".local/state/sealdb/history") == Data("SELECT id FROM people WHERE id = 43;\n".utf8)
-        )
+        let lines = "-- History of sealdb shell\nSELECT id FROM people WHERE id = 43;\n"
+        #expect(try sandbox.contents(".local/state/sealdb/history") == Data(lines.utf8))
         #expect(try sandbox.mode(".local/state/sealdb/history") == 0o600)
         #expect(try sandbox.mode(".local/state/sealdb") == 0o700)
 
@@ -268,11 +267,13 @@ struct ShellTerminalTests {
 
     @Test func aHistoryThatOthersMayReadIsNotUsed() throws {
         let sandbox = try store()
-        try sandbox.write("h", "SELECT 77;\n", mode: 0o644)
+        // But for its mode it would be one.
+        let lines = "-- History of sealdb shell\nSELECT 77;\n"
+        try sandbox.write("h", lines, mode: 0o644)
         let terminal = try shell(sandbox, environment: ["SEALDB_HISTORY": "h"])
         terminal.type("\u{1b}[A\nSELECT 1;\n.quit\n")
         #expect(terminal.wait() == 0)
-        #expect(terminal.transcript.contains("is not used"))
-        #expect(try sandbox.contents("h") == Data("SELECT 77;\n".utf8))
+        #expect(terminal.transcript.contains("is not used: others may read it"))
+        #expect(try sandbox.contents("h") == Data(lines.utf8))
     }
 }

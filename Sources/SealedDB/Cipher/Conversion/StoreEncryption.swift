@@ -49,6 +49,7 @@ public struct StoreEncryption: Sendable {
                 message: "\(plaintextPath) is not a regular file. Nothing was changed."
             )
         }
+        try StoreName.requireOneName(resolved)
         try LogDamage.requireNone(ofStore: resolved)
         let source = try Connection(path: plaintextPath, flags: SQLITE_OPEN_READONLY)
         defer { source.close() }

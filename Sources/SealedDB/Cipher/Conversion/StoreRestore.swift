@@ -97,6 +97,13 @@ public struct StoreRestore: Sendable {
                 message: "\(path) is the backup itself. Nothing was changed."
             )
         }
+        if let target, try FileSystem.status(target).st_mode & S_IFMT != S_IFREG {
+            throw DatabaseError(
+                extendedCode: SQLITE_CANTOPEN,
+                reason: .notRegularFile,
+                message: "\(target) is not a regular file. Nothing was restored, and it is unchanged."
+            )
+        }
         let context = "Nothing was restored, and \(path) is unchanged"
         let progress = progress.map { progress in
             { (state: KeyRotation.Progress) in try progress(state.inPart(from: StoreRestore.shareOfCheck)) }

@@ -76,19 +76,4 @@ extension Connection {
         statementGuard.unsafeSchema = nil
         return true
     }
-
-    /// The schemas of attached files, with the paths of the files. Leaves out `main`, `temp` and databases without a
-    /// file.
-    func attachedFiles() throws(DatabaseError) -> [(schema: String, path: String)] {
-        let statement = try trusted { () throws(DatabaseError) in try prepare("PRAGMA database_list") }
-        defer { statement.close() }
-        var files: [(String, String)] = []
-        while try statement.step() {
-            guard let schema = statement.text(at: 1), let path = statement.text(at: 2), !path.isEmpty,
-                !["main", "temp"].contains(schema)
-            else { continue }
-            files.append((schema, path))
-        }
-        return files
-    }
 }

@@ -46,7 +46,11 @@ struct StoreOpening {
         }
         if !looks, isOnReadOnlyMedium { return try forLooking.open() }
         try refuseEmptied()
-        if isFile, let path, flags & SQLITE_OPEN_READONLY == 0 { try StoreName.requireOnly(path) }
+        if isFile, let path {
+            let isReadOnly = flags & SQLITE_OPEN_READONLY != 0
+            if !isReadOnly { try StoreName.requireOnly(path) }
+            if isReadOnly, let file = FileSystem.resolve(path) { try StoreName.requireOneName(file) }
+        }
         if let key { try refuseForeignJournal(key) }
         let connection = try looks ? StoreView.connection(for: self) : lockedConnection()
         connection.statementGuard.allowsCipherStatements = allowsCipherStatements

@@ -28,7 +28,11 @@ struct LogDamage {
     /// What a report on the store says about the log; empty if nothing is lost.
     static func problems(ofStore path: String, openIn connection: Connection) throws(DatabaseError) -> [String] {
         let count = try lostTransactions(ofStore: path, openIn: connection)
-        return count > 0 ? ["log: \(count) committed transactions stand behind damaged bytes"] : []
+        return count > 0 ? ["log: \(whatStands(count)) behind damaged bytes"] : []
+    }
+
+    private static func whatStands(_ count: Int) -> String {
+        "\(count.counted("committed transaction")) \(count == 1 ? "stands" : "stand")"
     }
 
     /// Refuses a damaged log. Call it before a store takes another one's place, or before it is copied.
@@ -39,7 +43,7 @@ struct LogDamage {
                 extendedCode: SQLITE_CORRUPT,
                 reason: .damaged,
                 message: """
-                    The log \(path)-wal is damaged: \(count) committed transactions stand behind bytes that were changed, and \
+                    The log \(path)-wal is damaged: \(whatStands(count)) behind bytes that were changed, and \
                     SQLite would drop them. Nothing was changed. Keep a copy of the store with its log. To go on without \
                     them, open the store once to write, as by `sealdb exec`.
                     """

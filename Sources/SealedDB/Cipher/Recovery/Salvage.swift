@@ -197,10 +197,9 @@ final class Salvage {
         }
         if !losses.isNone, table?.hasRowIDs != true { misses = true }
         if misfits > 0 {
-            let rows = misfits == 1 ? "1 row" : "\(misfits) rows"
-            let reason =
-                table == nil ? "" : misfits == 1 ? " does not fit the table, and" : " do not fit the table, and"
-            problems.append("\(rows) of \(object.name)\(reason) \(misfits == 1 ? "is" : "are") in lost_and_found.")
+            let (fit, stand) = misfits == 1 ? ("does not fit", "is") : ("do not fit", "are")
+            let reason = table == nil ? "" : " \(fit) the table, and"
+            problems.append("\(misfits.counted("row")) of \(object.name)\(reason) \(stand) in lost_and_found.")
         }
         guard table != nil else {
             if !losses.isNone { problems.append(Salvage.text(of: losses, object.name)) }
@@ -216,7 +215,7 @@ final class Salvage {
         let pages = losses.pages.sorted().prefix(10).map(String.init).joined(separator: ", ")
         let rest = losses.pages.count > 10 ? " and others" : ""
         return """
-            Of \(name), which could not be made, \(losses.rows == 1 ? "1 row is" : "\(losses.rows) rows are") not whole\
+            Of \(name), which could not be made, \(losses.rows.counted("row")) \(losses.rows == 1 ? "is" : "are") not whole\
             \(losses.pages.isEmpty ? "." : ", and what stands below these pages is missing: \(pages)\(rest).")
             """
     }
@@ -228,10 +227,9 @@ final class Salvage {
             _ = try trees.forEachRow(below: index.root, isTable: false) { _ in }
         }
         guard trees.outdatedCount > 0 else { return }
-        let pages = trees.outdatedCount == 1 ? "1 page" : "\(trees.outdatedCount) pages"
         problems.append(
             """
-            Page 1 is that of another state: it counts \(pages) of tables as free, or not at all. What the schema does not \
+            Page 1 is that of another state: it counts \(trees.outdatedCount.counted("page")) of tables as free, or not at all. What the schema does not \
             name is in lost_and_found.
             """
         )
@@ -255,7 +253,9 @@ final class Salvage {
             try progress(page)
             return true
         }
-        if losses.rows > 0 { problems.append("\(losses.rows) rows of unknown tables are not whole, and are lost.") }
+        guard losses.rows > 0 else { return }
+        let ends = losses.rows == 1 ? "is not whole, and is lost." : "are not whole, and are lost."
+        problems.append("\(losses.rows.counted("row")) of unknown tables \(ends)")
     }
 
     private func keep(_ row: SalvagedTrees.Row, root: Int64?, _ target: Connection) throws(DatabaseError) {

@@ -118,6 +118,7 @@ public struct StoreRecovery: Sendable {
         if let key = sealing.key { try settings.validate(for: key) }
         let new = NewStore(path: recoveredPath, sealing: sealing, confirmsKey: newKey != nil)
         try new.requireAbsent()
+        try StoreName.requireOneName(resolved)
         guard !LockHolders.hasLocks(on: resolved + "-shm"), !LockHolders.hasLocks(on: resolved) else {
             throw StoreOpening.isBusy(path)
         }
@@ -252,7 +253,8 @@ public struct StoreRecovery: Sendable {
         }
         let lost = try LogDamage.lostTransactions(ofStore: path, openIn: store)
         guard lost > 0 else { return try LogOverlay(logOf: path) }
-        problems.append("The log is damaged before the last \(lost) transactions: a part of them may be missing.")
+        let transactions = lost.counted("transaction")
+        problems.append("The log is damaged before the last \(transactions): a part of them may be missing.")
         guard usesHMAC else { return try LogOverlay(logOf: path) }
         return try LogOverlay(salvagedLogOf: path, cipher: cipher)
     }

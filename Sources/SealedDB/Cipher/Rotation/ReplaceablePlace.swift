@@ -22,7 +22,7 @@ struct ReplaceablePlace {
             )
         }
         let oldFile = oldFileSuffix.map { resolved + $0 }
-        if let oldFile { try StoreName.requireOwn(oldFile) }
+        if let oldFile { try StoreName.requireNoPart(oldFile) }
         let hasUnfinishedLink = oldFile.map { ReplaceablePlace.isLink($0, to: status) } ?? false
         if let oldFile, !hasUnfinishedLink, FileSystem.exists(oldFile) {
             throw DatabaseError(

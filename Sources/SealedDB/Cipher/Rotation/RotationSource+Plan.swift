@@ -17,6 +17,7 @@ extension RotationSource {
             throw .system("\(place.path) cannot be written to", reason: .notPermitted)
         }
         try UsageLock.requirePlace(place.path)
+        try LogDamage.requireNone(ofStore: place.path)
         var opening = StoreOpening(path: place.path, key: sealing.key, settings: sealing.settings)
         opening.busyTimeout = busyTimeout
         return try opening.look { connection throws(DatabaseError) in

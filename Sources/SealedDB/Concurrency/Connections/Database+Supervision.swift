@@ -13,12 +13,15 @@ extension Database {
         }
         if supervision.isStopped { throw DatabaseError.stopped }
         guard scope != .block else { return try block() }
+        supervision.refusedRollback = nil
         let result = try noticingFailures {
             let result = try block()
             // Ending result sets and blobs can fail too. Such a failure counts as one of the block.
             endUses()
             return result
         }
+        // As in `inTransaction`: what the block wanted to undo is not kept, whether or not it has looked at the refusal.
+        if scope == .writing, let refusal = supervision.refusedRollback { throw refusal }
         // The caller no longer wants the result. This error undoes the block, and tells the caller that nothing of it
         // is kept.
         if scope == .writing, supervision.isStopped { throw DatabaseError.stopped }

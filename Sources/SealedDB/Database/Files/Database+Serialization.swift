@@ -40,6 +40,12 @@ extension Database {
         }
     }
 
+    /// Throws if the log of a store is damaged, and SQLite leaves out what stands behind the damage. Call it before the store is
+    /// opened to copy all of it: SQLite has checked the log of one that somebody has open.
+    package static func requireWholeLog(ofStore path: String) throws(DatabaseError) {
+        if let resolved = FileSystem.resolve(path) { try LogDamage.requireNone(ofStore: resolved) }
+    }
+
     func requireAuthenticPages() throws(DatabaseError) {
         try opening(flags: SQLITE_OPEN_READONLY, vfs: openedVFS, key: fittingKey?.key).requireAuthenticPages()
     }

@@ -5,7 +5,8 @@ extension Database {
     ///
     /// No commit is missed, not even to a table WITHOUT ROWID or a virtual table, by a `DELETE` that empties a table,
     /// or by ``read(fromFile:)``. If SQLite does not report the rows, they are ``ChangedRows/any``. They are also
-    /// ``ChangedRows/any`` for what a transaction changed before it was observed.
+    /// ``ChangedRows/any`` for what a transaction changed before it was observed. A table that is renamed is reported by its
+    /// former name alone.
     ///
     /// Changes do not queue up: what is committed while the loop is busy arrives together. If the transaction is
     /// committed, rows that a statement or a `ROLLBACK TO` has undone may be reported too. Rows that a REPLACE removed

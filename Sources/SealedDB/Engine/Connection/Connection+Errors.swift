@@ -53,8 +53,8 @@ extension Connection {
     ///
     /// Nothing is stored, except in these cases. With a rollback journal, the commit happens when the journal is
     /// deleted; after that, SQLite syncs the directory and truncates the file. A journal that is truncated or
-    /// overwritten instead is synced after that. In WAL mode, SQLite syncs the log after the whole transaction is in
-    /// it, and commits each file separately. <https://www.sqlite.org/atomiccommit.html>
+    /// overwritten instead is synced after that. In WAL mode, SQLite syncs the log and extends its index after the whole
+    /// transaction is in it, and commits each file separately. <https://www.sqlite.org/atomiccommit.html>
     /// <https://www.sqlite.org/lang_attach.html>
     func stateAfterFailedCommit(_ code: Int32) -> String? {
         if let state = stateAfterMoment(code) { return state }
@@ -75,14 +75,17 @@ extension Connection {
     /// Describes a failure that may have come after the moment of the commit; `nil` if it came before.
     func stateAfterMoment(_ code: Int32) -> String? {
         if code == Connection.directoryNotSynced { return Connection.isStored }
-        guard code & 0xff == SQLITE_IOERR, mayFailAfterMoment(code) else { return nil }
-        if code == Connection.notSynced, isWAL {
+        guard code & 0xff == SQLITE_IOERR || code & 0xff == SQLITE_NOMEM else { return nil }
+        if isWAL {
+            guard !Connection.beforeMomentOfLog.contains(code) else { return nil }
             if hasSeveralFiles { return Connection.isStoredInPart }
+            let why = code == Connection.notSynced ? "which could not be synced" : "before something else failed"
             return """
-                The transaction is not stored now, but may be after a crash: all of it was written to the log, which could not \
-                be synced. Look before you repeat it
+                The transaction is not stored now, but may be after a crash: all of it may have been written to the log, \
+                \(why). Look before you repeat it
                 """
         }
+        guard code & 0xff == SQLITE_IOERR, mayFailAfterMomentOfJournal(code) else { return nil }
         return """
             The transaction may be stored: what SQLite does after the moment of the commit, which is the end of the journal, \
             may have failed. Look before you repeat it
@@ -91,26 +94,39 @@ extension Connection {
 
     /// Whether the failure may have come after the moment of the commit. True if this cannot be determined. The same
     /// system calls also come before that moment, and the code does not tell which one failed.
-    private func mayFailAfterMoment(_ code: Int32) -> Bool {
+    private func mayFailAfterMomentOfJournal(_ code: Int32) -> Bool {
         // SQLite reads nothing after that moment.
         guard ![SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ].contains(code) else { return false }
-        if isWAL { return code == Connection.notSynced }
-        // If the mode cannot be queried, the failure may have come after the commit.
-        guard let mode = try? text("PRAGMA main.journal_mode") else { return true }
-        // SQLite truncates the file last. It overwrites or truncates a journal that stays, and syncs it.
-        return code == Connection.notTruncated || ["truncate", "persist"].contains(mode)
-            || (try? text("PRAGMA main.locking_mode")) != "normal"  // If the query fails, it may have.
+        // If the mode cannot be queried, the failure may have come after the commit. SQLite overwrites or truncates a
+        // journal that stays, and syncs it.
+        guard let mode = try? text("PRAGMA main.journal_mode"), !["truncate", "persist"].contains(mode),
+            (try? text("PRAGMA main.locking_mode")) == "normal"  // If the query fails, it may have.
+        else { return true }
+        return !Connection.beforeEndOfJournal.contains(code)
     }
 
     /// Whether "main" is in WAL mode. False if this cannot be determined.
     private var isWAL: Bool { (try? text("PRAGMA main.journal_mode")) == "wal" }
 
+    /// What only fails until the last frame of a transaction is in the log: reads, writes, locks, and what the system has no
+    /// room for. After it, SQLite syncs the log, and makes room for the frames in the index, in shared memory.
+    private static let beforeMomentOfLog: Set<Int32> = [
+        SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ, ResultCode.SQLITE_IOERR_WRITE.rawValue,
+        ResultCode.SQLITE_IOERR_LOCK.rawValue, ResultCode.SQLITE_IOERR_CORRUPTFS.rawValue,
+        ResultCode.SQLITE_IOERR_COMMIT_ATOMIC.rawValue, ResultCode.SQLITE_IOERR_BEGIN_ATOMIC.rawValue,
+        ResultCode.SQLITE_IOERR_TRUNCATE.rawValue,
+    ]
+    /// What only fails until the journal is deleted. After it, SQLite shortens the file, and gives back locks.
+    private static let beforeEndOfJournal: Set<Int32> = [
+        ResultCode.SQLITE_IOERR_WRITE.rawValue, notSynced, ResultCode.SQLITE_IOERR_LOCK.rawValue,
+        ResultCode.SQLITE_IOERR_DELETE.rawValue, ResultCode.SQLITE_IOERR_DELETE_NOENT.rawValue,
+        ResultCode.SQLITE_IOERR_CHECKRESERVEDLOCK.rawValue, ResultCode.SQLITE_IOERR_NOMEM.rawValue,
+        ResultCode.SQLITE_IOERR_ACCESS.rawValue, ResultCode.SQLITE_IOERR_CORRUPTFS.rawValue,
+    ]
     /// `SQLITE_IOERR_FSYNC`.
     private static let notSynced = SQLITE_IOERR | 4 << 8
     /// `SQLITE_IOERR_DIR_FSYNC`. <https://www.sqlite.org/rescode.html#ioerr_dir_fsync>
     private static let directoryNotSynced = SQLITE_IOERR | 5 << 8
-    /// `SQLITE_IOERR_TRUNCATE`.
-    private static let notTruncated = SQLITE_IOERR | 6 << 8
     /// `SQLITE_CONSTRAINT_COMMITHOOK`.
     private static let refusedByHook = SQLITE_CONSTRAINT | 2 << 8
     private static let isStored = """

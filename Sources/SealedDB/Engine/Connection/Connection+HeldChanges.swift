@@ -54,10 +54,11 @@ extension Connection {
         guard statementGuard.heldChanges.areHeld else { return }
         try trusted { () throws(DatabaseError) in
             try unguarded { () throws(DatabaseError) in
-                for schema in try texts("SELECT name FROM pragma_database_list WHERE file <> ''") {
+                try holdChanges(of: "main")
+                for (schema, _) in try attachedFiles() {
                     try holdChanges(of: schema)
                     // Within a transaction, SQLite refuses this pragma; the file then keeps SQLite's default.
-                    if schema != "main", let synchronous, isAutocommit {
+                    if let synchronous, isAutocommit {
                         try run("PRAGMA \(schema.quotedIdentifier).synchronous = \(synchronous)")
                     }
                 }

@@ -103,6 +103,24 @@ extension Connection {
         return result
     }
 
+    /// The schemas of attached files, with the paths of the files. Leaves out `main`, `temp` and databases without a
+    /// file.
+    ///
+    /// The pragma is a statement here, and nowhere in the library a table: `pragma_database_list` is what the store has of
+    /// that name, if it has anything.
+    func attachedFiles() throws(DatabaseError) -> [(schema: String, path: String)] {
+        let statement = try trusted { () throws(DatabaseError) in try prepare("PRAGMA database_list") }
+        defer { statement.close() }
+        var files: [(String, String)] = []
+        while try statement.step() {
+            guard let schema = statement.text(at: 1), let path = statement.text(at: 2), !path.isEmpty,
+                !["main", "temp"].contains(schema)
+            else { continue }
+            files.append((schema, path))
+        }
+        return files
+    }
+
     /// Whether a deferred foreign key is violated now, so that COMMIT would fail.
     /// https://www.sqlite.org/c3ref/c_dbstatus_options.html
     var hasViolatedForeignKeys: Bool {

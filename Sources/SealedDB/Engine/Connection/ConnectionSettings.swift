@@ -114,7 +114,7 @@ extension Connection {
     func requireNothingTemporary() throws(DatabaseError) {
         let (schemas, objects) = try trusted { () throws(DatabaseError) in
             (
-                try texts("SELECT name FROM pragma_database_list WHERE name NOT IN ('main', 'temp')"),
+                try texts("PRAGMA database_list", column: 1).filter { !["main", "temp"].contains($0) },
                 try texts("SELECT name FROM temp.sqlite_schema WHERE type <> 'index'")
             )
         }

@@ -14,7 +14,12 @@ struct GuardRules {
 
     /// Returns why SQL may not change a table or make something of it; `nil` if it may.
     func refusal(ofChanging table: String?) -> String? {
-        guard hasSlots, let table, table.lowercased() == GuardRules.slotMemory else { return nil }
+        guard hasSlots, let table = table?.lowercased() else { return nil }
+        // https://www.sqlite.org/dbpage.html
+        if table == "sqlite_dbpage" {
+            return "SQL writes no pages of a store with key slots: among them is what it remembers of the slots."
+        }
+        guard table == GuardRules.slotMemory else { return nil }
         return "In \(GuardRules.slotMemory) the store remembers its key slots, and only `sealdb slots` changes that."
     }
 
@@ -27,6 +32,12 @@ struct GuardRules {
             return "temp_store stays MEMORY: on disk, sorts and temporary tables would be in plaintext."
         case "temp_store_directory", "data_store_directory":
             return value == nil ? nil : "\(name) is not changed for a store with a key."
+        case "writable_schema" where hasSlots:
+            guard let value, !["0", "off", "no", "false", "reset"].contains(value.lowercased()) else { return nil }
+            return """
+                writable_schema stays off in a store with key slots: the store would forget its slots with the schema of \
+                \(GuardRules.slotMemory). Load what needs it into a store without slots, and add them then.
+                """
         case _ where allowsCipherStatements && !GuardRules.filePragmas.contains(name):
             return nil
         case _ where GuardRules.actingPragmas.contains(name) || name.hasPrefix("cipher_test"):

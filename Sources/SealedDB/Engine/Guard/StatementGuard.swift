@@ -1,3 +1,4 @@
+import Foundation
 internal import SQLiteEngine
 
 /// Enforces the rules when SQLite compiles a statement. SQLCipher also executes its pragmas then, but SQLite asks the
@@ -28,6 +29,8 @@ final class StatementGuard {
         fileprivate var facts: StatementFacts = []
     }
     private var compilation: Compilation?
+    /// The connection, as long as it is open.
+    fileprivate var handle: OpaquePointer?
 
     /// Call this before SQLite compiles a statement.
     /// - Returns: the outer compilation within which this one takes place. Pass it to ``end(_:)``.
@@ -43,7 +46,12 @@ final class StatementGuard {
     }
 
     /// Whether the rules forbid an action. `first` is the name of a pragma or of a file.
-    func refuses(_ action: Int32, _ first: UnsafePointer<CChar>?, _ second: UnsafePointer<CChar>?) -> Bool {
+    func refuses(
+        _ action: Int32,
+        _ first: UnsafePointer<CChar>?,
+        _ second: UnsafePointer<CChar>?,
+        in schema: UnsafePointer<CChar>?
+    ) -> Bool {
         compilation?.facts.formUnion(StatementFacts(action))
         guard !isSuspended else { return false }
         let reason: String?
@@ -58,16 +66,36 @@ final class StatementGuard {
         case SQLITE_ATTACH:
             reason = misreadingOfAttach ?? rules?.refusal(ofAttached: first.map { String(cString: $0) })
         case SQLITE_INSERT, SQLITE_UPDATE, SQLITE_DELETE, SQLITE_DROP_TABLE:
-            // What VACUUM compiles while it runs is SQLite's own.
-            guard rules?.hasSlots == true, compilation != nil else { return false }
-            reason = rules?.refusal(ofChanging: first.map { String(cString: $0) })
+            guard rules?.hasSlots == true else { return false }
+            reason = rules?.refusal(ofChanging: first.map { String(cString: $0) }).flatMap { reason in
+                isVacuumsOwn(schema) ? nil : reason
+            }
         case SQLITE_ALTER_TABLE, SQLITE_CREATE_TRIGGER, SQLITE_CREATE_INDEX:
-            guard rules?.hasSlots == true, compilation != nil else { return false }
-            reason = rules?.refusal(ofChanging: second.map { String(cString: $0) })
+            guard rules?.hasSlots == true else { return false }
+            reason = rules?.refusal(ofChanging: second.map { String(cString: $0) }).flatMap { reason in
+                isVacuumsOwn(schema) ? nil : reason
+            }
         default: return false
         }
         if let reason { refusal = reason }
         return reason != nil
+    }
+
+    /// Whether SQLite compiles a statement for a VACUUM that runs, which fills the copy of a table that way. SQLite also
+    /// compiles while other statements run: again after the schema has changed, and what virtual tables need.
+    private func isVacuumsOwn(_ schema: UnsafePointer<CChar>?) -> Bool {
+        guard compilation == nil, let handle, let schema, strcmp(schema, "main") != 0 else { return false }
+        // VACUUM only begins when no other statement runs; its own run within it. https://www.sqlite.org/lang_vacuum.html
+        var statement = sqlite3_next_stmt(handle, nil)
+        while let running = statement {
+            if sqlite3_stmt_busy(running) != 0, let sql = sqlite3_sql(running),
+                SQLStatementText.verb(of: String(cString: sql)) == "vacuum"
+            {
+                return true
+            }
+            statement = sqlite3_next_stmt(handle, running)
+        }
+        return false
     }
 
     // SQLite's authorizer does not see the key of an ATTACH, so the text was searched for it. If SQLite finds something
@@ -111,9 +139,9 @@ final class StatementGuard {
         @convention(c) (
             UnsafeMutableRawPointer?, Int32, UnsafePointer<CChar>?, UnsafePointer<CChar>?, UnsafePointer<CChar>?,
             UnsafePointer<CChar>?
-        ) -> Int32 = { context, action, first, second, _, _ in
+        ) -> Int32 = { context, action, first, second, schema, _ in
             let statementGuard = Unmanaged<StatementGuard>.fromOpaque(context!).takeUnretainedValue()
-            return statementGuard.refuses(action, first, second) ? SQLITE_DENY : SQLITE_OK
+            return statementGuard.refuses(action, first, second, in: schema) ? SQLITE_DENY : SQLITE_OK
         }
 }
 
@@ -131,6 +159,7 @@ extension Connection {
     /// statements again when they next run.
     func installAuthorizer() {
         guard let handle else { return }
+        statementGuard.handle = handle
         // SQLite has one authorizer per connection. The hooks occupy it, and ask the guard first.
         if let hooks { return hooks.install() }
         // Not retained here: the connection retains the guard as long as it has the handle.

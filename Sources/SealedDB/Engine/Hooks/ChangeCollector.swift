@@ -16,6 +16,9 @@ struct TableName: Hashable, Sendable {
     /// The table that holds the schema.
     static func schema(of database: String) -> TableName { TableName("sqlite_master", in: database) }
 
+    /// The table in which SQLite counts for AUTOINCREMENT.
+    static func sequence(of database: String) -> TableName { TableName("sqlite_sequence", in: database) }
+
     init(_ table: UnsafePointer<CChar>, in database: UnsafePointer<CChar>) {
         self.init(String(cString: table), in: String(cString: database))
     }
@@ -128,6 +131,8 @@ final class ChangeCollector {
         case SQLITE_INSERT, SQLITE_UPDATE, SQLITE_DELETE:
             guard let first, let database else { return .allow }
             let name = TableName(first, in: database)
+            // SQLite reports to nobody what it counts there. https://www.sqlite.org/autoinc.html
+            if code == SQLITE_INSERT { add(.sequence(of: String(cString: database)), to: \.tables) }
             guard observed.contains(name) else { return .allow }
             add(name, to: \.rows)
             // `.ignore` makes SQLite delete row by row instead of all rows at once. This is needed because a trigger
@@ -139,15 +144,24 @@ final class ChangeCollector {
             guard let first, let database else { return .allow }
             add(TableName(first, in: database), to: \.tables)
             add(.schema(of: String(cString: database)), to: \.tables)
+            add(.sequence(of: String(cString: database)), to: \.tables)
         case SQLITE_CREATE_VIEW, SQLITE_CREATE_TEMP_VIEW, SQLITE_DROP_VIEW, SQLITE_DROP_TEMP_VIEW, SQLITE_CREATE_INDEX,
             SQLITE_CREATE_TEMP_INDEX, SQLITE_DROP_INDEX, SQLITE_DROP_TEMP_INDEX, SQLITE_CREATE_TRIGGER,
             SQLITE_CREATE_TEMP_TRIGGER, SQLITE_DROP_TRIGGER, SQLITE_DROP_TEMP_TRIGGER:
             guard let database else { return .allow }
             add(.schema(of: String(cString: database)), to: \.tables)
         case SQLITE_ALTER_TABLE:
+            // The new name of a table that is renamed is not told.
             guard let first, let second else { return .allow }
             add(TableName(second, in: first), to: \.tables)
             add(.schema(of: String(cString: first)), to: \.tables)
+            add(.sequence(of: String(cString: first)), to: \.tables)
+        case SQLITE_ANALYZE:
+            guard let database else { return .allow }
+            let schema = String(cString: database).foldedForSQL
+            for name in observed where name.database == schema && name.table.hasPrefix("sqlite_stat") {
+                add(name, to: \.tables)
+            }
         default: break
         }
         return .allow
@@ -184,7 +198,7 @@ final class ChangeCollector {
             // which may never come.
             let mayHaveMore = !statement.hasRow && (code == SQLITE_ROW || changed &- run.nested != run.told)
             if mayHaveMore { note(run.targets.rows.subtracting(run.toldTables)) }
-            if code == SQLITE_DONE { note(run.targets.tables) }
+            if code == SQLITE_DONE || !statement.hasRow { note(run.targets.tables) }
         }
         (run, prepared) = outer
         run?.nested &+= changed

@@ -205,7 +205,7 @@ final class Hooks {
         _ database: UnsafePointer<CChar>?,
         _ source: UnsafePointer<CChar>?
     ) -> AuthorizerDecision {
-        if connection?.statementGuard.refuses(code, first, second) == true { return .deny }
+        if connection?.statementGuard.refuses(code, first, second, in: database) == true { return .deny }
         if code == SQLITE_READ, reads != nil, let first { noteRead(first, in: database) }
         let own = changes.isActive ? changes.willRun(code, first, second, database, source) : .allow
         guard let authorizer, !isUserAuthorizerOff else { return own }

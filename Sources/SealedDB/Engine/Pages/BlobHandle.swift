@@ -60,7 +60,13 @@ final class BlobHandle: ConnectionHandle {
             claimed.first.map { pointer in connection.watchingPages { sqlite3_blob_close(pointer) } } ?? SQLITE_OK
         }
         connection.settleChanges()
-        try connection.check(code)
+        guard code != SQLITE_OK else { return }
+        do throws(DatabaseError) {
+            try connection.check(code)
+        } catch {
+            guard connection.isAutocommit, let state = connection.stateAfterMoment(code) else { throw error }
+            throw error.adding(context: state)
+        }
     }
 
     var count: Int {

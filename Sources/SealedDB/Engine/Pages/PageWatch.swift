@@ -67,6 +67,10 @@ enum PageWatch {
         /// Whether the cause is the system or OpenSSL, and not the page.
         var isOfSystem: Bool { cause != sealeddb_page_is_damaged }
 
+        /// Whether the key may be wrong, with which the first page looks damaged. SQLite's code then leads to the
+        /// diagnosis.
+        var mayBeOfWrongKey: Bool { page == 1 && !isOfSystem }
+
         /// The primary result code.
         var code: Int32 {
             switch cause {
@@ -232,8 +236,7 @@ extension Connection {
         let watch = sealeddb_begin_page_watch(UnsafeMutableRawPointer(handle))
         guard sealeddb_end_page_watch(watch) == 0 else { return nil }
         let failure = PageWatch.Failure.last
-        // With a wrong key, the first page looks damaged. SQLite's code then leads to the diagnosis.
-        guard failure.page != 1 || failure.isOfSystem else { return nil }
+        guard !failure.mayBeOfWrongKey else { return nil }
         readFailure = failure
         return failure.code
     }
@@ -243,7 +246,7 @@ extension Connection {
     @inline(never)
     private func readFailed(_ code: Int32) -> Int32 {
         let failure = PageWatch.Failure.last
-        if PageWatch.failuresStick, failure.page != 1 || failure.isOfSystem {
+        if PageWatch.failuresStick, !failure.mayBeOfWrongKey {
             // What SQLite says of zeros does not count.
             readFailure = failure
             return failure.code
@@ -255,9 +258,8 @@ extension Connection {
         }
         switch code & 0xff {
         case SQLITE_OK, SQLITE_ROW, SQLITE_DONE: break
-        // With a wrong key, the first page looks damaged. SQLite's code then leads to the diagnosis.
         case SQLITE_ERROR, SQLITE_CORRUPT, SQLITE_ABORT, SQLITE_NOMEM:
-            if failure.page == 1, !failure.isOfSystem { return code }
+            if failure.mayBeOfWrongKey { return code }
         // The call failed for another reason, or reported that the file is not a database.
         default: return code
         }

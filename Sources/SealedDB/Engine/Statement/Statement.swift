@@ -182,8 +182,8 @@ public final class Statement {
         rowWidth = code == SQLITE_ROW ? sqlite3_data_count(pointer) : 0
         var error = code == SQLITE_ROW || code == SQLITE_DONE ? nil : connection.error(sql: sql, of: prepared)
         // The failure may come from the statement's own commit, or from one that it requests.
-        if error?.code == SQLITE_IOERR, connection.isAutocommit,
-            !isReadOnly || prepared.controlsTransaction || prepared.controlsSavepoint,
+        if error != nil, connection.isAutocommit,
+            !isReadOnly || (prepared.controlsTransaction || prepared.controlsSavepoint) && !beginsTransaction,
             let state = error.flatMap({ connection.stateAfterMoment($0.extendedCode) })
         {
             error = error?.adding(context: state)
@@ -205,6 +205,11 @@ public final class Statement {
         }
         if !isReadOnly { try connection.writeHeldChanges() }
         return false
+    }
+
+    /// Whether the statement only begins something, and so commits nothing.
+    private var beginsTransaction: Bool {
+        ["begin", "savepoint"].contains(sql.flatMap { SQLStatementText.verb(of: $0) })
     }
 
     private var refusal: DatabaseError {

@@ -16,6 +16,8 @@ final class BusyWait {
     /// the lock.
     var callCame: UInt64?
     private var began: UInt64 = 0
+    /// Whether the last wait ended because its time was up, and not because it got the lock.
+    private var lastGaveUp = true
     private var taken = TakenTimes()
     /// Who had the lock when that was last asked, and when that was.
     private var lastHolders: (names: [String], asked: UInt64)?
@@ -38,11 +40,16 @@ final class BusyWait {
 
     private func wait(attempt: Int32) -> Bool {
         let now = DispatchTime.now().uptimeNanoseconds
-        if attempt == 0 { began = callCame ?? now }
+        if attempt == 0 {
+            began = callCame ?? now
+            // Somebody of this connection has had the lock since.
+            if !lastGaveUp { taken = TakenTimes() }
+            lastGaveUp = false
+        }
         taken.note(now, waitsOn: attempt > 0)
         let waited = Double(taken.duration(since: began)) / 1e9
         guard waited < timeout, supervision?.isStopped != true else {
-            givenUp = waited
+            (givenUp, lastGaveUp) = (waited, true)
             if let supervision { supervision.writeLine?.letGo(supervision) }
             return false
         }

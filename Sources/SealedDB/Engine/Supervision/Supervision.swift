@@ -171,7 +171,8 @@ extension DatabaseError {
         extendedCode: SQLITE_ABORT,
         message: """
             SQLite has rolled the block's transaction back, after a statement that failed or was stopped. Nothing of it \
-            is kept, and further statements of the block are refused.
+            is kept, unless the block has itself released a savepoint that was there before it, which commits. Further \
+            statements of the block are refused.
             """
     )
 

@@ -189,6 +189,7 @@ package final class Follower {
     private func open(_ progress: ((KeyRotation.Progress) throws -> Void)?) throws(DatabaseError) {
         let mark = try RepositoryMark.existing(storage)
         if file == nil {
+            try StoreName.requireNoPart(path)
             let file = try FollowerFile(of: path)
             (self.file, state) = (file, file.state)
         }

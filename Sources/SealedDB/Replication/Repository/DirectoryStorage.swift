@@ -24,6 +24,7 @@ final class DirectoryStorage: RepositoryStorage {
     init(_ path: String, creates: Bool, pace: TransferPace? = nil) throws(DatabaseError) {
         self.pace = pace
         if creates, try FileSystem.statusIfPresent(path) == nil {
+            try StoreName.requireNoPart(path)
             try DirectoryStorage.make(path)
             try FileSystem.synchronizeDirectory(of: path)
         }

@@ -11,6 +11,13 @@ enum ObjectName: Hashable {
     /// A part of the log.
     case segment(generation: Int64, sequence: Int64)
 
+    func isOfGeneration(_ isMeant: (Int64) -> Bool) -> Bool {
+        switch self {
+        case .snapshot(let generation, _), .segment(let generation, _): isMeant(generation)
+        case .mark, .chunk, .slots: false
+        }
+    }
+
     static let generations = "generations"
     static let chunks = "chunks"
     static let allSlots = "slots"

@@ -24,7 +24,7 @@ struct RepositoryContents: Sendable {
 
     /// In their order. One without a snapshot is none.
     let generations: [Generation]
-    /// Segments that no snapshot comes before.
+    /// Segments that no snapshot comes before, in their order. The retention leaves none: something is lost.
     let strays: [ObjectName]
     /// The highest number of a generation of which anything is there; 0 without one. What is left of one that has lost its
     /// snapshots must not become a part of another.
@@ -49,7 +49,7 @@ struct RepositoryContents: Sendable {
         for (_, var generation) in found.sorted(by: { $0.key < $1.key }) {
             generation.snapshots.sort()
             let first = generation.snapshots.first ?? .max
-            strays += generation.segments.filter { $0 <= first }.map {
+            strays += generation.segments.filter { $0 <= first }.sorted().map {
                 .segment(generation: generation.number, sequence: $0)
             }
             generation.segments = generation.segments.filter { $0 > first }.sorted()

@@ -77,6 +77,14 @@ package struct RepositoryStatus: Sendable, Codable, Hashable {
         let report = ProgressReport(totals: PageTotals(count: total, size: 1), progress: progress)
         var read: Int64 = 0
         var checked = Set<String>()
+        for stray in contents.strays.prefix(1) {
+            problems.append(
+                """
+                \(stray.text)\(contents.strays.count == 1 ? " is" : " and \(contents.strays.count - 1) more are") there without \
+                the snapshot before: what was committed then cannot be had.
+                """
+            )
+        }
         for generation in contents.generations {
             var look = GenerationLook(reader, generation, verifies: verifies, chunks: chunks, checked: checked)
             try look.run { () throws(DatabaseError) in

@@ -81,7 +81,12 @@ package struct RepositoryTime: Sendable, Hashable, Comparable, CustomStringConve
             local.description.utf8.dropFirst(11).prefix(8).elementsEqual(bytes.dropFirst(11).prefix(8))
         else { return nil }
         milliseconds = local.milliseconds + fraction - difference * 60_000
+        // Only what can be written again as it is read.
+        guard (0...RepositoryTime.last).contains(milliseconds) else { return nil }
     }
+
+    /// The last millisecond of the year 9999.
+    private static let last: Int64 = 253_402_300_799_999
 
     private static func digit(_ byte: UInt8) -> UInt8? {
         (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) ? byte - UInt8(ascii: "0") : nil

@@ -102,6 +102,19 @@ extension SnapshotManifest {
         guard Int64(chunks.count) == (pageCount + chunkPages - 1) / chunkPages,
             try text.number("chunks") == Int64(chunks.count), chunks.allSatisfy(ObjectDigest.isOne)
         else { throw text.missing("chunk") }
+        try requireDifferentChunks(name)
+    }
+
+    /// Encrypted pages never repeat, only those that were never written do. A small object that is named many times would make a
+    /// restore fill the disk.
+    private func requireDifferentChunks(_ name: ObjectName) throws(DatabaseError) {
+        var seen: Set<String> = []
+        let repeated = Set(chunks.filter { !seen.insert($0).inserted })
+        guard let digest = repeated.first else { return }
+        let zeros = [UInt8](repeating: 0, count: byteCount(ofChunk: 0))
+        guard repeated.count == 1, try ObjectDigest.of(zeros) == digest else {
+            throw .damagedObject(name.text, "it has the same pages more than once")
+        }
     }
 }
 

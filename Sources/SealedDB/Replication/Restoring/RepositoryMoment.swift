@@ -12,6 +12,12 @@ public struct RepositoryMoment: Sendable, Hashable {
 
     let kind: Kind
 
+    /// Whether it is the place of one commit, and no time or end.
+    var isOfPlace: Bool {
+        if case .commit = kind { return true }
+        return false
+    }
+
     /// The last one that was shipped.
     public static let newest = RepositoryMoment(kind: .newest)
 

@@ -45,7 +45,7 @@ public struct RepositoryRestore: Sendable {
         package let snapshot: Int64
         /// Whether the store got key slots.
         public let hasSlots: Bool
-        /// What is damaged in the repository, and was not needed.
+        /// What is damaged in the repository, and was not needed, or leaves something open.
         public let remarks: [String]
     }
 
@@ -213,10 +213,11 @@ public struct RepositoryRestore: Sendable {
                 let plan = try place.reading { () throws(DatabaseError) in try start.plan(reader) }
                 if let problem = plan.problem { throw RepositoryRestore.lost(problem, plan.time) }
                 try fill(place, plan, reader, progress)
+                remarks += plan.doubts
                 return plan
             } catch {
                 guard error.reason == .damaged else { throw error }
-                remarks.append(error.message)
+                remarks.append("An older snapshot was used: \(error.message)")
                 if first == nil { first = error }
             }
         }

@@ -24,6 +24,14 @@ enum RestoreLimit: Sendable {
         case .commit(let last, let frame): (plan.end.sequence, plan.end.frame) < (last, frame)
         }
     }
+
+    /// Whether what cannot be read behind the plan may be wanted, because several commits can have the same time.
+    func mayEnd(behind plan: RestorePlan) -> Bool {
+        switch self {
+        case .time(let time): plan.time == time
+        case .commit: false
+        }
+    }
 }
 
 /// Of which objects the store of one moment is put together. The log's part of them was read and checked.
@@ -47,6 +55,8 @@ struct RestorePlan {
     private(set) var slots: String?
     /// Why what is behind that moment cannot be had, if it should be there.
     private(set) var problem: DatabaseError?
+    /// What may be missing in it, because what is behind that moment cannot be read.
+    private(set) var doubts: [String] = []
     /// That moment, so that what follows it can be found.
     private(set) var end: RepositoryPlace
 
@@ -62,12 +72,16 @@ struct RestorePlan {
     }
 
     /// Goes through the segments behind a snapshot.
-    /// - Parameter limit: no commit that was seen later is wanted; `nil` for all.
+    /// - Parameters:
+    ///   - limit: no commit that was seen later is wanted; `nil` for all.
+    ///   - lastDigest: the digest of the generation's last object, which the next generation has noted; `nil` if it is not
+    ///     known.
     init(
         _ manifest: SnapshotManifest,
         digest: String,
         _ generation: RepositoryContents.Generation,
         until limit: RestoreLimit?,
+        endingWith lastDigest: String?,
         _ reader: RepositoryReader
     ) throws(DatabaseError) {
         self.init(manifest, digest: digest)
@@ -76,12 +90,14 @@ struct RestorePlan {
         var isWanted = true
         var commits = 0
         var sequence = manifest.sequence
+        var slotsDoubt: String?
         while sequence < last {
             sequence += 1
             do throws(DatabaseError) {
                 // Behind what is wanted only the slots count.
                 guard isWanted else {
                     slots = try reader.header(generation.number, sequence).slots
+                    slotsDoubt = nil
                     continue
                 }
                 let header = try chain.next(reader)
@@ -100,11 +116,32 @@ struct RestorePlan {
             } catch {
                 guard error.reason == .damaged else { throw error }
                 // What is wanted is there.
-                guard isWanted, limit?.isBehind(self) ?? true else { return }
+                guard isWanted, limit?.isBehind(self) ?? true else {
+                    if isWanted, limit?.mayEnd(behind: self) == true {
+                        doubts.append("Further commits of that very time may be missing: \(error.message)")
+                    }
+                    isWanted = false
+                    slotsDoubt = error.message
+                    continue
+                }
                 problem = error
                 return
             }
         }
+        // Those that name the slots last may be the ones that cannot be read.
+        if let slotsDoubt, slots != nil {
+            doubts.append(
+                """
+                The store may have got older key slots, of which one may have been removed since; `sealdb slots list` \
+                shows them: \(slotsDoubt)
+                """
+            )
+        }
+        guard isWanted, let lastDigest, chain.digest != lastDigest, limit?.isBehind(self) ?? true else { return }
+        problem = .damagedObject(
+            "Generation \(generation.number)",
+            "its end is missing or was not kept: the next generation follows another object than the last one there"
+        )
     }
 
     /// A snapshot from which a moment can be reached.
@@ -113,9 +150,10 @@ struct RestorePlan {
         let digest: String
         let generation: RepositoryContents.Generation
         let limit: RestoreLimit?
+        let lastDigest: String?
 
         func plan(_ reader: RepositoryReader) throws(DatabaseError) -> RestorePlan {
-            try RestorePlan(manifest, digest: digest, generation, until: limit, reader)
+            try RestorePlan(manifest, digest: digest, generation, until: limit, endingWith: lastDigest, reader)
         }
     }
 
@@ -130,8 +168,13 @@ struct RestorePlan {
         let name = reader.storage.name
         var limit: RestoreLimit?
         var generations = Array(contents.generations.reversed())
+        let newest = generations.first?.number ?? 0
         switch moment.kind {
-        case .newest: generations = Array(generations.prefix(1))
+        case .newest:
+            generations = Array(generations.prefix(1))
+            if let lost = contents.strays.last(where: { $0.isOfGeneration { $0 > newest } }) {
+                throw .damagedObject(lost.text, "the snapshot that it follows is missing")
+            }
         case .generation(let number):
             generations = generations.filter { $0.number == number }
             guard !generations.isEmpty else {
@@ -142,24 +185,77 @@ struct RestorePlan {
             limit = .commit(sequence: sequence, frame: frame)
             generations = generations.filter { $0.number == number }
         }
-        var damage: DatabaseError?
+        var strays = contents.strays[...]
         for generation in generations {
+            var damage: DatabaseError?
             var starts: [Start] = []
+            if case .time(let time) = limit {
+                // What was committed then may be in a generation that has lost its snapshot.
+                while let stray = strays.last, stray.isOfGeneration({ $0 > generation.number }) {
+                    strays.removeLast()
+                    try requireLater(stray, than: time, reader)
+                }
+            }
+            let lastDigest = try moment.isOfPlace ? nil : previous(of: generation.number + 1, contents, reader)
             for sequence in generation.snapshots.reversed() {
                 do throws(DatabaseError) {
                     let (manifest, digest) = try reader.snapshot(generation.number, sequence)
-                    if let limit, limit.excludes(manifest) { continue }
-                    starts.append(Start(manifest: manifest, digest: digest, generation: generation, limit: limit))
+                    if let limit, limit.excludes(manifest) {
+                        // And so are those that follow it.
+                        damage = nil
+                        continue
+                    }
+                    starts.append(
+                        Start(
+                            manifest: manifest,
+                            digest: digest,
+                            generation: generation,
+                            limit: limit,
+                            lastDigest: lastDigest
+                        )
+                    )
                 } catch {
                     guard error.reason == .damaged else { throw error }
                     if damage == nil { damage = error }
                 }
             }
             if !starts.isEmpty { return starts }
+            // It may be that from which the moment is to be reached, and not an earlier generation.
+            if let damage { throw damage }
         }
-        if let damage { throw damage }
         guard limit != nil else { throw missing("\(name) has no snapshot yet. Nothing was restored.") }
         throw missing("\(name) has nothing from that time or before. `sealdb snapshots` lists what there is.")
+    }
+
+    private static func requireLater(
+        _ stray: ObjectName,
+        than time: RepositoryTime,
+        _ reader: RepositoryReader
+    ) throws(DatabaseError) {
+        guard case .segment(let generation, let sequence) = stray else { return }
+        let header = try reader.header(generation, sequence)
+        guard (header.commits.first?.time ?? header.time) <= time else { return }
+        throw .damagedObject(stray.text, "the snapshot that it follows is missing")
+    }
+
+    /// The digest that a generation has noted of what was there before it; `nil` if that is not known.
+    private static func previous(
+        of generation: Int64,
+        _ contents: RepositoryContents,
+        _ reader: RepositoryReader
+    ) throws(DatabaseError) -> String? {
+        guard contents.generations.contains(where: { $0.number == generation && $0.snapshots.first == 0 }) else {
+            return nil
+        }
+        do throws(DatabaseError) {
+            let manifest = try reader.snapshot(generation, 0).0
+            // Where the shipper has found damage, it could not read on.
+            return manifest.reason == .damaged ? nil : manifest.previous
+        } catch {
+            // Whoever wants something of it is told.
+            guard error.reason == .damaged else { throw error }
+            return nil
+        }
     }
 
     private static func missing(_ message: String) -> DatabaseError {

@@ -12,8 +12,8 @@ extension Replicator {
     /// Removes snapshots that are not kept, with what follows them up to the next one, and then the chunks that no snapshot
     /// needs any more, and the slots that nothing names any more.
     ///
-    /// Call it after a snapshot was made: the newest one stays in any case, and was whole then. If a snapshot cannot be read,
-    /// nothing is removed. Only objects of a repository are removed, never anything else that lies there.
+    /// Call it after a snapshot was made: the newest one stays in any case, and was whole then. If a snapshot cannot be read, or
+    /// is missing before its segments, nothing is removed. Only objects of a repository are removed, never anything else that lies there.
     /// - Parameter keeps: gets the times of the snapshots, the newest first; says which of them are kept.
     /// - Throws: what went wrong. All is shipped all the same, and what was not removed is there and whole; call it again.
     package func removeOld(keeping keeps: ([RepositoryTime]) -> [Bool]) throws(DatabaseError) -> Removed {
@@ -35,6 +35,12 @@ extension Replicator {
     ) throws(DatabaseError) {
         try storage.lease()
         let contents = try RepositoryContents(storage)
+        if let stray = contents.strays.first {
+            throw .damagedObject(
+                stray.text,
+                "the snapshot that it follows is missing. Nothing was removed. If it cannot be brought back, remove the segment"
+            )
+        }
         let reader = RepositoryReader(storage: storage)
         var manifests: [SnapshotManifest] = []
         for generation in contents.generations.reversed() {
@@ -49,13 +55,9 @@ extension Replicator {
             chunks.formUnion(manifest.chunks)
             if let digest = manifest.slots { slots.insert(digest) }
         }
-        // The oldest first. What is left by a process that was killed has no snapshot any more.
+        // The oldest first.
         for (index, manifest) in manifests.enumerated().reversed() where index != 0 && !kept[index] {
             try remove(manifest, contents, &removed)
-        }
-        for stray in contents.strays {
-            try storage.remove(stray.text)
-            removed.segments += 1
         }
         for object in try storage.objects(under: ObjectName.chunks) {
             guard case .chunk(let digest)? = ObjectName(object.name), !chunks.contains(digest) else { continue }
@@ -95,7 +97,8 @@ extension Replicator {
         }
     }
 
-    /// Removes a snapshot, and then its segments, the last one first: what a process leaves that is killed has no hole.
+    /// Removes the segments of a snapshot, the last one first, and then the snapshot: what a process leaves that is killed has
+    /// no hole, and no segment without a snapshot, which would look like a loss.
     private func remove(
         _ manifest: SnapshotManifest,
         _ contents: RepositoryContents,
@@ -103,13 +106,12 @@ extension Replicator {
     ) throws(DatabaseError) {
         guard let generation = contents.generations.first(where: { $0.number == manifest.generation }) else { return }
         let next = generation.snapshots.first { $0 > manifest.sequence } ?? .max
-        let name = ObjectName.snapshot(generation: manifest.generation, sequence: manifest.sequence)
-        try storage.remove(name.text)
-        removed.snapshots += 1
         for segment in generation.segments.reversed() where segment > manifest.sequence && segment <= next {
             try storage.remove(ObjectName.segment(generation: generation.number, sequence: segment).text)
             removed.segments += 1
         }
+        try storage.remove(ObjectName.snapshot(generation: generation.number, sequence: manifest.sequence).text)
+        removed.snapshots += 1
     }
 }
 

@@ -1,0 +1,117 @@
+import Foundation
+import Testing
+
+@testable import SealedDB
+
+/// Which failures may have come after the moment of a commit, by SQLite's code and the journal of the store.
+@Suite(.hangLimit)
+struct CommitMomentTests {
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    private static let afterCrash = "may be after a crash"
+    private static let mayBeStored = "may be stored: what"
+    private static let isStored = "The transaction is stored"
+
+    /// What is said of some codes in a journal mode; `nil` if they come before the moment.
+    struct Row: Sendable, CustomTestStringConvertible {
+        let mode: String
+        let text: String?
+        let codes: [ResultCode]
+
+        var testDescription: String { "\(mode), \(text ?? "nothing")" }
+    }
+
+    private static let rows = [
+        Row(
+            mode: "wal",
+            text: afterCrash,
+            codes: [
+                .SQLITE_IOERR_SHMSIZE, .SQLITE_IOERR_SHMMAP, .SQLITE_IOERR_FSYNC, .SQLITE_IOERR_UNLOCK, .SQLITE_NOMEM,
+            ]
+        ),
+        Row(
+            mode: "wal",
+            text: nil,
+            codes: [
+                .SQLITE_IOERR_READ, .SQLITE_IOERR_SHORT_READ, .SQLITE_IOERR_WRITE, .SQLITE_IOERR_LOCK, .SQLITE_FULL,
+                .SQLITE_BUSY, .SQLITE_CONSTRAINT,
+            ]
+        ),
+        Row(
+            mode: "delete",
+            text: mayBeStored,
+            codes: [
+                .SQLITE_IOERR_RDLOCK, .SQLITE_IOERR_UNLOCK, .SQLITE_IOERR_FSTAT, .SQLITE_IOERR_TRUNCATE,
+            ]
+        ),
+        Row(
+            mode: "delete",
+            text: nil,
+            codes: [
+                .SQLITE_IOERR_READ, .SQLITE_IOERR_WRITE, .SQLITE_IOERR_FSYNC, .SQLITE_IOERR_LOCK,
+                .SQLITE_IOERR_DELETE, .SQLITE_NOMEM, .SQLITE_FULL, .SQLITE_BUSY,
+            ]
+        ),
+        Row(
+            mode: "truncate",
+            text: mayBeStored,
+            codes: [.SQLITE_IOERR_FSYNC, .SQLITE_IOERR_WRITE, .SQLITE_IOERR_TRUNCATE]
+        ),
+        Row(mode: "truncate", text: nil, codes: [.SQLITE_IOERR_READ, .SQLITE_IOERR_SHORT_READ, .SQLITE_NOMEM]),
+        Row(
+            mode: "persist",
+            text: mayBeStored,
+            codes: [.SQLITE_IOERR_FSYNC, .SQLITE_IOERR_WRITE, .SQLITE_IOERR_TRUNCATE]
+        ),
+        Row(mode: "persist", text: nil, codes: [.SQLITE_IOERR_READ, .SQLITE_IOERR_SHORT_READ, .SQLITE_NOMEM]),
+    ]
+
+    private func database(_ mode: String) throws -> Database {
+        let database = try Database.testing(directory.file("db"))
+        #expect(try database.value("PRAGMA journal_mode = \(mode)") == .text(mode))
+        try database.run("CREATE TABLE t (n)")
+        return database
+    }
+
+    @Test(arguments: rows)
+    func whatEachCodeSays(row: Row) throws {
+        let database = try database(row.mode)
+        defer { database.close() }
+        #expect(try database.value("PRAGMA locking_mode") == .text("normal"))
+        let connection = try #require(database.connection)
+        for code in row.codes {
+            let said = connection.stateAfterMoment(code.rawValue)
+            if let text = row.text {
+                #expect(said?.contains(text) == true, "\(code): \(said ?? "nothing")")
+            } else {
+                #expect(said == nil, "\(code)")
+            }
+        }
+    }
+
+    /// SQLite syncs the directory when the journal is gone.
+    @Test(arguments: ["wal", "delete", "truncate", "persist"])
+    func aDirectoryThatCouldNotBeSynced(mode: String) throws {
+        let database = try database(mode)
+        defer { database.close() }
+        let connection = try #require(database.connection)
+        let said = connection.stateAfterMoment(ResultCode.SQLITE_IOERR_DIR_FSYNC.rawValue)
+        #expect(said?.contains(CommitMomentTests.isStored) == true, "\(said ?? "nothing")")
+    }
+
+    /// Each file has a log of its own.
+    @Test func logsOfSeveralFiles() throws {
+        let database = try database("wal")
+        defer { database.close() }
+        let other = directory.file("other")
+        try database.attach(other, as: "o", key: isEncrypting ? try Key.testing(1) : nil)
+        let connection = try #require(database.connection)
+        let said = connection.stateAfterMoment(ResultCode.SQLITE_IOERR_SHMSIZE.rawValue)
+        #expect(said?.contains("one of them may be stored") == true, "\(said ?? "nothing")")
+        #expect(connection.stateAfterMoment(ResultCode.SQLITE_IOERR_WRITE.rawValue) == nil)
+    }
+}

@@ -1,0 +1,75 @@
+import Foundation
+import Testing
+
+@testable import SealedDB
+
+/// Changes of SQLite's own tables, which neither its update hook nor its authorizer tells.
+@Suite(.hangLimit)
+struct UntoldChangesTests {
+    private let database: Database
+
+    init() throws {
+        database = try Database.testing(nil)
+        // Changed by UPDATE alone: what inserts rows may also count them.
+        try database.run("CREATE TABLE marker (n)")
+        try database.run("INSERT INTO marker VALUES (0)")
+        try database.run("CREATE TABLE counted (id INTEGER PRIMARY KEY AUTOINCREMENT, a)")
+        try database.run("CREATE TABLE n (a)")
+    }
+
+    /// What observers of the tables hear of the act. A marker is changed after it, so that nobody waits for what is not
+    /// told.
+    private func told(of tables: Set<String>, _ act: () throws -> Void) async throws -> [String: ChangedRows] {
+        var changes = database.changes(in: tables.union(["marker"])).makeAsyncIterator()
+        try act()
+        try database.run("UPDATE marker SET n = n + 1")
+        var told = try #require(await changes.next()).tables
+        #expect(told.removeValue(forKey: "marker") != nil)
+        return told
+    }
+
+    private func told(of tables: Set<String>, _ sql: String) async throws -> [String: ChangedRows] {
+        try await told(of: tables) {
+            #expect(database.executeStatements(sql), "\(database.lastError())")
+        }
+    }
+
+    // MARK: AUTOINCREMENT
+
+    @Test func whatIsCountedForAutoincrement() async throws {
+        let insert = "INSERT INTO counted (a) VALUES (1)"
+        #expect(try await told(of: ["sqlite_sequence"], insert) == ["sqlite_sequence": .any])
+        let both = try await told(of: ["sqlite_sequence", "counted"], insert)
+        #expect(both == ["sqlite_sequence": .any, "counted": .some([2])])
+        #expect(try database.integers("SELECT seq FROM sqlite_sequence") == [2])
+        #expect(try await told(of: ["sqlite_sequence"], "UPDATE counted SET a = 2") == [:])
+        #expect(try await told(of: ["sqlite_sequence"], "DROP TABLE counted") == ["sqlite_sequence": .any])
+    }
+
+    /// All rows are there before the first one is returned, and nobody may ask for the others.
+    @Test func rowsThatAreReturnedInPart() async throws {
+        let told = try await told(of: ["sqlite_sequence"]) {
+            let rows = try database.executeQuery(
+                "INSERT INTO counted (a) VALUES (1), (2) RETURNING id",
+                values: nil
+            )
+            #expect(try rows.nextWithError())
+            rows.close()
+        }
+        #expect(told == ["sqlite_sequence": .any])
+        #expect(try database.integers("SELECT seq FROM sqlite_sequence") == [2])
+    }
+
+    // MARK: ANALYZE
+
+    @Test(arguments: ["ANALYZE", "ANALYZE n", "ANALYZE main"])
+    func statistics(sql: String) async throws {
+        try database.run("CREATE INDEX i ON n (a)")
+        try database.run("INSERT INTO n VALUES (1), (2)")
+        try database.run("ANALYZE")
+        try database.run("INSERT INTO n VALUES (3)")
+        let told = try await told(of: ["sqlite_stat1", "n"], sql)
+        #expect(told == ["sqlite_stat1": .any])
+        #expect(try database.value("SELECT stat FROM sqlite_stat1 WHERE idx = 'i'") == .text("3 1"))
+    }
+}

@@ -1,0 +1,71 @@
+import Foundation
+import Testing
+
+@testable import SealedDB
+
+/// A store may have a table with the name by which SQLite gives the list of attached databases as a table. What the
+/// library does for attached files must not depend on what somebody has written there.
+@Suite(.hangLimit)
+struct ShadowedPragmaTests {
+    private let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    /// With a table of that name, and these rows in it.
+    private func database(_ rows: [(name: String, file: String)]) throws -> Database {
+        var configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
+        // Not the default, which an attached file has by itself.
+        configuration.synchronous = .normal
+        let database = Database(path: directory.file("main"), configuration: configuration)
+        try database.openVerified()
+        try database.run("CREATE TABLE pragma_database_list (seq, name TEXT, file TEXT)")
+        for (name, file) in rows {
+            try database.run("INSERT INTO pragma_database_list VALUES (2, ?, ?)", [name, file])
+        }
+        #expect(try database.integers("SELECT count(*) FROM pragma_database_list") == [rows.count])
+        return database
+    }
+
+    private func attachSide(to database: Database) throws {
+        try database.attach(directory.file("side"), as: "side", key: isEncrypting ? try Key.testing(2) : nil)
+    }
+
+    /// None of its rows names a schema that is there.
+    @Test(arguments: [false, true])
+    func attachedFilesGetTheSettingsOfTheConnection(hasRows: Bool) throws {
+        let database = try database(hasRows ? [("nowhere", "/nowhere")] : [])
+        defer { database.close() }
+        #expect(try #require(database.connection).statementGuard.heldChanges.areHeld)
+        try attachSide(to: database)
+        #expect(try database.integers("PRAGMA side.cache_spill") == [Int(Int32.max)])
+        #expect(try database.integers("PRAGMA main.synchronous") == [1])
+        #expect(try database.integers("PRAGMA side.synchronous") == [1])
+    }
+
+    @Test func queuesHoldTheChangesOfAttachedFilesToo() throws {
+        try database([("nowhere", "/nowhere")]).close()
+        let configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
+        let queue = try DatabaseQueue(path: directory.file("main"), configuration: configuration)
+        defer { queue.close() }
+        try queue.inDatabase { db throws in
+            try attachSide(to: db)
+            #expect(try db.integers("PRAGMA side.cache_spill") == [Int(Int32.max)])
+            try db.detach("side")
+        }
+    }
+
+    /// An attached database would be lost without a word, and a row of the table would refuse what loses nothing.
+    @Test func whatWouldBeLostIsToldByTheConnection() throws {
+        let database = try database([("ghost", "/ghost")])
+        defer { database.close() }
+        let connection = try #require(database.connection)
+        #expect(throws: Never.self) { try connection.requireNothingTemporary() }
+        try attachSide(to: database)
+        let error = #expect(throws: DatabaseError.self) { try connection.requireNothingTemporary() }
+        #expect(error?.message.contains("attached databases (side)") == true, "\(error as Any)")
+        try database.detach("side")
+        #expect(throws: Never.self) { try connection.requireNothingTemporary() }
+    }
+}
