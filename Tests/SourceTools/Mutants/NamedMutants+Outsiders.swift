@@ -1,0 +1,54 @@
+extension NamedMutant {
+    /// What outsiders made to happen with a store in use, its names and its repository.
+    static let outsiders: [NamedMutant] = [
+        .init(
+            "a trigger that is compiled while a statement runs makes the store forget its slots",
+            "SealedDB/Engine/Guard/StatementGuard.swift",
+            .expression,
+            "SQLStatementText.verb(of: String(cString: sql)) == \"vacuum\"",
+            "true"
+        ),
+        .init(
+            "a rollback that a block of write was refused becomes a commit",
+            "SealedDB/Engine/Supervision/Supervision.swift",
+            .expression,
+            "statement.sql.flatMap({ SQLStatementText.verb(of: $0) }) == \"rollback\"",
+            "scope == .reading"
+        ),
+        .init(
+            "whoever reads by a second name misses the log",
+            "SealedDB/Cipher/Opening/StoreOpening.swift",
+            .statement,
+            "try StoreName.requireOneName(file)",
+            ""
+        ),
+        .init(
+            "a commit that fails behind the log is told as undone",
+            "SealedDB/Engine/Connection/Connection+Errors.swift",
+            .expression,
+            "!Connection.beforeMomentOfLog.contains(code)",
+            "code == Connection.notSynced"
+        ),
+        .init(
+            "retention removes what a lost snapshot needs",
+            "SealedDB/Replication/Shipping/Replicator+Retention.swift",
+            .expression,
+            "contents.strays.first",
+            "ObjectName?.none"
+        ),
+        .init(
+            "the end of an older generation is not missed",
+            "SealedDB/Replication/Restoring/RestorePlan.swift",
+            .expression,
+            "chain.digest != lastDigest",
+            "false"
+        ),
+        .init(
+            "what is somebody else's is taken for a history",
+            "sealdb/Shell/ShellHistory.swift",
+            .expression,
+            "start == expected",
+            "true"
+        ),
+    ]
+}
