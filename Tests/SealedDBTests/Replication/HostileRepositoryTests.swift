@@ -138,7 +138,7 @@ struct HostileRepositoryTests {
             inode: 1,
             fileSalt: manifest.fileSalt,
             slots: nil,
-            chunks: Array(repeating: digest, count: chunkCount)
+            chunks: (0..<chunkCount).map { digest.dropLast(8) + String(format: "%08x", $0) }
         )
         return try SnapshotManifest(parsing: other.bytes(), named: name)
     }

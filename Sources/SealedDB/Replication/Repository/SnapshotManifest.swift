@@ -105,14 +105,19 @@ extension SnapshotManifest {
         try requireDifferentChunks(name)
     }
 
+    /// Shippers make chunks of a MiB.
+    private static let mostBytesOfZeros = 16 << 20
+
     /// Encrypted pages never repeat, only those that were never written do. A small object that is named many times would make a
     /// restore fill the disk.
     private func requireDifferentChunks(_ name: ObjectName) throws(DatabaseError) {
         var seen: Set<String> = []
         let repeated = Set(chunks.filter { !seen.insert($0).inserted })
         guard let digest = repeated.first else { return }
-        let zeros = [UInt8](repeating: 0, count: byteCount(ofChunk: 0))
-        guard repeated.count == 1, try ObjectDigest.of(zeros) == digest else {
+        let count = byteCount(ofChunk: 0)
+        guard repeated.count == 1, count <= SnapshotManifest.mostBytesOfZeros,
+            try ObjectDigest.of([UInt8](repeating: 0, count: count)) == digest
+        else {
             throw .damagedObject(name.text, "it has the same pages more than once")
         }
     }
