@@ -185,16 +185,16 @@ struct RestorePlan {
             limit = .commit(sequence: sequence, frame: frame)
             generations = generations.filter { $0.number == number }
         }
-        var strays = contents.strays[...]
+        // What was committed by then may be in a later generation that cannot be read.
+        var lost: DatabaseError?
         for generation in generations {
             var damage: DatabaseError?
             var starts: [Start] = []
-            if case .time(let time) = limit {
-                // What was committed then may be in a generation that has lost its snapshot.
-                while let stray = strays.last, stray.isOfGeneration({ $0 > generation.number }) {
-                    strays.removeLast()
-                    try requireLater(stray, than: time, reader)
-                }
+            var hasLater = false
+            if case .time = limit, lost == nil,
+                let stray = contents.strays.last(where: { $0.isOfGeneration { $0 > generation.number } })
+            {
+                lost = .damagedObject(stray.text, "the snapshot that it follows is missing")
             }
             let lastDigest = try moment.isOfPlace ? nil : previous(of: generation.number + 1, contents, reader)
             for sequence in generation.snapshots.reversed() {
@@ -202,7 +202,7 @@ struct RestorePlan {
                     let (manifest, digest) = try reader.snapshot(generation.number, sequence)
                     if let limit, limit.excludes(manifest) {
                         // And so are those that follow it.
-                        damage = nil
+                        (damage, hasLater) = (nil, true)
                         continue
                     }
                     starts.append(
@@ -219,23 +219,31 @@ struct RestorePlan {
                     if damage == nil { damage = error }
                 }
             }
-            if !starts.isEmpty { return starts }
+            if !starts.isEmpty {
+                guard let lost, !hasLater, try !goesOn(behind: limit, generation, reader) else { return starts }
+                throw lost
+            }
             // It may be that from which the moment is to be reached, and not an earlier generation.
-            if let damage { throw damage }
+            if let damage, lost == nil { lost = damage }
         }
+        if let lost { throw lost }
         guard limit != nil else { throw missing("\(name) has no snapshot yet. Nothing was restored.") }
         throw missing("\(name) has nothing from that time or before. `sealdb snapshots` lists what there is.")
     }
 
-    private static func requireLater(
-        _ stray: ObjectName,
-        than time: RepositoryTime,
+    /// Whether a generation goes on behind what is wanted, so that nothing later is.
+    private static func goesOn(
+        behind limit: RestoreLimit?,
+        _ generation: RepositoryContents.Generation,
         _ reader: RepositoryReader
-    ) throws(DatabaseError) {
-        guard case .segment(let generation, let sequence) = stray else { return }
-        let header = try reader.header(generation, sequence)
-        guard (header.commits.first?.time ?? header.time) <= time else { return }
-        throw .damagedObject(stray.text, "the snapshot that it follows is missing")
+    ) throws(DatabaseError) -> Bool {
+        guard let limit, let last = generation.segments.last else { return false }
+        do throws(DatabaseError) {
+            return try reader.header(generation.number, last).commits.last.map { limit.excludes($0, in: last) } ?? false
+        } catch {
+            guard error.reason == .damaged else { throw error }
+            return false
+        }
     }
 
     /// The digest that a generation has noted of what was there before it; `nil` if that is not known.
@@ -250,12 +258,23 @@ struct RestorePlan {
         do throws(DatabaseError) {
             let manifest = try reader.snapshot(generation, 0).0
             // Where the shipper has found damage, it could not read on.
-            return manifest.reason == .damaged ? nil : manifest.previous
+            guard manifest.reason != .damaged, let previous = manifest.previous else { return nil }
+            // It may not have known of the one in between, as if that had lost its snapshot for a while.
+            guard let older = contents.generations.last(where: { $0.number < generation - 1 }) else { return previous }
+            return try endDigest(older, reader) == previous ? nil : previous
         } catch {
             // Whoever wants something of it is told.
             guard error.reason == .damaged else { throw error }
             return nil
         }
+    }
+
+    private static func endDigest(
+        _ generation: RepositoryContents.Generation,
+        _ reader: RepositoryReader
+    ) throws(DatabaseError) -> String {
+        if let last = generation.segments.last { return try reader.segment(generation.number, last).digest }
+        return try reader.snapshot(generation.number, generation.snapshots.last ?? 0).digest
     }
 
     private static func missing(_ message: String) -> DatabaseError {
