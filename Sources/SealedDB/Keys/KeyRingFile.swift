@@ -54,7 +54,7 @@ extension KeyRing {
                 var ring = try KeyRing(contentsOfFile: path)
                 try change(&ring)
                 try ring.withText { text throws(DatabaseError) in
-                    try SecretFile.replace(path, what: "key ring", mayHaveNames: false, text)
+                    try SecretFile.replace(path, what: "key ring", requiresOneName: true, text)
                 }
                 return ring
             }

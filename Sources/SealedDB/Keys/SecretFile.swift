@@ -218,7 +218,6 @@ enum SecretFile {
         )
     }
 
-    /// Another name would keep the old contents.
     private static func requireOneName(_ path: String) throws(DatabaseError) {
         let count = try FileSystem.status(path).st_nlink
         guard count > 1 else { return }
@@ -230,11 +229,11 @@ enum SecretFile {
     }
 
     /// Replaces the file in one step by a new one with the same owner and mode, and syncs it to disk.
-    /// - Parameter mayHaveNames: whether the file may have other names, which keep the old contents.
+    /// - Parameter requiresOneName: whether a file with other names, which would keep the old contents, is refused.
     static func replace(
         _ path: String,
         what: String,
-        mayHaveNames: Bool = true,
+        requiresOneName: Bool = false,
         _ contents: UnsafeRawBufferPointer
     ) throws(DatabaseError) {
         let (copy, descriptor) = try temporary(for: path)
@@ -243,7 +242,7 @@ enum SecretFile {
         let old: String?
         do throws(DatabaseError) {
             // That which a killed process left is removed by now.
-            if !mayHaveNames { try requireOneName(path) }
+            if requiresOneName { try requireOneName(path) }
             try FileSystem.copyAttributes(from: path, to: copy)
             try requireName(copy, of: descriptor, what: what)
             try write(contents, to: descriptor, copy, what: what)

@@ -75,11 +75,11 @@ package enum StoreName {
         return status.st_mode & S_IFMT == S_IFREG && status.st_size % 512 == 0
     }
 
-    /// Throws if others may have the file open by another name, or may take it for a part of their store. A file that
-    /// does not exist has no other name.
-    static func requireOnly(_ path: String) throws(DatabaseError) {
+    /// Throws if others may have the file open by another name, or, if it is opened to write, may take it for a part of
+    /// their store. A file that does not exist has no other name.
+    static func requireOnly(_ path: String, isReadOnly: Bool = false) throws(DatabaseError) {
         let resolved = FileSystem.resolve(path)
-        try requireOwn(path, resolved: resolved, .cannotCreate)
+        if !isReadOnly { try requireOwn(path, resolved: resolved, .cannotCreate) }
         if let resolved { try requireOneName(resolved) }
     }
 

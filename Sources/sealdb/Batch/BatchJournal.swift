@@ -74,9 +74,9 @@ final class BatchJournal: Sendable {
     /// Creates the file together with its first record. A file without a record could not be told from one of somebody
     /// else.
     private static func create(_ path: String, _ line: Data) throws -> Int32 {
+        try Store.requireNoPart(path)
         // Remove what a killed process left. If another run does the same now, only one of the two can put its file in
         // place.
-        try StoreName.requireNoPart(path)
         TemporaryFile.removeLeftovers(of: path)
         let temporary = try TemporaryFile.path(beside: path)
         let flags = O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW
@@ -123,9 +123,7 @@ final class BatchJournal: Sendable {
         isResumeOnly: Bool
     ) throws(Failure) {
         let directory = path.directoryOfPath
-        do throws(DatabaseError) { try StoreName.requireNoPart(path) } catch {
-            throw Failure(.cannotCreate, error.message)
-        }
+        try Store.requireNoPart(path)
         var state: JournalState?
         if let descriptor = try JournalFile.open(path, O_RDWR) {
             // The result does not matter: nothing was written through this descriptor.

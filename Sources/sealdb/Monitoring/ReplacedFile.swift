@@ -33,10 +33,10 @@ enum ReplacedFile {
         _ former: Former,
         isLast: Bool
     ) throws(Failure) -> Bool {
+        try Store.requireNoPart(path)
+        TemporaryFile.removeLeftovers(of: path)
         let temporary: String
         do throws(DatabaseError) {
-            try StoreName.requireNoPart(path)
-            TemporaryFile.removeLeftovers(of: path)
             temporary = try TemporaryFile.path(beside: path)
         } catch {
             throw Failure(.cannotCreate, error.message)

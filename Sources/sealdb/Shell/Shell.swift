@@ -238,9 +238,7 @@ final class Shell {
         {
             throw Failure(.usage, "\(path) is no name of a file here. A file of this name is ./\(path)")
         }
-        do throws(DatabaseError) { try StoreName.requireNoPart(path) } catch {
-            throw Failure(.cannotCreate, error.message)
-        }
+        try Store.requireNoPart(path)
         let stores = try database.executeQuery("PRAGMA database_list").all((Int, String, String?).self)
         let name = Shell.resolved(path)
         for case (_, _, let store?) in stores where !store.isEmpty {

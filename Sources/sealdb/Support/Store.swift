@@ -82,6 +82,13 @@ enum Store {
         }
     }
 
+    /// Throws if a file that is no store would get a name that belongs to one. Call it before the file is made.
+    static func requireNoPart(_ path: String) throws(Failure) {
+        do throws(DatabaseError) { try StoreName.requireNoPart(path) } catch {
+            throw Failure(.cannotCreate, error.message)
+        }
+    }
+
     /// Fails early, before a key is asked for. `create` makes sure of it again.
     static func requireAbsent(_ path: String) throws(Failure) {
         func status(_ path: String) throws(Failure) -> stat? {

@@ -94,6 +94,19 @@ struct RepositoryLossTests {
         #expect(try store.restore().commits == commits)
     }
 
+    /// What was noted counts also where the generation before cannot be read.
+    @Test func theEndOfAGenerationBehindADamagedOne() throws {
+        store.killShipper()
+        try store.commit()
+        try store.database.checkpoint(.truncate)
+        try store.commit()
+        #expect(try store.ship().generation == 3)
+        #expect(try store.restore(.generation(2)).commits == commits)
+        try store.damage(ObjectName.segment(generation: 1, sequence: 3).text, at: 2000)
+        #expect(unlink(segment(2, 3)) == 0)
+        try expectDamage(.generation(2))
+    }
+
     /// Commits can have the same time, and so the damaged segment may hold what was wanted.
     @Test func whatMayHaveTheSameTimeIsTold() throws {
         try store.damage(ObjectName.segment(generation: 2, sequence: 3).text, at: 2000)

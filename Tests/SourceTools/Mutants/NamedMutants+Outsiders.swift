@@ -17,10 +17,10 @@ extension NamedMutant {
         ),
         .init(
             "whoever reads by a second name misses the log",
-            "SealedDB/Cipher/Opening/StoreOpening.swift",
+            "SealedDB/System/StoreName.swift",
             .statement,
-            "try StoreName.requireOneName(file)",
-            ""
+            "if let resolved { try requireOneName(resolved) }",
+            "if let resolved, !isReadOnly { try requireOneName(resolved) }"
         ),
         .init(
             "a commit that fails behind the log is told as undone",

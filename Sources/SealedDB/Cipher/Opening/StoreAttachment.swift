@@ -85,8 +85,7 @@ struct StoreAttachment {
         }
         let flags = SQLITE_OPEN_READWRITE | (createsFile ? SQLITE_OPEN_CREATE : 0)
         try StoreOpening(path: path, key: key, flags: flags).refuseEmptied()
-        if !connection.isReadOnly { try StoreName.requireOnly(path) }
-        if connection.isReadOnly, let file = FileSystem.resolve(path) { try StoreName.requireOneName(file) }
+        try StoreName.requireOnly(path, isReadOnly: connection.isReadOnly)
         var start: [UInt8] = []
         if exists {
             let file = try Connection(path: path, flags: SQLITE_OPEN_READONLY)

@@ -46,11 +46,7 @@ struct StoreOpening {
         }
         if !looks, isOnReadOnlyMedium { return try forLooking.open() }
         try refuseEmptied()
-        if isFile, let path {
-            let isReadOnly = flags & SQLITE_OPEN_READONLY != 0
-            if !isReadOnly { try StoreName.requireOnly(path) }
-            if isReadOnly, let file = FileSystem.resolve(path) { try StoreName.requireOneName(file) }
-        }
+        if isFile, let path { try StoreName.requireOnly(path, isReadOnly: flags & SQLITE_OPEN_READONLY != 0) }
         if let key { try refuseForeignJournal(key) }
         let connection = try looks ? StoreView.connection(for: self) : lockedConnection()
         connection.statementGuard.allowsCipherStatements = allowsCipherStatements

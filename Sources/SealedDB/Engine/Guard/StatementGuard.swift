@@ -66,19 +66,20 @@ final class StatementGuard {
         case SQLITE_ATTACH:
             reason = misreadingOfAttach ?? rules?.refusal(ofAttached: first.map { String(cString: $0) })
         case SQLITE_INSERT, SQLITE_UPDATE, SQLITE_DELETE, SQLITE_DROP_TABLE:
-            guard rules?.hasSlots == true else { return false }
-            reason = rules?.refusal(ofChanging: first.map { String(cString: $0) }).flatMap { reason in
-                isVacuumsOwn(schema) ? nil : reason
-            }
+            reason = refusal(ofChanging: first, in: schema)
         case SQLITE_ALTER_TABLE, SQLITE_CREATE_TRIGGER, SQLITE_CREATE_INDEX:
-            guard rules?.hasSlots == true else { return false }
-            reason = rules?.refusal(ofChanging: second.map { String(cString: $0) }).flatMap { reason in
-                isVacuumsOwn(schema) ? nil : reason
-            }
+            reason = refusal(ofChanging: second, in: schema)
         default: return false
         }
         if let reason { refusal = reason }
         return reason != nil
+    }
+
+    private func refusal(ofChanging table: UnsafePointer<CChar>?, in schema: UnsafePointer<CChar>?) -> String? {
+        guard let rules, rules.hasSlots, let reason = rules.refusal(ofChanging: table.map { String(cString: $0) }),
+            !isVacuumsOwn(schema)
+        else { return nil }
+        return reason
     }
 
     /// Whether SQLite compiles a statement for a VACUUM that runs, which fills the copy of a table that way. SQLite also

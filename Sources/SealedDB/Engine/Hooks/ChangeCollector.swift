@@ -198,7 +198,7 @@ final class ChangeCollector {
             // which may never come.
             let mayHaveMore = !statement.hasRow && (code == SQLITE_ROW || changed &- run.nested != run.told)
             if mayHaveMore { note(run.targets.rows.subtracting(run.toldTables)) }
-            if code == SQLITE_DONE || !statement.hasRow { note(run.targets.tables) }
+            if code == SQLITE_DONE || code == SQLITE_ROW && !statement.hasRow { note(run.targets.tables) }
         }
         (run, prepared) = outer
         run?.nested &+= changed

@@ -182,11 +182,11 @@ public final class Statement {
         rowWidth = code == SQLITE_ROW ? sqlite3_data_count(pointer) : 0
         var error = code == SQLITE_ROW || code == SQLITE_DONE ? nil : connection.error(sql: sql, of: prepared)
         // The failure may come from the statement's own commit, or from one that it requests.
-        if error != nil, connection.isAutocommit,
+        if let failure = error, connection.isAutocommit,
             !isReadOnly || (prepared.controlsTransaction || prepared.controlsSavepoint) && !beginsTransaction,
-            let state = error.flatMap({ connection.stateAfterMoment($0.extendedCode) })
+            let state = connection.stateAfterMoment(failure.extendedCode)
         {
-            error = error?.adding(context: state)
+            error = failure.adding(context: state)
         }
         hasStepFailed = error != nil
         hasFailed = hasFailed || hasStepFailed

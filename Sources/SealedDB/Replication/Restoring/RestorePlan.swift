@@ -261,7 +261,7 @@ struct RestorePlan {
             guard manifest.reason != .damaged, let previous = manifest.previous else { return nil }
             // It may not have known of the one in between, as if that had lost its snapshot for a while.
             guard let older = contents.generations.last(where: { $0.number < generation - 1 }) else { return previous }
-            return try endDigest(older, reader) == previous ? nil : previous
+            return endDigest(older, reader) == previous ? nil : previous
         } catch {
             // Whoever wants something of it is told.
             guard error.reason == .damaged else { throw error }
@@ -269,12 +269,15 @@ struct RestorePlan {
         }
     }
 
+    /// The digest of the last object of a generation; `nil` if it cannot be read, and so cannot be what was noted.
     private static func endDigest(
         _ generation: RepositoryContents.Generation,
         _ reader: RepositoryReader
-    ) throws(DatabaseError) -> String {
-        if let last = generation.segments.last { return try reader.segment(generation.number, last).digest }
-        return try reader.snapshot(generation.number, generation.snapshots.last ?? 0).digest
+    ) -> String? {
+        // Why it cannot be read does not matter: what was noted then counts.
+        if let last = generation.segments.last { return try? reader.segment(generation.number, last).digest }
+        // See above.
+        return try? reader.snapshot(generation.number, generation.snapshots.last ?? 0).digest
     }
 
     private static func missing(_ message: String) -> DatabaseError {

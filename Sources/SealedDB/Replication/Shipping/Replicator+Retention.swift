@@ -12,8 +12,9 @@ extension Replicator {
     /// Removes snapshots that are not kept, with what follows them up to the next one, and then the chunks that no snapshot
     /// needs any more, and the slots that nothing names any more.
     ///
-    /// Call it after a snapshot was made: the newest one stays in any case, and was whole then. If a snapshot cannot be read, or
-    /// is missing before its segments, nothing is removed. Only objects of a repository are removed, never anything else that lies there.
+    /// Call it after a snapshot was made: the newest one stays in any case, and was whole then. If a snapshot cannot be read,
+    /// or is missing before its segments, nothing is removed. Only objects of a repository are removed, never anything else
+    /// that lies there.
     /// - Parameter keeps: gets the times of the snapshots, the newest first; says which of them are kept.
     /// - Throws: what went wrong. All is shipped all the same, and what was not removed is there and whole; call it again.
     package func removeOld(keeping keeps: ([RepositoryTime]) -> [Bool]) throws(DatabaseError) -> Removed {

@@ -1,6 +1,5 @@
 import CSealedDBSystem
 import Foundation
-import SealedDB
 
 /// The file of the rows that an import could not store, in the form in which it read them.
 final class RejectedRows {
@@ -15,9 +14,7 @@ final class RejectedRows {
 
     /// - Throws: ``Failure`` if the file exists, or cannot be made.
     convenience init(path: String, format: ImportFormat, style: DelimitedStyle) throws(Failure) {
-        do throws(DatabaseError) { try StoreName.requireNoPart(path) } catch {
-            throw Failure(.cannotCreate, error.message)
-        }
+        try Store.requireNoPart(path)
         // Before there is an object, whose end would remove the file: one that exists is somebody else's.
         let descriptor = sealeddb_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else {
