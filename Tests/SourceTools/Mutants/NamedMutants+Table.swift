@@ -276,7 +276,7 @@ extension NamedMutant {
             "attached files may have two names",
             "SealedDB/Cipher/Opening/StoreAttachment.swift",
             .statement,
-            "try StoreName.requireOnly(path)",
+            "try StoreName.requireOnly(path, isReadOnly: connection.isReadOnly)",
             ""
         ),
         .init(
