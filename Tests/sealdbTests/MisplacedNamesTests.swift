@@ -12,6 +12,38 @@ struct MisplacedNamesTests {
         try sandbox.makeKey("new")
     }
 
+    // MARK: Keys by the names of a store's files
+
+    @Test(arguments: ["-journal", "-wal", "-shm"])
+    func aKeyBesideANewStore(ending: String) throws {
+        try sandbox.succeed("keygen", "db\(ending)")
+        let key = try sandbox.contents("db\(ending)")
+        let names = try sandbox.names()
+        let outcome = try sandbox.run([Tool.sealdb, "create", "db", "--key-file", "key"])
+        #expect(outcome.status == 73 && outcome.error.contains("db\(ending)"), "\(outcome.error)")
+        #expect(try sandbox.contents("db\(ending)") == key)
+        #expect(try sandbox.names() == names)
+    }
+
+    /// Before the store is opened: the index of a store with a log is overwritten by whoever opens it first.
+    @Test(arguments: ["-journal", "-wal", "-shm"])
+    func aKeyBesideAStore(ending: String) throws {
+        try sandbox.makeStore()
+        try sandbox.succeed("exec", "db", "PRAGMA journal_mode = WAL", "--key-file", "key")
+        let key = try sandbox.contents("key")
+        try key.write(to: URL(fileURLWithPath: sandbox.path("db\(ending)")))
+        for call in [
+            ["query", "db", "SELECT 1"], ["exec", "db", "CREATE TABLE u (a)"], ["verify", "db"], ["backup", "db", "copy"],
+            ["rotate", "db", "--new-key-file", "new"], ["dump", "db"],
+        ] {
+            let outcome = try sandbox.run([Tool.sealdb] + call + ["--key-file", "key"])
+            #expect(outcome.status != 0 && outcome.error.contains("db\(ending)"), "\(call): \(outcome.error)")
+            #expect(try sandbox.contents("db\(ending)") == key, "\(call)")
+        }
+        try FileManager.default.removeItem(atPath: sandbox.path("db\(ending)"))
+        try sandbox.succeed("verify", "db", "--key-file", "key")
+    }
+
     // MARK: Keys in lists
 
     /// Runs the call, and expects that nothing shows the key, and that no file was made.

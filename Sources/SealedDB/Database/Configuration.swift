@@ -13,6 +13,9 @@ public struct Configuration: Sendable {
     /// https://www.sqlite.org/pragma.html#pragma_cache_size
     public var cacheSize: Int?
     /// The journal mode. `nil` keeps the mode of the file for a ``Database``; a ``DatabaseQueue`` then uses WAL.
+    ///
+    /// A new file that is opened without a key gets WAL when it is opened next, or by ``Database/setKey(_:)``: to set it
+    /// writes the first page, in plaintext. The plain build sets it at once.
     /// https://www.sqlite.org/pragma.html#pragma_journal_mode
     public var journalMode: JournalMode?
     /// When SQLite waits for the disk. `nil` means EXTRA: with FULL, the engine's default, a power failure can undo the

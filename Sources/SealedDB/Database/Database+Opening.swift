@@ -136,7 +136,7 @@ extension Database {
         if supervision.isWatching { connection.setBusyTimeout(seconds: configuration.busyTimeout.seconds) }
         connection.statementGuard.requiresJournal = isShared
         do throws(DatabaseError) {
-            try configure(connection, flags: flags)
+            try configure(connection)
             try keptSettings?.restore(on: connection)
             keptSettings = nil
             if belongsToPool { connection.countWALFrames() }
@@ -165,12 +165,14 @@ extension Database {
         return connection
     }
 
-    private func configure(_ connection: Connection, flags: Int32) throws(DatabaseError) {
+    private func configure(_ connection: Connection) throws(DatabaseError) {
         connection.setCacheCapacity(configuration.statementCacheCapacity)
         try connection.holdChanges()
         if !configuration.hasDefaultsOfSQLite { try setSwitches(of: connection) }
         let mayBeKeyedLater = try mayBeKeyedLater(connection)
-        if !mayBeKeyedLater { try applySettings(to: connection, flags: flags) }
+        // Of a new file, all is set that does not write its first page in plaintext.
+        let isNew = try mayBeKeyedLater && !configuration.allowsCipherStatements && connection.mainFileHeader().isEmpty
+        if isNew || !mayBeKeyedLater { try applySettings(to: connection, writes: !isNew) }
         // This comes last, because the configuration itself may turn the journal off.
         if !configuration.hasDefaultsOfSQLite {
             try connection.set(.isDefensive, configuration.isDefensive && configuration.keyOrigin != nil)
@@ -199,8 +201,8 @@ extension Database {
         try connection.set(.acceptsDoubleQuotedStringsInSchema, configuration.acceptsDoubleQuotedStrings)
     }
 
-    /// Whether ``setKey(_:)`` may follow: the file is new or encrypted, and was opened without a key. The settings are
-    /// then applied with the key, because they would read the file, or make it a plaintext file.
+    /// Whether ``setKey(_:)`` may follow: the file is new or encrypted, and was opened without a key. Settings that would
+    /// read the file, or make it a plaintext file, are then applied with the key.
     func mayBeKeyedLater(_ connection: Connection) throws(DatabaseError) -> Bool {
         guard configuration.keyOrigin == nil, Engine.isEncrypting, let path = databasePath, !path.isEmpty else {
             return false
@@ -208,9 +210,9 @@ extension Database {
         return try connection.mainFileHeader() != StoreHeader.plaintextMagic
     }
 
-    private func applySettings(to connection: Connection, flags: Int32) throws(DatabaseError) {
+    private func applySettings(to connection: Connection, writes: Bool) throws(DatabaseError) {
         if let kibibytes = configuration.cacheSize { try connection.run("PRAGMA cache_size = \(-abs(kibibytes))") }
-        if let mode = configuration.journalMode, isOfFile, !connection.isReadOnly {
+        if let mode = configuration.journalMode, isOfFile, !connection.isReadOnly, writes || mode != .wal {
             let effective = try connection.text("PRAGMA journal_mode = \(mode.rawValue)")
             guard effective == mode.rawValue else {
                 throw DatabaseError(

@@ -3,7 +3,7 @@ import Foundation
 internal import SQLiteEngine
 
 /// Journals, logs and indexes, which SQLite trusts because of their names.
-enum JournalName {
+package enum JournalName {
     /// Whether SQLite would give this name to the super-journal of a transaction over several files: the name of the
     /// main file, "-mj", and nine hexadecimal digits, the seventh of which is 9.
     static func isOfSuperJournal(_ name: String) -> Bool {
@@ -71,6 +71,42 @@ enum JournalName {
             close(descriptor)
         }
         return true
+    }
+
+    /// Throws if a file has the name of the store's journal, log or index and is something else, such as a key. SQLite
+    /// would remove or overwrite it.
+    /// <https://www.sqlite.org/fileformat.html#the_rollback_journal>
+    package static func requireNothingElse(beside store: String) throws(DatabaseError) {
+        for name in suffixes.map({ store + $0 }) where holdsSomethingElse(name) {
+            throw DatabaseError(
+                extendedCode: SQLITE_CANTOPEN,
+                reason: .cannotCreate,
+                message: """
+                    \(name) has the name of a file that belongs to \(store), and holds something else, or is damaged. SQLite would \
+                    remove or overwrite it. Nothing was read or written. Move it away; if it is a journal or a log, keep it: it \
+                    may hold transactions that are acknowledged.
+                    """
+            )
+        }
+    }
+
+    /// The first bytes of journals and of logs, without the lowest bit, which tells the order of bytes in sums.
+    private static let beginnings: [[UInt8]] = [
+        [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7], [0x37, 0x7f, 0x06, 0x82, 0x00, 0x2d, 0xe2, 0x18],
+    ]
+
+    private static func holdsSomethingElse(_ name: String) -> Bool {
+        var status = stat()
+        // What is no regular file counts as a stranger's. What cannot be examined or read is reported by SQLite.
+        guard lstat(name, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size > 0 else { return false }
+        // An index has parts of 32 KiB, made by pages of 4 KiB; who begins it leaves three bytes. To open it here would
+        // drop the locks that this process has on it.
+        if name.ends(with: "-shm") { return status.st_size != 3 && status.st_size % 4096 != 0 }
+        let length = min(Int(status.st_size), 8)
+        guard let start = try? FileReader(name)?.bytes(at: 0, count: length) else { return false }
+        // SQLite overwrites the beginning of what is not needed any more with zeros; a damaged one is examined elsewhere.
+        return start.contains { $0 != 0 }
+            && !beginnings.contains { zip($0, start).filter { $0 & 0xfe == $1 & 0xfe }.count * 4 >= length * 3 }
     }
 
     /// Throws if a journal, log or index beside the store comes from a stranger, so that SQLite does not read it.

@@ -76,11 +76,13 @@ package enum StoreName {
     }
 
     /// Throws if others may have the file open by another name, or, if it is opened to write, may take it for a part of
-    /// their store. A file that does not exist has no other name.
+    /// their store, or if SQLite would take a file of somebody else for a part of this one. A file that does not exist
+    /// has no other name.
     static func requireOnly(_ path: String, isReadOnly: Bool = false) throws(DatabaseError) {
         let resolved = FileSystem.resolve(path)
         if !isReadOnly { try requireOwn(path, resolved: resolved, .cannotCreate) }
         if let resolved { try requireOneName(resolved) }
+        try JournalName.requireNothingElse(beside: resolved ?? path)
     }
 
     /// Throws if others may have the file open by another name. Who only reads would also miss what stands in the log of that

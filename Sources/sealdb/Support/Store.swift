@@ -108,6 +108,9 @@ enum Store {
                 "\(log) belongs to a database that is gone, and would be taken for one of the new file. Nothing was done."
             )
         }
+        do throws(DatabaseError) { try JournalName.requireNothingElse(beside: path) } catch {
+            throw Failure(.cannotCreate, error.message)
+        }
     }
 
     /// Creates an encrypted file with one page under a temporary name, opens it again to check the key, and then gives

@@ -186,6 +186,41 @@ struct DatabaseTests {
         queue.close()
     }
 
+    /// Without a key, what would write the first page waits for the next opening, and nothing else.
+    @Test func settingsOfANewFileWithoutAKey() throws {
+        var configuration = Configuration()
+        configuration.cacheSize = 4096
+        configuration.journalMode = .wal
+        configuration.synchronous = .normal
+        for opening in 1...2 {
+            let database = Database(path: directory.file("db"), configuration: configuration)
+            try database.openVerified()
+            #expect(try Data(contentsOf: URL(fileURLWithPath: directory.file("db"))).isEmpty == (isEncrypting && opening == 1))
+            #expect(try database.integers("PRAGMA cache_size") == [-4096])
+            #expect(try database.integers("PRAGMA synchronous") == [1])
+            let mode = try database.executeQuery("PRAGMA journal_mode", values: nil)
+            #expect(mode.next() && mode.string(forColumnIndex: 0) == (isEncrypting && opening == 1 ? "delete" : "wal"))
+            mode.close()
+            try database.executeUpdate("CREATE TABLE IF NOT EXISTS t (a)", values: nil)
+            #expect(database.close())
+        }
+        configuration.journalMode = .persist
+        configuration.synchronous = nil
+        let database = Database(path: directory.file("other"), configuration: configuration)
+        try database.openVerified()
+        #expect(try database.integers("PRAGMA synchronous") == [3])
+        let mode = try database.executeQuery("PRAGMA journal_mode", values: nil)
+        #expect(mode.next() && mode.string(forColumnIndex: 0) == "persist")
+        mode.close()
+        // The key may follow all the same.
+        guard isEncrypting else { return }
+        #expect(database.setKey("a passphrase"))
+        try database.executeUpdate("CREATE TABLE t (a)", values: nil)
+        #expect(try database.integers("PRAGMA synchronous") == [3])
+        #expect(database.close())
+        #expect(try !Data(contentsOf: URL(fileURLWithPath: directory.file("other"))).starts(with: Data("SQLite format".utf8)))
+    }
+
     @Test func settingsTakeEffect() throws {
         var configuration = Configuration()
         configuration.cacheSize = 4096

@@ -50,5 +50,12 @@ extension NamedMutant {
             "start == expected",
             "true"
         ),
+        .init(
+            "a key that has the name of a store's index is overwritten",
+            "SealedDB/System/StoreName.swift",
+            .statement,
+            "try JournalName.requireNothingElse(beside: resolved ?? path)",
+            ""
+        ),
     ]
 }

@@ -283,7 +283,8 @@ struct LogDamageTests {
         try file.seek(toOffset: 19)
         try file.write(contentsOf: Data([9]))
         #expect(try !log.isSameLog())
-        try file.truncate(atOffset: UInt64(32 + 2 * (24 + 512) - 1))
+        let end: UInt64 = 32 + 2 * (24 + 512) - 1
+        try file.truncate(atOffset: end)
         #expect(try log.bytes(ofPage: 1, from: 0, count: 512) != nil)
         let error = #expect(throws: DatabaseError.self) { try log.bytes(ofPage: 2, from: 0, count: 512) }
         #expect(error?.extendedCode == SQLITE_IOERR_SHORT_READ)
