@@ -43,4 +43,65 @@ struct DamagedLogCopiesTests {
         let mended = try sandbox.run(call)
         #expect(mended.status == 0 && !mended.outputData.isEmpty, "\(mended.error)")
     }
+
+    /// Writes the log with one byte changed, and returns it as it was.
+    private func damageLog() throws -> Data {
+        let whole = try sandbox.contents("db-wal")
+        try #require(whole.count >= 32 + 10 * (24 + 4096))
+        var log = whole
+        log[DamagedLogCopiesTests.offset] ^= 1
+        try sandbox.write("db-wal", log)
+        return whole
+    }
+
+    @Test(arguments: [
+        ["db", "other"], ["other", "db"], ["db", "other", "--sql"], ["other", "db", "--sql"],
+        ["db", "other", "--schema-only"], ["db", "db"],
+    ])
+    func nothingIsCompared(call: [String]) throws {
+        let call = [Tool.sealdb, "diff"] + call + ["--key-file", "key"]
+        try sandbox.write("other", try sandbox.contents("db"))
+        try sandbox.write("other-wal", try sandbox.contents("db-wal"))
+        let (store, whole) = (try sandbox.contents("db"), try damageLog())
+        let log = try sandbox.contents("db-wal")
+        let outcome = try sandbox.run(call)
+        #expect(outcome.status == 65 && outcome.outputData.isEmpty, "\(outcome.status): \(outcome.error)")
+        #expect(outcome.error.contains("db-wal is damaged"), "\(outcome.error)")
+        #expect(try sandbox.contents("db") == store && sandbox.contents("db-wal") == log)
+        // Both hold the same.
+        try sandbox.write("db-wal", whole)
+        let mended = try sandbox.run(call)
+        #expect(mended.status == 0, "\(mended.output)\(mended.error)")
+    }
+
+    @Test(arguments: [".dump", ".dump people", ".export copy people", ".backup copy"], [true, false])
+    func nothingIsCopiedByTheShell(command: String, isReadOnly: Bool) throws {
+        let call = [Tool.sealdb, "shell", "db", "--key-file", "key"] + (isReadOnly ? ["--read-only"] : [])
+        let (store, whole) = (try sandbox.contents("db"), try damageLog())
+        let log = try sandbox.contents("db-wal")
+        let outcome = try sandbox.run(call, input: "\(command)\n")
+        #expect(outcome.status == 65 && outcome.outputData.isEmpty, "\(outcome.status): \(outcome.error)")
+        #expect(outcome.error.contains("SQLite leaves them out. Nothing was written."), "\(outcome.error)")
+        #expect(!sandbox.exists("copy"))
+        if isReadOnly { #expect(try sandbox.contents("db") == store && sandbox.contents("db-wal") == log) }
+        // It is that byte alone.
+        try sandbox.removeAll(but: ["key"])
+        try sandbox.write("db", store)
+        try sandbox.write("db-wal", whole)
+        let mended = try sandbox.run(call, input: "\(command)\n")
+        #expect(mended.status == 0 && !mended.outputData.isEmpty && mended.error.isEmpty, "\(mended.error)")
+    }
+
+    /// Other statements run: somebody may want to look.
+    @Test(arguments: [true, false])
+    func theShellWarns(isReadOnly: Bool) throws {
+        _ = try damageLog()
+        let outcome = try sandbox.run(
+            [Tool.sealdb, "shell", "db", "--key-file", "key"] + (isReadOnly ? ["--read-only"] : []),
+            input: "SELECT count(*) FROM people;\n"
+        )
+        #expect(outcome.status == 0 && outcome.output.contains("50"), "\(outcome.error)")
+        #expect(outcome.error.contains("db-wal is damaged"), "\(outcome.error)")
+        #expect(outcome.error.contains("it drops them when it writes or ends") != isReadOnly, "\(outcome.error)")
+    }
 }

@@ -33,7 +33,8 @@ struct MisplacedNamesTests {
         let key = try sandbox.contents("key")
         try key.write(to: URL(fileURLWithPath: sandbox.path("db\(ending)")))
         for call in [
-            ["query", "db", "SELECT 1"], ["exec", "db", "CREATE TABLE u (a)"], ["verify", "db"], ["backup", "db", "copy"],
+            ["query", "db", "SELECT 1"], ["exec", "db", "CREATE TABLE u (a)"], ["verify", "db"],
+            ["backup", "db", "copy"],
             ["rotate", "db", "--new-key-file", "new"], ["dump", "db"],
         ] {
             let outcome = try sandbox.run([Tool.sealdb] + call + ["--key-file", "key"])

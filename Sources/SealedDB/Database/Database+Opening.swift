@@ -171,7 +171,8 @@ extension Database {
         if !configuration.hasDefaultsOfSQLite { try setSwitches(of: connection) }
         let mayBeKeyedLater = try mayBeKeyedLater(connection)
         // Of a new file, all is set that does not write its first page in plaintext.
-        let isNew = try mayBeKeyedLater && !configuration.allowsCipherStatements && connection.mainFileHeader().isEmpty
+        var isNew = false
+        if mayBeKeyedLater, !configuration.allowsCipherStatements { isNew = try connection.mainFileHeader().isEmpty }
         if isNew || !mayBeKeyedLater { try applySettings(to: connection, writes: !isNew) }
         // This comes last, because the configuration itself may turn the journal off.
         if !configuration.hasDefaultsOfSQLite {

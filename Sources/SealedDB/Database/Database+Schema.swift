@@ -2,10 +2,13 @@
 extension Database {
     /// Whether "main" has a table of this name, without regard to the case of ASCII letters. False for a view.
     public func tableExists(_ tableName: String) -> Bool {
-        exists(
+        let rows = executeQuery(
             "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE",
-            values: [tableName]
+            withArgumentsIn: [tableName]
         )
+        guard let rows else { return false }
+        defer { rows.close() }
+        return rows.next()
     }
 
     /// Returns `type`, `name`, `tbl_name`, `rootpage` and `sql` of everything in the schema, including temporary
@@ -27,24 +30,24 @@ extension Database {
     /// unknown table. `nil` on failure. https://www.sqlite.org/pragma.html#pragma_table_info
     @discardableResult
     public func getTableSchema(_ tableName: String) -> ResultSet? {
-        executeQuery("SELECT * FROM pragma_table_info(?)", withArgumentsIn: [tableName])
+        executeQuery("PRAGMA table_info(\(identifier: tableName))", withArgumentsIn: [])
     }
 
     /// Whether a table has a column of this name, without regard to the case of ASCII letters.
     public func columnExists(_ columnName: String, inTableWithName tableName: String) -> Bool {
-        exists("SELECT 1 FROM pragma_table_info(?) WHERE name = ? COLLATE NOCASE", values: [tableName, columnName])
+        guard let rows = getTableSchema(tableName) else { return false }
+        defer { rows.close() }
+        let wanted = columnName.foldedForSQL
+        while rows.next() {
+            if let name = rows.string(forColumn: "name"), name.foldedForSQL.isSame(as: wanted) { return true }
+        }
+        return false
     }
 
     /// The same as ``columnExists(_:inTableWithName:)``, with the table first.
     @available(*, deprecated, message: "Use columnExists(_:inTableWithName:), which takes the column first.")
     public func columnExists(_ tableName: String, columnName: String) -> Bool {
         columnExists(columnName, inTableWithName: tableName)
-    }
-
-    private func exists(_ sql: String, values: [Any]) -> Bool {
-        guard let rows = executeQuery(sql, withArgumentsIn: values) else { return false }
-        defer { rows.close() }
-        return rows.next()
     }
 
     /// Compiles one statement without executing it.

@@ -22,6 +22,9 @@ public struct DatabaseError: Error, Sendable, Hashable {
     /// The error that your closure threw while SQLite or SealedDB called it; `nil` for all other failures. Comparisons
     /// ignore it. ``message`` does not repeat its text, which could contain a value.
     public let underlyingError: (any Error)?
+    /// Whether a transaction that could not be committed may be stored all the same, now or after a crash. If false, a
+    /// transaction that this error ended was undone. Comparisons ignore it: ``message`` says it, too.
+    public private(set) var mayBeStored = false
 
     /// Creates an error; the primary code is the low byte of the extended one.
     public init(
@@ -67,18 +70,20 @@ public struct DatabaseError: Error, Sendable, Hashable {
 
     /// The same error, with the statement that it belongs to.
     func adding(sql: String?) -> DatabaseError {
-        DatabaseError(
+        var error = DatabaseError(
             extendedCode: extendedCode,
             reason: reason,
             message: message,
             sql: sql,
             underlyingError: underlyingError
         )
+        error.mayBeStored = mayBeStored
+        return error
     }
 
     /// The same error, whose message begins with what was being done.
     func adding(context: String) -> DatabaseError {
-        DatabaseError(
+        var error = DatabaseError(
             extendedCode: extendedCode,
             reason: reason,
             message: "\(context): \(message)",
@@ -86,6 +91,15 @@ public struct DatabaseError: Error, Sendable, Hashable {
             offset: offset,
             underlyingError: underlyingError
         )
+        error.mayBeStored = mayBeStored
+        return error
+    }
+
+    /// The same error, of a commit that may have failed after its moment. Adds nothing if it says so already.
+    func adding(commitState state: String) -> DatabaseError {
+        var error = message.hasPrefix(state) ? self : adding(context: state)
+        error.mayBeStored = true
+        return error
     }
 }
 

@@ -40,11 +40,13 @@ extension Database {
     }
 
     private func isFTS5(_ table: String) throws(DatabaseError) -> Bool {
-        let statement = try openConnection().prepare("SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 1")
-        defer { statement.close() }
-        try statement.bind(table, at: 1)
+        // https://www.sqlite.org/pragma.html#pragma_table_xinfo
+        let rows = try executeQuery("PRAGMA table_xinfo(\(identifier: table))")
+        defer { rows.close() }
         var hidden: Set<String> = []
-        while try statement.step() { hidden.insert(statement.text(at: 0) ?? "") }
+        while try rows.nextWithError() {
+            if rows.int(forColumn: "hidden") == 1 { hidden.insert(rows.string(forColumn: "name") ?? "") }
+        }
         guard hidden.contains("rank") || hidden.contains("docid") else {
             throw DatabaseError(
                 extendedCode: SQLITE_ERROR,

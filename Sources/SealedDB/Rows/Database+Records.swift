@@ -151,13 +151,16 @@ extension Database {
 
     /// Returns the names of the columns of the primary key. https://www.sqlite.org/pragma.html#pragma_table_info
     private func primaryKey(of table: String) throws(DatabaseError) -> [String] {
-        let columns = try executeQuery("SELECT name, pk FROM pragma_table_info(\(table)) ORDER BY pk").all(
-            (String, Int).self
-        )
+        let rows = try executeQuery("PRAGMA table_info(\(identifier: table))")
+        defer { rows.close() }
+        var columns: [(name: String, place: Int32)] = []
+        while try rows.nextWithError() {
+            columns.append((rows.string(forColumn: "name") ?? "", rows.int(forColumn: "pk")))
+        }
         guard !columns.isEmpty else {
             throw DatabaseError(extendedCode: SQLITE_ERROR, message: "no such table: \(table)")
         }
-        let key = columns.filter { $0.1 > 0 }.map(\.0)
+        let key = columns.filter { $0.place > 0 }.sorted { $0.place < $1.place }.map(\.name)
         guard !key.isEmpty else {
             throw unusable("The table \"\(table)\" has no primary key, which would tell its rows apart.")
         }

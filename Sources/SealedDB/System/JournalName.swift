@@ -33,7 +33,7 @@ package enum JournalName {
         return !owners.contains(file.st_uid)
     }
 
-    private static let suffixes = ["-journal", "-wal", "-shm"]
+    static let suffixes = ["-journal", "-wal", "-shm"]
 
     /// Whether users who may not write to the store may create files beside it.
     private static func mayStrangersMakeFiles(beside name: String) -> Bool {

@@ -116,12 +116,17 @@ package enum StoreName {
 
     /// Whether a rotation was killed between giving the old file a second name, such as `app.db.old`, and putting the
     /// new file in its place. The store is then still used by its own name.
+    ///
+    /// Such a name cannot be told from a hard link that somebody else made, as a backup, until that is used: then it has
+    /// a log or a journal, with transactions that this name does not see.
     private static func isLeftByKilledSwap(_ file: String, _ status: stat) -> Bool {
         let (directory, own) = (FileSystem.directory(of: file), FileSystem.name(of: file))
-        let names = (FileSystem.names(in: directory, beginning: own) ?? []).filter { name in
+        let others = (FileSystem.names(in: directory, beginning: own) ?? []).filter { name in
             var found = stat()
-            return lstat("\(directory)/\(name)", &found) == 0 && found.isSameFile(as: status)
+            return ExactText(name) != ExactText(own) && lstat("\(directory)/\(name)", &found) == 0
+                && found.isSameFile(as: status)
         }
-        return names.count == Int(status.st_nlink) && names.contains { ExactText($0) == ExactText(own) }
+        guard status.st_nlink == 2, others.count == 1 else { return false }
+        return !JournalName.suffixes.contains { FileSystem.mayExist("\(directory)/\(others[0])\($0)") }
     }
 }

@@ -72,8 +72,7 @@ struct DecryptCommand: ParsableCommand {
         if !allowPlaintext { try confirm() }
         let settings = try cipherOptions.settings(of: path)
         let database = try keyOptions.withKey(of: store) {
-            try Database.requireWholeLog(ofStore: path)
-            return try Store.openReadOnly(path, key: $0, settings: settings, lockWait: 2, looks: true)
+            try Store.openWhole(path, key: $0, settings: settings, lockWait: 2, looks: true)
         }
         defer { database.close() }
         let image = try database.plaintextSerialized()

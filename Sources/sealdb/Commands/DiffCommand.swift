@@ -148,7 +148,7 @@ struct DiffCommand: ParsableCommand {
 
     private func open(_ path: String, _ key: Key) throws -> Database {
         let settings = try cipherOptions.settings(of: path, or: first)
-        return try Store.openReadOnly(path, key: key, settings: settings, lockWait: lockOptions.lockWait)
+        return try Store.openWhole(path, key: key, settings: settings, lockWait: lockOptions.lockWait)
     }
 
     /// The key of the first store is not read again: a descriptor gives it once.

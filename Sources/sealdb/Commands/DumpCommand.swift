@@ -55,14 +55,7 @@ struct DumpCommand: ParsableCommand {
     func run() throws {
         let settings = try cipherOptions.settings(of: store)
         let database = try keyOptions.withKey(of: store) {
-            try Database.requireWholeLog(ofStore: store)
-            return try Store.openReadOnly(
-                store,
-                key: $0,
-                settings: settings,
-                lockWait: lockOptions.lockWait,
-                looks: true
-            )
+            try Store.openWhole(store, key: $0, settings: settings, lockWait: lockOptions.lockWait, looks: true)
         }
         defer { database.close() }
         let output = ResultOutput()

@@ -111,9 +111,7 @@ struct ExportCommand: ParsableCommand {
         if !dryRun { try ExportAddress.requireSupport() }
         let settings = try cipherOptions.settings(of: store)
         let database = try keyOptions.withKey(of: store) {
-            try Database.requireWholeLog(ofStore: store)
-            let lockWait = lockOptions.lockWait
-            return try Store.openReadOnly(store, key: $0, settings: settings, lockWait: lockWait, looks: true)
+            try Store.openWhole(store, key: $0, settings: settings, lockWait: lockOptions.lockWait, looks: true)
         }
         defer { database.close() }
         let reporter = progressOptions.reporter()

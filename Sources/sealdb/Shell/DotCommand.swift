@@ -28,9 +28,7 @@ struct DotCommand: Sendable {
         DotCommand("changes", "on|off", 1...1, "Show how many rows a statement has changed") {
             $0.showsChanges = try isOn($1[0])
         },
-        DotCommand("databases", "", 0...0, "List the attached stores") { shell, _ in
-            try shell.execute("SELECT name, file FROM pragma_database_list")
-        },
+        DotCommand("databases", "", 0...0, "List the attached stores") { shell, _ in try shell.listDatabases() },
         DotCommand("dump", "[TABLE…]", any, "Write the store as SQL, in plaintext") { try $0.dump($1) },
         DotCommand("echo", "on|off", 1...1, "Show each line before it runs") { $0.echoes = try isOn($1[0]) },
         DotCommand("exit", "", 0...0, "Leave the shell") { shell, _ in shell.leave() },

@@ -55,6 +55,15 @@ extension Shell {
         for name in names.sorted() where matching?.contains(ExactText(name)) ?? true { try show(shown(name) + "\n") }
     }
 
+    /// The pragma is a statement here: as a table, it is what the store has of that name, if it has anything.
+    func listDatabases() throws {
+        let stores = try database.executeQuery("PRAGMA database_list").all((Int, String, String?).self)
+        let selections: [SQL] = stores.map { "SELECT \($0.1) AS name, \($0.2) AS file" }
+        let rows = try database.executeQuery(selections.joined(separator: " UNION ALL "))
+        defer { rows.close() }
+        try rows.writeAll { resultWriter(to: output) }
+    }
+
     func listIndexes(of table: String?) throws {
         let objects = try SchemaObject.those(of: table.map { [$0] } ?? [], in: SchemaObject.all(of: database))
         for name in objects.filter({ $0.kind == .index }).map(\.name).sorted() { try show(shown(name) + "\n") }
@@ -124,6 +133,7 @@ extension Shell {
     }
 
     func export(_ table: String, to path: String) throws {
+        try damagedLog?.refuseCopy()
         let rows = try database.executeQuery("SELECT * FROM \(identifier: table)")
         defer { rows.close() }
         let file = try newFile(path)
@@ -172,11 +182,13 @@ extension Shell {
     // MARK: Stores
 
     func dump(_ names: [String]) throws {
+        try damagedLog?.refuseCopy()
         try requireNoTransaction()
         try SQLDump(database: database, output: output, names: names).run()
     }
 
     func backUp(to path: String) throws {
+        try damagedLog?.refuseCopy()
         try requireNoTransaction()
         guard database.beginDeferredTransaction() else { throw database.lastError() }
         // Only read: there is nothing to commit.

@@ -4,7 +4,16 @@ import SealedDB
 struct LostTransaction: Error {
     let error: any Error
 
-    var message: String { "With it the transaction was rolled back: nothing since BEGIN is stored." }
+    var message: String {
+        mayBeStored(error)
+            ? "With it the transaction ended."
+            : "With it the transaction was rolled back: nothing since BEGIN is stored."
+    }
+}
+
+/// Whether the error is one of a commit that may have been stored.
+private func mayBeStored(_ error: any Error) -> Bool {
+    ((error as? LocatedError)?.error ?? error as? DatabaseError)?.mayBeStored ?? false
 }
 
 extension Shell {
@@ -23,6 +32,7 @@ extension Shell {
                     throw script.located(error, at: index)
                 }
             } catch {
+                hasOpenCommit = database.isInTransaction && (hasOpenCommit || mayBeStored(error))
                 guard wasInTransaction, !database.isInTransaction else { throw error }
                 throw LostTransaction(error: error)
             }
@@ -94,12 +104,17 @@ extension Shell {
     /// The names of tables, views, indexes and columns, for completion.
     func names() -> [String] {
         // If the store is locked or damaged, no name is completed.
-        let names = try? database.executeQuery(
-            """
-            SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' UNION
-            SELECT c.name FROM sqlite_schema AS s, pragma_table_info(s.name) AS c WHERE s.type IN ('table', 'view')
-            """
-        ).all(String.self)
-        return names ?? []
+        let objects = try? database.executeQuery("SELECT name, type FROM sqlite_schema").all((String, String).self)
+        var names: [String] = []
+        for (name, type) in objects ?? [] {
+            if !name.foldedForSQL.begins(with: "sqlite_") { names.append(name) }
+            guard ["table", "view"].contains(type),
+                // A view may be of what is no longer there: it has no columns.
+                let columns = try? database.executeQuery("PRAGMA main.table_info(\(identifier: name))")
+            else { continue }
+            defer { columns.close() }
+            while columns.next() { if let column = columns.string(forColumn: "name") { names.append(column) } }
+        }
+        return names
     }
 }

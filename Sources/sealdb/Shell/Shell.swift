@@ -4,6 +4,8 @@ import SealedDB
 /// Reads statements and commands, and runs them on one store.
 final class Shell {
     let database: Database
+    /// `nil` if the log of the store was whole when the shell opened it.
+    let damagedLog: DamagedLog?
     /// `nil` if nobody sits at the shell: then Ctrl-C ends the process.
     let interrupts: ShellInterrupts?
     private let history: ShellHistory?
@@ -19,6 +21,8 @@ final class Shell {
     var showsPlans = false
     var echoes = false
     var stopsAtErrors: Bool
+    /// Whether the transaction is one whose commit failed, and which may be stored all the same.
+    var hasOpenCommit = false
 
     private let terminal = ResultOutput()
     private(set) var redirection: (output: ResultOutput, isOnce: Bool)?
@@ -30,8 +34,14 @@ final class Shell {
     /// How many files are being read, each by a command of the one before.
     private var depth = 0
 
-    init(_ database: Database, interrupts: ShellInterrupts?, history: ShellHistory?, stopsAtErrors: Bool) {
-        (self.database, self.interrupts) = (database, interrupts)
+    init(
+        _ database: Database,
+        damagedLog: DamagedLog?,
+        interrupts: ShellInterrupts?,
+        history: ShellHistory?,
+        stopsAtErrors: Bool
+    ) {
+        (self.database, self.damagedLog, self.interrupts) = (database, damagedLog, interrupts)
         (self.history, self.stopsAtErrors) = (history, stopsAtErrors)
     }
 
@@ -204,7 +214,12 @@ final class Shell {
             tell(error, in: nil, line: 0)
         }
         guard isLost else { return }
-        throw Failure(.data, "A transaction was open. It was rolled back; what stands before it is stored.")
+        throw Failure(
+            .data,
+            hasOpenCommit
+                ? "A transaction was open whose commit had failed. It may be stored all the same: look before you repeat it."
+                : "A transaction was open. It was rolled back; what stands before it is stored."
+        )
     }
 
     // MARK: Writing

@@ -19,8 +19,8 @@ struct ShellCommand: ParsableCommand {
 
             The history is kept in $SEALDB_HISTORY, or ~/.local/state/sealdb/history, unless there is a file that is \
             something else: statements that SQLite has accepted and that hold no text, blob, comment or number of more \
-            than four digits. An empty SEALDB_HISTORY, or --no-history, keeps none. Lines are edited with libedit, if the \
-            system has it, and as ~/.editrc says.
+            than four digits. An empty SEALDB_HISTORY, /dev/null, or --no-history keeps none. Lines are edited with libedit, \
+            if the system has it, and as ~/.editrc says.
             """
     )
 
@@ -64,14 +64,18 @@ struct ShellCommand: ParsableCommand {
         let path = isTalk && !noHistory ? ShellHistory.path(ProcessInfo.processInfo.environment) : nil
         // Read before the store is opened: it may be the store, whose locks the process would lose with its descriptor.
         let history = path.map { ShellHistory(path: $0) }
+        var damagedLog: DamagedLog?
         let database = try keyOptions.withKey(of: store) { key in
-            readOnly
+            damagedLog = try damagedLog ?? DamagedLog(ofStore: store)
+            return readOnly
                 ? try Store.openReadOnly(store, key: key, settings: settings, lockWait: lockOptions.lockWait)
                 : try Store.open(store, key: key, settings: settings, lockWait: lockOptions.lockWait)
         }
         defer { database.close() }
+        if let damagedLog { StandardError.message(damagedLog.remark(isReadOnly: readOnly), .warning) }
         let shell = Shell(
             database,
+            damagedLog: damagedLog,
             interrupts: isTalk ? try ShellInterrupts(of: database) : nil,
             history: history,
             stopsAtErrors: !isTalk && !keepGoing

@@ -113,6 +113,13 @@ final class ShellHistory {
         }
     }
 
+    /// Whether it is `/dev/null`, or a link to that.
+    private static func isNullDevice(_ path: String) -> Bool {
+        var (file, null) = (stat(), stat())
+        return stat(path, &file) == 0 && stat("/dev/null", &null) == 0 && file.st_mode & S_IFMT == S_IFCHR
+            && file.st_rdev == null.st_rdev
+    }
+
     /// Whether the file is empty; `nil` if it is no history.
     private static func isNew(_ file: Int32) -> Bool? {
         var status = stat()
@@ -134,6 +141,11 @@ final class ShellHistory {
     }
 
     private func load() {
+        if ShellHistory.isNullDevice(path) {
+            // Whoever names it wants no history.
+            isUsable = false
+            return
+        }
         var kind = stat()
         // Without a file there is nothing to bring back. To open a pipe would wait for somebody who writes to it.
         guard stat(path, &kind) == 0, kind.st_mode & S_IFMT == S_IFREG else { return }

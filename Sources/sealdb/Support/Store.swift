@@ -82,6 +82,19 @@ enum Store {
         }
     }
 
+    /// Opens a store to read all of it. Refuses one whose log has committed transactions behind damaged bytes, which SQLite
+    /// leaves out without a word.
+    static func openWhole(
+        _ path: String,
+        key: Key,
+        settings: CipherSettings,
+        lockWait: Double,
+        looks: Bool = false
+    ) throws -> Database {
+        try Database.requireWholeLog(ofStore: path)
+        return try openReadOnly(path, key: key, settings: settings, lockWait: lockWait, looks: looks)
+    }
+
     /// Throws if a file that is no store would get a name that belongs to one. Call it before the file is made.
     static func requireNoPart(_ path: String) throws(Failure) {
         do throws(DatabaseError) { try StoreName.requireNoPart(path) } catch {
@@ -143,9 +156,18 @@ enum Store {
             // An exclusive rename cannot replace a file that somebody else has created meanwhile.
             guard sealeddb_rename_exclusively(path, store) == 0 else { throw failure("Cannot create \(store)") }
         } catch {
+            // Another process that makes this store takes the file for a leftover.
+            let isRemoved = access(path, F_OK) != 0 && errno == ENOENT
             // A file that cannot be removed is a leftover. The next process that creates this store removes it.
             for suffix in ["", "-journal", "-wal", "-shm"] { unlink(path + suffix) }
-            throw error
+            guard isRemoved else { throw error }
+            throw Failure(
+                .busy,
+                """
+                No store was made: somebody else has removed the unfinished file, as does a process that makes \(store), too. \
+                Look whether that is there before you try again.
+                """
+            )
         }
         let parent = sealeddb_open(directory, O_RDONLY | O_DIRECTORY, 0)
         // The result does not matter: nothing was written through this descriptor.

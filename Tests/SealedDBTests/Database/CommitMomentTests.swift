@@ -12,7 +12,7 @@ struct CommitMomentTests {
         directory = try TemporaryDirectory()
     }
 
-    private static let afterCrash = "may be after a crash"
+    private static let afterCrash = "may be stored, now or after a crash"
     private static let mayBeStored = "may be stored: what"
     private static let isStored = "The transaction is stored"
 
@@ -46,14 +46,16 @@ struct CommitMomentTests {
             text: mayBeStored,
             codes: [
                 .SQLITE_IOERR_RDLOCK, .SQLITE_IOERR_UNLOCK, .SQLITE_IOERR_FSTAT, .SQLITE_IOERR_TRUNCATE,
+                .SQLITE_IOERR_DELETE,
             ]
         ),
+        Row(mode: "delete", text: isStored, codes: [.SQLITE_IOERR_DELETE_NOENT, .SQLITE_IOERR_DIR_FSYNC]),
         Row(
             mode: "delete",
             text: nil,
             codes: [
                 .SQLITE_IOERR_READ, .SQLITE_IOERR_WRITE, .SQLITE_IOERR_FSYNC, .SQLITE_IOERR_LOCK,
-                .SQLITE_IOERR_DELETE, .SQLITE_NOMEM, .SQLITE_FULL, .SQLITE_BUSY,
+                .SQLITE_NOMEM, .SQLITE_FULL, .SQLITE_BUSY,
             ]
         ),
         Row(
@@ -91,6 +93,44 @@ struct CommitMomentTests {
                 #expect(said == nil, "\(code)")
             }
         }
+    }
+
+    /// The end of the journal is the moment, whoever removed it.
+    @Test(arguments: ["COMMIT", "END", "RELEASE s"])
+    func aJournalThatSomebodyRemoves(end: String) throws {
+        let database = try database("delete")
+        defer { database.close() }
+        try database.run(end.hasPrefix("RELEASE") ? "SAVEPOINT s" : "BEGIN")
+        try database.run("INSERT INTO t VALUES (7)")
+        unlink(directory.file("db-journal"))
+        let error = #expect(throws: DatabaseError.self) { try database.run(end) }
+        #expect(error?.mayBeStored == true)
+        #expect(error?.message.contains(CommitMomentTests.isStored) == true, "\(String(describing: error))")
+        database.close()
+        #expect(try Database.testing(directory.file("db")).integers("SELECT n FROM t") == [7])
+    }
+
+    /// By FMDB's calls and in blocks.
+    @Test func aJournalThatSomebodyRemovesFromBlocks() throws {
+        let database = try database("delete")
+        defer { database.close() }
+        let blocks: [() throws -> Void] = [
+            { try database.savepoint { try self.insertWithoutJournal(database) } },
+            { try database.inTransaction { try self.insertWithoutJournal(database) } },
+        ]
+        for block in blocks {
+            let error = #expect(throws: DatabaseError.self) { try block() }
+            #expect(error?.mayBeStored == true, "\(String(describing: error))")
+            // The savepoint may be open still.
+            _ = database.rollback()
+        }
+        let failure = database.inSavePoint { _ in #expect(throws: Never.self) { try insertWithoutJournal(database) } }
+        #expect((failure as? DatabaseError)?.mayBeStored == true, "\(String(describing: failure))")
+    }
+
+    private func insertWithoutJournal(_ database: Database) throws {
+        try database.run("INSERT INTO t VALUES (7)")
+        unlink(directory.file("db-journal"))
     }
 
     /// SQLite syncs the directory when the journal is gone.

@@ -195,7 +195,7 @@ struct DatabaseTests {
         for opening in 1...2 {
             let database = Database(path: directory.file("db"), configuration: configuration)
             try database.openVerified()
-            #expect(try Data(contentsOf: URL(fileURLWithPath: directory.file("db"))).isEmpty == (isEncrypting && opening == 1))
+            #expect(try directory.bytes("db").isEmpty == (isEncrypting && opening == 1))
             #expect(try database.integers("PRAGMA cache_size") == [-4096])
             #expect(try database.integers("PRAGMA synchronous") == [1])
             let mode = try database.executeQuery("PRAGMA journal_mode", values: nil)
@@ -218,7 +218,7 @@ struct DatabaseTests {
         try database.executeUpdate("CREATE TABLE t (a)", values: nil)
         #expect(try database.integers("PRAGMA synchronous") == [3])
         #expect(database.close())
-        #expect(try !Data(contentsOf: URL(fileURLWithPath: directory.file("other"))).starts(with: Data("SQLite format".utf8)))
+        #expect(try !directory.bytes("other").starts(with: Data("SQLite format".utf8)))
     }
 
     @Test func settingsTakeEffect() throws {

@@ -3,8 +3,8 @@ import Testing
 
 @testable import SealedDB
 
-/// A store may have a table with the name by which SQLite gives the list of attached databases as a table. What the
-/// library does for attached files must not depend on what somebody has written there.
+/// A store may have tables with the names by which SQLite gives what pragmas tell as tables. What the library does must not
+/// depend on what somebody has written there.
 @Suite(.hangLimit)
 struct ShadowedPragmaTests {
     private let directory: TemporaryDirectory
@@ -67,5 +67,53 @@ struct ShadowedPragmaTests {
         #expect(error?.message.contains("attached databases (side)") == true, "\(error as Any)")
         try database.detach("side")
         #expect(throws: Never.self) { try connection.requireNothingTemporary() }
+    }
+
+    // MARK: Columns
+
+    /// With a table and a full-text table, and with tables of the names by which SQLite gives the columns of tables.
+    private func databaseWithShadowedColumns() throws -> Database {
+        let database = try database([])
+        try database.run("CREATE TABLE seats (seat INT, Row TEXT, guest TEXT DEFAULT 'n', PRIMARY KEY (row, seat))")
+        try database.run("INSERT INTO seats VALUES (1, 'a', 'Ada'), (2, 'b', 'Bob')")
+        try database.run("CREATE VIRTUAL TABLE texts USING fts5(body)")
+        for name in ["pragma_table_info", "pragma_table_xinfo"] {
+            try database.run("CREATE TABLE \(name) (arg, schema, cid, name, type, 'notnull', dflt_value, pk, hidden)")
+            try database.run("INSERT INTO \(name)(cid, name, pk, hidden) VALUES (0, 'ghost', 1, 1)")
+        }
+        return database
+    }
+
+    @Test func columnsAreThoseOfTheTable() throws {
+        let database = try databaseWithShadowedColumns()
+        defer { database.close() }
+        #expect(database.columnExists("ROW", inTableWithName: "Seats"))
+        #expect(!database.columnExists("ghost", inTableWithName: "seats"))
+        #expect(!database.columnExists("row", inTableWithName: "nowhere"))
+        let rows = try #require(database.getTableSchema("seats"))
+        defer { rows.close() }
+        var columns: [String] = []
+        while try rows.nextWithError() {
+            columns.append("\(rows.string(forColumn: "name") ?? "") \(rows.int(forColumn: "pk"))")
+        }
+        #expect(columns == ["seat 2", "Row 1", "guest 0"])
+        #expect(rows.columnCount == 6)
+    }
+
+    @Test func rowsAreFoundByTheKeyOfTheTable() throws {
+        let database = try databaseWithShadowedColumns()
+        defer { database.close() }
+        #expect(try database.exists(in: "seats", key: "b", 2))
+        #expect(try !database.exists(in: "seats", key: "b", 1))
+        #expect(try database.delete(from: "seats", key: "a", 1))
+        #expect(try database.integers("SELECT seat FROM seats") == [2])
+        #expect(throws: DatabaseError.self) { _ = try database.exists(in: "nowhere", key: 1) }
+    }
+
+    @Test func fullTextTablesAreKnownByTheirOwnColumns() throws {
+        let database = try databaseWithShadowedColumns()
+        defer { database.close() }
+        #expect(throws: Never.self) { try database.perform(.optimize, onTable: "texts") }
+        #expect(throws: DatabaseError.self) { try database.perform(.optimize, onTable: "seats") }
     }
 }

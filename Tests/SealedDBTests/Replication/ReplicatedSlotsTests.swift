@@ -133,6 +133,28 @@ struct ReplicatedSlotsTests {
         #expect(try IntegrityReport.verify(path: target, key: .testing(1)).isSound)
     }
 
+    /// A slot may have been removed in what is not kept.
+    @Test func slotsOfAnEndThatIsNotKept() throws {
+        _ = try replicator.ship()
+        _ = try store.slots().add(.init(.key(.testing(3)), label: "3"))
+        try commit()
+        _ = try replicator.ship()
+        replicator.options.snapshotInterval = nil
+        _ = try store.slots().add(.init(.key(.testing(4)), label: "4"))
+        _ = try replicator.ship()
+        replicator.close()
+        try database.checkpoint(.truncate)
+        #expect(database.executeStatements("DELETE FROM t WHERE id = 2"))
+        let next = try Replicator(path: store.path, key: .testing(1), storage: storage)
+        #expect(try next.ship().generation == 2)
+        #expect(try next.removeOld { times in times.indices.map { $0 != 1 } }.snapshots == 1)
+        let target = store.directory.file("restored.db")
+        let remarks = try RepositoryRestore(storage: storage, at: .generation(1), to: target).run().remarks
+        #expect(remarks.count == 2 && remarks[0].contains("older key slots"), "\(remarks)")
+        #expect(try IntegrityReport.verify(path: target, key: .testing(3)).isSound)
+        #expect(try problems() == [])
+    }
+
     /// A segment that cannot be read may name any.
     @Test func noneIsRemovedIfASegmentIsDamaged() throws {
         _ = try replicator.ship()

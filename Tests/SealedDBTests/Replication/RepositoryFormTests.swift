@@ -26,14 +26,15 @@ struct RepositoryFormTests {
         let digest = String(repeating: "0a", count: 32)
         let names: [ObjectName] = [
             .mark, .chunk(digest), .slots(digest), .snapshot(generation: 3, sequence: 0),
-            .segment(generation: 123_456_789, sequence: 17),
+            .segment(generation: 123_456_789, sequence: 17), .cut(generation: 3, sequence: 17),
         ]
         for name in names { #expect(ObjectName(name.text) == name, "\(name.text)") }
         #expect(names[3].text == "generations/00000003/snapshot-000000000000")
+        #expect(names[5].text == "generations/00000003/cut-000000000017")
         for text in [
             "", "x", "repository/", "chunks/0b/\(digest)", "chunks/0a/\(digest)x", "slots/x", "slots/../\(digest)",
             "generations/3/snapshot-000000000000", "generations/00000003/snapshot-0",
-            "generations/00000003/other-000000000000",
+            "generations/00000003/other-000000000000", "generations/00000003/cuts-000000000001",
             "generations/00000003/segment-00000000000x", "generations/-0000003/segment-000000000001",
             "Generations/00000003/snapshot-000000000000",
         ] {

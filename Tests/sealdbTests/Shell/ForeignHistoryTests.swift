@@ -139,6 +139,16 @@ struct ForeignHistoryTerminalTests {
         #expect(try sandbox.contents("h") == Data("-- History of sealdb shell\nSELECT 40 + 2 AS n;\n".utf8))
     }
 
+    /// By its own name or by a link: whoever names it wants no history.
+    @Test(arguments: ["/dev/null", "null"])
+    func theNullDeviceKeepsNoneAndIsNotTold(name: String) throws {
+        try FileManager.default.createSymbolicLink(atPath: sandbox.path("null"), withDestinationPath: "/dev/null")
+        let names = try sandbox.names()
+        let shown = try transcript(history: name)
+        #expect(!shown.contains("history"), "\(shown)")
+        #expect(try sandbox.names() == names)
+    }
+
     @Test(arguments: ["db", "other", "key", "notes", "broken", "other-wal", "other.slots"])
     func aFileOfAnotherKindIsUnchangedAndTold(name: String) throws {
         try FileManager.default.copyItem(atPath: sandbox.path("db"), toPath: sandbox.path("other"))

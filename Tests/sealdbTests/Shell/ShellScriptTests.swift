@@ -95,6 +95,24 @@ struct ShellScriptTests {
         )
     }
 
+    /// Its end is what commits, and so the row is stored.
+    @Test(arguments: [("BEGIN", "COMMIT"), ("SAVEPOINT s", "RELEASE s")])
+    func aJournalThatSomebodyRemoves(begin: String, end: String) throws {
+        let sandbox = try store()
+        try sandbox.succeed("exec", "db", "CREATE TABLE t (a)", "--key-file", "key")
+        let input = """
+            printf '%s; INSERT INTO t VALUES (1);\\n' '\(begin)'
+            while [ ! -e db-journal ]; do :; done
+            rm db-journal
+            printf '%s;\\n' '\(end)'
+            """
+        let outcome = try sandbox.run(["sh", "-c", "(\(input)) | \"$0\" shell db --key-file key", Tool.sealdb])
+        #expect(outcome.status != 0 && outcome.error.contains("The transaction is stored"), "\(outcome.error)")
+        #expect(!outcome.error.contains("rolled back") && !outcome.error.contains("nothing since"), "\(outcome.error)")
+        let count = "SELECT count(*) AS n FROM t"
+        #expect(try sandbox.succeed("query", "db", count, "--key-file", "key").lines.last == "1")
+    }
+
     @Test func anErrorThatEndsTheTransactionIsToldSo() throws {
         let sandbox = try store()
         let script = """
@@ -288,6 +306,19 @@ struct ShellScriptTests {
         #expect(lines.dropFirst(5).prefix(2) == ["CREATE TABLE a (y);", "CREATE INDEX i ON a (y);"])
         #expect(lines.last?.hasPrefix("main  /") == true, "\(lines)")
         #expect(try shell(sandbox, ".schema nothing").status == 65)
+    }
+
+    @Test func databasesAreThoseOfTheConnection() throws {
+        let sandbox = try store()
+        let script = """
+            CREATE TABLE pragma_database_list (seq, name, file); INSERT INTO pragma_database_list VALUES (0, 'ghost', '/g');
+            .mode csv
+            .databases
+            """
+        let outcome = try shell(sandbox, script)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(outcome.lines.count == 2 && outcome.lines.first == "name,file", "\(outcome.output)")
+        #expect(outcome.lines.last?.hasPrefix("main,/") == true, "\(outcome.output)")
     }
 
     @Test func plansAndTimes() throws {

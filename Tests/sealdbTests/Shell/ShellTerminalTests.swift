@@ -70,11 +70,16 @@ struct ShellTerminalTests {
 
     @Test func tabCompletesNames() throws {
         let sandbox = try store()
+        try sandbox.succeed("exec", "db", "CREATE TABLE pragma_table_info (name)", "--key-file", "key")
         let terminal = try shell(sandbox)
         terminal.type("SELECT count(*) AS n FROM peo\t")
         try terminal.expect("ple")
         terminal.type(";\n")
         try terminal.expect("\r\n50\r\n")
+        try awaitPrompt(terminal)
+        // Of columns, too.
+        terminal.type("SELECT count(bi\t) + 1 AS n FROM people;\n")
+        try terminal.expect("\r\n51\r\n")
         try awaitPrompt(terminal)
         terminal.type(".ta\t")
         try terminal.expect("bles")

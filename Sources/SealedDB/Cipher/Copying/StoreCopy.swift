@@ -61,6 +61,29 @@ struct StoreCopy {
         for suffix in ["", "-journal", "-wal", "-shm"] { unlink(path + suffix) }
     }
 
+    /// The error, or what is behind it if somebody has removed the copy: another process that makes the same store takes it for
+    /// a leftover. Call it before the copy is discarded.
+    private func explained(_ error: DatabaseError) -> DatabaseError {
+        guard isRemoved else { return error }
+        return DatabaseError(
+            extendedCode: SQLITE_BUSY,
+            reason: .busy,
+            message: """
+                Somebody else has removed the unfinished \(path), as does a process that makes \(target), too. Look whether that \
+                is there before you try again.
+                """
+        )
+    }
+
+    /// Whether the file was removed, after which SQLite may have made an empty one of its name.
+    private var isRemoved: Bool {
+        guard FileSystem.mayExist(path) else { return true }
+        // If it cannot be examined, it is not known to be gone.
+        guard (try? identity.isNamed(path)) == false else { return false }
+        var status = stat()
+        return lstat(path, &status) == 0 && status.st_size == 0 && status.st_uid == geteuid()
+    }
+
     /// The way in which the contents are copied.
     enum Method {
         /// These pages, which are those of the source, without SQLCipher. The source must have the same page layout.
@@ -78,6 +101,20 @@ struct StoreCopy {
         from source: Connection,
         sealing: Sealing,
         method: Method,
+        setsWAL: Bool,
+        progress: ((KeyRotation.Progress) throws -> Void)?
+    ) throws(DatabaseError) -> PageTotals {
+        do throws(DatabaseError) {
+            return try filled(from: source, sealing, method, setsWAL: setsWAL, progress: progress)
+        } catch {
+            throw explained(error)
+        }
+    }
+
+    private func filled(
+        from source: Connection,
+        _ sealing: Sealing,
+        _ method: Method,
         setsWAL: Bool,
         progress: ((KeyRotation.Progress) throws -> Void)?
     ) throws(DatabaseError) -> PageTotals {
@@ -105,6 +142,14 @@ struct StoreCopy {
 
     /// Fills the file with what `body` writes, compares it over a new connection with what was written, and syncs it.
     func fill(
+        _ sealing: Sealing,
+        _ report: ProgressReport,
+        _ body: (Connection) throws(DatabaseError) -> Void
+    ) throws(DatabaseError) {
+        do throws(DatabaseError) { try filled(sealing, report, body) } catch { throw explained(error) }
+    }
+
+    private func filled(
         _ sealing: Sealing,
         _ report: ProgressReport,
         _ body: (Connection) throws(DatabaseError) -> Void
@@ -224,6 +269,7 @@ struct StoreCopy {
         var opening = opening(sealing)
         opening.flags |= SQLITE_OPEN_CREATE
         let connection = try opening.open()
+        connection.isDraft = true
         do throws(DatabaseError) {
             try requireIdentity(connection)
         } catch {
@@ -462,12 +508,10 @@ struct StoreCopy {
         }
         guard sealeddb_rename_exclusively(path, target) == 0 else {
             let number = errno
+            let reason: DatabaseError.Reason = number == EEXIST ? .alreadyExists : .cannotCreate
+            let error = explained(.system("Cannot create \(target)", reason: reason, number: number))
             discard()
-            throw .system(
-                "Cannot create \(target)",
-                reason: number == EEXIST ? .alreadyExists : .cannotCreate,
-                number: number
-            )
+            throw error
         }
     }
 

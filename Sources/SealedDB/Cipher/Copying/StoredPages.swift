@@ -84,15 +84,20 @@ struct StoredPages: Sendable {
     ) throws(DatabaseError) {
         var count = try connection.readPages(numbers, into: buffer, of: "the store")
         if let log {
+            let lockPage = PageScan.lockPage(pageSize: totals.size)
             for (index, number) in numbers.enumerated() {
-                let start = index * totals.size
-                guard let bytes = try log.bytes(ofPage: number, from: 0, count: totals.size) else {
-                    guard start + totals.size <= count else { break }
+                let place = (index * totals.size)..<((index + 1) * totals.size)
+                if let bytes = try log.bytes(ofPage: number, from: 0, count: totals.size) {
+                    buffer[place].copyBytes(from: bytes)
+                } else if number == lockPage, place.upperBound > count {
+                    // Nothing is ever written to it, so that a file that ends before it has it when later pages come.
+                    buffer[place].copyBytes(from: [UInt8](repeating: 0, count: totals.size))
+                } else {
+                    guard place.upperBound <= count else { break }
                     continue
                 }
-                buffer[start..<(start + totals.size)].copyBytes(from: bytes)
                 // This page is whole, and so are those before it.
-                count = max(count, start + totals.size)
+                count = max(count, place.upperBound)
             }
         }
         guard count < buffer.count else { return }

@@ -5,6 +5,9 @@
 /// journal. A page is lost if its original stands in the journal, the store has another version of it, and SQLite would
 /// not put the original back. If the journal was not synced yet, the store still has the original pages: SQLite writes
 /// to the store only after the sync. <https://www.sqlite.org/fileformat.html#the_rollback_journal>
+///
+/// What cannot be told from a journal that SQLite has ended or not begun is not found: one that is empty, missing, or cut off
+/// at the header of a part, or where the header and the first records of a part, or the first 28 bytes of all, are gone.
 struct JournalDamage {
     private let path: String
     private let contents: FileReader
@@ -27,9 +30,10 @@ struct JournalDamage {
         guard FileSystem.mayExist(path + "-journal"), let cipher = try cipher() else { return }
         // While another process is in a transaction, its journal is not hot and would not be put back.
         let error = try store.whileNobodyWrites { () throws(DatabaseError) -> DatabaseError? in
-            // SQLite overwrites the start of a journal with zeros at the end of the transaction.
+            // SQLite overwrites the start of a journal with zeros at the end of the transaction. It takes a journal whose first
+            // byte alone is zero for one of these.
             guard let contents = try FileReader(path + "-journal"), let start = try contents.bytes(at: 0, count: 28),
-                start[0] != 0
+                start.contains(where: { $0 != 0 })
             else { return nil }
             return try JournalDamage(path: path, contents: contents, cipher: cipher, store: store).error()
         }
@@ -78,12 +82,17 @@ struct JournalDamage {
                 if restored[number] == nil { restored[number] = offset }
             }
         }
-        if originals.isEmpty, !restored.isEmpty { return "" }
+        var changed: Int64?
+        var authenticCount = 0
         for (number, offset) in restored {
-            guard try page(at: offset).map({ cipher.authenticates($0, number: number) }) == true else {
-                return "page \(number) in it is not as it was written"
+            if try page(at: offset).map({ cipher.authenticates($0, number: number) }) == true {
+                authenticCount += 1
+            } else {
+                changed = number
             }
         }
+        if originals.isEmpty, authenticCount == 0, !restored.isEmpty { return "" }
+        if let changed { return "page \(changed) in it is not as it was written" }
         if let journal, journal.pageSize == pageSize, let broken = try brokenRecord(journal, originals) {
             return "the record at byte \(broken) is not as it was written"
         }
@@ -156,9 +165,11 @@ struct JournalDamage {
     /// and its checksum starts from the same nonce as the other records of its part of the journal. Records of an
     /// earlier transaction may follow.
     private func originals(sectorSize: Int64?) throws(DatabaseError) -> [Int64: Int64] {
-        let sizes = ([sectorSize].compactMap { $0 } + (5...16).map { 1 << $0 })
-        for sectorSize in sizes {
-            guard try record(at: sectorSize) != nil else { continue }
+        if let sectorSize {
+            let found = try originals(inPartsOf: sectorSize)
+            if !found.isEmpty { return found }
+        }
+        for sectorSize in (5...16).map({ Int64(1) << $0 }) where try record(at: sectorSize) != nil {
             return try originals(inPartsOf: sectorSize)
         }
         return [:]
@@ -166,18 +177,76 @@ struct JournalDamage {
 
     private func originals(inPartsOf sectorSize: Int64) throws(DatabaseError) -> [Int64: Int64] {
         var result: [Int64: Int64] = [:]
-        var start: Int64 = 0
-        // After the last part there may be remains of an earlier transaction.
-        while let header = try contents.bytes(at: start, count: 28), RollbackJournal.mayBeHeader(header) {
-            var offset = start + sectorSize
-            guard let first = try record(at: offset) else { break }
-            while let record = try record(at: offset), record.nonce == first.nonce {
-                if result[record.number] == nil { result[record.number] = offset + 4 }
-                offset += recordSize
+        var ends: [Int64] = [0]
+        while !ends.isEmpty {
+            var found: Part?
+            for end in ends where found == nil {
+                let start = (end + sectorSize - 1) / sectorSize * sectorSize
+                found = try part(at: start, sectorSize, behind: result)
             }
-            start = (offset + sectorSize - 1) / sectorSize * sectorSize
+            guard let part = found else { break }
+            result.merge(part.originals) { first, _ in first }
+            ends = part.ends
         }
         return result
+    }
+
+    /// A part of the journal, which is synced by itself.
+    private struct Part {
+        var originals: [Int64: Int64] = [:]
+        /// Where its records may end; empty if no part can follow.
+        var ends: [Int64] = []
+    }
+
+    /// - Parameter known: the records of the parts before.
+    /// - Returns: `nil` if what stands there is none, or of an earlier transaction.
+    private func part(
+        at start: Int64,
+        _ sectorSize: Int64,
+        behind known: [Int64: Int64]
+    ) throws(DatabaseError) -> Part? {
+        guard let bytes = try contents.bytes(at: start, count: 28), start == 0 || !RollbackJournal.isEndMark(bytes)
+        else {
+            return nil
+        }
+        let header = RollbackJournal.Header(bytes)
+        let firstRecord = start + sectorSize
+        var nonces = [header?.nonce]
+        // SQLite writes the number of records when they are synced. Without it, those of another nonce are older.
+        if header?.recordCount != 0 { nonces.append(try record(at: firstRecord)?.nonce) }
+        for case let nonce? in nonces {
+            let part = try part(at: firstRecord, nonce, header)
+            guard !part.originals.isEmpty else { continue }
+            // Records of an earlier transaction may stand one sector further by chance. No page is in a journal twice.
+            let isCertain = start == 0 || RollbackJournal.mayBeHeader(bytes)
+            guard isCertain || part.originals.keys.allSatisfy({ known[$0] == nil }) else { return nil }
+            return part
+        }
+        return nil
+    }
+
+    private func part(
+        at firstRecord: Int64,
+        _ nonce: UInt32,
+        _ header: RollbackJournal.Header?
+    ) throws(DatabaseError) -> Part {
+        let size = try contents.size()
+        let declaredEnd = min(firstRecord + (header?.recordCount ?? 0) * recordSize, size)
+        var part = Part()
+        var place = firstRecord
+        var endOfRun: Int64?
+        while endOfRun == nil || place < declaredEnd {
+            if let record = try record(at: place), record.nonce == nonce {
+                if part.originals[record.number] == nil { part.originals[record.number] = place + 4 }
+            } else if endOfRun == nil {
+                endOfRun = place
+            }
+            place += recordSize
+        }
+        // A header without a number of records is the last: its part was not synced, or never is.
+        if let header, header.recordCount ?? 0 == 0 { return part }
+        part.ends = [endOfRun ?? place, declaredEnd]
+        return part
     }
 
     /// The record at this offset; `nil` if it was not written with the key.

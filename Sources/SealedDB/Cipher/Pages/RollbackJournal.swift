@@ -15,16 +15,19 @@ struct RollbackJournal {
     /// Whether at least six of the first eight bytes are those of a journal header.
     static func mayBeHeader(_ bytes: [UInt8]) -> Bool { zip(bytes, magic).filter { $0 == $1 }.count >= 6 }
 
+    /// Whether SQLite has ended the journal here, by one zero over the header of an earlier transaction.
+    static func isEndMark(_ bytes: [UInt8]) -> Bool { bytes[0] == 0 && bytes[1..<8] == magic[1...] }
+
     private static let magic: [UInt8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]
 
     /// The header of the journal, or of a part of it that was synced separately.
-    private struct Header {
+    struct Header {
         /// Number of records that follow; `nil` if the records go on to the end of the file.
         let recordCount: Int64?
         let nonce: UInt32
-        let originalPageCount: Int64
-        let sectorSize: Int64
-        let pageSize: Int
+        fileprivate let originalPageCount: Int64
+        fileprivate let sectorSize: Int64
+        fileprivate let pageSize: Int
 
         init?(_ bytes: [UInt8]) {
             func number(_ offset: Int) -> Int64 { RollbackJournal.number(bytes[offset..<offset + 4]) }
@@ -37,7 +40,7 @@ struct RollbackJournal {
         }
 
         /// Whether SQLite accepts these sizes.
-        var isSane: Bool {
+        fileprivate var isSane: Bool {
             (32...65536).contains(sectorSize) && sectorSize & (sectorSize - 1) == 0
                 && (512...65536).contains(pageSize) && pageSize & (pageSize - 1) == 0
         }

@@ -153,9 +153,9 @@ final class Writer: @unchecked Sendable {
             // While the transaction is still open, nothing of it is committed.
             let state = database.isInTransaction ? nil : database.connection?.stateAfterFailedCommit(error.extendedCode)
             rollBack()
-            let told = error.adding(
-                context: state ?? "The transaction could not be committed, and nothing of it is kept"
-            )
+            let told =
+                state.map { error.adding(commitState: $0) }
+                ?? error.adding(context: "The transaction could not be committed, and nothing of it is kept")
             transaction.error = told
             transaction.failures.append(told)
             return

@@ -46,6 +46,13 @@ extension Database {
         if let resolved = FileSystem.resolve(path) { try LogDamage.requireNone(ofStore: resolved) }
     }
 
+    /// How many committed transactions ``requireWholeLog(ofStore:)`` refuses to leave out. Call it before the store is opened,
+    /// too.
+    package static func hiddenTransactionCount(ofStore path: String) throws(DatabaseError) -> Int {
+        guard let resolved = FileSystem.resolve(path) else { return 0 }
+        return try LogDamage.lostTransactions(ofStore: resolved)
+    }
+
     func requireAuthenticPages() throws(DatabaseError) {
         try opening(flags: SQLITE_OPEN_READONLY, vfs: openedVFS, key: fittingKey?.key).requireAuthenticPages()
     }

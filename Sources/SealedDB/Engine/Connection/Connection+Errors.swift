@@ -74,15 +74,17 @@ extension Connection {
 
     /// Describes a failure that may have come after the moment of the commit; `nil` if it came before.
     func stateAfterMoment(_ code: Int32) -> String? {
+        if isDraft { return nil }
         if code == Connection.directoryNotSynced { return Connection.isStored }
+        if code == ResultCode.SQLITE_IOERR_DELETE_NOENT.rawValue { return Connection.isStoredWithoutJournal }
         guard code & 0xff == SQLITE_IOERR || code & 0xff == SQLITE_NOMEM else { return nil }
         if isWAL {
             guard !Connection.beforeMomentOfLog.contains(code) else { return nil }
             if hasSeveralFiles { return Connection.isStoredInPart }
             let why = code == Connection.notSynced ? "which could not be synced" : "before something else failed"
             return """
-                The transaction is not stored now, but may be after a crash: all of it may have been written to the log, \
-                \(why). Look before you repeat it
+                The transaction may be stored, now or after a crash: all of it may have been written to the log, \(why). Look \
+                before you repeat it
                 """
         }
         guard code & 0xff == SQLITE_IOERR, mayFailAfterMomentOfJournal(code) else { return nil }
@@ -116,10 +118,10 @@ extension Connection {
         ResultCode.SQLITE_IOERR_COMMIT_ATOMIC.rawValue, ResultCode.SQLITE_IOERR_BEGIN_ATOMIC.rawValue,
         ResultCode.SQLITE_IOERR_TRUNCATE.rawValue,
     ]
-    /// What only fails until the journal is deleted. After it, SQLite shortens the file, and gives back locks.
+    /// What only fails until the journal is deleted, which is the moment. After it, SQLite shortens the file, and gives
+    /// back locks.
     private static let beforeEndOfJournal: Set<Int32> = [
         ResultCode.SQLITE_IOERR_WRITE.rawValue, notSynced, ResultCode.SQLITE_IOERR_LOCK.rawValue,
-        ResultCode.SQLITE_IOERR_DELETE.rawValue, ResultCode.SQLITE_IOERR_DELETE_NOENT.rawValue,
         ResultCode.SQLITE_IOERR_CHECKRESERVEDLOCK.rawValue, ResultCode.SQLITE_IOERR_NOMEM.rawValue,
         ResultCode.SQLITE_IOERR_ACCESS.rawValue, ResultCode.SQLITE_IOERR_CORRUPTFS.rawValue,
     ]
@@ -129,6 +131,10 @@ extension Connection {
     private static let directoryNotSynced = SQLITE_IOERR | 5 << 8
     /// `SQLITE_CONSTRAINT_COMMITHOOK`.
     private static let refusedByHook = SQLITE_CONSTRAINT | 2 << 8
+    private static let isStoredWithoutJournal = """
+        The transaction is stored. Somebody else had removed its journal, without which a crash would have left a part of \
+        the transaction: find out who did. Look before you repeat it
+        """
     private static let isStored = """
         The transaction is stored, but the directory could not be synced: after a power failure it may be undone. Do not \
         repeat it before you have looked
@@ -144,9 +150,8 @@ extension Connection {
             lastCode == code
             ? error(sql: sql, of: statement) : DatabaseError(extendedCode: code, message: text, sql: sql)
         guard isAutocommit else { return error }
-        return error.adding(
-            context: stateAfterMoment(code) ?? "What the statement wrote could not be committed, and was rolled back"
-        )
+        if let state = stateAfterMoment(code) { return error.adding(commitState: state) }
+        return error.adding(context: "What the statement wrote could not be committed, and was rolled back")
     }
 
     /// Says more than SQLite where that does not help: what a lock is of, and what a transaction that was cut off needs. SQLite

@@ -18,6 +18,8 @@ final class Connection {
     var mayDeferForeignKeys = false
     /// The schema names, in lower case, of files that the library has attached in plaintext.
     var plaintextSchemas: Set<ExactText> = []
+    /// Whether the main file is a new one that is removed if anything fails, so that nothing of it is stored then.
+    var isDraft = false
     /// How many bytes of SQL text SQLite has compiled.
     var compiledByteCount = 0
     /// The number of frames in the log at the last commit, if ``countWALFrames()`` was called.

@@ -13,14 +13,18 @@ struct GuardRules {
     static let slotMemory = "sealdb_slots"
 
     /// Returns why SQL may not change a table or make something of it; `nil` if it may.
-    func refusal(ofChanging table: String?) -> String? {
-        guard hasSlots, let table = table?.lowercased() else { return nil }
+    ///
+    /// What a store remembers of its slots is not removed on any connection with a key: another process may have made the
+    /// slots since this one was opened, or their files may be away. Rows may be added where there are no slots, because a
+    /// dump has some.
+    func refusal(ofChanging table: String?, addsRows: Bool) -> String? {
+        guard let table = table?.lowercased() else { return nil }
         // https://www.sqlite.org/dbpage.html
-        if table == "sqlite_dbpage" {
+        if table == "sqlite_dbpage", hasSlots {
             return "SQL writes no pages of a store with key slots: among them is what it remembers of the slots."
         }
-        guard table == GuardRules.slotMemory else { return nil }
-        return "In \(GuardRules.slotMemory) the store remembers its key slots, and only `sealdb slots` changes that."
+        guard table == GuardRules.slotMemory, hasSlots || !addsRows else { return nil }
+        return "In \(GuardRules.slotMemory) a store remembers its key slots, and only `sealdb slots` changes that."
     }
 
     /// Returns why a pragma is refused; `nil` if it is allowed. A pragma without a value only reads.

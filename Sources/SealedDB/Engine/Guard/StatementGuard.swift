@@ -66,18 +66,23 @@ final class StatementGuard {
         case SQLITE_ATTACH:
             reason = misreadingOfAttach ?? rules?.refusal(ofAttached: first.map { String(cString: $0) })
         case SQLITE_INSERT, SQLITE_UPDATE, SQLITE_DELETE, SQLITE_DROP_TABLE:
-            reason = refusal(ofChanging: first, in: schema)
+            reason = refusal(ofChanging: first, addsRows: action == SQLITE_INSERT, in: schema)
         case SQLITE_ALTER_TABLE, SQLITE_CREATE_TRIGGER, SQLITE_CREATE_INDEX:
-            reason = refusal(ofChanging: second, in: schema)
+            reason = refusal(ofChanging: second, addsRows: false, in: schema)
         default: return false
         }
         if let reason { refusal = reason }
         return reason != nil
     }
 
-    private func refusal(ofChanging table: UnsafePointer<CChar>?, in schema: UnsafePointer<CChar>?) -> String? {
-        guard let rules, rules.hasSlots, let reason = rules.refusal(ofChanging: table.map { String(cString: $0) }),
-            !isVacuumsOwn(schema)
+    private func refusal(
+        ofChanging table: UnsafePointer<CChar>?,
+        addsRows: Bool,
+        in schema: UnsafePointer<CChar>?
+    ) -> String? {
+        // Most names need not become a String.
+        guard let rules, let table, rules.hasSlots || strcasecmp(table, GuardRules.slotMemory) == 0,
+            let reason = rules.refusal(ofChanging: String(cString: table), addsRows: addsRows), !isVacuumsOwn(schema)
         else { return nil }
         return reason
     }

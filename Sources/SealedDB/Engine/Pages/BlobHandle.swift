@@ -20,6 +20,12 @@ final class BlobHandle: ConnectionHandle {
         guard let handle = connection.handle else { throw .notOpen }
         try connection.requireNoHook()
         try connection.supervision?.check(connection, writes: isWritable)
+        // SQLite asks no authorizer here.
+        if isWritable, !connection.statementGuard.isSuspended,
+            let reason = connection.guardRules?.refusal(ofChanging: table, addsRows: false)
+        {
+            throw .notAllowed(reason)
+        }
         self.connection = connection
         self.database = database
         self.table = table
@@ -65,7 +71,7 @@ final class BlobHandle: ConnectionHandle {
             try connection.check(code)
         } catch {
             guard connection.isAutocommit, let state = connection.stateAfterMoment(code) else { throw error }
-            throw error.adding(context: state)
+            throw error.adding(commitState: state)
         }
     }
 

@@ -182,11 +182,8 @@ public final class Statement {
         rowWidth = code == SQLITE_ROW ? sqlite3_data_count(pointer) : 0
         var error = code == SQLITE_ROW || code == SQLITE_DONE ? nil : connection.error(sql: sql, of: prepared)
         // The failure may come from the statement's own commit, or from one that it requests.
-        if let failure = error, connection.isAutocommit,
-            !isReadOnly || (prepared.controlsTransaction || prepared.controlsSavepoint) && !beginsTransaction,
-            let state = connection.stateAfterMoment(failure.extendedCode)
-        {
-            error = failure.adding(context: state)
+        if let failure = error, mayHaveCommitted, let state = connection.stateAfterMoment(failure.extendedCode) {
+            error = failure.adding(commitState: state)
         }
         hasStepFailed = error != nil
         hasFailed = hasFailed || hasStepFailed
@@ -207,9 +204,13 @@ public final class Statement {
         return false
     }
 
-    /// Whether the statement only begins something, and so commits nothing.
-    private var beginsTransaction: Bool {
-        ["begin", "savepoint"].contains(sql.flatMap { SQLStatementText.verb(of: $0) })
+    /// Whether a failure of the statement may be one of a commit.
+    private var mayHaveCommitted: Bool {
+        let controls = prepared.controlsTransaction || prepared.controlsSavepoint
+        let verb = controls ? sql.flatMap { SQLStatementText.verb(of: $0) } : nil
+        // If the commit of an outermost savepoint fails, SQLite says that the transaction is open again.
+        if verb == "release" { return true }
+        return connection.isAutocommit && (controls ? !["begin", "savepoint"].contains(verb) : !isReadOnly)
     }
 
     private var refusal: DatabaseError {

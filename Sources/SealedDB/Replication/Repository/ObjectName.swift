@@ -10,10 +10,12 @@ enum ObjectName: Hashable {
     case snapshot(generation: Int64, sequence: Int64)
     /// A part of the log.
     case segment(generation: Int64, sequence: Int64)
+    /// Says that what followed the segment with this number was not kept.
+    case cut(generation: Int64, sequence: Int64)
 
     func isOfGeneration(_ isMeant: (Int64) -> Bool) -> Bool {
         switch self {
-        case .snapshot(let generation, _), .segment(let generation, _): isMeant(generation)
+        case .snapshot(let generation, _), .segment(let generation, _), .cut(let generation, _): isMeant(generation)
         case .mark, .chunk, .slots: false
         }
     }
@@ -26,7 +28,7 @@ enum ObjectName: Hashable {
     var isDigest: Bool {
         switch self {
         case .chunk, .slots: true
-        case .mark, .snapshot, .segment: false
+        case .mark, .snapshot, .segment, .cut: false
         }
     }
 
@@ -43,6 +45,7 @@ enum ObjectName: Hashable {
         case .slots(let digest): "\(ObjectName.allSlots)/\(digest)"
         case .snapshot(let generation, let sequence): ObjectName.text(generation, "snapshot", sequence)
         case .segment(let generation, let sequence): ObjectName.text(generation, "segment", sequence)
+        case .cut(let generation, let sequence): ObjectName.text(generation, "cut", sequence)
         }
     }
 
@@ -80,8 +83,9 @@ enum ObjectName: Hashable {
             return .chunk(parts[2])
         }
         guard (1...lastNumber).contains(generation), (0...lastNumber).contains(sequence) else { return nil }
-        return kind[0].begins(with: "snapshot")
-            ? .snapshot(generation: generation, sequence: sequence)
+        if kind[0].begins(with: "snapshot") { return .snapshot(generation: generation, sequence: sequence) }
+        return kind[0].begins(with: "cut")
+            ? .cut(generation: generation, sequence: sequence)
             : .segment(generation: generation, sequence: sequence)
     }
 }

@@ -8,8 +8,14 @@ struct RepositoryContents: Sendable {
         var segments: [Int64] = []
         /// Those of the segments that may have no frames, by their size.
         var short: [Int64] = []
+        /// Those behind which the retention has removed what followed, in their order.
+        var cuts: [Int64] = []
         /// The bytes of its snapshots' lists and of its segments.
         var byteCount: Int64 = 0
+
+        /// The last segment, if the retention has removed the end of the generation behind it. It may not have removed all
+        /// of it yet.
+        var cut: Int64? { cuts.last.flatMap { $0 >= snapshots.last ?? .max ? $0 : nil } }
 
         /// The last of the segments that follow the snapshot without a gap; the snapshot's own number if there is none.
         func end(after snapshot: Int64) -> Int64 {
@@ -26,6 +32,8 @@ struct RepositoryContents: Sendable {
     let generations: [Generation]
     /// Segments that no snapshot comes before, in their order. The retention leaves none: something is lost.
     let strays: [ObjectName]
+    /// What the retention has left behind segments that are not there any more.
+    let spentCuts: [ObjectName]
     /// The highest number of a generation of which anything is there; 0 without one. What is left of one that has lost its
     /// snapshots must not become a part of another.
     let lastNumber: Int64
@@ -41,10 +49,12 @@ struct RepositoryContents: Sendable {
                 found[generation, default: Generation(number: generation)].segments.append(sequence)
                 if object.size <= LogSegment.mostBytesWithoutFrames { found[generation]?.short.append(sequence) }
                 found[generation]?.byteCount += object.size
+            case .cut(let generation, let sequence)?:
+                found[generation, default: Generation(number: generation)].cuts.append(sequence)
             default: continue
             }
         }
-        var strays: [ObjectName] = []
+        var (strays, spentCuts): ([ObjectName], [ObjectName]) = ([], [])
         var generations: [Generation] = []
         for (_, var generation) in found.sorted(by: { $0.key < $1.key }) {
             generation.snapshots.sort()
@@ -54,9 +64,17 @@ struct RepositoryContents: Sendable {
             }
             generation.segments = generation.segments.filter { $0 > first }.sorted()
             generation.short = generation.short.filter { $0 > first }.sorted()
+            if !generation.cuts.isEmpty {
+                let segments = Set(generation.segments)
+                spentCuts += generation.cuts.filter { !segments.contains($0) }.map {
+                    .cut(generation: generation.number, sequence: $0)
+                }
+                generation.cuts = generation.cuts.filter(segments.contains).sorted()
+            }
             if !generation.snapshots.isEmpty { generations.append(generation) }
         }
-        (self.generations, self.strays, lastNumber) = (generations, strays, found.keys.max() ?? 0)
+        (self.generations, self.strays, self.spentCuts) = (generations, strays, spentCuts)
+        lastNumber = found.keys.max() ?? 0
     }
 }
 
@@ -82,6 +100,11 @@ struct RepositoryReader {
         let name = ObjectName.snapshot(generation: generation, sequence: sequence)
         let bytes = try bytes(name)
         return (try SnapshotManifest(parsing: bytes, named: name), try ObjectDigest.of(bytes))
+    }
+
+    func cut(_ generation: Int64, _ sequence: Int64) throws(DatabaseError) -> RetentionCut {
+        let name = ObjectName.cut(generation: generation, sequence: sequence)
+        return try RetentionCut(parsing: bytes(name), named: name)
     }
 
     /// What a segment says about its frames, which are not read.

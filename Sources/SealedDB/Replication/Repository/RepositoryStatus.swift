@@ -95,6 +95,14 @@ package struct RepositoryStatus: Sendable, Codable, Hashable {
             generations.append(look.result)
             problems += look.problems
         }
+        if let newest = contents.generations.last, newest.cut != nil {
+            problems.append(
+                """
+                The end of generation \(newest.number) was removed with old snapshots, and what was newer then is missing: \
+                that cannot be had.
+                """
+            )
+        }
     }
 }
 
@@ -136,6 +144,9 @@ private struct GenerationLook {
                 try note(error)
                 // Its segments are counted from the next snapshot on.
             }
+        }
+        for cut in contents.cuts where verifies {
+            do throws(DatabaseError) { _ = try reader.cut(contents.number, cut) } catch { try note(error) }
         }
     }
 
@@ -217,8 +228,11 @@ private struct GenerationLook {
             }
             if let slots = header.slots { try check(.slots(slots), slots) }
         }
-        guard sequence < last else { return }
         let from = RepositoryTime(milliseconds: result.snapshots.last?.until ?? 0)
+        guard sequence < last else {
+            if next == nil, contents.cut != nil { result.gaps.append("from \(from) to the end of the generation") }
+            return
+        }
         let missing = ObjectName.segment(generation: contents.number, sequence: sequence + 1)
         // The retention removes all that follows a snapshot, up to the next one.
         let isRemoved = next != nil && !contents.segments.contains { $0 > sequence && $0 <= last }

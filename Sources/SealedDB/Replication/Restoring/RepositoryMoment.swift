@@ -18,10 +18,17 @@ public struct RepositoryMoment: Sendable, Hashable {
         return false
     }
 
+    /// Whether it is the last one that is kept of a generation, and not of a time.
+    var isOfGeneration: Bool {
+        if case .generation = kind { return true }
+        return false
+    }
+
     /// The last one that was shipped.
     public static let newest = RepositoryMoment(kind: .newest)
 
-    /// The last one of a generation, such as the last one before a rotation.
+    /// The last one of a generation, such as the last one before a rotation. If the end of that was removed with old
+    /// snapshots, it is the last one that was kept, and ``RepositoryRestore/Report/remarks`` says so.
     /// - Parameter number: its number, from 1 on, as `sealdb snapshots` lists them.
     public static func generation(_ number: Int64) -> RepositoryMoment { .init(kind: .generation(number)) }
 

@@ -45,7 +45,7 @@ public struct RepositoryRestore: Sendable {
         package let snapshot: Int64
         /// Whether the store got key slots.
         public let hasSlots: Bool
-        /// What is damaged in the repository, and was not needed, or leaves something open.
+        /// What is damaged in the repository, or was not kept, and was not needed, or leaves something open.
         public let remarks: [String]
     }
 

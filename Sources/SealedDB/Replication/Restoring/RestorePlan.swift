@@ -74,14 +74,13 @@ struct RestorePlan {
     /// Goes through the segments behind a snapshot.
     /// - Parameters:
     ///   - limit: no commit that was seen later is wanted; `nil` for all.
-    ///   - lastDigest: the digest of the generation's last object, which the next generation has noted; `nil` if it is not
-    ///     known.
+    ///   - ending: what is known of the generation's end; `nil` if that does not matter.
     init(
         _ manifest: SnapshotManifest,
         digest: String,
         _ generation: RepositoryContents.Generation,
         until limit: RestoreLimit?,
-        endingWith lastDigest: String?,
+        endingWith ending: GenerationEnd?,
         _ reader: RepositoryReader
     ) throws(DatabaseError) {
         self.init(manifest, digest: digest)
@@ -91,6 +90,8 @@ struct RestorePlan {
         var commits = 0
         var sequence = manifest.sequence
         var slotsDoubt: String?
+        // Whoever begins at the snapshot that followed it has what is left behind it.
+        var cutDigest = sequence == generation.cut ? chain.digest : nil
         while sequence < last {
             sequence += 1
             do throws(DatabaseError) {
@@ -102,6 +103,7 @@ struct RestorePlan {
                 }
                 let header = try chain.next(reader)
                 slots = header.slots
+                if sequence == generation.cut { cutDigest = chain.digest }
                 for commit in header.commits {
                     if let limit, limit.excludes(commit, in: sequence) {
                         isWanted = false
@@ -128,6 +130,9 @@ struct RestorePlan {
                 return
             }
         }
+        if ending != nil, slotsDoubt == nil, generation.cut != nil {
+            slotsDoubt = "The end of generation \(generation.number) was removed with old snapshots."
+        }
         // Those that name the slots last may be the ones that cannot be read.
         if let slotsDoubt, slots != nil {
             doubts.append(
@@ -137,7 +142,40 @@ struct RestorePlan {
                 """
             )
         }
-        guard isWanted, let lastDigest, chain.digest != lastDigest, limit?.isBehind(self) ?? true else { return }
+        guard isWanted, let ending, limit?.isBehind(self) ?? true else { return }
+        try look(at: ending, chain, cutDigest, generation, reader)
+    }
+
+    /// Whether the end of the generation is there, all of which is wanted.
+    /// - Parameters:
+    ///   - chain: after its last segment.
+    ///   - cutDigest: that of the segment behind which the retention has removed the end; `nil` if it was not met.
+    private mutating func look(
+        at ending: GenerationEnd,
+        _ chain: SegmentChain,
+        _ cutDigest: String?,
+        _ generation: RepositoryContents.Generation,
+        _ reader: RepositoryReader
+    ) throws(DatabaseError) {
+        let lastDigest = ending.noted
+        guard chain.digest != lastDigest else { return }
+        if try GenerationEnd.isCut(generation, behind: cutDigest, reader) {
+            let message = """
+                The end of generation \(generation.number) was removed with old snapshots, or is missing: what was \
+                committed to it after \(time)
+                """
+            if ending.mayBeCut {
+                doubts.append("\(message) is not in the store.")
+            } else {
+                problem = DatabaseError(
+                    extendedCode: SQLITE_CORRUPT,
+                    reason: .damaged,
+                    message: "\(message) cannot be had."
+                )
+            }
+            return
+        }
+        guard let lastDigest, !ending.isOlder(lastDigest, than: generation, reader) else { return }
         problem = .damagedObject(
             "Generation \(generation.number)",
             "its end is missing or was not kept: the next generation follows another object than the last one there"
@@ -150,10 +188,10 @@ struct RestorePlan {
         let digest: String
         let generation: RepositoryContents.Generation
         let limit: RestoreLimit?
-        let lastDigest: String?
+        let ending: GenerationEnd?
 
         func plan(_ reader: RepositoryReader) throws(DatabaseError) -> RestorePlan {
-            try RestorePlan(manifest, digest: digest, generation, until: limit, endingWith: lastDigest, reader)
+            try RestorePlan(manifest, digest: digest, generation, until: limit, endingWith: ending, reader)
         }
     }
 
@@ -189,14 +227,13 @@ struct RestorePlan {
         var lost: DatabaseError?
         for generation in generations {
             var damage: DatabaseError?
-            var starts: [Start] = []
+            var found: [(manifest: SnapshotManifest, digest: String)] = []
             var hasLater = false
             if case .time = limit, lost == nil,
                 let stray = contents.strays.last(where: { $0.isOfGeneration { $0 > generation.number } })
             {
                 lost = .damagedObject(stray.text, "the snapshot that it follows is missing")
             }
-            let lastDigest = try moment.isOfPlace ? nil : previous(of: generation.number + 1, contents, reader)
             for sequence in generation.snapshots.reversed() {
                 do throws(DatabaseError) {
                     let (manifest, digest) = try reader.snapshot(generation.number, sequence)
@@ -205,23 +242,24 @@ struct RestorePlan {
                         (damage, hasLater) = (nil, true)
                         continue
                     }
-                    starts.append(
-                        Start(
-                            manifest: manifest,
-                            digest: digest,
-                            generation: generation,
-                            limit: limit,
-                            lastDigest: lastDigest
-                        )
-                    )
+                    found.append((manifest, digest))
                 } catch {
                     guard error.reason == .damaged else { throw error }
                     if damage == nil { damage = error }
                 }
             }
-            if !starts.isEmpty {
-                guard let lost, !hasLater, try !goesOn(behind: limit, generation, reader) else { return starts }
-                throw lost
+            if !found.isEmpty {
+                if let lost, !hasLater, try !goesOn(behind: limit, generation, reader) { throw lost }
+                let ending = try moment.isOfPlace ? nil : GenerationEnd(of: generation, moment, contents, reader)
+                return found.map {
+                    Start(
+                        manifest: $0.manifest,
+                        digest: $0.digest,
+                        generation: generation,
+                        limit: limit,
+                        ending: ending
+                    )
+                }
             }
             // It may be that from which the moment is to be reached, and not an earlier generation.
             if let damage, lost == nil { lost = damage }
@@ -244,40 +282,6 @@ struct RestorePlan {
             guard error.reason == .damaged else { throw error }
             return false
         }
-    }
-
-    /// The digest that a generation has noted of what was there before it; `nil` if that is not known.
-    private static func previous(
-        of generation: Int64,
-        _ contents: RepositoryContents,
-        _ reader: RepositoryReader
-    ) throws(DatabaseError) -> String? {
-        guard contents.generations.contains(where: { $0.number == generation && $0.snapshots.first == 0 }) else {
-            return nil
-        }
-        do throws(DatabaseError) {
-            let manifest = try reader.snapshot(generation, 0).0
-            // Where the shipper has found damage, it could not read on.
-            guard manifest.reason != .damaged, let previous = manifest.previous else { return nil }
-            // It may not have known of the one in between, as if that had lost its snapshot for a while.
-            guard let older = contents.generations.last(where: { $0.number < generation - 1 }) else { return previous }
-            return endDigest(older, reader) == previous ? nil : previous
-        } catch {
-            // Whoever wants something of it is told.
-            guard error.reason == .damaged else { throw error }
-            return nil
-        }
-    }
-
-    /// The digest of the last object of a generation; `nil` if it cannot be read, and so cannot be what was noted.
-    private static func endDigest(
-        _ generation: RepositoryContents.Generation,
-        _ reader: RepositoryReader
-    ) -> String? {
-        // Why it cannot be read does not matter: what was noted then counts.
-        if let last = generation.segments.last { return try? reader.segment(generation.number, last).digest }
-        // See above.
-        return try? reader.snapshot(generation.number, generation.snapshots.last ?? 0).digest
     }
 
     private static func missing(_ message: String) -> DatabaseError {

@@ -121,7 +121,8 @@ extension Replicator {
             )
             newestDigest = found.digest
             let end = newest.end(after: last)
-            guard end == max(last, newest.segments.last ?? 0) else { return }
+            // Where the retention has removed the end, something newer was there, which is lost.
+            guard newest.cut == nil, end == max(last, newest.segments.last ?? 0) else { return }
             if end > last {
                 let segment = try reader.segment(newest.number, end)
                 found.sequence = end

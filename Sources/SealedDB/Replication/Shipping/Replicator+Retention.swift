@@ -49,15 +49,18 @@ extension Replicator {
                 manifests.append(try reader.snapshot(generation.number, sequence).0)
             }
         }
-        let kept = keeps(manifests.map(\.time))
+        var kept = keeps(manifests.map(\.time))
         guard kept.count == manifests.count else { return }
+        if !kept.isEmpty { kept[0] = true }
         var (chunks, slots) = (Set<String>(), Set<String>())
-        for (index, manifest) in manifests.enumerated() where index == 0 || kept[index] {
+        for (index, manifest) in manifests.enumerated() where kept[index] {
             chunks.formUnion(manifest.chunks)
             if let digest = manifest.slots { slots.insert(digest) }
         }
+        for name in contents.spentCuts { try storage.remove(name.text) }
+        try leaveCuts(manifests, kept, contents)
         // The oldest first.
-        for (index, manifest) in manifests.enumerated().reversed() where index != 0 && !kept[index] {
+        for (index, manifest) in manifests.enumerated().reversed() where !kept[index] {
             try remove(manifest, contents, &removed)
         }
         for object in try storage.objects(under: ObjectName.chunks) {
@@ -66,6 +69,27 @@ extension Replicator {
             removed.chunks += 1
         }
         try removeSlots(reader, but: slots, &removed)
+    }
+
+    /// Notes behind what the end of a generation, or what lies before its next snapshot, is removed: a restore tells that from
+    /// a loss.
+    /// - Parameter manifests: the newest first.
+    private func leaveCuts(
+        _ manifests: [SnapshotManifest],
+        _ kept: [Bool],
+        _ contents: RepositoryContents
+    ) throws(DatabaseError) {
+        for (index, manifest) in manifests.enumerated().dropLast() where !kept[index] && kept[index + 1] {
+            let before = manifests[index + 1]
+            guard before.generation == manifest.generation, let previous = manifest.previous,
+                let generation = contents.generations.first(where: { $0.number == manifest.generation }),
+                // What is missing in between was removed before, and noted then, or it is lost.
+                generation.end(after: before.sequence) >= manifest.sequence,
+                !generation.cuts.contains(manifest.sequence)
+            else { continue }
+            let cut = RetentionCut(generation: manifest.generation, sequence: manifest.sequence, previous: previous)
+            try storage.require(cut.bytes(), as: cut.name)
+        }
     }
 
     /// Removes slots that nothing names any more: whoever knows an old passphrase could guess on there for ever.

@@ -57,6 +57,19 @@ struct StoreEncryptionTests {
         #expect(try database.integers("SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'") == [1])
     }
 
+    /// A process that makes the same store takes the unfinished file for a leftover.
+    @Test func theUnfinishedFileIsRemovedBySomebodyElse() throws {
+        try makePlain(pageSize: 4096)
+        let path = directory.file("db")
+        let encryption = StoreEncryption(plaintextPath: directory.file("plain"), path: path, key: try .testing(1))
+        let error = #expect(throws: DatabaseError.self) {
+            try encryption.run { _ in TemporaryFile.removeLeftovers(of: path) }
+        }
+        #expect(error?.reason == .busy, "\(error as Any)")
+        #expect(error?.message.contains("Somebody else has removed the unfinished") == true, "\(error as Any)")
+        #expect(directory.names == ["plain"])
+    }
+
     /// With the row id, such a table has more columns than a result.
     @Test func aTableOfAsManyColumnsAsThereCanBe() throws {
         let plain = Database(path: directory.file("plain"))

@@ -35,6 +35,15 @@ struct SecondNameTests {
         #expect(link(directory.file("db"), directory.file("db.old")) == 0)
         #expect(try Database.testing(directory.file("db")).integers("SELECT count(*) FROM t") == [5])
         expectRefusal("db.old")
+        // Somebody uses it by the other name, or did: what is committed there is not seen by this one.
+        for ending in ["-wal", "-shm", "-journal"] {
+            #expect(FileManager.default.createFile(atPath: directory.file("db.old\(ending)"), contents: nil))
+            expectRefusal("db")
+            unlink(directory.file("db.old\(ending)"))
+        }
+        // A rotation gives one name.
+        #expect(link(directory.file("db"), directory.file("db.older")) == 0)
+        expectRefusal("db")
     }
 
     /// By whatever way it is opened.

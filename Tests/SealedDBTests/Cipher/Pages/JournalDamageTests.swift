@@ -98,6 +98,84 @@ struct JournalDamageTests {
         try expectDamage("byte \(offset)")
     }
 
+    /// The first record is where the parts of a journal are recognised.
+    @Test(arguments: [3, 4 + 96, 4 + 1000, 4 + 4096 + 3]) func theFirstRecord(offset: Int) throws {
+        try makeStore { journal in journal[512 + offset] ^= 1 }
+        try expectDamage("byte \(offset)")
+    }
+
+    /// Where the headers of a journal stand, by their magic.
+    private func headers(of journal: Data) -> [Int] {
+        stride(from: 0, to: journal.count - 28, by: 512).filter {
+            journal[$0..<$0 + 8] == Data([0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7])
+        }
+    }
+
+    /// A transaction that is larger than the cache has parts, each with a header, and all must be put back.
+    @Test(arguments: [Configuration.JournalMode.delete, .persist]) func theHeaderOfALaterPart(
+        mode: Configuration.JournalMode
+    ) throws {
+        var places: [Int] = []
+        try makeStore(mode) { places = headers(of: $0) }
+        // Of the last, nothing was written to the store yet.
+        let synced = places.dropFirst().dropLast()
+        try #require(synced.count > 1)
+        for place in [synced.first, synced.last].compactMap(\.self) {
+            try makeStore(mode) { $0.replaceSubrange(place..<place + 3, with: "abc".utf8) }
+            try expectDamage("magic at \(place)")
+            try makeStore(mode) { $0.replaceSubrange(place..<place + 512, with: Data(count: 512)) }
+            try expectDamage("zeros at \(place)")
+            var generator = SystemRandomNumberGenerator()
+            let noise = Data((0..<512).map { _ in UInt8.random(in: 1...255, using: &generator) })
+            try makeStore(mode) { $0.replaceSubrange(place..<place + 512, with: noise) }
+            try expectDamage("noise at \(place)")
+            try makeStore(mode) { $0.replaceSubrange(place + 8..<place + 12, with: Data(count: 4)) }
+            try expectDamage("no records at \(place)")
+            try makeStore(mode) { $0[place + 512 + 200] ^= 1 }
+            try expectDamage("the first record at \(place)")
+        }
+    }
+
+    /// SQLite ends a journal that is kept by 28 zeros at once.
+    @Test func aZeroInThePlaceOfTheFirstByte() throws {
+        try makeStore { $0[0] = 0 }
+        try expectDamage("one zero")
+        try makeStore { $0.replaceSubrange(0..<3, with: "abc".utf8) }
+        #expect(throws: DatabaseError.self) { try Database.testing(directory.file("db")).close() }
+    }
+
+    /// Where a journal is kept, headers and records of an earlier transaction stand behind those of this one. SQLite sets the
+    /// first byte of such a header to zero before it syncs what stands before it.
+    @Test func whatAnEarlierTransactionLeft() throws {
+        let service = try Database.testing(directory.file("service"), journalMode: .persist)
+        defer { service.close() }
+        try service.execute(
+            script: """
+                CREATE TABLE t (id INTEGER PRIMARY KEY, v, pad);
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)
+                INSERT INTO t SELECT i, 50, hex(zeroblob(150)) FROM n;
+                """
+        )
+        try service.spillChanges()
+        try service.execute(script: "PRAGMA cache_size = 10; UPDATE t SET v = 100")
+        let earlier = try directory.bytes("service-journal")
+        try service.execute(script: "BEGIN; UPDATE t SET v = 200")
+        let journal = try directory.bytes("service-journal")
+        let store = try directory.bytes("service")
+        let place = try #require(headers(of: journal).last { earlier.count > $0 + 8 && earlier[$0] == 0xd9 })
+        #expect(journal[place + 8..<place + 12] == Data(count: 4))
+        try service.execute(script: "ROLLBACK")
+        // Before the new header is written, and when it is, but none of its records.
+        var atTheMark = journal.prefix(place) + earlier.dropFirst(place)
+        atTheMark[place] = 0
+        let atTheHeader = journal.prefix(place + 512) + earlier.dropFirst(place + 512)
+        for bytes in [atTheMark, atTheHeader] {
+            try store.write(to: URL(fileURLWithPath: directory.file("db")))
+            try bytes.write(to: URL(fileURLWithPath: directory.file("db-journal")))
+            try expectAllIsUndone("at \(place)")
+        }
+    }
+
     /// As a power failure leaves one that was not synced: nothing was written to the store then.
     @Test func oneThatWasNotSynced() throws {
         try makeStore { _ in }

@@ -275,6 +275,37 @@ struct LogDamageTests {
         #expect(try #require(try overlay([(1, 1), (1, 0)])).frameCount == 1)
     }
 
+    /// No frame is ever written of the page on which SQLite has its locks, and the file may end before it.
+    @Test func aLogThatStepsOverTheLockPage() throws {
+        let lockPage = PageScan.lockPage(pageSize: 512)
+        try directory.write("db", [UInt8](repeating: 7, count: 512))
+        #expect(truncate(directory.file("db"), off_t((lockPage - 1) * 512)) == 0)
+        let next = Int(lockPage) + 1
+        let log = try #require(try overlay([(next, 0), (next + 1, next + 1)]))
+        // The log is not this connection's.
+        let connection = try Connection(path: directory.file("db"), flags: SQLITE_OPEN_READONLY)
+        defer { connection.close() }
+        let pages = StoredPages(connection, PageTotals(count: Int64(next + 1), size: 512), log)
+        let numbers = [lockPage - 1...lockPage + 2, lockPage...lockPage, lockPage...lockPage + 1]
+        for range in numbers {
+            var bytes = [UInt8](repeating: 9, count: range.count * 512)
+            try bytes.withUnsafeMutableBytes { try pages.read(range, into: $0) }
+            for (index, number) in range.enumerated() {
+                // The frames hold their own numbers.
+                let expected = number > lockPage ? UInt8(number - lockPage) : 0
+                let page = bytes[(index * 512)..<((index + 1) * 512)]
+                #expect(page.allSatisfy { $0 == expected }, "page \(number) of \(range)")
+            }
+        }
+        // Another page that is missing is damage.
+        #expect(truncate(directory.file("db"), off_t((lockPage - 2) * 512)) == 0)
+        var bytes = [UInt8](repeating: 9, count: 512 * 3)
+        let error = #expect(throws: DatabaseError.self) {
+            try bytes.withUnsafeMutableBytes { try pages.read(lockPage - 1...lockPage + 1, into: $0) }
+        }
+        #expect(error?.reason == .damaged && error?.message.contains("ends in page \(lockPage - 1)") == true)
+    }
+
     /// A log that has begun anew since it was read, or was cut off, does not hold what was found in it.
     @Test func aLogThatChangesWhileItIsRead() throws {
         let log = try #require(try overlay([(1, 0), (2, 2)]))

@@ -95,11 +95,55 @@ struct SlotMemoryGuardTests {
 
     @Test func pagesAreNotWrittenBySQL() {
         let rules = GuardRules(allowsCipherStatements: false, hasSlots: true)
-        for name in ["sqlite_dbpage", "SQLite_DBPage"] { #expect(rules.refusal(ofChanging: name) != nil) }
-        #expect(rules.refusal(ofChanging: "t") == nil)
-        #expect(rules.refusal(ofChanging: nil) == nil)
+        for name in ["sqlite_dbpage", "SQLite_DBPage"] {
+            #expect(rules.refusal(ofChanging: name, addsRows: true) != nil)
+        }
+        #expect(rules.refusal(ofChanging: "t", addsRows: true) == nil)
+        #expect(rules.refusal(ofChanging: nil, addsRows: true) == nil)
         let others = GuardRules(allowsCipherStatements: false, hasSlots: false)
-        #expect(others.refusal(ofChanging: "sqlite_dbpage") == nil)
+        #expect(others.refusal(ofChanging: "sqlite_dbpage", addsRows: true) == nil)
+    }
+
+    // MARK: Connections that do not know of the slots
+
+    private static let removals = [
+        "DELETE FROM sealdb_slots", "UPDATE main.Sealdb_Slots SET generation = 0", "DROP TABLE sealdb_slots",
+        "ALTER TABLE sealdb_slots RENAME TO other",
+    ]
+
+    /// Somebody gives the store slots while it is open.
+    @Test func aConnectionThatIsOlderThanTheSlots() throws {
+        let path = store.directory.file("older.db")
+        let database = try Database.testing(path)
+        defer { database.close() }
+        try database.fill(rows: 5)
+        _ = try KeySlots(path: path, key: .testing(1)).initialize([.init(.key(.testing(2)), label: "ops")])
+        for sql in Self.removals {
+            #expect(!database.executeStatements(sql), "\(sql)")
+            try expectRemembered(database)
+        }
+        try database.run("CREATE TRIGGER tr AFTER INSERT ON t BEGIN DELETE FROM sealdb_slots; END")
+        expectRefused(
+            #expect(throws: DatabaseError.self) { try database.run("INSERT INTO t (body) VALUES ('x')") }
+        )
+        try expectRemembered(database)
+        expectRefused(
+            #expect(throws: DatabaseError.self) {
+                try database.openBlob(table: "sealdb_slots", column: "store", rowID: 1, isWritable: true)
+            }
+        )
+    }
+
+    /// The files of the slots are away, and the store is opened by its own key.
+    @Test func aConnectionWithTheDataKey() throws {
+        let key = try Array(store.dataKey().utf8).withUnsafeBytes { try Key.raw(hexadecimal: $0) }
+        for file in store.files { unlink(file) }
+        let database = try store.open(key)
+        defer { database.close() }
+        for sql in Self.removals {
+            #expect(!database.executeStatements(sql), "\(sql)")
+            try expectRemembered(database)
+        }
     }
 
     // MARK: What is SQLite's own
