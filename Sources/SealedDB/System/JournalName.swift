@@ -90,23 +90,26 @@ package enum JournalName {
         }
     }
 
-    /// The first bytes of journals and of logs, without the lowest bit, which tells the order of bytes in sums.
+    /// The first bytes of journals, of logs, and of journals that were not synced or are not needed any more.
     private static let beginnings: [[UInt8]] = [
         [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7], [0x37, 0x7f, 0x06, 0x82, 0x00, 0x2d, 0xe2, 0x18],
+        [0, 0, 0, 0, 0, 0, 0, 0],
     ]
 
     private static func holdsSomethingElse(_ name: String) -> Bool {
         var status = stat()
         // What is no regular file counts as a stranger's. What cannot be examined or read is reported by SQLite.
-        guard lstat(name, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size > 0 else { return false }
+        guard lstat(name, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size > 0, !isOfStranger(name)
+        else {
+            return false
+        }
         // An index has parts of 32 KiB, made by pages of 4 KiB; who begins it leaves three bytes. To open it here would
         // drop the locks that this process has on it.
         if name.ends(with: "-shm") { return status.st_size != 3 && status.st_size % 4096 != 0 }
         let length = min(Int(status.st_size), 8)
-        guard let start = try? FileReader(name)?.bytes(at: 0, count: length) else { return false }
-        // SQLite overwrites the beginning of what is not needed any more with zeros; a damaged one is examined elsewhere.
-        return start.contains { $0 != 0 }
-            && !beginnings.contains { zip($0, start).filter { $0 & 0xfe == $1 & 0xfe }.count * 4 >= length * 3 }
+        guard let start = try? FileReader(name)?.bytes(at: 0, count: length) else { return false }  // See above.
+        // One that is damaged is examined elsewhere. The lowest bit tells the order of bytes in a log's sums.
+        return !beginnings.contains { zip($0, start).filter { $0 & 0xfe == $1 & 0xfe }.count * 4 >= length * 3 }
     }
 
     /// Throws if a journal, log or index beside the store comes from a stranger, so that SQLite does not read it.

@@ -92,12 +92,12 @@ struct ShadowedPragmaTests {
         #expect(!database.columnExists("row", inTableWithName: "nowhere"))
         let rows = try #require(database.getTableSchema("seats"))
         defer { rows.close() }
+        #expect(rows.columnCount == 6)
         var columns: [String] = []
         while try rows.nextWithError() {
             columns.append("\(rows.string(forColumn: "name") ?? "") \(rows.int(forColumn: "pk"))")
         }
         #expect(columns == ["seat 2", "Row 1", "guest 0"])
-        #expect(rows.columnCount == 6)
     }
 
     @Test func rowsAreFoundByTheKeyOfTheTable() throws {

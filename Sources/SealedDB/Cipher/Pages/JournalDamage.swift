@@ -210,16 +210,19 @@ struct JournalDamage {
             return nil
         }
         let header = RollbackJournal.Header(bytes)
+        let unsynced = RollbackJournal.nonceOfUnsynced(bytes)
         let firstRecord = start + sectorSize
-        var nonces = [header?.nonce]
-        // SQLite writes the number of records when they are synced. Without it, those of another nonce are older.
-        if header?.recordCount != 0 { nonces.append(try record(at: firstRecord)?.nonce) }
+        var nonces = [unsynced ?? header?.nonce]
+        // Behind a header that is not synced, records of another nonce are older.
+        if unsynced == nil, header?.recordCount != 0 { nonces.append(try record(at: firstRecord)?.nonce) }
         for case let nonce? in nonces {
-            let part = try part(at: firstRecord, nonce, header)
+            var part = try part(at: firstRecord, nonce, header)
             guard !part.originals.isEmpty else { continue }
             // Records of an earlier transaction may stand one sector further by chance. No page is in a journal twice.
-            let isCertain = start == 0 || RollbackJournal.mayBeHeader(bytes)
+            let isCertain = start == 0 || unsynced != nil || RollbackJournal.mayBeHeader(bytes)
             guard isCertain || part.originals.keys.allSatisfy({ known[$0] == nil }) else { return nil }
+            // SQLite begins no part before it has synced the one before.
+            if unsynced != nil { part.ends = [] }
             return part
         }
         return nil
@@ -243,7 +246,7 @@ struct JournalDamage {
             }
             place += recordSize
         }
-        // A header without a number of records is the last: its part was not synced, or never is.
+        // A header without a number of records is the last: its part is never synced.
         if let header, header.recordCount ?? 0 == 0 { return part }
         part.ends = [endOfRun ?? place, declaredEnd]
         return part

@@ -18,6 +18,13 @@ struct RollbackJournal {
     /// Whether SQLite has ended the journal here, by one zero over the header of an earlier transaction.
     static func isEndMark(_ bytes: [UInt8]) -> Bool { bytes[0] == 0 && bytes[1..<8] == magic[1...] }
 
+    /// The number that checksums begin with, in a header that is not synced: SQLite writes the magic and the number of records
+    /// when the records are. `nil` if it is no such header.
+    static func nonceOfUnsynced(_ bytes: [UInt8]) -> UInt32? {
+        guard bytes[..<12].allSatisfy({ $0 == 0 }), bytes[20..<28].contains(where: { $0 != 0 }) else { return nil }
+        return UInt32(truncatingIfNeeded: number(bytes[12..<16]))
+    }
+
     private static let magic: [UInt8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]
 
     /// The header of the journal, or of a part of it that was synced separately.

@@ -1,5 +1,5 @@
-/// Says that the retention has removed what followed a segment, up to the next snapshot or to the end of the generation, so
-/// that this does not look like a loss.
+/// Says that the retention has removed what followed a segment, up to the next snapshot or to the end of the generation,
+/// so that this does not look like a loss.
 ///
 /// It is written before anything is removed. So there may still be something behind it, if the retention was cut off.
 struct RetentionCut: Sendable, Equatable {

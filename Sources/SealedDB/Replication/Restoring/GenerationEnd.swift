@@ -38,9 +38,9 @@ struct GenerationEnd {
         }
     }
 
-    /// Whether what was noted is older than a generation. The next one did not know of that then, as if that had lost its
-    /// snapshot for a while, and says nothing of its end. What was there before may not be kept any more, but the generation
-    /// itself has noted what it follows.
+    /// Whether what was noted is older than a generation. The next one did not know of that then, as if that had lost
+    /// its snapshot for a while, and says nothing of its end. What was there before may not be kept any more, but the
+    /// generation itself has noted what it follows.
     func isOlder(_ noted: String, than generation: RepositoryContents.Generation, _ reader: RepositoryReader) -> Bool {
         generations.reversed().contains { other in
             GenerationEnd.previous(notedBy: other, reader) == noted
@@ -58,8 +58,8 @@ struct GenerationEnd {
         return try? reader.snapshot(generation.number, 0).0.previous
     }
 
-    /// The digest of the last object of a generation, as the shipper notes it; `nil` if it cannot be read, and so cannot be
-    /// what was noted.
+    /// The digest of the last object of a generation, as the shipper notes it; `nil` if it cannot be read, and so cannot
+    /// be what was noted.
     private static func digest(of generation: RepositoryContents.Generation, _ reader: RepositoryReader) -> String? {
         let last = generation.snapshots.last ?? 0
         if let segment = generation.segments.last, segment > last {
