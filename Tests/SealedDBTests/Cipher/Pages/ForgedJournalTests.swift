@@ -175,8 +175,8 @@ struct ForgedJournalTests {
     func aJournalOfAnotherUser(name: String) throws {
         try makeStore(name == "db-journal" ? .delete : .wal)
         // What cannot be an index is refused whoever made it.
-        let isIndex = name == "db-shm"
-        try directory.write(name, isIndex ? [UInt8](repeating: 0, count: 32768) : journal(naming: directory.file("gone")))
+        let index = [UInt8](repeating: 0, count: 32768)
+        try directory.write(name, name == "db-shm" ? index : journal(naming: directory.file("gone")))
         #expect(chmod(directory.path, 0o1777) == 0)
         #expect(chown(directory.file(name), 65534, 65534) == 0)
         expectRefusal { try Database.testing(directory.file("db")).close() }
