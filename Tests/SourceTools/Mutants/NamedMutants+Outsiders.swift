@@ -57,5 +57,33 @@ extension NamedMutant {
             "try JournalName.requireNothingElse(beside: resolved ?? path)",
             ""
         ),
+        .init(
+            "a journal ends with its first part",
+            "SealedDB/Cipher/Pages/JournalDamage.swift",
+            .expression,
+            "start == 0 || !RollbackJournal.isEndMark(bytes)",
+            "start == 0"
+        ),
+        .init(
+            "who opened the store before it had slots makes it forget them",
+            "SealedDB/Engine/Guard/GuardRules.swift",
+            .expression,
+            "hasSlots || !addsRows",
+            "hasSlots"
+        ),
+        .init(
+            "a commit whose journal somebody removed is told as undone",
+            "SealedDB/Engine/Connection/Connection+Errors.swift",
+            .expression,
+            "code == ResultCode.SQLITE_IOERR_DELETE_NOENT.rawValue",
+            "false"
+        ),
+        .init(
+            "a log that steps over the page of locks ends the store",
+            "SealedDB/Cipher/Copying/StoredPages.swift",
+            .expression,
+            "number == lockPage",
+            "false"
+        ),
     ]
 }
