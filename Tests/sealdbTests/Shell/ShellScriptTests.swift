@@ -102,7 +102,7 @@ struct ShellScriptTests {
         try sandbox.succeed("exec", "db", "CREATE TABLE t (a)", "--key-file", "key")
         let input = """
             printf '%s; INSERT INTO t VALUES (1);\\n' '\(begin)'
-            while [ ! -e db-journal ]; do :; done
+            while [ ! -s db-journal ]; do :; done
             rm db-journal
             printf '%s;\\n' '\(end)'
             """
