@@ -118,7 +118,7 @@ package enum StoreName {
     /// new file in its place. The store is then still used by its own name.
     ///
     /// Such a name cannot be told from a hard link that somebody else made, as a backup, until that is used: then it has
-    /// a log or a journal, with transactions that this name does not see.
+    /// a log or a journal, with transactions that this name does not see. A restore gives second names to those, too.
     private static func isLeftByKilledSwap(_ file: String, _ status: stat) -> Bool {
         let (directory, own) = (FileSystem.directory(of: file), FileSystem.name(of: file))
         let others = (FileSystem.names(in: directory, beginning: own) ?? []).filter { name in
@@ -127,6 +127,10 @@ package enum StoreName {
                 && found.isSameFile(as: status)
         }
         guard status.st_nlink == 2, others.count == 1 else { return false }
-        return !JournalName.suffixes.contains { FileSystem.mayExist("\(directory)/\(others[0])\($0)") }
+        return JournalName.suffixes.allSatisfy { suffix in
+            var (found, same) = (stat(), stat())
+            guard lstat("\(directory)/\(others[0])\(suffix)", &found) == 0 else { return errno == ENOENT }
+            return lstat(file + suffix, &same) == 0 && found.isSameFile(as: same)
+        }
     }
 }
