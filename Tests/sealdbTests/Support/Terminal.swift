@@ -27,7 +27,14 @@ final class Terminal {
         )
     }
 
+    private var isWaitedFor = false
+
+    /// A process that nobody waits for stays, and Swift Testing, which waits for whatever child ends, would see no other.
     deinit {
+        if !isWaitedFor {
+            send(SIGKILL)
+            _ = child.wait()
+        }
         close(master)
     }
 
@@ -67,6 +74,7 @@ final class Terminal {
     /// Reads to the end and returns the exit code.
     func wait() -> Int32 {
         while readSome() {}
+        isWaitedFor = true
         return child.wait()
     }
 

@@ -64,7 +64,8 @@ struct StoreCopy {
     /// The error, or what is behind it if somebody has removed the copy: another process that makes the same store takes it for
     /// a leftover. Call it before the copy is discarded.
     private func explained(_ error: DatabaseError) -> DatabaseError {
-        guard isRemoved else { return error }
+        // That another file is in its place, says more.
+        guard error.reason != .unverified, isRemoved else { return error }
         return DatabaseError(
             extendedCode: SQLITE_BUSY,
             reason: .busy,
