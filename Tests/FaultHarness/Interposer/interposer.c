@@ -584,16 +584,27 @@ static void parse(char *text) {
 static void on_crash(int number) {
     void *frames[40];
     backtrace_symbols_fd(frames, backtrace(frames, 40), STDERR_FILENO);
-    signal(number, SIG_DFL);
+    struct sigaction action = {.sa_handler = SIG_DFL};
+    // Fails for no number that has a handler.
+    sigaction(number, &action, NULL);
     raise(number);
+}
+
+// SIGILL is how Swift and Dispatch end a program, SIGALRM comes to one that hangs, and SIGXCPU to one that runs in circles.
+static const int crashes[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGTRAP, SIGALRM, SIGXCPU};
+
+// The command gives up what handles its crashes, so that they show no memory. Here they have to show where they were.
+sighandler_t signal(int number, sighandler_t handler) {
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART}, former;
+    if (sigaction(number, NULL, &former) != 0) return SIG_ERR;
+    if (handler == SIG_DFL && former.sa_handler == on_crash) return SIG_DFL;
+    return sigaction(number, &action, NULL) == 0 ? former.sa_handler : SIG_ERR;
 }
 
 static void set_limits(void) {
     static char stack[64 * 1024];
     stack_t alternative = {.ss_sp = stack, .ss_size = sizeof stack};
     struct sigaction crash = {.sa_handler = on_crash, .sa_flags = SA_ONSTACK};
-    // SIGILL is how Swift and Dispatch end a program, SIGALRM comes to one that hangs, and SIGXCPU to one that runs in circles.
-    static const int crashes[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGTRAP, SIGALRM, SIGXCPU};
     if (sigaltstack(&alternative, NULL) != 0) complain("sigaltstack", -errno);
     for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++) {
         if (sigaction(crashes[i], &crash, NULL) != 0) complain("sigaction", -errno);
