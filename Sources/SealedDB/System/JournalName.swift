@@ -73,8 +73,8 @@ package enum JournalName {
         return true
     }
 
-    /// Throws if a file has the name of the store's journal, log or index and is something else, such as a key. SQLite
-    /// would remove or overwrite it.
+    /// Throws if a file has the name of the store's journal, log or index and is something else, such as a key, as far as
+    /// that can be told. SQLite would remove or overwrite it.
     /// <https://www.sqlite.org/fileformat.html#the_rollback_journal>
     package static func requireNothingElse(beside store: String) throws(DatabaseError) {
         for name in suffixes.map({ store + $0 }) where holdsSomethingElse(name) {
@@ -82,19 +82,12 @@ package enum JournalName {
                 extendedCode: SQLITE_CANTOPEN,
                 reason: .cannotCreate,
                 message: """
-                    \(name) has the name of a file that belongs to \(store), and holds something else, or is damaged. SQLite would \
-                    remove or overwrite it. Nothing was read or written. Move it away; if it is a journal or a log, keep it: it \
-                    may hold transactions that are acknowledged.
+                    \(name) has the name of a file that belongs to \(store), and holds something else: SQLite would remove or \
+                    overwrite it. Nothing was read or written. Move it away.
                     """
             )
         }
     }
-
-    /// The first bytes of journals, of logs, and of journals that were not synced or are not needed any more.
-    private static let beginnings: [[UInt8]] = [
-        [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7], [0x37, 0x7f, 0x06, 0x82, 0x00, 0x2d, 0xe2, 0x18],
-        [0, 0, 0, 0, 0, 0, 0, 0],
-    ]
 
     private static func holdsSomethingElse(_ name: String) -> Bool {
         var status = stat()
@@ -106,10 +99,12 @@ package enum JournalName {
         // An index has parts of 32 KiB, made by pages of 4 KiB; who begins it leaves three bytes. To open it here would
         // drop the locks that this process has on it.
         if name.ends(with: "-shm") { return status.st_size != 3 && status.st_size % 4096 != 0 }
-        let length = min(Int(status.st_size), 8)
-        guard let start = try? FileReader(name)?.bytes(at: 0, count: length) else { return false }  // See above.
-        // One that is damaged is examined elsewhere. The lowest bit tells the order of bytes in a log's sums.
-        return !beginnings.contains { zip($0, start).filter { $0 & 0xfe == $1 & 0xfe }.count * 4 >= length * 3 }
+        // After a power failure, a journal or log that was not synced may hold any bytes. But these are no text, as a key, a
+        // table, and the beginning of a plaintext database are; and no journal and no log begins with one. For what cannot be
+        // read see above.
+        let length = min(Int(status.st_size), 15)
+        guard length >= 8, let start = try? FileReader(name)?.bytes(at: 0, count: length) else { return false }
+        return start.allSatisfy { (0x20..<0x7f).contains($0) || [0x09, 0x0a, 0x0d].contains($0) }
     }
 
     /// Throws if a journal, log or index beside the store comes from a stranger, so that SQLite does not read it.

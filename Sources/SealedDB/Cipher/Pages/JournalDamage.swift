@@ -82,17 +82,13 @@ struct JournalDamage {
                 if restored[number] == nil { restored[number] = offset }
             }
         }
-        var changed: Int64?
-        var authenticCount = 0
-        for (number, offset) in restored {
-            if try page(at: offset).map({ cipher.authenticates($0, number: number) }) == true {
-                authenticCount += 1
-            } else {
-                changed = number
-            }
+        var changed: [Int64] = []
+        for (number, offset) in restored
+        where try page(at: offset).map({ cipher.authenticates($0, number: number) }) != true {
+            changed.append(number)
         }
-        if originals.isEmpty, authenticCount == 0, !restored.isEmpty { return "" }
-        if let changed { return "page \(changed) in it is not as it was written" }
+        if originals.isEmpty, !changed.isEmpty, changed.count == restored.count { return "" }
+        if let first = changed.min() { return "page \(first) in it is not as it was written" }
         if let journal, journal.pageSize == pageSize, let broken = try brokenRecord(journal, originals) {
             return "the record at byte \(broken) is not as it was written"
         }
@@ -215,26 +211,27 @@ struct JournalDamage {
         var nonces = [unsynced ?? header?.nonce]
         // Behind a header that is not synced, records of another nonce are older.
         if unsynced == nil, header?.recordCount != 0 { nonces.append(try record(at: firstRecord)?.nonce) }
+        // SQLite begins no part before it has synced the one before, and none where it does not sync.
+        let isLast = unsynced != nil || header.map { $0.recordCount ?? 0 == 0 } == true
         for case let nonce? in nonces {
-            var part = try part(at: firstRecord, nonce, header)
+            let part = try records(at: firstRecord, nonce, count: header?.recordCount ?? 0, isLast: isLast)
             guard !part.originals.isEmpty else { continue }
             // Records of an earlier transaction may stand one sector further by chance. No page is in a journal twice.
             let isCertain = start == 0 || unsynced != nil || RollbackJournal.mayBeHeader(bytes)
             guard isCertain || part.originals.keys.allSatisfy({ known[$0] == nil }) else { return nil }
-            // SQLite begins no part before it has synced the one before.
-            if unsynced != nil { part.ends = [] }
             return part
         }
         return nil
     }
 
-    private func part(
+    /// Reads the records of a part: as many as its header says, and those that follow these without a gap.
+    private func records(
         at firstRecord: Int64,
         _ nonce: UInt32,
-        _ header: RollbackJournal.Header?
+        count: Int64,
+        isLast: Bool
     ) throws(DatabaseError) -> Part {
-        let size = try contents.size()
-        let declaredEnd = min(firstRecord + (header?.recordCount ?? 0) * recordSize, size)
+        let declaredEnd = min(firstRecord + count * recordSize, try contents.size())
         var part = Part()
         var place = firstRecord
         var endOfRun: Int64?
@@ -246,9 +243,7 @@ struct JournalDamage {
             }
             place += recordSize
         }
-        // A header without a number of records is the last: its part is never synced.
-        if let header, header.recordCount ?? 0 == 0 { return part }
-        part.ends = [endOfRun ?? place, declaredEnd]
+        if !isLast { part.ends = [endOfRun ?? place, declaredEnd] }
         return part
     }
 
