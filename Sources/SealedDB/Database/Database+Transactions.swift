@@ -32,10 +32,8 @@ extension Database {
         do throws(DatabaseError) {
             try connection.run(sql)
         } catch {
-            // The transaction may still be open, and can then be committed again. SQLite says so of an outermost savepoint in
-            // any case.
-            let mayHaveCommitted = connection.isAutocommit || sql != "COMMIT"
-            guard mayHaveCommitted, let state = connection.stateAfterFailedCommit(error.extendedCode) else {
+            // The transaction may still be open, and can then be committed again.
+            guard connection.isAutocommit, let state = connection.stateAfterFailedCommit(error.extendedCode) else {
                 throw error
             }
             throw error.adding(commitState: state)

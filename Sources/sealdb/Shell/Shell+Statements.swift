@@ -31,6 +31,7 @@ extension Shell {
                 } catch let error as DatabaseError {
                     throw script.located(error, at: index)
                 }
+                if !database.isInTransaction { hasOpenCommit = false }
             } catch {
                 hasOpenCommit = database.isInTransaction && (hasOpenCommit || mayBeStored(error))
                 guard wasInTransaction, !database.isInTransaction else { throw error }

@@ -15,6 +15,7 @@ struct CommitMomentTests {
     private static let afterCrash = "may be stored, now or after a crash"
     private static let mayBeStored = "may be stored: what"
     private static let isStored = "The transaction is stored"
+    private static let journalWasRemoved = "may be stored: somebody else had removed its journal"
 
     /// What is said of some codes in a journal mode; `nil` if they come before the moment.
     struct Row: Sendable, CustomTestStringConvertible {
@@ -49,7 +50,7 @@ struct CommitMomentTests {
                 .SQLITE_IOERR_DELETE,
             ]
         ),
-        Row(mode: "delete", text: isStored, codes: [.SQLITE_IOERR_DELETE_NOENT, .SQLITE_IOERR_DIR_FSYNC]),
+        Row(mode: "delete", text: journalWasRemoved, codes: [.SQLITE_IOERR_DELETE_NOENT]),
         Row(
             mode: "delete",
             text: nil,
@@ -105,9 +106,28 @@ struct CommitMomentTests {
         unlink(directory.file("db-journal"))
         let error = #expect(throws: DatabaseError.self) { try database.run(end) }
         #expect(error?.mayBeStored == true)
-        #expect(error?.message.contains(CommitMomentTests.isStored) == true, "\(String(describing: error))")
+        #expect(error?.message.contains(Self.journalWasRemoved) == true, "\(String(describing: error))")
         database.close()
         #expect(try Database.testing(directory.file("db")).integers("SELECT n FROM t") == [7])
+    }
+
+    /// What is rolled back is not said to be stored, and neither is what is still open.
+    @Test(arguments: ["ROLLBACK", "ROLLBACK TO s", "RELEASE nothing"])
+    func whatCommitsNothing(end: String) throws {
+        let database = try database("delete")
+        defer { database.close() }
+        try database.attach(directory.file("other"), as: "o", key: isEncrypting ? try Key.testing(1) : nil)
+        try database.run("BEGIN")
+        try database.run("SAVEPOINT s")
+        try database.run("INSERT INTO t VALUES (7)")
+        unlink(directory.file("db-journal"))
+        do {
+            try database.run(end)
+        } catch let error as DatabaseError {
+            #expect(!error.mayBeStored && !error.message.contains("stored"), "\(error)")
+        }
+        let error = #expect(throws: DatabaseError.self) { try database.releaseSavePoint(withName: "nothing") }
+        #expect(error?.mayBeStored == false, "\(String(describing: error))")
     }
 
     /// By FMDB's calls and in blocks.

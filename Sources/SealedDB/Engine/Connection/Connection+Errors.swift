@@ -58,9 +58,9 @@ extension Connection {
     /// <https://www.sqlite.org/lang_attach.html>
     func stateAfterFailedCommit(_ code: Int32) -> String? {
         if let state = stateAfterMoment(code) { return state }
-        // In these cases, nothing was written yet.
-        guard ![Connection.refusedByHook, SQLITE_READONLY_DBMOVED].contains(code), lastCode != Connection.refusedByHook
-        else { return nil }
+        // In these cases, nothing was written yet. The first is that there is nothing to commit, or no such savepoint.
+        let early = [SQLITE_ERROR, Connection.refusedByHook, SQLITE_READONLY_DBMOVED]
+        guard !early.contains(code), lastCode != Connection.refusedByHook else { return nil }
         return hasSeveralFiles ? Connection.isStoredInPart : nil
     }
 
@@ -76,7 +76,7 @@ extension Connection {
     func stateAfterMoment(_ code: Int32) -> String? {
         if isDraft { return nil }
         if code == Connection.directoryNotSynced { return Connection.isStored }
-        if code == ResultCode.SQLITE_IOERR_DELETE_NOENT.rawValue { return Connection.isStoredWithoutJournal }
+        if code == ResultCode.SQLITE_IOERR_DELETE_NOENT.rawValue { return Connection.journalWasRemoved }
         guard code & 0xff == SQLITE_IOERR || code & 0xff == SQLITE_NOMEM else { return nil }
         if isWAL {
             guard !Connection.beforeMomentOfLog.contains(code) else { return nil }
@@ -131,9 +131,9 @@ extension Connection {
     private static let directoryNotSynced = SQLITE_IOERR | 5 << 8
     /// `SQLITE_CONSTRAINT_COMMITHOOK`.
     private static let refusedByHook = SQLITE_CONSTRAINT | 2 << 8
-    private static let isStoredWithoutJournal = """
-        The transaction is stored. Somebody else had removed its journal, without which a crash would have left a part of \
-        the transaction: find out who did. Look before you repeat it
+    private static let journalWasRemoved = """
+        The transaction may be stored: somebody else had removed its journal, the end of which is the moment of the commit, \
+        and without which a crash would have left a part of it. Find out who did. Look before you repeat it
         """
     private static let isStored = """
         The transaction is stored, but the directory could not be synced: after a power failure it may be undone. Do not \

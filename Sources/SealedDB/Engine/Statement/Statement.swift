@@ -210,7 +210,7 @@ public final class Statement {
         let verb = controls ? sql.flatMap { SQLStatementText.verb(of: $0) } : nil
         // If the commit of an outermost savepoint fails, SQLite says that the transaction is open again.
         if verb == "release" { return true }
-        return connection.isAutocommit && (controls ? !["begin", "savepoint"].contains(verb) : !isReadOnly)
+        return connection.isAutocommit && (controls ? verb == "commit" || verb == "end" : !isReadOnly)
     }
 
     private var refusal: DatabaseError {
