@@ -222,14 +222,19 @@ struct RetentionCutTests {
 
     // MARK: Several removals
 
-    /// Each of them has its own, and one that is of no use any more is removed by the next call.
-    @Test func whatIsRemovedLater() throws {
+    /// A commit, with a snapshot behind it, and another commit.
+    private func shipAnotherSnapshot() throws {
         store.replicator?.options.snapshotInterval = .zero
         try store.commit()
         try store.ship()
         store.replicator?.options.snapshotInterval = nil
         try store.commit()
         try store.ship()
+    }
+
+    /// Each of them has its own, and one that is of no use any more is removed by the next call.
+    @Test func whatIsRemovedLater() throws {
+        try shipAnotherSnapshot()
         _ = try begin()
         // That of generation 2, and those after the segments 5, 2 and 0.
         try retain(0, 2, 3)
@@ -248,12 +253,7 @@ struct RetentionCutTests {
 
     /// What is removed first before a later snapshot is the end of the generation when that is removed, too.
     @Test func theMiddleAndThenTheEnd() throws {
-        store.replicator?.options.snapshotInterval = .zero
-        try store.commit()
-        try store.ship()
-        store.replicator?.options.snapshotInterval = nil
-        try store.commit()
-        try store.ship()
+        try shipAnotherSnapshot()
         _ = try begin()
         try retain(0, 1, 3)
         #expect(try objects() == ["cut-2", "segment-1", "segment-2", "segment-6", "snapshot-0", "snapshot-5"])

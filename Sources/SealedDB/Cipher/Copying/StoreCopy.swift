@@ -64,8 +64,7 @@ struct StoreCopy {
     /// The error, or what is behind it if somebody has removed the copy: another process that makes the same store takes it for
     /// a leftover. Call it before the copy is discarded.
     private func explained(_ error: DatabaseError) -> DatabaseError {
-        // That another file is in its place, says more.
-        guard error.reason != .unverified, isRemoved else { return error }
+        guard !FileSystem.mayExist(path) else { return error }
         return DatabaseError(
             extendedCode: SQLITE_BUSY,
             reason: .busy,
@@ -74,15 +73,6 @@ struct StoreCopy {
                 is there before you try again.
                 """
         )
-    }
-
-    /// Whether the file was removed, after which SQLite may have made an empty one of its name.
-    private var isRemoved: Bool {
-        guard FileSystem.mayExist(path) else { return true }
-        // If it cannot be examined, it is not known to be gone.
-        guard (try? identity.isNamed(path)) == false else { return false }
-        var status = stat()
-        return lstat(path, &status) == 0 && status.st_size == 0 && status.st_uid == geteuid()
     }
 
     /// The way in which the contents are copied.
