@@ -100,10 +100,11 @@ package enum JournalName {
         // drop the locks that this process has on it.
         if name.ends(with: "-shm") { return status.st_size != 3 && status.st_size % 4096 != 0 }
         // After a power failure, a journal or log that was not synced may hold any bytes. But these are no text, as a key, a
-        // table, and the beginning of a plaintext database are; and no journal and no log begins with one. For what cannot be
-        // read see above.
+        // table, and the beginning of a plaintext database are; and no journal and no log begins with one.
         let length = min(Int(status.st_size), 15)
-        guard length >= 8, let start = try? FileReader(name)?.bytes(at: 0, count: length) else { return false }
+        guard length >= 8 else { return false }
+        // What cannot be read is left to SQLite, which says why.
+        guard let start = try? FileReader(name)?.bytes(at: 0, count: length) else { return false }
         return start.allSatisfy { (0x20..<0x7f).contains($0) || [0x09, 0x0a, 0x0d].contains($0) }
     }
 
