@@ -16,7 +16,7 @@ struct Session {
             for mutant in chosen { say(mutant.description) }
             return
         }
-        var survey = Survey(workshop)
+        var survey = try Survey(workshop)
         try survey.make(limit: 900, jobs: options.jobs)
         say("\(survey.tests.count) tests, \(chosen.count) mutants, seed \(options.seed).")
         let (found, explained) = try attempt(chosen, survey)

@@ -1,21 +1,31 @@
 import Foundation
 
-/// Tells whether a suite would still ask for the same mutants: of the library's and the command's sources, the table of
-/// named mutants, what tests share, and the suite's own file.
+/// Tells what has changed since a test was surveyed.
+///
+/// A survey takes half an hour, so it outlives changes of the sources. What it does not know of them it makes up for in a
+/// way that can only let fewer mutants be found: in a file that has changed, a test that came to the file may notice each
+/// mutant, and who comes there for the first time is not known.
 struct Stamps {
-    private let common: UInt64
+    /// Of each file of `Sources`, and of the table of named mutants, whose numbers depend on their order.
+    let sources: [String: UInt64]
+    /// Of all of `sources`, and how mutants are made.
+    let state: UInt64
+
+    static let table = "named mutants"
+
+    private let rewriter: UInt64
     private let tests: [String: UInt64]
     private let allTests: UInt64
 
     init(package: String) throws {
-        common = try Stamps.hash(
-            package,
-            Stamps.files(package, "Sources") + [
-                "Tests/SourceTools/Mutants/NamedMutants+Table.swift",
-                "Tests/SourceTools/Mutants/NamedMutants+Answers.swift", "Tests/SourceTools/Mutants/Rewriter.swift",
-            ]
-                + Stamps.files(package, "Tests").filter { $0.contains("/Support/") }
-        )
+        var sources: [String: UInt64] = [:]
+        for file in Stamps.files(package, "Sources") {
+            sources[String(file.dropFirst("Sources/".count))] = try Stamps.hash(package, [file])
+        }
+        let tools = Stamps.files(package, "Tests/SourceTools/Mutants")
+        sources[Stamps.table] = try Stamps.hash(package, tools.filter { $0.contains("/NamedMutants+") })
+        self.sources = sources
+        rewriter = try Stamps.hash(package, tools.filter { $0.hasSuffix("/Rewriter.swift") })
         var tests: [String: UInt64] = [:]
         let files = Stamps.files(package, "Tests").filter { $0.hasSuffix("Tests.swift") }
         for file in files {
@@ -24,10 +34,11 @@ struct Stamps {
         }
         self.tests = tests
         allTests = try Stamps.hash(package, files)
+        state = Stamps.hash("\(rewriter) \(sources.sorted { $0.key < $1.key })".utf8)
     }
 
-    /// A suite that is not named after its file depends on all of them.
-    func stamp(of suite: String) -> String { "\(common) \(tests[suite] ?? allTests)" }
+    /// What a suite was surveyed with, but for the sources. One that is not named after its file depends on all of them.
+    func stamp(of suite: String) -> String { "\(rewriter) \(tests[suite] ?? allTests)" }
 
     private static func files(_ package: String, _ folder: String) -> [String] {
         var found: [String] = []
@@ -38,14 +49,12 @@ struct Stamps {
         return found.sorted()
     }
 
-    /// FNV-1a.
     private static func hash(_ package: String, _ files: [String]) throws -> UInt64 {
-        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
-        for file in files {
-            for byte in Array(file.utf8) + [UInt8](try Data(contentsOf: URL(fileURLWithPath: package + "/" + file))) {
-                hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3
-            }
-        }
-        return hash
+        try hash(files.flatMap { Array($0.utf8) + (try Data(contentsOf: URL(fileURLWithPath: package + "/" + $0))) })
+    }
+
+    /// FNV-1a.
+    private static func hash(_ bytes: some Sequence<UInt8>) -> UInt64 {
+        bytes.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
     }
 }

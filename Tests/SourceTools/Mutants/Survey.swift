@@ -6,8 +6,10 @@ struct Survey {
     struct Test: Codable {
         /// Such as `SealedDBTests.LaneTests/whoCannotHaveAllKeepsNone()`.
         let name: String
-        /// Of what it was surveyed with.
+        /// Of its suite, as it was surveyed.
         let stamp: String
+        /// The state of the sources then.
+        let sources: UInt64
         /// Alone, without a mutant.
         let seconds: Double
         let asked: NumberSet
@@ -22,10 +24,22 @@ struct Survey {
         fileprivate var rank: Double { (isSlow ? 1e9 : 0) + seconds * Double(asked.count) }
     }
 
+    /// What is kept from run to run.
+    private struct Record: Codable {
+        var tests: [Test] = []
+        /// The files of each state of the sources with which one of the tests was surveyed.
+        var sources: [UInt64: [String: UInt64]] = [:]
+    }
+
     let workshop: Workshop
+    private let stamps: Stamps
+    private var sources: [UInt64: [String: UInt64]] = [:]
     private(set) var tests: [Test] = []
 
-    init(_ workshop: Workshop) { self.workshop = workshop }
+    init(_ workshop: Workshop) throws {
+        self.workshop = workshop
+        stamps = try Stamps(package: workshop.package)
+    }
 
     var program: String { workshop.copy + "/.build/debug/SealedDBPackageTests.xctest" }
 
@@ -37,32 +51,36 @@ struct Survey {
         ]
     }
 
-    /// Runs each test once, without a mutant, unless that was done before. Those that fail now tell nothing later, and are
-    /// left out, and so is the fault harness, which takes minutes.
+    /// Runs each test once, without a mutant, unless that was done before with the same tests. Those that fail now tell
+    /// nothing later, and are left out, and so is the fault harness, which takes minutes.
     /// - Parameter jobs: so many at a time.
     mutating func make(limit: Double, jobs: Int) throws {
         let record = workshop.folder + "/survey.plist"
-        var known: [String: Test] = [:]
-        if let data = try? Data(contentsOf: URL(fileURLWithPath: record)),
-            let past = try? PropertyListDecoder().decode([Test].self, from: data)
-        {
-            known = Dictionary(uniqueKeysWithValues: past.map { ($0.name, $0) })
-        }
+        // What cannot be read, or was written in another form, is made anew.
+        let past =
+            (try? PropertyListDecoder().decode(Record.self, from: Data(contentsOf: URL(fileURLWithPath: record))))
+            ?? Record()
+        sources = past.sources
+        sources[stamps.state] = stamps.sources
+        var known = Dictionary(uniqueKeysWithValues: past.tests.map { ($0.name, $0) })
         func save() throws {
+            let states = Set(known.values.map(\.sources))
             let encoder = PropertyListEncoder()
             encoder.outputFormat = .binary
-            try encoder.encode(Array(known.values)).write(to: URL(fileURLWithPath: record), options: .atomic)
+            try encoder.encode(Record(tests: Array(known.values), sources: sources.filter { states.contains($0.key) }))
+                .write(to: URL(fileURLWithPath: record), options: .atomic)
         }
-        let stamps = try Stamps(package: workshop.package)
         var left: [(name: String, stamp: String)] = []
         for name in try names() where !name.hasPrefix("FaultTests.") {
             let stamp = stamps.stamp(of: String(name[..<name.firstIndex(of: "/")!]))
-            if let test = known[name], test.stamp == stamp {
+            if let test = known[name], test.stamp == stamp, sources[test.sources] != nil {
                 tests.append(test)
             } else {
                 left.append((name, stamp))
             }
         }
+        let old = tests.count(where: isOld)
+        if old > 0 { say("\(old) tests were surveyed with other sources.") }
         let count = max(1, jobs)
         // Some at a time, so that what is known by then is kept when somebody stops it.
         while !left.isEmpty {
@@ -119,6 +137,7 @@ struct Survey {
         let test = Test(
             name: name,
             stamp: stamp,
+            sources: stamps.state,
             seconds: seconds,
             asked: NumberSet(bytes.indices.filter { bytes[$0] != 0 })
         )
@@ -137,9 +156,19 @@ struct Survey {
             .map(String.init).sorted()
     }
 
+    /// Whether the sources were others when the test was surveyed. It may fail by now without a mutant, too.
+    func isOld(_ test: Test) -> Bool { test.sources != stamps.state }
+
     /// Those that ask for a mutant: the cheap ones that ask for few first, the slow ones last.
     func thatCouldNotice(_ mutant: Mutant) -> [Test] {
-        tests.filter { $0.asked.contains(mutant.id) }.sorted { $0.rank < $1.rank }
+        tests.filter { asks($0, for: mutant) }.sorted { $0.rank < $1.rank }
+    }
+
+    private func asks(_ test: Test, for mutant: Mutant) -> Bool {
+        let then = sources[test.sources] ?? [:]
+        let places = [mutant.file] + (mutant.operation == .named ? [Stamps.table] : [])
+        guard places.contains(where: { then[$0] != stamps.sources[$0] }) else { return test.asked.contains(mutant.id) }
+        return test.asked.containsAny(of: workshop.numbers(of: mutant.file))
     }
 }
 
@@ -158,4 +187,6 @@ struct NumberSet: Codable {
     func contains(_ number: Int) -> Bool {
         number / 8 < bits.count && bits[number / 8] & 1 << (number % 8) != 0
     }
+
+    func containsAny(of numbers: Range<Int>) -> Bool { numbers.contains(where: contains) }
 }

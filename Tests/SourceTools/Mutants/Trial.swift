@@ -61,22 +61,31 @@ struct Trial {
         let suspects = batch.filter { first.tests.contains(String($0.function)) }
         guard !suspects.isEmpty else { return first.what }
         // With more time, because the machine may have been busy.
-        if let again = try outcome(of: suspects, patience: 3) { return again.what }
-        say("  \(mutant.id): \(first.what): not again when alone, and not counted.")
+        if let again = try outcome(of: suspects, patience: 3), try !failWithoutMutant(suspects.filter(survey.isOld)) {
+            return again.what
+        }
+        say("  \(mutant.id): \(first.what): not again when alone, or without the mutant, too: not counted.")
         return try failure(of: batch.filter { test in !suspects.contains { $0.name == test.name } })
+    }
+
+    /// A test that was surveyed with other sources may fail with these. It must not stand for one that notices.
+    private func failWithoutMutant(_ tests: [Survey.Test]) throws -> Bool {
+        guard !tests.isEmpty else { return false }
+        return try outcome(of: tests, patience: 3, isMutated: false) != nil
     }
 
     /// What went wrong first, and the tests in which that may have been; `nil` if nothing did.
     private func outcome(
         of batch: [Survey.Test],
-        patience: Double = 1
+        patience: Double = 1,
+        isMutated: Bool = true
     ) throws -> (what: String, tests: Set<String>)? {
         let limit = patience * (20 + 3 * batch.reduce(0) { $0 + $1.seconds })
         var failed: (test: String, place: String)?
         let child = try Child.run(
             survey.arguments(batch.map(\.name)),
             in: survey.workshop.copy,
-            environment: ["SEALEDDB_MUTANT": "\(mutant.id)"],
+            environment: isMutated ? ["SEALEDDB_MUTANT": "\(mutant.id)"] : [:],
             limit: limit
         ) { line in
             guard let text = line.firstMatch(of: /^✘ Test (.+?) recorded an issue.*? at ([A-Za-z0-9_+]+\.swift:[0-9]+)/)

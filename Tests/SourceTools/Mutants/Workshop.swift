@@ -10,6 +10,7 @@ struct Workshop {
 
     private(set) var mutants: [Mutant] = []
     private(set) var count = 0
+    private var firstNumbers: [String: Int] = [:]
 
     init(package: String, folder: String) {
         self.package = package
@@ -57,6 +58,12 @@ struct Workshop {
         }
     }
 
+    /// Those of all mutants that a file has, or had, but for the named ones.
+    func numbers(of file: String) -> Range<Int> {
+        guard let first = firstNumbers[file] else { return 0..<0 }
+        return first..<first + FileNumbers.perFile
+    }
+
     private mutating func write() throws {
         let excluded = Set(
             ((try? String(contentsOfFile: excludedPath, encoding: .utf8)) ?? "").split(separator: "\n").map(String.init)
@@ -72,6 +79,7 @@ struct Workshop {
             if isMutated(path) {
                 let file = String(path.dropFirst("Sources/".count))
                 let first = numbers.first(of: file)
+                firstNumbers[file] = first
                 let text = try insertNamed(into: String(decoding: contents, as: UTF8.self), file: file, numbers)
                 let rewriter = Rewriter(file: file, text: text, firstID: first) {
                     excluded.contains($0.signature)
