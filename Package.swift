@@ -139,3 +139,15 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+// Under the sanitizers scripts/test runs some of the tests, and to compile all of them would take longer than these run.
+// `nil` stands for all of a target.
+let testsUnderSanitizers: [String: [String: [String]?]] = [
+    "threads": ["SealedDBTests": ["Support", "Compatibility", "Concurrency", "Database", "Engine", "Cipher/Pages"]],
+    "addresses": ["SealedDBTests": nil, "sealdbTests": ["Support", "Export", "ObjectStoreCommandTests.swift"]],
+]
+if let name = Context.environment["SEALEDDB_TESTS"] {
+    guard let sources = testsUnderSanitizers[name] else { fatalError("SEALEDDB_TESTS=\(name) is unknown.") }
+    package.targets.removeAll { $0.type == .test && !sources.keys.contains($0.name) }
+    for target in package.targets where target.type == .test { target.sources = sources[target.name] ?? nil }
+}
