@@ -109,7 +109,9 @@ final class Session {
                         name: "power-after-failed-sync-\(sync.index)",
                         count: count / 2 / syncs.count,
                         seed: options.seed,
-                        only: options.trial
+                        only: options.trial,
+                        // There are hundreds of such runs, and many of their points are those of others.
+                        step: options.long ? 1 : 3
                     )
                 )
             }

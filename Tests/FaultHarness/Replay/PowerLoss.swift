@@ -11,6 +11,8 @@ struct PowerLoss: Sendable {
     let seed: UInt64
     /// Only the trial of this name, if any.
     var only: String?
+    /// At every so many points, the seed says which, and at the end.
+    var step = 1
 
     /// The recorded run, and after it the states, each of which counts only once.
     func run(on worker: Worker, stopsAtFirstProblem: Bool = false) throws -> [TrialResult] {
@@ -23,12 +25,17 @@ struct PowerLoss: Sendable {
         var output = ""
         var results: [TrialResult] = []
         let perCut = max(1, count / (recording.entries.count + 1))
+        var hash = Hash()
+        hash.add(name)
+        let offset = Int((hash.value ^ seed) % UInt64(step))
         for cut in 0...recording.entries.count {
             if cut > 0 {
                 try disk.apply(recording.entries[cut - 1])
                 if case .output(let text) = recording.entries[cut - 1] { output += text }
             }
-            let ending = ending(of: run, output: output, isOver: cut == recording.entries.count)
+            let isOver = cut == recording.entries.count
+            guard only != nil || isOver || cut % step == offset else { continue }
+            let ending = ending(of: run, output: output, isOver: isOver)
             var found = 0
             for attempt in 0..<3 * perCut where found < perCut {
                 let id = "\(operation.id)/\(name)-\(cut)-\(attempt)"
