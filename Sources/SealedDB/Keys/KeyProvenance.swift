@@ -28,7 +28,10 @@ indirect enum KeyProvenance: Sendable {
     }
 
     /// Reads the key again. If it is in a file, the file is first synced to disk.
-    fileprivate func durableKey() throws(DatabaseError) -> Key {
+    /// - Parameters:
+    ///   - hold: what keeps a ring from being changed after that.
+    ///   - isBrief: whether others are waiting meanwhile.
+    fileprivate func durableKey(_ hold: KeyHold?, isBrief: Bool) throws(DatabaseError) -> Key {
         switch self {
         case .source(.keyFile(let path)):
             return try KeyFile.rawKey(in: SecretFile.durableContents(atPath: path, what: "key file"), name: name)
@@ -38,6 +41,7 @@ indirect enum KeyProvenance: Sendable {
         case .source(let source):
             return try source.keyAsGiven()
         case .ring(let path, let id):
+            try hold?.add(ring: path, timeout: isBrief ? 1 : 10)
             let contents = try SecretFile.durableContents(atPath: path, what: "key ring", limit: KeyRing.sizeLimit)
             let ring = try contents.withBytes { bytes throws(DatabaseError) in
                 try KeyRing(parsing: bytes, path: path)
@@ -79,15 +83,17 @@ extension Key {
     }
 
     /// Like ``confirm()``.
-    /// - Parameter isBrief: whether to skip commands and closures, because others are waiting meanwhile.
+    /// - Parameters:
+    ///   - isBrief: whether to skip commands and closures, because others are waiting meanwhile.
+    ///   - hold: what keeps the key in its ring until it is released.
     /// - Returns: the key as it was read again; `nil` if it was not read again.
-    func confirmed(isBrief: Bool = false) throws(DatabaseError) -> Key? {
+    func confirmed(isBrief: Bool = false, keptBy hold: KeyHold? = nil) throws(DatabaseError) -> Key? {
         guard let provenance, !isBrief || !provenance.isOthersWork else { return nil }
         let again: Key
         do throws(DatabaseError) {
-            again = try provenance.durableKey()
+            again = try provenance.durableKey(hold, isBrief: isBrief)
             // The ring may name a file, and the closure may have read one: confirm that too.
-            _ = try again.confirmed(isBrief: isBrief)
+            _ = try again.confirmed(isBrief: isBrief, keptBy: hold)
         } catch {
             throw error.adding(context: "The key could not be read again from where it was read")
         }

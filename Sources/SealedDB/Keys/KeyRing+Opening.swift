@@ -146,7 +146,8 @@ extension KeySource {
         case (.keyFile(let first), .keyFile(let second)), (.passphraseFile(let first), .passphraseFile(let second)),
             (.keyCredential(let first), .keyCredential(let second)),
             (.passphraseCredential(let first), .passphraseCredential(let second)):
-            first == second
+            // Names that are equal to Swift may be those of two files.
+            first.isSame(as: second)
         default: false
         }
     }

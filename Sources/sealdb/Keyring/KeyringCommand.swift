@@ -39,7 +39,7 @@ struct KeyringCommand: ParsableCommand {
         var passphraseCredential: String?
 
         @Option(help: ArgumentHelp("Keep the raw key that is read from this descriptor.", valueName: "number"))
-        var keyFd: Int32?
+        var keyFd: DescriptorNumber?
 
         private var choice: KeyChoice {
             var choice = KeyChoice(prefix: "")
@@ -47,7 +47,7 @@ struct KeyringCommand: ParsableCommand {
             choice.add("passphrase-file", passphraseFile) { .source(.passphraseFile(absolute($0))) }
             choice.add("key-credential", keyCredential) { .source(.keyCredential($0)) }
             choice.add("passphrase-credential", passphraseCredential) { .source(.passphraseCredential($0)) }
-            choice.add("key-fd", keyFd) { .source(.keyDescriptor($0)) }
+            choice.add("key-fd", keyFd) { .source(.keyDescriptor($0.number)) }
             return choice
         }
 

@@ -146,3 +146,11 @@ struct KeyChoice {
         return try origin.key(prompt: prompt, confirm: confirm)
     }
 }
+
+/// The number of an open descriptor. What is no number is taken for -1, which ``KeyChoice/validate(isRequired:)`` refuses
+/// without showing what was given: it may be a secret.
+struct DescriptorNumber: ExpressibleByArgument {
+    let number: Int32
+
+    init?(argument: String) { number = Int32(argument) ?? -1 }
+}

@@ -63,7 +63,7 @@ struct KeySourceOptions<Role: KeyRole>: ParsableArguments {
     var keyCommand: String?
 
     @Option(name: name("key-fd"), help: help("Open file descriptor to read a raw key from.", value: "number"))
-    var keyFd: Int32?
+    var keyFd: DescriptorNumber?
 
     @Option(
         name: name("key-ring"),
@@ -99,7 +99,7 @@ struct KeySourceOptions<Role: KeyRole>: ParsableArguments {
         name: name("passphrase-fd"),
         help: help("Open file descriptor to read the passphrase from.", value: "number")
     )
-    var passphraseFd: Int32?
+    var passphraseFd: DescriptorNumber?
 
     @Option(
         name: name("unwrap-command"),
@@ -125,7 +125,7 @@ struct KeySourceOptions<Role: KeyRole>: ParsableArguments {
         choice.add("key-file", keyFile) { KeyChoice.file($0, KeySource.keyFile, KeySource.keyDescriptor) }
         choice.add("key-credential", keyCredential) { .source(.keyCredential($0)) }
         choice.add("key-command", keyCommand) { .source(.keyCommand(CommandWords.split($0) ?? [])) }
-        choice.add("key-fd", keyFd) { .source(.keyDescriptor($0)) }
+        choice.add("key-fd", keyFd) { .source(.keyDescriptor($0.number)) }
         choice.add("key-ring", keyRing) { .ring($0) }
         choice.add("passphrase-file", passphraseFile) {
             KeyChoice.file($0, KeySource.passphraseFile, KeySource.passphraseDescriptor)
@@ -134,7 +134,7 @@ struct KeySourceOptions<Role: KeyRole>: ParsableArguments {
         choice.add("passphrase-command", passphraseCommand) {
             .source(.passphraseCommand(CommandWords.split($0) ?? []))
         }
-        choice.add("passphrase-fd", passphraseFd) { .source(.passphraseDescriptor($0)) }
+        choice.add("passphrase-fd", passphraseFd) { .source(.passphraseDescriptor($0.number)) }
         choice.add("unwrap-command", unwrapCommand) { .source(.unwrapCommand(CommandWords.split($0) ?? [])) }
         choice.add("prompt", prompt ? true : nil) { _ in .prompt }
         if Role.isInEnvironment { choice.addDefaults() }

@@ -115,12 +115,26 @@ final class PipedFile: Sendable {
         if descriptor >= 0 { close(descriptor) }
     }
 
-    /// Fills the file with all of standard input.
+    /// Fills the file with all of standard input. Nothing of a database in the clear is written.
     func readInput() throws(Failure) {
-        try prepare()
         let input = try InputFile(path: "-")
-        let file = try ResultOutput(newFile: path)
         var buffer = [UInt8](repeating: 0, count: 64 * 1024)
+        var start: [UInt8] = []
+        while start.count < PipedFile.plaintextMagic.count {
+            let count = try input.read(into: &buffer)
+            if count == 0 { break }
+            start += buffer[..<count]
+        }
+        guard !start.starts(with: PipedFile.plaintextMagic) else {
+            throw Failure(
+                .data,
+                "Standard input is a database in the clear, and no encrypted backup. Nothing was restored; `sealdb encrypt` "
+                    + "makes an encrypted store of a file."
+            )
+        }
+        try prepare()
+        let file = try ResultOutput(newFile: path)
+        try write(start, start.count, to: file)
         while true {
             let count = try input.read(into: &buffer)
             if count == 0 { break }
@@ -128,6 +142,9 @@ final class PipedFile: Sendable {
         }
         try file.close()
     }
+
+    /// https://www.sqlite.org/fileformat.html#magic_header_string
+    private static let plaintextMagic = [UInt8]("SQLite format 3\0".utf8)
 
     /// Writes the file to standard output. It is removed before, so that a signal may end the process: the reader may
     /// not read for as long as it likes.

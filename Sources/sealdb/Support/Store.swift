@@ -34,6 +34,11 @@ enum Store {
     /// meanings.
     static func literalPath(_ path: String) throws(Failure) -> String {
         if path.isEmpty { throw Failure(.usage, "The name of the store is empty.") }
+        do throws(DatabaseError) {
+            try Key.requireName(path, of: "store")
+        } catch {
+            throw Failure(.usage, error.message)
+        }
         return path.begins(with: ":") ? "./" + path : path
     }
 

@@ -2,6 +2,20 @@ extension NamedMutant {
     /// What outsiders made to happen with a store in use, its names and its repository.
     static let outsiders: [NamedMutant] = [
         .init(
+            "a rotation removes the log of a store that was moved to its place",
+            "SealedDB/Cipher/Rotation/RotationSource.swift",
+            .expression,
+            "try isOver(sibling, suffix, status)",
+            "true"
+        ),
+        .init(
+            "a key is removed from its ring before a rotation that has confirmed it is over",
+            "SealedDB/Keys/KeyProvenance.swift",
+            .statement,
+            "try hold?.add(ring: path, timeout: isBrief ? 1 : 10)",
+            ""
+        ),
+        .init(
             "a trigger that is compiled while a statement runs makes the store forget its slots",
             "SealedDB/Engine/Guard/StatementGuard.swift",
             .expression,

@@ -90,7 +90,7 @@ public struct StoreRestore: Sendable {
             )
         }
         let target = FileSystem.resolve(path)
-        guard target != resolvedBackup else {
+        guard target.map(ExactText.init) != ExactText(resolvedBackup) else {
             throw DatabaseError(
                 extendedCode: SQLITE_MISUSE,
                 reason: .alreadyExists,
@@ -182,9 +182,9 @@ public struct StoreRestore: Sendable {
                 setsWAL: false,
                 progress: progress
             )
-            try sealing.confirm(for: copy.path)
+            try sealing.confirm(for: copy)
             // The data key of slots has no source of its own.
-            if sealing.key != key { try key.confirm() }
+            if sealing.key != key { _ = try key.confirmed(keptBy: copy.keyHold) }
             try source.requireStill()
             return (copy, totals)
         } catch {

@@ -67,7 +67,7 @@ struct MemoryImage {
         let copy = try StoreCopy(beside: target, takesAttributes: exists)
         do throws(DatabaseError) {
             try fill(copy.path, setsWAL: old?.plan.journalMode == "wal")
-            try Sealing(key: key, settings: settings).confirm(for: copy.path)
+            try Sealing(key: key, settings: settings).confirm(for: copy)
             if let old { try swap(copy, for: old) } else { try copy.moveIn() }
         } catch {
             copy.discard()

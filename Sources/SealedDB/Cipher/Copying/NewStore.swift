@@ -58,7 +58,7 @@ struct NewStore {
                 setsWAL: setsWAL,
                 progress: progress
             )
-            if confirmsKey { try sealing.confirm(for: copy.path) }
+            if confirmsKey { try sealing.confirm(for: copy) }
             try source.requireStill()
             // Somebody may have put slots there meanwhile.
             try requireNoOtherSlots()

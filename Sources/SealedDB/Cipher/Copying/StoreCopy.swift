@@ -6,6 +6,8 @@ struct StoreCopy {
     let path: String
     private let target: String
     private let identity: FileIdentity
+    /// Keeps the copy's key where it was confirmed.
+    let keyHold = KeyHold()
 
     /// Part of the name of a copy whose store was in WAL mode.
     private static let markOfWAL = "wal"
@@ -59,6 +61,7 @@ struct StoreCopy {
     /// the next copy removes.
     func discard() {
         for suffix in ["", "-journal", "-wal", "-shm"] { unlink(path + suffix) }
+        keyHold.release()
     }
 
     /// The error, or what is behind it if somebody has removed the copy: another process that makes the same store takes it for
@@ -374,6 +377,7 @@ struct StoreCopy {
             if let oldFile { unlink(oldFile) }
             throw .system("The copy could not take the store's place", reason: .ioError, number: number)
         }
+        keyHold.release()
     }
 
     private func keepOld(as oldFile: String) throws(DatabaseError) {
@@ -430,6 +434,7 @@ struct StoreCopy {
             // If there is no store for a moment, somebody else may create one; it must not be replaced.
             let result = logs.isEmpty ? rename(path, target) : sealeddb_rename_exclusively(path, target)
             guard result == 0 else { throw .system("The copy could not take the store's place", reason: .ioError) }
+            keyHold.release()
         } catch {
             discard()
             guard isMoved else {
@@ -504,6 +509,7 @@ struct StoreCopy {
             discard()
             throw error
         }
+        keyHold.release()
     }
 
     /// Whether the copy has the name that it was made with.

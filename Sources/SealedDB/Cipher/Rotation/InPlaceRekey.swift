@@ -25,6 +25,8 @@ struct InPlaceRekey {
         opening.takesLock = false
         try LogDamage.requireNone(ofStore: opening.path ?? "")
         let connection = try opening.open()
+        let hold = KeyHold()
+        defer { hold.release() }
         do throws(DatabaseError) {
             // A journal whose deletion is not synced could bring the old key back.
             try connection.run("PRAGMA synchronous = EXTRA")
@@ -45,7 +47,7 @@ struct InPlaceRekey {
             }
             try requireAuthenticPages(connection)
             // From here on the new key may be the only key of the store.
-            try newKey.confirm()
+            _ = try newKey.confirmed(keptBy: hold)
         } catch {
             connection.close()
             throw error.adding(context: "The store is unchanged under the old key")

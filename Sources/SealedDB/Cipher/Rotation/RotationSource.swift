@@ -52,7 +52,7 @@ struct RotationSource {
             }
             try connection.run("ROLLBACK")
             file = try FileSystem.status(resolved)
-            guard try !connection.mainFileHasMoved() else { throw KeyRotation.replaced }
+            try requireNotMoved()
             let totals = try PageTotals(of: connection)
             plan = KeyRotation.Plan(
                 path: resolved,
@@ -81,6 +81,8 @@ struct RotationSource {
     /// Switches from WAL mode to a rollback journal. This needs sole access to the file, so it also finds idle
     /// connections.
     func leaveWAL() throws(DatabaseError) {
+        // SQLite removes the log by its name.
+        try requireNotMoved()
         try RotationSource.naming(plan.path) { () throws(DatabaseError) in
             guard try connection.text("PRAGMA journal_mode = DELETE") == "delete" else {
                 throw DatabaseError(extendedCode: SQLITE_BUSY, message: "Another connection has the store open.")
@@ -132,7 +134,7 @@ struct RotationSource {
         try connection.run("BEGIN EXCLUSIVE")
         try connection.run("COMMIT")
         guard try connection.text("PRAGMA journal_mode") != "wal" else { throw KeyRotation.replaced }
-        guard try !connection.mainFileHasMoved() else { throw KeyRotation.replaced }
+        try requireNotMoved()
     }
 
     /// Keeps the old file on the disk after its name has gone to another one and this connection has closed. Call it after
@@ -171,15 +173,37 @@ struct RotationSource {
     }
 
     /// Removes the journals of the old file, which SQLite would take for journals of the new one. None of them is hot,
-    /// because this connection holds the exclusive lock.
+    /// because this connection holds the exclusive lock, and left WAL mode.
+    ///
+    /// They are removed by their names, which may belong to another store by now: somebody may have moved that here while the
+    /// copy was made. So nothing is removed if the file has moved, or if a journal holds what this connection leaves in none.
     func requireNoJournal() throws(DatabaseError) {
-        for suffix in ["-journal", "-wal", "-shm"] {
+        try requireNotMoved()
+        for suffix in JournalName.suffixes {
             let sibling = plan.path + suffix
+            guard let status = try FileSystem.statusIfPresent(sibling) else { continue }
+            guard try isOver(sibling, suffix, status) else { throw KeyRotation.replaced }
             guard unlink(sibling) == 0 || errno == ENOENT else {
                 throw .system("Cannot remove \(sibling)", reason: .ioError)
             }
         }
         // Without this, a power failure could bring one of them back beside the new file.
         try FileSystem.synchronizeDirectory(of: plan.path)
+        try requireNotMoved()
+    }
+
+    /// Whether a file beside the store can be what a transaction that is over has left. SQLite has removed the log with
+    /// WAL mode, and rolled back every journal whose first byte is not zero.
+    /// https://www.sqlite.org/fileformat2.html#the_rollback_journal
+    private func isOver(_ sibling: String, _ suffix: String, _ status: stat) throws(DatabaseError) -> Bool {
+        switch suffix {
+        case "-wal": status.st_size == 0
+        case "-journal": try status.st_size == 0 || FileReader(sibling)?.bytes(at: 0, count: 1)?.first ?? 0 == 0
+        default: true
+        }
+    }
+
+    private func requireNotMoved() throws(DatabaseError) {
+        guard try !connection.mainFileHasMoved() else { throw KeyRotation.replaced }
     }
 }

@@ -119,9 +119,9 @@ struct StoreReplacement {
             }
             // After the swap the new key is the only one. If the copy was made while the store was in use, others are
             // waiting now, so commands and closures are not asked for the key again; they were asked before.
-            if new.key != old.key { try new.confirm(for: copy.path, isBrief: prepared != nil) }
+            if new.key != old.key { try new.confirm(for: copy, isBrief: prepared != nil) }
             try source.requireNoJournal()
-            guard let totals, try !source.connection.mainFileHasMoved() else { throw KeyRotation.replaced }
+            guard let totals else { throw KeyRotation.replaced }
             // This comes last. Whoever opens the file later is left with the old file, which `RotationSource.spoil`
             // makes useless.
             try source.requireNobodyElse()

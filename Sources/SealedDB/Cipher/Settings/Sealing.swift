@@ -17,12 +17,14 @@ struct Sealing {
 
 extension Sealing {
     /// Confirms the key before the file becomes the only copy of some data: reads the key again from where it came
-    /// from, and opens the file with what was read. Writes nothing, so the verified file stays as it is.
+    /// from, and opens the file with what was read. Writes nothing, so the verified file stays as it is. A key ring cannot be
+    /// changed from then on, until the copy has its name or is discarded.
     /// - Parameters:
-    ///   - path: path of the file. Nobody may have it open.
-    ///   - isBrief: as in ``Key/confirmed(isBrief:)``.
-    func confirm(for path: String, isBrief: Bool = false) throws(DatabaseError) {
-        guard let again = try key?.confirmed(isBrief: isBrief) else { return }
+    ///   - copy: the file. Nobody may have it open.
+    ///   - isBrief: as in ``Key/confirmed(isBrief:keptBy:)``.
+    func confirm(for copy: StoreCopy, isBrief: Bool = false) throws(DatabaseError) {
+        guard let again = try key?.confirmed(isBrief: isBrief, keptBy: copy.keyHold) else { return }
+        let path = copy.path
         let opening = StoreOpening(
             path: path,
             key: again,

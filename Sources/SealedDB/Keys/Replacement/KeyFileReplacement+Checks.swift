@@ -26,6 +26,12 @@ extension KeyFileReplacement {
                 reason: .cannotCreate
             )
         }
+        guard access(directory, R_OK) == 0 else {
+            throw .system(
+                "The \(what) \(path) could not be replaced durably: cannot read \(directory), and so not sync it",
+                reason: .cannotCreate
+            )
+        }
         let (own, parent) = (try FileSystem.status(path), try FileSystem.status(directory))
         guard geteuid() == 0 || own.st_uid == geteuid() else {
             throw DatabaseError(

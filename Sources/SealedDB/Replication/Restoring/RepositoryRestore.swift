@@ -190,7 +190,7 @@ public struct RepositoryRestore: Sendable {
     private func requireOutside(_ storage: any RepositoryStorage) throws(DatabaseError) {
         guard let directory = (storage as? DirectoryStorage)?.path,
             let target = FileSystem.resolve(path) ?? FileSystem.resolve(FileSystem.directory(of: path)),
-            target == directory || target.begins(with: directory + "/")
+            target.isSame(as: directory) || target.begins(with: directory + "/")
         else { return }
         throw DatabaseError(
             extendedCode: SQLITE_CANTOPEN,

@@ -8,6 +8,8 @@ import Testing
 @Suite(.enabled(if: isEncrypting, "needs a codec"), .hangLimit)
 struct SwapTests {
     private let directory: TemporaryDirectory
+    /// The contents of a log, a journal and an index of others.
+    private let theirs = [UInt8](repeating: 0xd9, count: 32768)
 
     init() throws {
         directory = try TemporaryDirectory()
@@ -136,6 +138,16 @@ struct SwapTests {
         try expectUnchanged(operation)
     }
 
+    /// It cannot be the store's, whose lock nobody else has had.
+    @Test(arguments: [Operation.rotate, .migrate], ["-journal", "-wal"])
+    func aJournalThatComesMeanwhileStays(operation: Operation, suffix: String) throws {
+        let error = try failure(operation) { try directory.write("db\(suffix)", theirs) }
+        #expect(error?.reason == .busy, "\(error as Any)")
+        #expect(try directory.bytes("db\(suffix)") == Data(theirs))
+        unlink(directory.file("db\(suffix)"))
+        try expectUnchanged(operation)
+    }
+
     /// Somebody puts another file in place: what is in that must not be replaced by a copy of what was there before.
     @Test(arguments: [Operation.rotate, .migrate])
     func aFileThatWasPutInPlaceMeanwhileStays(operation: Operation) throws {
@@ -145,8 +157,14 @@ struct SwapTests {
             try other.executeUpdate("CREATE TABLE theirs (a)")
             other.close()
             #expect(rename(directory.file("other"), directory.file("db")) == 0)
+            for suffix in JournalName.suffixes { try directory.write("db\(suffix)", theirs) }
         }
-        #expect(error != nil)
+        #expect(error?.reason == .busy, "\(error as Any)")
+        // What they have not yet stored elsewhere.
+        for suffix in JournalName.suffixes {
+            #expect(try directory.bytes("db\(suffix)") == Data(theirs))
+            unlink(directory.file("db\(suffix)"))
+        }
         try expectUnchanged(operation)
         let store = try database("db", key: 1)
         #expect(store.tableExists("theirs"))
