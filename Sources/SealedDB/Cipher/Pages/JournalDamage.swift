@@ -7,7 +7,8 @@
 /// to the store only after the sync. <https://www.sqlite.org/fileformat.html#the_rollback_journal>
 ///
 /// What cannot be told from a journal that SQLite has ended or not begun is not found: one that is empty, missing, or cut off
-/// at the header of a part, or where the header and the first records of a part, or the first 28 bytes of all, are gone.
+/// at the header of a part, or where the header and the first records of a part, or the first 28 bytes of all, are gone; and
+/// one where the first byte of a later part's header became zero, with which SQLite ends journals that are kept.
 struct JournalDamage {
     private let path: String
     private let contents: FileReader
@@ -173,6 +174,10 @@ struct JournalDamage {
 
     private func originals(inPartsOf sectorSize: Int64) throws(DatabaseError) -> [Int64: Int64] {
         var result: [Int64: Int64] = [:]
+        var pageCount: Int64?
+        // Behind a header without a number of records. Where SQLite does not sync, it writes such a header and no other, and what
+        // follows is of an earlier transaction; elsewhere the number was changed.
+        var isDoubtful = false
         var ends: [Int64] = [0]
         while !ends.isEmpty {
             var found: Part?
@@ -181,7 +186,12 @@ struct JournalDamage {
                 found = try part(at: start, sectorSize, behind: result)
             }
             guard let part = found else { break }
+            // What has pages of this transaction, or tells another size of the store, is of another one. The rest counts as this.
+            let isNew = part.originals.keys.allSatisfy { result[$0] == nil }
+            guard !isDoubtful || isNew && (part.pageCount ?? pageCount) == pageCount else { break }
             result.merge(part.originals) { first, _ in first }
+            pageCount = pageCount ?? part.pageCount
+            isDoubtful = isDoubtful || part.isUncounted
             ends = part.ends
         }
         return result
@@ -192,6 +202,10 @@ struct JournalDamage {
         var originals: [Int64: Int64] = [:]
         /// Where its records may end; empty if no part can follow.
         var ends: [Int64] = []
+        /// How many pages the store had before the transaction, as its header says.
+        var pageCount: Int64?
+        /// Whether its header says that the records go on to the end of the file, as SQLite writes where it does not sync.
+        var isUncounted = false
     }
 
     /// - Parameter known: the records of the parts before.
@@ -211,14 +225,16 @@ struct JournalDamage {
         var nonces = [unsynced ?? header?.nonce]
         // Behind a header that is not synced, records of another nonce are older.
         if unsynced == nil, header?.recordCount != 0 { nonces.append(try record(at: firstRecord)?.nonce) }
-        // SQLite begins no part before it has synced the one before, and none where it does not sync.
-        let isLast = unsynced != nil || header.map { $0.recordCount ?? 0 == 0 } == true
+        // SQLite begins no part before it has synced the one before.
+        let isLast = unsynced != nil || header?.recordCount == 0
         for case let nonce? in nonces {
-            let part = try records(at: firstRecord, nonce, count: header?.recordCount ?? 0, isLast: isLast)
+            var part = try records(at: firstRecord, nonce, count: header?.recordCount ?? 0, isLast: isLast)
             guard !part.originals.isEmpty else { continue }
             // Records of an earlier transaction may stand one sector further by chance. No page is in a journal twice.
             let isCertain = start == 0 || unsynced != nil || RollbackJournal.mayBeHeader(bytes)
             guard isCertain || part.originals.keys.allSatisfy({ known[$0] == nil }) else { return nil }
+            part.pageCount = header?.originalPageCount
+            part.isUncounted = header.map { $0.recordCount == nil } ?? false
             return part
         }
         return nil
@@ -243,7 +259,7 @@ struct JournalDamage {
             }
             place += recordSize
         }
-        if !isLast { part.ends = [endOfRun ?? place, declaredEnd] }
+        if !isLast { part.ends = count > 0 ? [endOfRun ?? place, declaredEnd] : [endOfRun ?? place] }
         return part
     }
 

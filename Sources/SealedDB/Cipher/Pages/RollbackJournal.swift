@@ -32,7 +32,7 @@ struct RollbackJournal {
         /// Number of records that follow; `nil` if the records go on to the end of the file.
         let recordCount: Int64?
         let nonce: UInt32
-        fileprivate let originalPageCount: Int64
+        let originalPageCount: Int64
         fileprivate let sectorSize: Int64
         fileprivate let pageSize: Int
 

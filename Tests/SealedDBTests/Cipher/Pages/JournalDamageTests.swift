@@ -133,7 +133,17 @@ struct JournalDamageTests {
             try expectDamage("no records at \(place)")
             try makeStore(mode) { $0[place + 512 + 200] ^= 1 }
             try expectDamage("the first record at \(place)")
+            try makeStore(mode) { $0.replaceSubrange(place + 8..<place + 12, with: Data(repeating: 0xff, count: 4)) }
+            try expectDamage("no number of records at \(place)")
         }
+    }
+
+    /// Without syncs SQLite writes no number of records into the only header that there is.
+    @Test(arguments: [Configuration.JournalMode.delete, .persist]) func noNumberOfRecordsInTheFirstHeader(
+        mode: Configuration.JournalMode
+    ) throws {
+        try makeStore(mode) { $0.replaceSubrange(8..<12, with: Data(repeating: 0xff, count: 4)) }
+        try expectDamage("the first part")
     }
 
     /// SQLite ends a journal that is kept by 28 zeros at once.
