@@ -90,7 +90,7 @@ public struct StoreRestore: Sendable {
             )
         }
         let target = FileSystem.resolve(path)
-        guard target.map(ExactText.init) != ExactText(resolvedBackup) else {
+        guard target?.isSame(as: resolvedBackup) != true else {
             throw DatabaseError(
                 extendedCode: SQLITE_MISUSE,
                 reason: .alreadyExists,

@@ -52,7 +52,7 @@ struct RotationSource {
             }
             try connection.run("ROLLBACK")
             file = try FileSystem.status(resolved)
-            try requireNotMoved()
+            guard try !connection.mainFileHasMoved() else { throw KeyRotation.replaced }
             let totals = try PageTotals(of: connection)
             plan = KeyRotation.Plan(
                 path: resolved,
@@ -197,9 +197,9 @@ struct RotationSource {
     /// https://www.sqlite.org/fileformat2.html#the_rollback_journal
     private func isOver(_ sibling: String, _ suffix: String, _ status: stat) throws(DatabaseError) -> Bool {
         switch suffix {
-        case "-wal": status.st_size == 0
-        case "-journal": try status.st_size == 0 || FileReader(sibling)?.bytes(at: 0, count: 1)?.first ?? 0 == 0
-        default: true
+        case "-wal": return status.st_size == 0
+        case "-journal": return try FileReader(sibling)?.bytes(at: 0, count: 1)?.first ?? 0 == 0
+        default: return true
         }
     }
 

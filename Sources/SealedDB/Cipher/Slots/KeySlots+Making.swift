@@ -22,6 +22,8 @@ extension KeySlots {
             throw .unusableSettings("A store with a plaintext header cannot have slots: they are found by its salt.")
         }
         let opening = try StoreOpening.existing(path, key: key, settings: settings, busyTimeout: busyTimeout)
+        // SQLite would go on without what stands behind the damage.
+        try LogDamage.requireNone(ofStore: opening.path ?? path)
         let connection = try opening.open()
         defer { connection.close() }
         try connection.requireWritable(path)

@@ -134,7 +134,12 @@ struct JournalDamageTests {
             try makeStore(mode) { $0[place + 512 + 200] ^= 1 }
             try expectDamage("the first record at \(place)")
             try makeStore(mode) { $0.replaceSubrange(place + 8..<place + 12, with: Data(repeating: 0xff, count: 4)) }
-            try expectDamage("no number of records at \(place)")
+            // Behind the last part SQLite puts back whatever follows, and that is all.
+            if place == synced.last {
+                try expectAllIsUndone("no number of records at \(place)")
+            } else {
+                try expectDamage("no number of records at \(place)")
+            }
         }
     }
 

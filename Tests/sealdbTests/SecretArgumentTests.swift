@@ -1,0 +1,60 @@
+import Foundation
+import SealedDB
+import Testing
+
+/// What may be a secret and was given in the wrong place is not shown, and not stored.
+@Suite(.hangLimit, .enabled(if: isEncrypting, "the plain build takes no key"))
+struct SecretArgumentTests {
+    private let sandbox: Sandbox
+
+    init() throws {
+        sandbox = try Sandbox()
+        try sandbox.makeKey()
+    }
+
+    @Test(arguments: ["--key-fd", "--passphrase-fd", "--new-key-fd", "--new-passphrase-fd"])
+    func aSecretInPlaceOfADescriptor(option: String) throws {
+        let isNew = option.contains("new")
+        let arguments = ["rotate", "db"] + (isNew ? ["--key-file", "key"] : ["--new-key-file", "key"])
+        for form in [[option, "hunter2"], ["\(option)=hunter2"], [option, "99999999999999999999"]] {
+            let outcome = try sandbox.run([Tool.sealdb] + arguments + form)
+            #expect(outcome.status == 64, "\(outcome.error)")
+            #expect(outcome.error.contains("\(option) takes the number of a descriptor"), "\(outcome.error)")
+            #expect(!(outcome.error + outcome.output).contains("hunter2"), "\(outcome.error)")
+        }
+    }
+
+    /// A name of 64 digits is a key, as far as anybody can tell.
+    @Test func aKeyInPlaceOfAStore() throws {
+        let key = String(repeating: "0a", count: 32)
+        for arguments in [["create", key], ["query", key, "SELECT 1"], ["info", key], ["backup", key, "copy"]] {
+            let outcome = try sandbox.run([Tool.sealdb] + arguments + ["--key-file", "key"])
+            #expect(outcome.status == 64, "\(arguments[0]): \(outcome.error)")
+            #expect(!(outcome.error + outcome.output).contains(key), "\(arguments[0]): \(outcome.error)")
+            #expect(outcome.error.contains("form of a raw key"), "\(arguments[0]): \(outcome.error)")
+        }
+        #expect(try sandbox.names() == ["key"])
+        // That is a name all the same.
+        try sandbox.succeed("create", "./\(key)", "--key-file", "key")
+    }
+
+    /// The directory for temporary files may be on any disk.
+    @Test func aDatabaseInTheClearIsNotStoredOnTheWay() throws {
+        let plain = Database(path: sandbox.path("plain"))
+        try plain.openVerified()
+        try plain.executeUpdate("CREATE TABLE t (a)")
+        plain.close()
+        /// Whether a file was made to hold what came from standard input.
+        func isStored(_ input: String, status: Int32) throws -> Bool {
+            let strace = "strace -f -o trace -e trace=mkdir,mkdirat \(Tool.sealdb) restore - db --key-file key"
+            let outcome = try sandbox.run(["/bin/sh", "-c", "\(input) | \(strace)"])
+            #expect(outcome.status == status, "\(outcome.error)")
+            let trace = String(decoding: try sandbox.contents("trace"), as: UTF8.self)
+            #expect(trace.contains("exited with"), "\(trace)")
+            return trace.contains("sealdb-pipe-")
+        }
+        #expect(try !isStored("cat plain", status: 65))
+        #expect(try isStored("printf 'SQLite format'", status: 65))
+        #expect(try sandbox.names() == ["key", "plain", "trace"])
+    }
+}
