@@ -143,7 +143,12 @@ let package = Package(
 // Under the sanitizers scripts/test runs some of the tests, and to compile all of them would take longer than these run.
 // `nil` stands for all of a target.
 let testsUnderSanitizers: [String: [String: [String]?]] = [
-    "threads": ["SealedDBTests": ["Support", "Compatibility", "Concurrency", "Database", "Engine", "Cipher/Pages"]],
+    "threads": [
+        "SealedDBTests": [
+            "Support", "Compatibility", "Concurrency", "Database", "Engine", "Cipher/Pages", "Calls/CallWatch.swift",
+            "System/FailedCall.swift",
+        ]
+    ],
     "addresses": ["SealedDBTests": nil, "sealdbTests": ["Support", "Export", "ObjectStoreCommandTests.swift"]],
 ]
 if let name = Context.environment["SEALEDDB_TESTS"] {
