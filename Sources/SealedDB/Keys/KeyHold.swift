@@ -38,6 +38,7 @@ final class KeyHold {
                     message: "Somebody changes the key ring \(path). Try again when that has ended."
                 )
             }
+            // A signal that cuts this short does no harm.
             usleep(5000)
         }
     }

@@ -24,21 +24,21 @@ extension NamedMutant {
             "the key is not confirmed before the swap",
             "SealedDB/Cipher/Rotation/StoreReplacement.swift",
             .statement,
-            "try new.confirm(for: copy.path, isBrief: prepared != nil)",
+            "try new.confirm(for: copy, isBrief: prepared != nil)",
             ""
         ),
         .init(
             "the key is not confirmed before a new store is there",
             "SealedDB/Cipher/Copying/NewStore.swift",
             .statement,
-            "if confirmsKey { try sealing.confirm(for: copy.path) }",
+            "if confirmsKey { try sealing.confirm(for: copy) }",
             ""
         ),
         .init(
             "the key is not confirmed before a restore",
             "SealedDB/Cipher/Conversion/StoreRestore.swift",
             .statement,
-            "try sealing.confirm(for: copy.path)",
+            "try sealing.confirm(for: copy)",
             ""
         ),
         .init(

@@ -60,7 +60,7 @@ struct StoreCopy {
     /// Removes the copy and the files that SQLite keeps beside it. A file that cannot be removed is a leftover, which
     /// the next copy removes.
     func discard() {
-        for suffix in ["", "-journal", "-wal", "-shm"] { unlink(path + suffix) }
+        for suffix in ["", "-journal", "-wal", "-shm"] { unlink(path + suffix) }  // See above.
         keyHold.release()
     }
 
