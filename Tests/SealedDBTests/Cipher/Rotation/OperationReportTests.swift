@@ -98,20 +98,23 @@ struct OperationReportTests {
         let source = try RotationSource(path: directory.file("db"), sealing: sealing, busyTimeout: 0)
         defer { source.connection.close() }
         func names() -> [String] { directory.namesOfFiles.filter { $0 != "link" } }
-        for other in ["-journal", "-wal", "-shm"] { try directory.write("db" + other, []) }
+        let suffixes = JournalName.suffixes
+        for other in suffixes { try directory.write("db" + other, []) }
         let all = CallWatch(directory.path)
         try source.requireNoJournal()
         let calls = all.endWithAll()
         #expect(names() == ["db"])
         // Removed for good.
-        #expect(calls.last { !$0.hasPrefix("close") }?.hasPrefix("fsync") == true, "\(calls)")
-        try directory.write("db" + suffix, [])
+        let lastRemoval = try #require(calls.lastIndex { $0.hasPrefix("unlink") })
+        #expect(calls[lastRemoval...].contains { $0.hasPrefix("fsync") }, "\(calls)")
+        for other in suffixes { try directory.write("db" + other, []) }
         let index = try #require(calls.firstIndex(of: "unlink db" + suffix))
         let failing = CallWatch(directory.path, failing: index...index)
         let error = #expect(throws: DatabaseError.self) { try source.requireNoJournal() }
         failing.end()
         #expect(error?.reason == .ioError && error?.message.contains("db\(suffix)") == true)
-        #expect(names() == ["db", "db" + suffix])
+        let left = suffixes.drop { $0 != suffix }
+        #expect(names() == (["db"] + left.map { "db" + $0 }).sorted())
         try source.requireNoJournal()
         #expect(names() == ["db"])
     }
