@@ -26,6 +26,7 @@ struct DamagedLogCopiesTests {
     @Test(arguments: [
         ["decrypt", "db", "-", "--allow-plaintext"], ["dump", "db"], ["dump", "db", "--table", "people"],
         ["rotate", "db", "--new-key-file", "new", "--dry-run"],
+        ["slots", "init", "db", "--no-recovery", "--label", "a"],
     ])
     func nothingIsWritten(call: [String]) throws {
         let call = [Tool.sealdb] + call + ["--key-file", "key"]

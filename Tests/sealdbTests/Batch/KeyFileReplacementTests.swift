@@ -194,6 +194,10 @@ struct KeyFileReplacementTests {
         let arguments = ["rotate", "a.db", "--key-file", "keys/a.key", "--new-key-file", "keys/a.new"]
         let outcome = try sandbox.run(mine + arguments + ["--replace-key-files"])
         #expect(outcome.status == 73 && outcome.error.contains("cannot write to"), "\(outcome.error)")
+        // One that cannot be read cannot be synced.
+        #expect(chmod(sandbox.path("keys"), 0o733) == 0)
+        let unread = try sandbox.run(mine + arguments + ["--replace-key-files"])
+        #expect(unread.status == 73 && unread.error.contains("cannot read"), "\(unread.error)")
         #expect(try sandbox.contents("keys/a.key") == keys.old)
         #expect(try sandbox.run(mine + ["query", "a.db", "SELECT 1", "--key-file", "keys/a.key"]).status == 0)
     }
