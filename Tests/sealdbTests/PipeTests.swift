@@ -38,6 +38,21 @@ struct PipeTests {
         #expect(try leftovers().isEmpty)
     }
 
+    /// It begins as a database in the clear does.
+    @Test func aStoreWithAHeaderInTheClear() throws {
+        let settings = "--plaintext-header-size 32 --salt \(String(repeating: "0b", count: 16))"
+        let outcome = try shell(
+            """
+            sealdb create clear --key-file key \(settings) \
+            && sealdb exec clear 'CREATE TABLE t (a); INSERT INTO t VALUES (7)' --key-file key \(settings) \
+            && sealdb backup clear - --key-file key \(settings) | sealdb restore - copy --key-file key \(settings) \
+            && sealdb query copy 'SELECT a FROM t' --key-file key \(settings)
+            """
+        )
+        #expect(outcome.status == 0 && outcome.lines.last == "7", "\(outcome.output)\(outcome.error)")
+        #expect(try sandbox.contents("copy").starts(with: Data("SQLite format 3\0".utf8)))
+    }
+
     @Test func aBackupUnderAnotherKey() throws {
         try sandbox.makeKey("other")
         #expect(try shell("sealdb backup db - --key-file key --new-key-file other > copy").status == 0)

@@ -120,12 +120,12 @@ final class PipedFile: Sendable {
         let input = try InputFile(path: "-")
         var buffer = [UInt8](repeating: 0, count: 64 * 1024)
         var start: [UInt8] = []
-        while start.count < PipedFile.plaintextMagic.count {
+        while start.count < StoreHeader.byteCount {
             let count = try input.read(into: &buffer)
             if count == 0 { break }
             start += buffer[..<count]
         }
-        guard !start.starts(with: PipedFile.plaintextMagic) else {
+        guard !StoreHeader.isPlaintext(start) else {
             throw Failure(
                 .data,
                 "Standard input is a database in the clear, and no encrypted backup. Nothing was restored; `sealdb encrypt` "
@@ -142,9 +142,6 @@ final class PipedFile: Sendable {
         }
         try file.close()
     }
-
-    /// https://www.sqlite.org/fileformat.html#magic_header_string
-    private static let plaintextMagic = [UInt8]("SQLite format 3\0".utf8)
 
     /// Writes the file to standard output. It is removed before, so that a signal may end the process: the reader may
     /// not read for as long as it likes.

@@ -22,6 +22,16 @@ struct KeyHoldTests {
 
     private func newKey() throws -> Key { try KeyRing(contentsOfFile: ringPath).activeKey() }
 
+    private func rotation() throws -> StoreReplacement {
+        StoreReplacement(
+            path: path,
+            old: Sealing(key: try .testing(1)),
+            new: Sealing(key: try newKey()),
+            busyTimeout: 1,
+            words: .init(name: "The rotation", before: "unchanged under the old key", after: "has the new key")
+        )
+    }
+
     /// Whether somebody could change the ring now.
     private var isFree: Bool {
         let descriptor = open(ringPath, O_RDONLY | O_CLOEXEC)
@@ -30,13 +40,7 @@ struct KeyHoldTests {
     }
 
     @Test func aRotationKeepsItsKeyInTheRing() throws {
-        var replacement = StoreReplacement(
-            path: path,
-            old: Sealing(key: try .testing(1)),
-            new: Sealing(key: try newKey()),
-            busyTimeout: 1,
-            words: .init(name: "The rotation", before: "unchanged under the old key", after: "has the new key")
-        )
+        var replacement = try rotation()
         var wasAsked = false
         replacement.beforeSwap = { () throws(DatabaseError) in
             wasAsked = true
@@ -48,13 +52,7 @@ struct KeyHoldTests {
     }
 
     @Test func whatFailsLetsTheRingGo() throws {
-        var replacement = StoreReplacement(
-            path: path,
-            old: Sealing(key: try .testing(1)),
-            new: Sealing(key: try newKey()),
-            busyTimeout: 1,
-            words: .init(name: "The rotation", before: "unchanged under the old key", after: "has the new key")
-        )
+        var replacement = try rotation()
         replacement.beforeSwap = { () throws(DatabaseError) in throw .notOpen }
         #expect(throws: DatabaseError.self) { try replacement.run(progress: nil) }
         #expect(isFree)

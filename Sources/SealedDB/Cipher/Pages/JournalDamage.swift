@@ -175,8 +175,8 @@ struct JournalDamage {
     private func originals(inPartsOf sectorSize: Int64) throws(DatabaseError) -> [Int64: Int64] {
         var result: [Int64: Int64] = [:]
         var pageCount: Int64?
-        // Behind a header without a number of records. Where SQLite does not sync, it writes such a header and no other, and what
-        // follows is of an earlier transaction; elsewhere the number was changed.
+        // Whether a header without a number of records was met. SQLite writes one only where it does not sync, and then no other
+        // header, so that what follows is of an earlier transaction. Otherwise the number was changed.
         var isDoubtful = false
         var ends: [Int64] = [0]
         while !ends.isEmpty {
@@ -186,7 +186,8 @@ struct JournalDamage {
                 found = try part(at: start, sectorSize, behind: result)
             }
             guard let part = found else { break }
-            // What has pages of this transaction, or tells another size of the store, is of another one. The rest counts as this.
+            // A part that repeats a page, or tells another size of the store, is of an earlier transaction. Any other counts as one
+            // of this transaction.
             let isNew = part.originals.keys.allSatisfy { result[$0] == nil }
             guard !isDoubtful || isNew && (part.pageCount ?? pageCount) == pageCount else { break }
             result.merge(part.originals) { first, _ in first }

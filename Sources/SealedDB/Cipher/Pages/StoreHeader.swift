@@ -1,7 +1,9 @@
 /// What the first bytes of a file say about it.
-enum StoreHeader {
+package enum StoreHeader {
     /// `SQLite format 3` and a NUL. https://www.sqlite.org/fileformat.html#magic_header_string
     static let plaintextMagic = [UInt8]("SQLite format 3\0".utf8)
+    /// How many bytes tell what kind of database it is.
+    package static let byteCount = 100
     /// The smallest page size of SQLite, in bytes.
     static let smallestPage: Int64 = 512
 
@@ -13,7 +15,7 @@ enum StoreHeader {
 
     /// Whether the whole header is plaintext, and not only the part that ``CipherSettings/plaintextHeaderSize`` leaves
     /// unencrypted: SQLite keeps 20 bytes of zeros in the header, which would not be zeros if they were encrypted.
-    static func isPlaintext(_ bytes: [UInt8]) -> Bool {
+    package static func isPlaintext(_ bytes: [UInt8]) -> Bool {
         hasMagic(bytes) && (bytes.count < 92 || bytes[72..<92].allSatisfy { $0 == 0 })
     }
 

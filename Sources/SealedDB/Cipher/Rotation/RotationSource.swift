@@ -182,7 +182,16 @@ struct RotationSource {
         for suffix in JournalName.suffixes {
             let sibling = plan.path + suffix
             guard let status = try FileSystem.statusIfPresent(sibling) else { continue }
-            guard try isOver(sibling, suffix, status) else { throw KeyRotation.replaced }
+            guard try isOver(sibling, suffix, status) else {
+                throw DatabaseError(
+                    extendedCode: SQLITE_BUSY,
+                    reason: .busy,
+                    message: """
+                        \(sibling) came meanwhile, and is not this store's, as if another one had been put in its place. It was \
+                        left. See who made it, and try again.
+                        """
+                )
+            }
             guard unlink(sibling) == 0 || errno == ENOENT else {
                 throw .system("Cannot remove \(sibling)", reason: .ioError)
             }

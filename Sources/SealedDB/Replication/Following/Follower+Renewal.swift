@@ -117,7 +117,7 @@ extension Follower {
     /// The first bytes of a store are what tells whether it is the same file with the same key. Where they are in the clear, they
     /// are those of any store.
     private func requireFollowable(_ manifest: SnapshotManifest) throws(DatabaseError) {
-        guard manifest.fileSalt.elementsEqual("SQLite format 3\0".utf8) else { return }
+        guard StoreHeader.hasMagic(manifest.fileSalt) else { return }
         throw DatabaseError(
             extendedCode: SQLITE_ERROR,
             reason: .unsupported,
