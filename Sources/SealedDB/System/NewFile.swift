@@ -12,8 +12,8 @@ final class NewFile: Sendable {
     private let canAwait: Bool
     private let zeros = Guarded(false)
 
-    /// Whether it got pages of zeros in the place of pages that were never written.
-    var holdsUnwritten: Bool {
+    /// Whether it got pages of zeros in the place of pages that were not authentic.
+    var holdsBlank: Bool {
         get { zeros.withLock { $0 } }
         set { zeros.withLock { $0 = newValue } }
     }

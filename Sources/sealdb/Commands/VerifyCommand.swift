@@ -113,6 +113,16 @@ struct VerifyCommand: ParsableCommand {
         }
     }
 
+    /// What is said of free pages that are not as they were written.
+    private static func freePages(_ report: IntegrityReport) -> [String] {
+        guard let first = report.damagedFreePages.first else { return [] }
+        let count = report.damagedFreePages.count.counted("free page")
+        return [
+            "\(count) not as written, the first is page \(first): a power failure may leave them. They hold nothing, so "
+                + "nothing is lost; VACUUM or a rotation writes them anew."
+        ]
+    }
+
     private static func report(_ report: IntegrityReport, of store: StoreItem) -> StoreReport {
         let slots = SlotRemarks(store.path)
         let verdict =
@@ -129,7 +139,7 @@ struct VerifyCommand: ParsableCommand {
             report.tablesNotCompared.map {
                 "table \(TerminalText.escaped($0)): not compared with its indexes: the schema names a collation, function "
                     + "or tokenizer that only its own program has"
-            } + (slots?.lines(store.name) ?? [])
+            } + freePages(report) + (slots?.lines(store.name) ?? [])
         let failure = Failure(
             .data,
             "\(store.name) is damaged: \(report.damagedPages.count) of \(report.pageCount.counted("page")), "

@@ -16,10 +16,10 @@ extension NamedMutant {
             "true"
         ),
         .init(
-            "a live copy has SQLCipher read pages that were never written",
+            "a live copy has SQLCipher read pages that are not authentic",
             "SealedDB/Cipher/Rotation/LiveCopy.swift",
             .expression,
-            "buffer.page(index).isZero",
+            "try !cipher.isAuthentic(page, number: number + Int64(index))",
             "false"
         ),
         .init(

@@ -79,17 +79,17 @@ extension NamedMutant {
             "isRefused = true"
         ),
         .init(
-            "a page of zeros in use is copied",
-            "SealedDB/Cipher/Copying/PageTransfer.swift",
+            "a page that is in use and not authentic is copied",
+            "SealedDB/Cipher/Copying/PageSource.swift",
             .statement,
             "guard !pages.isEmpty else { return }",
             "return"
         ),
         .init(
-            "a page of zeros in use is no damage",
+            "a page that is in use and not authentic is no damage",
             "SealedDB/Cipher/Pages/PageScan.swift",
             .expression,
-            "try free.contains(number)",
+            "try list.contains(number)",
             "true"
         ),
         .init(

@@ -360,8 +360,8 @@ extension NamedMutant {
             "pages behind the end of the database count",
             "SealedDB/Cipher/Verification/IntegrityReport.swift",
             .expression,
-            "scan.damagedPages(ofFirst: last, cipher, marks: marks, unwritten: noted, progress: tell)",
-            "scan.damagedPages(ofFirst: .max, cipher, marks: marks, unwritten: noted, progress: tell)"
+            "scan.damagedPages(ofFirst: last, cipher, marks: marks, free: noted, progress: tell)",
+            "scan.damagedPages(ofFirst: .max, cipher, marks: marks, free: noted, progress: tell)"
         ),
         .init(
             "a check of pages alone believes every list of free pages",
@@ -371,10 +371,10 @@ extension NamedMutant {
             "structure"
         ),
         .init(
-            "a copy with pages that were never written is not looked at as a whole",
+            "a copy of a store with pages that are not authentic is not looked at as a whole",
             "SealedDB/Cipher/Copying/StoreCopy+Pages.swift",
             .expression,
-            "file.holdsUnwritten",
+            "file.holdsBlank",
             "false"
         ),
         .init(

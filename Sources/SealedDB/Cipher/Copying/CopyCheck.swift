@@ -111,9 +111,14 @@ struct CopyCheck {
             defer { connection.close() }
             let copy = PageScan(connection: connection, key: key, settings: sealing.settings)
             guard let source else {
-                return try copy.damagedPages(ofFirst: pageCount) { completed throws(DatabaseError) in
+                // Of what was just written, free pages count, too.
+                var free: [Int64] = []
+                let damaged = try copy.damagedPages(ofFirst: pageCount, copy.pageCipher(), marks: nil) { number, isBlank in
+                    if !isBlank { free.append(number) }
+                } progress: { completed throws(DatabaseError) in
                     do { try progress(completed) } catch { throw CodeCheck.stopped }
-                }.map { "page \($0)" }
+                }
+                return (damaged + free).map { "page \($0)" }
             }
             do {
                 let comparison = PageComparison(source: source, copy: copy, pageCount: pageCount)

@@ -9,7 +9,7 @@
 /// as it is, so their ciphertext is copied as it is, and each page gets a new code. A page that is changed on the way is
 /// encrypted anew: no IV is used for two contents.
 ///
-/// A free page that was never written has no code; see ``FreePages``. The new file gets one that holds zeros.
+/// A free page need not be authentic; see ``FreePages``. The new file gets one that holds zeros.
 struct PageTransfer {
     /// The journal mode of the new file, as its header has it.
     enum Mode {
@@ -26,8 +26,8 @@ struct PageTransfer {
     let targetCipher: PageCipher
     /// Whether the pages of both files are encrypted with the same key, and have the same plaintext header.
     private let hasSameKey: Bool
-    /// The pages of the source that were copied as zeros, and must be free.
-    private var unwritten = Guarded(PageSet())
+    /// The pages of the source that are copied as zeros.
+    private(set) var blank = BlankPages()
 
     /// How many bytes are compared before the system is told to begin to write them to the disk.
     private static let bytesInPart: Int64 = 1 << 20
@@ -90,7 +90,7 @@ struct PageTransfer {
         var begun = completed * pageSize
         var partsUnderWay: [Range<Int64>] = []
         var stop: DatabaseError?
-        forgetUnwritten()
+        blank.forget()
         try pipeline.forEachRun { () throws(DatabaseError) in
             try TransferWorker(self, file, pageCount: pipeline.pagesInRun)
         } deliver: { run, written in
@@ -120,23 +120,9 @@ struct PageTransfer {
         try requireFree(file)
     }
 
-    /// Call it before pages are copied: those of a copy that failed are copied again, perhaps as they are later.
-    func forgetUnwritten() { unwritten.withLock { $0 = PageSet() } }
-
-    /// Notes a page of the source that has neither contents nor a code. Any worker may call it.
-    func noteUnwritten(_ number: Int64) { unwritten.withLock { $0.insert(number) } }
-
     /// Makes sure that the pages that were copied as zeros are free. Call it when no worker reads the source.
     func requireFree(_ file: NewFile) throws(DatabaseError) {
-        let pages = unwritten.withLock { pages in
-            defer { pages = PageSet() }
-            return pages
-        }
-        guard !pages.isEmpty else { return }
-        // An older list of free pages is as authentic as the present one. Whether a tree has one of the pages is found out when
-        // the copy is complete.
-        file.holdsUnwritten = true
-        try source.requireFree(pages, sourceCipher)
+        if try blank.requireAll(in: source, sourceCipher) { file.holdsBlank = true }
     }
 
     /// Whether ``amend(_:number:)`` changes this page.

@@ -29,7 +29,7 @@ extension StoreCopy {
         _ mark: NewFile.Mark,
         _ report: ProgressReport
     ) throws(DatabaseError) {
-        try verifySample(sealing, report, checksStructure: file.holdsUnwritten)
+        try verifySample(sealing, report, checksStructure: file.holdsBlank)
         // What is written from now on was not compared. SQLCipher writes nothing to look at it.
         guard try file.mark() == mark else { throw unverified("somebody else has written to it") }
         // The descriptor of the file is closed after the connection that has checked it: its locks are of no use then.
@@ -53,18 +53,18 @@ extension StoreCopy {
             guard [SQLITE_CORRUPT, SQLITE_NOTADB].contains(error.code), error.reason != .unverified else { throw error }
             throw unverified("SQLCipher does not read it (\(error.message))")
         }
-        if let damage { throw StoreCopy.zerosInUse(damage) }
+        if let damage { throw StoreCopy.blankInUse(damage) }
         try report(.verify, report.totals.count)
     }
 
     /// Each page of the copy was compared with the source's, so what is wrong with their structure is the source's.
-    private static func zerosInUse(_ problem: String) -> DatabaseError {
+    private static func blankInUse(_ problem: String) -> DatabaseError {
         DatabaseError(
             extendedCode: SQLITE_CORRUPT,
             reason: .damaged,
             message: """
-                Pages of the source hold zeros, and not all of them are free (\(problem)). The new file was discarded. Look at the \
-                source with `sealdb verify`, and restore a backup.
+                Pages of the source are not as they were written, and not all of them are free (\(problem)). The new file was \
+                discarded. Look at the source with `sealdb verify`, and restore a backup.
                 """
         )
     }

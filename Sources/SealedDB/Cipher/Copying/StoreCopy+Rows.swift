@@ -124,8 +124,8 @@ extension StoreCopy {
                 sealing: sealing,
                 report: progress.part(to: 0.9)
             )
-            guard report.isSound else {
-                let pages = report.damagedPages.prefix(5).map { "page \($0)" }
+            guard report.isSound, report.damagedFreePages.isEmpty else {
+                let pages = report.pagesNotAsWritten.prefix(5).map { "page \($0)" }
                 throw unverified((pages + report.structureProblems.prefix(5)).joined(separator: "; "))
             }
             let comparing = progress.of(PageTotals(count: report.pageCount, size: report.pageSize)).part(from: 0.9)

@@ -185,8 +185,9 @@ struct StoreCopy {
         defer { connection.close() }
         try connection.run("PRAGMA ignore_check_constraints = ON")
         let report = try IntegrityReport.check(connection, path: path, sealing: sealing)
-        guard report.damagedPages.isEmpty else {
-            throw unverified(report.damagedPages.prefix(5).map { "page \($0)" }.joined(separator: "; "))
+        let pages = report.pagesNotAsWritten
+        guard pages.isEmpty else {
+            throw unverified(pages.prefix(5).map { "page \($0)" }.joined(separator: "; "))
         }
         return report.structureProblems
     }

@@ -15,8 +15,8 @@ final class TransferWorker: PageWorker {
     private let found: SecretScratch
     private let pageSize: Int
     private let pageCount: Int
-    /// The pages of the run that have neither contents nor a code.
-    private var unwritten: Set<Int64> = []
+    /// The pages of the run that are not authentic, and so must be free.
+    private var blanked: Set<Int64> = []
 
     /// - Parameter pageCount: how many pages it can work on at a time.
     init(_ transfer: PageTransfer, _ file: NewFile, pageCount: Int) throws(DatabaseError) {
@@ -35,14 +35,16 @@ final class TransferWorker: PageWorker {
 
     /// Writes these pages to their places.
     func copy(_ numbers: ClosedRange<Int64>) throws(DatabaseError) {
-        transfer.forgetUnwritten()
+        // Those of a copy that failed are copied again, perhaps as they are later.
+        transfer.blank.forget()
         try read(numbers)
         guard try outcome(of: numbers) == numbers.count else { throw PageTransfer.different(numbers.lowerBound) }
         try transfer.requireFree(file)
     }
 
     func read(_ numbers: ClosedRange<Int64>) throws(DatabaseError) {
-        unwritten = []
+        blanked = []
+        try transfer.blank.requireFirst(in: transfer.source, sourceCipher)
         try transfer.source.read(numbers, into: read.pages(numbers.count))
     }
 
@@ -76,7 +78,7 @@ final class TransferWorker: PageWorker {
         }
         if sourceCipher.parameters.usesHMAC {
             guard try sourceCipher.isAuthentic(page, number: number) else {
-                return try convertUnwritten(number, index)
+                return try blank(number, index)
             }
         }
         guard !transfer.keepsCiphertext(ofPage: number) else {
@@ -88,11 +90,10 @@ final class TransferWorker: PageWorker {
         try targetCipher.seal(UnsafeRawBufferPointer(contents), number: number, into: target)
     }
 
-    /// Converts a page that is not authentic, if it has only zeros. Whether it is free is found out later.
-    private func convertUnwritten(_ number: Int64, _ index: Int) throws(DatabaseError) {
-        guard read.page(index).isZero else { throw PageTransfer.damaged(number) }
-        unwritten.insert(number)
-        transfer.noteUnwritten(number)
+    /// Writes a page without contents for one that is not authentic. Whether that one is free is found out later.
+    private func blank(_ number: Int64, _ index: Int) throws(DatabaseError) {
+        blanked.insert(number)
+        transfer.blank.note(number)
         let contents = contents(index)
         contents.initializeMemory(as: UInt8.self, repeating: 0)
         try targetCipher.seal(UnsafeRawBufferPointer(contents), number: number, into: written.page(index))
@@ -105,7 +106,7 @@ final class TransferWorker: PageWorker {
         guard page.hasSameBytes(as: UnsafeRawBufferPointer(written.page(index)), count: pageSize) else {
             throw PageTransfer.different(number)
         }
-        let isKept = transfer.keepsCiphertext(ofPage: number) && !unwritten.contains(number)
+        let isKept = transfer.keepsCiphertext(ofPage: number) && !blanked.contains(number)
         guard number != transfer.lockPage, !isKept else { return }
         try targetCipher.open(page, number: number, into: found.bytes)
         let wanted = UnsafeRawBufferPointer(contents(index))

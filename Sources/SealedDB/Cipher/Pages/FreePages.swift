@@ -4,11 +4,12 @@ import Foundation
 /// <https://www.sqlite.org/fileformat.html#the_freelist>
 ///
 /// SQLite need not write such a page. With a rollback journal, without `secure_delete`, a page that a transaction takes
-/// and frees again stays as the system made it when the file grew: zeros, without a code. SQLCipher's
-/// `cipher_integrity_check` calls it damaged; nothing is.
+/// and frees again stays as the system made it when the file grew: zeros, without a code. Nor does a journal keep what
+/// stood in a free page that a transaction takes. If the power fails before it is committed, the page is free again, with
+/// half of what was written to it. SQLCipher's `cipher_integrity_check` calls such pages damaged; nothing is.
 ///
-/// The list is only believed if all its pages are authentic. Zeros that somebody puts in the place of a page in use are
-/// not those of a free page, so they are damage.
+/// The list is only believed if all its pages are authentic. What somebody puts in the place of a page in use does not
+/// stand in a free one, so it is damage.
 final class FreePages {
     private let pageCount: Int64
     private let cipher: PageCipher

@@ -8,8 +8,8 @@ struct PageScan {
     let key: Key
     let settings: CipherSettings
 
-    /// The numbers of the pages that were not written as they are with this key, or that cannot be read. Free pages that
-    /// were never written are none of them; see ``FreePages``.
+    /// The numbers of the pages that were not written as they are with this key, or that cannot be read. Free pages are
+    /// none of them; see ``FreePages``.
     ///
     /// Checks only the main file, so the log must already be written into it. Bytes after the last whole page are
     /// ignored.
@@ -27,12 +27,12 @@ struct PageScan {
     /// The same with the cipher of the store.
     /// - Parameters:
     ///   - marks: where the pages that are authentic are marked; `nil` for nowhere.
-    ///   - unwritten: called with each free page that was never written.
+    ///   - free: called with each free page that is not authentic.
     func damagedPages(
         ofFirst count: Int64,
         _ cipher: PageCipher,
         marks: PageMarks?,
-        unwritten: (Int64) -> Void = { _ in },
+        free: (_ number: Int64, _ isBlank: Bool) -> Void = { _, _ in },
         progress: (_ completedPages: Int64) throws(DatabaseError) -> Void
     ) throws(DatabaseError) -> [Int64] {
         let size = cipher.parameters.pageSize
@@ -48,33 +48,32 @@ struct PageScan {
             return stop == nil
         }
         if let stop { throw stop }
-        return try withoutUnwritten(result, cipher, unwritten: unwritten) { () throws(DatabaseError) in
+        return try withoutFree(result, cipher, free: free) { () throws(DatabaseError) in
             try progress(count)
         }
     }
 
-    /// - Returns: these pages, which are not authentic, without those that are free and were never written.
+    /// - Returns: these pages, which are not authentic, without those that are free.
     /// - Parameters:
-    ///   - unwritten: called with each of those.
+    ///   - free: called with each of those, and whether it has only zeros.
     ///   - goOn: called now and then.
-    private func withoutUnwritten(
+    private func withoutFree(
         _ pages: [Int64],
         _ cipher: PageCipher,
-        unwritten: (Int64) -> Void,
+        free: (_ number: Int64, _ isBlank: Bool) -> Void,
         goOn: () throws(DatabaseError) -> Void
     ) throws(DatabaseError) -> [Int64] {
         guard !pages.isEmpty else { return [] }
         let size = cipher.parameters.pageSize
         let buffer = PageBuffer(pageSize: size, pageCount: 1)
-        let free = FreePages(pageCount: try connection.mainFileSize() / Int64(size), cipher: cipher) {
+        let list = FreePages(pageCount: try connection.mainFileSize() / Int64(size), cipher: cipher) {
             (number, page) throws(DatabaseError) in try fill(page, with: number...number)
         }
         var result: [Int64] = []
         for (index, number) in pages.enumerated() {
             if index % 1024 == 1023 { try goOn() }
-            let isZero = try fill(buffer.page(0), with: number...number) && buffer.page(0).isZero
-            if isZero, try free.contains(number) {
-                unwritten(number)
+            if try fill(buffer.page(0), with: number...number), try list.contains(number) {
+                free(number, buffer.page(0).isZero)
                 continue
             }
             result.append(number)

@@ -100,6 +100,19 @@ final class SalvagedPages {
             }
             if number.isMultiple(of: 256) { try progress(number) }
         }
+        let free = FreePages(pageCount: count, cipher: cipher) { [unowned self] number, page in
+            guard let bytes = bytes(ofPage: number) else { return false }
+            page.copyBytes(from: bytes)
+            return true
+        }
+        var inUse: [Int64] = []
+        // What the disk cannot read may be anything.
+        for number in damaged {
+            let isRead = bytes(ofPage: number) != nil
+            if isRead, try free.contains(number) { continue }
+            inUse.append(number)
+        }
+        damaged = inUse
         return hasOwn
     }
 

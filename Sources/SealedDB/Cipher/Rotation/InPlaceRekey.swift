@@ -91,17 +91,17 @@ struct InPlaceRekey {
         guard let key = opening.key, opening.settings.parameters.usesHMAC else { return }
         let scan = PageScan(connection: connection, key: key, settings: opening.settings)
         let count = try connection.integer("PRAGMA page_count") ?? .max
-        var unwritten = 0
-        let damaged = try scan.damagedPages(ofFirst: count, scan.pageCipher(), marks: nil) { _ in
-            unwritten += 1
+        var free = 0
+        let damaged = try scan.damagedPages(ofFirst: count, scan.pageCipher(), marks: nil) { _, _ in
+            free += 1
         } progress: { _ in
         }
-        guard unwritten == 0 || !damaged.isEmpty else {
+        guard free == 0 || !damaged.isEmpty else {
             throw DatabaseError(
                 extendedCode: SQLITE_ERROR,
                 reason: .unsupported,
                 message: """
-                    \(unwritten) free pages of the store were never written, which SQLCipher cannot rekey. The store is unchanged \
+                    \(free) free pages of the store were never written, or half, and SQLCipher cannot rekey them. The store is unchanged \
                     under the old key. Run VACUUM first, or use rotateKey(to:).
                     """
             )

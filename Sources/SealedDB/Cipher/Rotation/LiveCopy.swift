@@ -6,9 +6,9 @@ import Foundation
 /// too, even to pages that are already copied. A write by another connection restarts the copy.
 /// <https://www.sqlite.org/c3ref/backup_finish.html>
 ///
-/// SQLCipher has no code for a page that SQLite never wrote (see ``FreePages``), and calls it damaged. With some versions the
-/// source's connection would then be of no use (see ``PageWatch``), and that is the one of the queue. So it is never asked
-/// for a page of zeros: where one lies ahead, this copy ends, and the rotation makes another once it is alone.
+/// A free page need not be authentic (see ``FreePages``), and SQLCipher calls it damaged. With some versions the source's
+/// connection would then be of no use (see ``PageWatch``), and that is the one of the queue. So it is never asked for such
+/// a page: where one lies ahead, this copy ends, and the rotation makes another once it is alone.
 ///
 /// Only the user of the source's connection may call its methods, except ``discard()``, which any thread may call.
 final class LiveCopy: ServiceCopy {
@@ -19,6 +19,8 @@ final class LiveCopy: ServiceCopy {
     let file: StoreCopy
     var replacedFile: ReplacedFile?
     private let sealing: Sealing
+    /// That of the store; `nil` if its pages have no codes.
+    private let cipher: PageCipher?
     private let path: String
     private let source: Connection
     private let target: Connection
@@ -29,15 +31,21 @@ final class LiveCopy: ServiceCopy {
     private let usageLock: UsageLock?
     private var restartCount = 0
     private var stepsLeft: Int64
-    /// Whether zeros stand in the place of one of the next pages, so that the copy cannot go on.
-    private var hasMetZeros = false
+    /// Whether one of the next pages is not authentic, so that the copy cannot go on.
+    private var isBlocked = false
     /// The state of the store when the copy was complete; `nil` before that.
     private var completedState: StoreState?
 
     /// Begins a copy. Nothing is copied yet.
     /// - Throws: the ``DatabaseError`` that a rotation would throw before it writes, except that it does not find other
     ///   processes that have the store open. ``LockHolders/requireNoOthers(of:)`` does that.
-    init(of source: Connection, path: String, sealing: Sealing) throws(DatabaseError) {
+    init(
+        of source: Connection,
+        path: String,
+        _ old: Sealing,
+        _ sealing: Sealing
+    ) throws(DatabaseError) {
+        guard let key = old.key else { throw .notOpen }
         let totals = try PageTotals(of: source)
         let place = try ReplaceablePlace(path)
         try place.requireSpace(for: totals)
@@ -47,6 +55,8 @@ final class LiveCopy: ServiceCopy {
         self.sealing = sealing
         isWAL = try source.text("PRAGMA journal_mode") == "wal"
         pageSize = totals.size
+        let scan = PageScan(connection: source, key: key, settings: old.settings)
+        cipher = old.settings.parameters.usesHMAC ? try scan.pageCipher() : nil
         // At most as many steps as two complete copies take. If writers are faster than that, they then have to wait.
         stepsLeft = 2 * totals.count / Int64(LiveCopy.pagesPerStep) + 16
         file = try StoreCopy(beside: place.path, ofWAL: isWAL)
@@ -66,7 +76,7 @@ final class LiveCopy: ServiceCopy {
 
     /// Little is left, or the copy does not get ahead, or cannot.
     var isNearlyComplete: Bool {
-        hasMetZeros || backup.remainingPages <= Int64(4 * LiveCopy.pagesPerStep) || restartCount > 3 || stepsLeft <= 0
+        isBlocked || backup.remainingPages <= Int64(4 * LiveCopy.pagesPerStep) || restartCount > 3 || stepsLeft <= 0
     }
 
     /// The source's connection has been closed.
@@ -104,28 +114,29 @@ final class LiveCopy: ServiceCopy {
         let before = backup.completedPages
         stepsLeft -= 1
         let goesOn = try step(pages: LiveCopy.pagesPerStep)
-        if goesOn, hasMetZeros || backup.completedPages >= before { return }
+        if goesOn, isBlocked || backup.completedPages >= before { return }
         restartCount += 1
         guard !goesOn else { return }
         source.end(backup)
         backup = try LiveCopy.begin(from: source, to: target)
     }
 
-    /// Copies the next pages, unless zeros stand in the place of one.
+    /// Copies the next pages, unless one of them is not authentic.
     /// - Returns: whether the copy is not at its end.
     private func step(pages: Int32) throws(DatabaseError) -> Bool {
         // Nobody else writes between the look and the copy.
         try source.snapshot { () throws(DatabaseError) in
-            hasMetZeros = false
+            isBlocked = false
             // If somebody else has written before, SQLite begins anew now, and the next pages are others.
             guard try backup.step(pages: 0) else { return false }
-            hasMetZeros = try findsZeros(inNext: min(Int64(pages), backup.remainingPages))
-            return hasMetZeros ? true : try backup.step(pages: pages)
+            isBlocked = try isBlocked(inNext: min(Int64(pages), backup.remainingPages))
+            return isBlocked ? true : try backup.step(pages: pages)
         }
     }
 
-    /// Whether the file has zeros in the place of one of the pages that are copied next.
-    private func findsZeros(inNext count: Int64) throws(DatabaseError) -> Bool {
+    /// Whether one of the pages that are copied next is not authentic, as it stands in the file.
+    private func isBlocked(inNext count: Int64) throws(DatabaseError) -> Bool {
+        guard let cipher else { return false }
         let lockPage = PageScan.lockPage(pageSize: pageSize)
         let buffer = PageBuffer(pageSize: pageSize, pageCount: Int(LiveCopy.pagesPerStep))
         var number = backup.completedPages + 1
@@ -134,13 +145,16 @@ final class LiveCopy: ServiceCopy {
             let pages = buffer.pages(Int(min(end - number, Int64(LiveCopy.pagesPerStep))))
             // What the file does not have is in the log.
             let found = try source.readFile(at: (number - 1) * Int64(pageSize), into: pages) / pageSize
-            for index in 0..<found where number + Int64(index) != lockPage && buffer.page(index).isZero { return true }
+            for index in 0..<found where number + Int64(index) != lockPage {
+                let page = UnsafeRawBufferPointer(buffer.page(index))
+                if try !cipher.isAuthentic(page, number: number + Int64(index)) { return true }
+            }
             number += Int64(LiveCopy.pagesPerStep)
         }
         return false
     }
 
-    /// Copies the rest. Where zeros are met it removes the copy instead, which then is not current.
+    /// Copies the rest. If it cannot go on it removes the copy instead, which then is not current.
     func complete(
         _ connection: Connection,
         _ progress: ((KeyRotation.Progress) throws -> Void)?
@@ -149,9 +163,9 @@ final class LiveCopy: ServiceCopy {
         // If the checkpoint fails, the log is not empty, and `StoreState.settled` returns `nil`.
         if isWAL { _ = try? source.checkpoint(.truncate, schema: "main") }
         let state = try StoreState.settled(path)
-        while try step(pages: 1024), !hasMetZeros {}
+        while try step(pages: 1024), !isBlocked {}
         source.end(backup)
-        guard !hasMetZeros else {
+        guard !isBlocked else {
             // Another copy needs the space. What is in this one does not count.
             target.close()
             return file.discard()

@@ -11,8 +11,12 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
     /// Number of pages that the database says it has.
     public let pageCount: Int64
     /// Numbers of the pages whose authentication code does not match their contents, or that cannot be read. The first
-    /// page is 1.
+    /// page is 1. Free pages are none of them.
     public let damagedPages: [Int64]
+    /// Numbers of the free pages that hold something else than was written to them, or than zeros if nothing was. A power
+    /// failure may leave such pages, and so may a disk that fails. Nothing is lost with them: nobody reads a free page, and
+    /// SQLite writes it anew when it takes it. ``isSound`` does not count them. A rotation and `VACUUM` leave none.
+    public let damagedFreePages: [Int64]
     /// Other problems, mostly in SQLite's words.
     public let structureProblems: [String]
 
@@ -30,6 +34,9 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
     /// formats without page authentication: then ``isSound`` covers only the structure.
     public let isAuthenticated: Bool
 
+    /// For a file that was just written: there, free pages count, too.
+    var pagesNotAsWritten: [Int64] { damagedPages + damagedFreePages }
+
     /// Checks the authentication code of every page, the structure, and the size of the file. Writes nothing.
     ///
     /// Pages in a write-ahead log, or in the journal of an unfinished transaction, are checked in place of the file's
@@ -40,7 +47,7 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
     /// <https://www.sqlite.org/pragma.html#pragma_quick_check>
     ///
     /// Free pages that SQLite never wrote have zeros and no code. They are no damage, although SQLCipher's
-    /// `cipher_integrity_check` lists them.
+    /// `cipher_integrity_check` lists them. Nor are those that are not as they were written (``damagedFreePages``).
     /// - Parameters:
     ///   - path: path of the store.
     ///   - key: its key; `nil` for a plaintext database.
@@ -76,8 +83,8 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
     /// It finds every page that was changed without the key, by a failing disk or by somebody. It does not find what was
     /// wrong when it was written: by a defect, by memory that fails, or by a file that was used in a way in which SQLite
     /// must not be used. Nor does it notice that a page was put back as it once was, beside others that were not. If the
-    /// store has free pages that were never written, the structure is checked all the same: only that tells that no table
-    /// has them.
+    /// store has free pages without a code of their own, the structure is checked all the same: only that tells that no
+    /// table has them.
     /// - Parameters:
     ///   - path: path of the store.
     ///   - key: its key.
@@ -175,7 +182,7 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
         let report = report?.of(totals) ?? ProgressReport(totals: totals, progress: nil)
         let fileSize = try connection.mainFileSize()
         let needed = totals.count * Int64(totals.size)
-        var damagedPages: [Int64] = []
+        var (damagedPages, damagedFreePages): ([Int64], [Int64]) = ([], [])
         var pages: AuthenticPages?
         var structure = structure
         let isAuthenticated = sealing.key != nil && sealing.settings.parameters.usesHMAC
@@ -188,12 +195,15 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
             let marks = servesPages ? try PageMarks(pageCount: totals.count) : nil
             let part = report.part(to: structure != nil ? shareOfCodes : 1)
             let tell = { (completed: Int64) throws(DatabaseError) in try part(.verify, completed) }
-            var hasUnwritten = false
+            var dependsOnList = false
             let last = totals.count
-            let noted: (Int64) -> Void = { _ in hasUnwritten = true }
-            damagedPages = try scan.damagedPages(ofFirst: last, cipher, marks: marks, unwritten: noted, progress: tell)
+            let noted = { (number: Int64, isBlank: Bool) in
+                dependsOnList = true
+                if !isBlank { damagedFreePages.append(number) }
+            }
+            damagedPages = try scan.damagedPages(ofFirst: last, cipher, marks: marks, free: noted, progress: tell)
             // An older list of free pages is authentic, too. Whether these pages are free, only the structure tells.
-            if hasUnwritten { structure = structure ?? .quick }
+            if dependsOnList { structure = structure ?? .quick }
             if servesPages, damagedPages.isEmpty {
                 pages = try AuthenticPages(scan, cipher, marks: marks, pageCount: totals.count)
             }
@@ -230,6 +240,7 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
             pageSize: totals.size,
             pageCount: totals.count,
             damagedPages: damagedPages,
+            damagedFreePages: damagedFreePages,
             structureProblems: problems,
             tablesNotCompared: tablesNotCompared,
             isSound: damagedPages.isEmpty && problems.isEmpty,

@@ -80,10 +80,16 @@ struct StoreExamination {
         // Bytes after the last page do not belong to the database.
         let firstPage = try connection.fileBytes(count: size)
         let count = min(fileSize / Int64(size), cipher.declaredPageCount(firstPage) ?? .max)
+        let free = FreePages(pageCount: fileSize / Int64(size), cipher: cipher) { number, page throws(DatabaseError) in
+            let bytes = try connection.fileBytes(at: (number - 1) * Int64(size), count: size)
+            guard bytes.count == size else { return false }
+            page.copyBytes(from: bytes)
+            return true
+        }
         for number in 1...max(1, min(count, 1024)) {
             let page = try connection.fileBytes(at: (number - 1) * Int64(size), count: size)
             // SQLite may leave a page unwritten that nothing refers to. It has zeros then.
-            if !cipher.authenticates(page, number: number), page.contains(where: { $0 != 0 }) {
+            if !cipher.authenticates(page, number: number), page.contains(where: { $0 != 0 }), try !free.contains(number) {
                 result.append(number)
             }
         }

@@ -181,13 +181,14 @@ extension Database {
             let sealing = Sealing(key: newKey, settings: configuration.cipherSettings)
             let connection = try openConnection()
             do throws(DatabaseError) {
-                guard try canFollow(connection), let key = fittingKey?.key else {
-                    return try LiveCopy(of: connection, path: path, sealing: sealing)
+                let former = Sealing(key: fittingKey?.key, settings: configuration.cipherSettings)
+                guard try canFollow(connection) else {
+                    return try LiveCopy(of: connection, path: path, former, sealing)
                 }
                 return try FollowedCopy(
                     of: connection,
                     path: path,
-                    Sealing(key: key, settings: configuration.cipherSettings),
+                    former,
                     sealing,
                     busyTimeout: configuration.busyTimeout.seconds
                 )

@@ -136,7 +136,7 @@ extension Replicator {
             self.report.newSnapshotBytes += shipping.newBytes
         }
         var salt: [UInt8] = []
-        var unwritten = PageSet()
+        let blank = BlankPages()
         var stop: DatabaseError?
         let chunkPages = options.chunkPages
         let pipeline = PagePipeline(
@@ -144,12 +144,11 @@ extension Replicator {
             partCount: (totals.count + chunkPages - 1) / chunkPages
         )
         try pipeline.forEachRun { () throws(DatabaseError) in
-            SnapshotWorker(source, settings.parameters.usesHMAC ? try cipher.copy() : nil, chunkPages, memory)
-        } deliver: { numbers, run in
-            if salt.isEmpty { salt = Array(run.chunk.bytes.prefix(Key.saltByteCount)) }
-            for number in run.zeros { unwritten.insert(number) }
+            SnapshotWorker(source, settings.parameters.usesHMAC ? try cipher.copy() : nil, blank, chunkPages, memory)
+        } deliver: { numbers, chunk in
+            if salt.isEmpty { salt = Array(chunk.bytes.prefix(Key.saltByteCount)) }
             do throws(DatabaseError) {
-                try shipping.add(run.chunk)
+                try shipping.add(chunk)
                 try report(.copy, min(numbers.upperBound * chunkPages, totals.count))
             } catch {
                 stop = error
@@ -158,7 +157,8 @@ extension Replicator {
         }
         if let stop { throw stop }
         let digests = try shipping.finish()
-        try source.requireFree(unwritten, cipher)
+        // The structure is not looked at: what is restored is, and the store itself has what the repository lacks.
+        _ = try blank.requireAll(in: source, cipher)
         return (digests, salt)
     }
 

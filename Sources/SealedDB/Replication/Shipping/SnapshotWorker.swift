@@ -1,25 +1,29 @@
-/// Reads the chunks of a snapshot, authenticates their pages, and digests them.
+/// Reads the chunks of a snapshot, authenticates their pages, and digests them. A page that is not authentic becomes one of
+/// zeros; whether it is free is found out later.
 final class SnapshotWorker: PageWorker {
-    struct CheckedChunk: Sendable {
-        let chunk: Chunk
-        /// The pages that were never written, if they are free.
-        let zeros: [Int64]
-    }
-
     private let source: PageSource
     private let cipher: PageCipher?
+    private let blank: BlankPages
     private let chunkPages: Int64
     private let memory: ChunkMemory
     private var bytes: [UInt8] = []
 
     /// - Parameter cipher: `nil` if pages have no codes.
-    init(_ source: PageSource, _ cipher: PageCipher?, _ chunkPages: Int64, _ memory: ChunkMemory) {
-        (self.source, self.cipher, self.chunkPages, self.memory) = (source, cipher, chunkPages, memory)
+    init(
+        _ source: PageSource,
+        _ cipher: PageCipher?,
+        _ blank: BlankPages,
+        _ chunkPages: Int64,
+        _ memory: ChunkMemory
+    ) {
+        (self.source, self.cipher, self.blank) = (source, cipher, blank)
+        (self.chunkPages, self.memory) = (chunkPages, memory)
     }
 
     /// - Parameter numbers: that of one chunk, from 1 on.
     func read(_ numbers: ClosedRange<Int64>) throws(DatabaseError) {
         let pages = pages(numbers.lowerBound)
+        if let cipher { try blank.requireFirst(in: source, cipher) }
         bytes = memory.take(pages.count * source.totals.size)
         let result = bytes.withUnsafeMutableBytes { buffer in
             Result { () throws(DatabaseError) in try source.read(pages, into: buffer) }
@@ -27,33 +31,31 @@ final class SnapshotWorker: PageWorker {
         try result.get()
     }
 
-    func outcome(of numbers: ClosedRange<Int64>) throws(DatabaseError) -> CheckedChunk {
+    func outcome(of numbers: ClosedRange<Int64>) throws(DatabaseError) -> Chunk {
         let pages = pages(numbers.lowerBound)
-        let zeros = bytes.withUnsafeBytes { buffer in
+        let result = bytes.withUnsafeMutableBytes { buffer in
             Result { () throws(DatabaseError) in try authenticate(pages, in: buffer) }
         }
+        try result.get()
         let chunk = Chunk(bytes: bytes, digest: try ObjectDigest.of(bytes))
-        let checked = CheckedChunk(chunk: chunk, zeros: try zeros.get())
         // The next one is not read into it.
         bytes = []
-        return checked
+        return chunk
     }
 
     private func authenticate(
         _ pages: ClosedRange<Int64>,
-        in buffer: UnsafeRawBufferPointer
-    ) throws(DatabaseError) -> [Int64] {
-        guard let cipher else { return [] }
+        in buffer: UnsafeMutableRawBufferPointer
+    ) throws(DatabaseError) {
+        guard let cipher else { return }
         let size = source.totals.size
         let lockPage = PageScan.lockPage(pageSize: size)
-        var zeros: [Int64] = []
         for (index, number) in pages.enumerated() where number != lockPage {
-            let page = UnsafeRawBufferPointer(rebasing: buffer[(index * size)..<((index + 1) * size)])
-            if try cipher.isAuthentic(page, number: number) { continue }
-            guard page.isZero else { throw PageTransfer.damaged(number) }
-            zeros.append(number)
+            let page = UnsafeMutableRawBufferPointer(rebasing: buffer[(index * size)..<((index + 1) * size)])
+            if try cipher.isAuthentic(UnsafeRawBufferPointer(page), number: number) { continue }
+            blank.note(number)
+            page.initializeMemory(as: UInt8.self, repeating: 0)
         }
-        return zeros
     }
 
     private func pages(_ chunk: Int64) -> ClosedRange<Int64> {

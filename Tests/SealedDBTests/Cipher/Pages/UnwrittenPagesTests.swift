@@ -3,7 +3,8 @@ import Testing
 
 @testable import SealedDB
 
-/// Free pages that SQLite never wrote: zeros without a code. They are no damage; zeros in the place of a page in use are.
+/// Free pages that SQLite never wrote, zeros without a code, and those that were written half. They are no damage; in the
+/// place of a page in use they are.
 @Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
 struct UnwrittenPagesTests {
     private let directory: TemporaryDirectory
@@ -51,6 +52,30 @@ struct UnwrittenPagesTests {
         var bytes = try directory.bytes("db")
         bytes.replaceSubrange(Int(number - 1) * Self.size..<Int(number) * Self.size, with: Data(count: Self.size))
         try directory.write("db", bytes)
+    }
+
+    /// Puts half of another page into these, as a power failure does with pages that a transaction has taken.
+    private func tear(_ numbers: [Int64], of path: String? = nil) throws {
+        let (file, sector) = (URL(fileURLWithPath: path ?? directory.file("db")), 3)
+        var bytes = try Data(contentsOf: file)
+        let other = bytes[..<Self.size]
+        for number in numbers {
+            let start = Int(number - 1) * Self.size + sector * 512
+            bytes.replaceSubrange(start..<Int(number) * Self.size, with: other.dropFirst(sector * 512))
+        }
+        try bytes.write(to: file)
+    }
+
+    /// All leaves of the list of free pages.
+    private func freePages(of path: String? = nil) throws -> [Int64] {
+        let connection = try StoreOpening(path: path ?? directory.file("db"), key: .testing(1), takesLock: false).open()
+        defer { connection.close() }
+        let count = try #require(try connection.integer("PRAGMA page_count"))
+        let scan = PageScan(connection: connection, key: try .testing(1), settings: .init())
+        let list = FreePages(pageCount: count, cipher: try scan.pageCipher()) { number, page throws(DatabaseError) in
+            try scan.fill(page, with: number...number)
+        }
+        return try (1...count).filter(list.contains)
     }
 
     /// A page of a table, and a trunk of the list of free pages.
@@ -156,8 +181,8 @@ struct UnwrittenPagesTests {
     }
 
     /// Somebody puts an older list back, which is as authentic as the present one, and zeros in the place of a page that was
-    /// free then.
-    @Test func zerosInThePlaceOfAPageThatWasFree() throws {
+    /// free then; or something else.
+    @Test(arguments: [false, true]) func somethingInThePlaceOfAPageThatWasFree(isTorn: Bool) throws {
         let unwritten = try make()
         let (older, trunk) = (try directory.bytes("db"), Int(try pagesInUse()[1]))
         let store = try Database.testing(directory.file("db"))
@@ -173,7 +198,7 @@ struct UnwrittenPagesTests {
             bytes.replaceSubrange(place, with: older[place])
         }
         try directory.write("db", bytes)
-        try zero(Int64(taken))
+        try isTorn ? tear([Int64(taken)]) : zero(Int64(taken))
         let before = try directory.bytes("db")
         #expect(try !verify().isSound)
         let report = try IntegrityReport.verifyPages(path: directory.file("db"), key: .testing(1))
@@ -184,6 +209,38 @@ struct UnwrittenPagesTests {
             #expect(try directory.bytes("db") == before, "\(way)")
             #expect(!FileManager.default.fileExists(atPath: directory.file("copy")), "\(way)")
         }
+    }
+
+    /// The repository gets zeros in the place of a page that was written half.
+    @Test func shipped() throws {
+        let store = try ReplicatedStore()
+        try store.commit(ReplicatedStore.rows(200, bytes: 3000))
+        #expect(store.database.executeStatements("PRAGMA secure_delete = OFF"))
+        try store.commit("DELETE FROM data WHERE id > 20;")
+        #expect(store.database.close())
+        let free = try freePages(of: store.path)
+        try #require(free.count > 50)
+        let places = [free[3], free[40]]
+        try tear(places, of: store.path)
+        store.database = try Database.testing(store.path, journalMode: .wal)
+        try store.ship()
+        try store.restore()
+        let restored = try store.restoredBytes()
+        for page in places { #expect(restored.dropFirst(Int(page - 1) * Self.size).prefix(Self.size).allSatisfy { $0 == 0 }) }
+        try store.commit(ReplicatedStore.rows(200, bytes: 3000))
+        try store.ship()
+        #expect(try store.restore().commits == store.states.count)
+    }
+
+    /// A torn page of the store itself is shipped to nobody, whether another one is read later or not.
+    @Test(arguments: [1, 1000]) func damageIsNotShipped(chunkPages: Int64) throws {
+        let store = try ReplicatedStore()
+        store.options.chunkPages = chunkPages
+        try store.commit(ReplicatedStore.rows(200, bytes: 3000))
+        #expect(store.database.close())
+        try tear([20], of: store.path)
+        let error = #expect(throws: DatabaseError.self) { try store.ship() }
+        #expect(error?.reason == .damaged && error?.message.contains("20") == true, "\(String(describing: error))")
     }
 
     /// A list that says what it should, but for its code.
@@ -197,14 +254,45 @@ struct UnwrittenPagesTests {
         #expect(throws: DatabaseError.self) { try run(.rotation) }
     }
 
-    /// A page that is none of these is damaged, and not only where it has zeros.
-    @Test func aByteInAFreePage() throws {
+    /// Free pages of which half was written when the power failed: some were never written before, others were.
+    @Test(arguments: Way.allCases.map(\.rawValue), [Configuration.JournalMode.delete, .wal])
+    func thoseThatWereWrittenHalf(way: String, mode: Configuration.JournalMode) throws {
+        let unwritten = try make(mode)
+        let others = try freePages().filter { !unwritten.contains($0) }
+        let torn = ([unwritten[7], unwritten[8]] + (others.isEmpty ? [] : [others[0]])).sorted()
+        try tear(torn)
+        for report in [try verify(), try IntegrityReport.verifyPages(path: directory.file("db"), key: .testing(1))] {
+            #expect(report.isSound && report.isStructureChecked, "\(report)")
+            #expect(report.damagedPages == [] && report.damagedFreePages == torn, "\(report)")
+        }
+        let diagnosis = try StoreDiagnosis.examine(path: directory.file("db"), key: .testing(1))
+        #expect(diagnosis.finding == .opens, "\(diagnosis)")
+        let way = try #require(Way(rawValue: way))
+        try run(way)
+        try requireWhole(way.result, key: way.key)
+        #expect(try verify(way.result, key: way.key).damagedFreePages == [])
+    }
+
+    /// With another page of a tree, and not of the list, torn as well.
+    @Test(arguments: Way.allCases.map(\.rawValue)) func tornOnesBesideDamage(way: String) throws {
         let unwritten = try make()
-        var bytes = try directory.bytes("db")
-        bytes[Int(unwritten[7] - 1) * Self.size + 4000] = 1
-        try directory.write("db", bytes)
-        #expect(try verify().damagedPages == [unwritten[7]])
-        #expect(throws: DatabaseError.self) { try run(.rotation) }
+        let root = try pagesInUse()[0]
+        try tear([root, unwritten[7]])
+        let report = try verify()
+        #expect(report.damagedPages == [root] && report.damagedFreePages == [unwritten[7]], "\(report)")
+        let before = try directory.bytes("db")
+        let way = try #require(Way(rawValue: way))
+        let error = #expect(throws: DatabaseError.self) { try run(way) }
+        #expect(error?.reason == .damaged, "\(String(describing: error))")
+        #expect(try directory.bytes("db") == before)
+        #expect(!FileManager.default.fileExists(atPath: directory.file("copy")))
+    }
+
+    @Test func recoveredBesideOthers() throws {
+        let unwritten = try make()
+        try tear([unwritten[7]])
+        let recovery = StoreRecovery(path: directory.file("db"), key: try .testing(1), to: directory.file("copy"))
+        #expect(try recovery.run().damagedPages == [])
     }
 
     /// What has SQLCipher read each page refuses such a store, leaves it as it was, and does it after a VACUUM.
@@ -255,14 +343,15 @@ struct UnwrittenPagesTests {
         }
         let free = try refusal()
         #expect(free?.reason == .unsupported)
-        let count = "unchanged under the old key: \(unwritten.count) free pages of the store were never written"
+        let count = "unchanged under the old key: \(unwritten.count) free pages of the store were never written, or half"
         #expect(free?.message.contains(count) == true, "\(String(describing: free))")
         var bytes = try directory.bytes("db")
-        for page in [unwritten[9], unwritten[7]] { bytes[Int(page) * Self.size - 100] = 1 }
+        let root = try pagesInUse()[0]
+        for page in [root, unwritten[7]] { bytes[Int(page) * Self.size - 100] ^= 1 }
         try directory.write("db", bytes)
         let damaged = try refusal()
         #expect(damaged?.reason == .damaged)
-        let pages = "unchanged under the old key: 2 pages of the store are damaged, the first is page \(unwritten[7])."
+        let pages = "unchanged under the old key: 1 pages of the store are damaged, the first is page \(root)."
         #expect(damaged?.message.contains(pages) == true, "\(String(describing: damaged))")
     }
 
@@ -318,9 +407,10 @@ struct UnwrittenPagesTests {
         #expect(try await queue.read { db in try db.integers("SELECT count(*) FROM u") } == [1])
     }
 
-    @Test(arguments: [Configuration.JournalMode.delete, .wal])
-    func rotatedByAQueue(mode: Configuration.JournalMode) async throws {
-        try make(mode)
+    @Test(arguments: [Configuration.JournalMode.delete, .wal], [false, true])
+    func rotatedByAQueue(mode: Configuration.JournalMode, isTorn: Bool) async throws {
+        let unwritten = try make(mode)
+        if isTorn { try tear(unwritten) }
         let queue = try queue(mode)
         defer { queue.close() }
         try await queue.rotateKey(to: .testing(2))
