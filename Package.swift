@@ -146,7 +146,7 @@ let testsUnderSanitizers: [String: [String: [String]?]] = [
     "threads": [
         "SealedDBTests": [
             "Support", "Compatibility", "Concurrency", "Database", "Engine", "Cipher/Pages", "Calls/CallWatch.swift",
-            "System/FailedCall.swift",
+            "System/FailedCall.swift", "Replication/ReplicatedStore.swift",
         ]
     ],
     "addresses": ["SealedDBTests": nil, "sealdbTests": ["Support", "Export", "ObjectStoreCommandTests.swift"]],

@@ -6,6 +6,7 @@ struct VerifyTests {
     private struct Report: Decodable {
         let pageCount: Int
         let damagedPages: [Int]
+        let damagedFreePages: [Int]
         let structureProblems: [String]
         let isSound: Bool
     }
@@ -51,6 +52,25 @@ struct VerifyTests {
         try sandbox.overwrite("db", at: 2 * 4096, with: [UInt8](repeating: 0xa5, count: 64))
         let damaged = try sandbox.sealdb("verify", "db", "--key-file", "key", "--deep")
         #expect(damaged.status == 65 && damaged.lines.contains("page 3: damaged"))
+    }
+
+    /// What a power failure leaves of a page that a transaction had taken from the free ones.
+    @Test func aFreePageThatIsTorn() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        let sql = "PRAGMA secure_delete = OFF; CREATE TABLE b (b); INSERT INTO b VALUES (zeroblob(200000)); DELETE FROM b"
+        try sandbox.succeed("exec", "db", sql, "--key-file", "key")
+        let last = try sandbox.contents("db").count / 4096
+        try sandbox.overwrite("db", at: (last - 1) * 4096 + 512, with: [UInt8](repeating: 0x55, count: 2048))
+        for options in [[], ["--pages-only"]] {
+            let outcome = try sandbox.run([Tool.sealdb, "verify", "db", "--key-file", "key"] + options)
+            #expect(outcome.status == 0 && outcome.output.hasPrefix("db: sound, "), "\(outcome)")
+            #expect(outcome.output.contains("1 free page not as written, the first is page \(last)"), "\(outcome)")
+        }
+        let (json, report) = try verify(sandbox)
+        #expect(json.status == 0 && report.isSound && report.damagedFreePages == [last], "\(json)")
+        try sandbox.succeed("exec", "db", "VACUUM", "--key-file", "key")
+        #expect(try verify(sandbox).1.damagedFreePages == [])
     }
 
     @Test func pagesOnly() throws {
