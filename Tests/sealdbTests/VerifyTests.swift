@@ -58,10 +58,11 @@ struct VerifyTests {
     @Test func aFreePageThatIsTorn() throws {
         let sandbox = try Sandbox()
         try sandbox.makeStore()
-        let sql = "PRAGMA secure_delete = OFF; CREATE TABLE b (b); INSERT INTO b VALUES (zeroblob(200000)); DELETE FROM b"
+        let sql =
+            "PRAGMA secure_delete = OFF; CREATE TABLE b (b); INSERT INTO b VALUES (zeroblob(200000)); DELETE FROM b"
         try sandbox.succeed("exec", "db", sql, "--key-file", "key")
         let last = try sandbox.contents("db").count / 4096
-        try sandbox.overwrite("db", at: (last - 1) * 4096 + 512, with: [UInt8](repeating: 0x55, count: 2048))
+        try sandbox.overwrite("db", at: UInt64(last - 1) * 4096 + 512, with: [UInt8](repeating: 0x55, count: 2048))
         for options in [[], ["--pages-only"]] {
             let outcome = try sandbox.run([Tool.sealdb, "verify", "db", "--key-file", "key"] + options)
             #expect(outcome.status == 0 && outcome.output.hasPrefix("db: sound, "), "\(outcome)")

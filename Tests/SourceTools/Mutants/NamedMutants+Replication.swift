@@ -89,9 +89,9 @@ extension NamedMutant {
         .init(
             "a page that was not written with the key is shipped",
             "SealedDB/Replication/Shipping/SnapshotWorker.swift",
-            .expression,
-            "page.isZero",
-            "!page.isEmpty"
+            .statement,
+            "blank.note(number)",
+            ""
         ),
         .init(
             "slots that a segment names are removed",

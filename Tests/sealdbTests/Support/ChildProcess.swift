@@ -105,7 +105,8 @@ struct ChildProcess {
 enum Tool {
     /// That of `SEALEDDB_PROGRAMS`, if that names a directory: scripts/test has one that is optimised. Thousands of them
     /// are started, and without that, each takes four times as long.
-    static let sealdb = ProcessInfo.processInfo.environment["SEALEDDB_PROGRAMS"].map { $0 + "/sealdb" } ?? path("sealdb")
+    static let sealdb =
+        ProcessInfo.processInfo.environment["SEALEDDB_PROGRAMS"].map { $0 + "/sealdb" } ?? path("sealdb")
 
     /// A built executable, which lies beside the test executable whatever the build directory is called.
     static func path(_ name: String) -> String {

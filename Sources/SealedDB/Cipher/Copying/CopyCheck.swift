@@ -113,9 +113,9 @@ struct CopyCheck {
             guard let source else {
                 // Of what was just written, free pages count, too.
                 var free: [Int64] = []
-                let damaged = try copy.damagedPages(ofFirst: pageCount, copy.pageCipher(), marks: nil) { number, isBlank in
-                    if !isBlank { free.append(number) }
-                } progress: { completed throws(DatabaseError) in
+                let noted = { (number: Int64, isBlank: Bool) in if !isBlank { free.append(number) } }
+                let damaged = try copy.damagedPages(ofFirst: pageCount, copy.pageCipher(), marks: nil, free: noted) {
+                    completed throws(DatabaseError) in
                     do { try progress(completed) } catch { throw CodeCheck.stopped }
                 }
                 return (damaged + free).map { "page \($0)" }

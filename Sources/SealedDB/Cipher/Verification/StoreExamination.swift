@@ -89,7 +89,9 @@ struct StoreExamination {
         for number in 1...max(1, min(count, 1024)) {
             let page = try connection.fileBytes(at: (number - 1) * Int64(size), count: size)
             // SQLite may leave a page unwritten that nothing refers to. It has zeros then.
-            if !cipher.authenticates(page, number: number), page.contains(where: { $0 != 0 }), try !free.contains(number) {
+            if !cipher.authenticates(page, number: number), page.contains(where: { $0 != 0 }),
+                try !free.contains(number)
+            {
                 result.append(number)
             }
         }

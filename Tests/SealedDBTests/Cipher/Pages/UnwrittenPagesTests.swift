@@ -226,7 +226,9 @@ struct UnwrittenPagesTests {
         try store.ship()
         try store.restore()
         let restored = try store.restoredBytes()
-        for page in places { #expect(restored.dropFirst(Int(page - 1) * Self.size).prefix(Self.size).allSatisfy { $0 == 0 }) }
+        for page in places {
+            #expect(restored.dropFirst(Int(page - 1) * Self.size).prefix(Self.size).allSatisfy { $0 == 0 })
+        }
         try store.commit(ReplicatedStore.rows(200, bytes: 3000))
         try store.ship()
         #expect(try store.restore().commits == store.states.count)
@@ -343,7 +345,8 @@ struct UnwrittenPagesTests {
         }
         let free = try refusal()
         #expect(free?.reason == .unsupported)
-        let count = "unchanged under the old key: \(unwritten.count) free pages of the store were never written, or half"
+        let count =
+            "unchanged under the old key: \(unwritten.count) free pages of the store were never written, or half"
         #expect(free?.message.contains(count) == true, "\(String(describing: free))")
         var bytes = try directory.bytes("db")
         let root = try pagesInUse()[0]
