@@ -94,6 +94,62 @@ struct RepositoryLossTests {
         #expect(try store.restore().commits == commits)
     }
 
+    /// One of which nothing is left: neither a restore nor the list takes an earlier one for it.
+    @Test(arguments: [1, 2]) func allOfAGeneration(count: Int) throws {
+        var begin: [RepositoryTime] = []
+        for _ in 0...count {
+            store.killShipper()
+            try store.commit()
+            try store.database.checkpoint(.truncate)
+            try store.commit()
+            try store.ship()
+            begin.append(try RepositoryReader(storage: store.storage).snapshot(Int64(begin.count + 3), 0).0.time)
+            while RepositoryTime.now <= begin[begin.count - 1] {}
+        }
+        #expect(try store.restore(.time(begin[0])).commits == commits + 2)
+        for number in 3..<3 + count {
+            let directory = store.object("generations/0000000\(number)")
+            #expect(try FileManager.default.contentsOfDirectory(atPath: directory).count == 1)
+            try FileManager.default.removeItem(atPath: directory)
+        }
+        let target = store.directory.file("damaged.db")
+        let error = #expect(throws: DatabaseError.self) {
+            try RepositoryRestore(from: store.repository, at: .time(begin[0]), to: target).run()
+        }
+        let words = count == 1 ? "Generation 3 was removed" : "Generations 3 to 4 were removed"
+        #expect(error?.reason == .damaged && error?.message.contains(words) == true, "\(String(describing: error))")
+        #expect(!FileSystem.exists(target))
+        // What is proven to be earlier can be had, and what was asked for by its generation.
+        #expect(try store.restore(.time(time)).commits == commits)
+        #expect(try store.restore(.generation(2)).commits == commits)
+        #expect(try store.restore().commits == store.states.count)
+        // It may have been removed on purpose, and so it is no problem, but told.
+        let status = try store.status
+        #expect(status.problems == [])
+        let gap = "from \(time) to the beginning of generation \(3 + count)"
+        #expect(status.generations.map(\.gaps) == [[], [gap], []], "\(status.generations)")
+    }
+
+    /// A number that was left out, and no generation: the next one follows the last object there.
+    @Test func aNumberThatWasLeftOut() throws {
+        store.killShipper()
+        // What is left of nothing takes the number.
+        let rest = URL(fileURLWithPath: store.object("generations/00000003/cut-000000000001"))
+        try FileManager.default.createDirectory(
+            at: rest.deletingLastPathComponent(),
+            withIntermediateDirectories: true
+        )
+        try Data("x".utf8).write(to: rest)
+        try store.commit()
+        try store.database.checkpoint(.truncate)
+        try store.commit()
+        #expect(try store.ship().generation == 4)
+        let begin = try RepositoryReader(storage: store.storage).snapshot(4, 0).0.time
+        let (found, _) = try store.restore(.time(RepositoryTime(milliseconds: begin.milliseconds - 1)))
+        #expect(found == commits)
+        #expect(try store.status.generations.allSatisfy(\.gaps.isEmpty))
+    }
+
     /// What was noted counts also where the generation before cannot be read.
     @Test func theEndOfAGenerationBehindADamagedOne() throws {
         store.killShipper()

@@ -4,6 +4,8 @@ struct GenerationEnd {
     let noted: String?
     /// Whether the end need not be there if the retention has removed it.
     let mayBeCut: Bool
+    /// The next generation that is there, if there were others before it.
+    private let later: RepositoryContents.Generation?
     /// This generation and those before it, in their order.
     private let generations: [RepositoryContents.Generation]
 
@@ -15,6 +17,9 @@ struct GenerationEnd {
     ) throws(DatabaseError) {
         noted = try GenerationEnd.previous(of: generation.number + 1, contents, reader)
         mayBeCut = moment.isOfGeneration
+        later = contents.generations.first { $0.number > generation.number }.flatMap {
+            $0.number > generation.number + 1 ? $0 : nil
+        }
         generations = contents.generations.filter { $0.number <= generation.number }
     }
 
@@ -36,6 +41,29 @@ struct GenerationEnd {
             guard error.reason == .damaged else { throw error }
             return nil
         }
+    }
+
+    /// Which generations are not there that may have followed an object, in words; `nil` if none are known of. The retention
+    /// has removed them, or they are lost.
+    func missing(
+        behind digest: String,
+        of generation: RepositoryContents.Generation,
+        _ reader: RepositoryReader
+    ) -> String? {
+        guard let later, GenerationEnd.previous(notedBy: later, reader) != digest else { return nil }
+        let (first, last) = (generation.number + 1, later.number - 1)
+        return first == last ? "Generation \(first) was" : "Generations \(first) to \(last) were"
+    }
+
+    /// Whether nothing is missing between two generations, by what the later one has noted.
+    static func isFollowed(
+        _ generation: RepositoryContents.Generation,
+        by next: RepositoryContents.Generation,
+        _ reader: RepositoryReader
+    ) -> Bool {
+        guard next.number > generation.number + 1 else { return true }
+        guard let noted = previous(notedBy: next, reader) else { return false }
+        return digest(of: generation, reader) == noted
     }
 
     /// Whether what was noted is older than a generation. The next one did not know of that then, as if that had lost

@@ -175,6 +175,17 @@ struct RestorePlan {
             }
             return
         }
+        if !ending.mayBeCut, let missing = ending.missing(behind: chain.digest, of: generation, reader) {
+            problem = DatabaseError(
+                extendedCode: SQLITE_CORRUPT,
+                reason: .damaged,
+                message: """
+                    \(missing) removed with old snapshots, or lost: what was committed after \(time), the end of generation \
+                    \(generation.number), cannot be had.
+                    """
+            )
+            return
+        }
         guard let lastDigest, !ending.isOlder(lastDigest, than: generation, reader) else { return }
         problem = .damagedObject(
             "Generation \(generation.number)",
