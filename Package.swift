@@ -155,4 +155,18 @@ if let name = Context.environment["SEALEDDB_TESTS"] {
     guard let sources = testsUnderSanitizers[name] else { fatalError("SEALEDDB_TESTS=\(name) is unknown.") }
     package.targets.removeAll { $0.type == .test && !sources.keys.contains($0.name) }
     for target in package.targets where target.type == .test { target.sources = sources[target.name] ?? nil }
+    // Nor are programs built that none of these tests starts.
+    var needed: Set<String> = ["SealedDB"]
+    var found = package.targets.filter { $0.type == .test }.map(\.name) + ["SealedDB"]
+    while let name = found.popLast() {
+        needed.insert(name)
+        for dependency in package.targets.first(where: { $0.name == name })?.dependencies ?? [] {
+            switch dependency {
+            case .byNameItem(let name, _), .targetItem(let name, _): if !needed.contains(name) { found.append(name) }
+            default: continue
+            }
+        }
+    }
+    package.targets.removeAll { !needed.contains($0.name) }
+    package.products.removeAll { !needed.contains($0.name) }
 }
