@@ -94,11 +94,30 @@ struct SealdbCommand: ParsableCommand {
         guard let name = arguments.first(where: { !$0.isSame(as: "help") }), !name.begins(with: "-") else { return }
         let names = configuration.subcommands.compactMap { $0.configuration.commandName }
         guard !names.contains(where: { $0.isSame(as: name) }) else { return }
+        do throws(DatabaseError) {
+            try Key.requireName(name, of: "command")
+        } catch {
+            throw ValidationError(error.message)
+        }
         // Letters that are missing or too many; two that are exchanged, or one that is another one, count as two.
         let distances = names.map { (name: $0, count: $0.difference(from: name).count) }
         let nearest = distances.min { $0.count < $1.count }.flatMap { $0.count <= 2 ? $0.name : nil }
         let advice = nearest.map { "Did you mean '\($0)'?" } ?? "'sealdb --help' lists them."
         throw ValidationError("There is no command '\(name)'. \(advice)")
+    }
+
+    /// Fails if a passphrase is given to an option that asks for one. The parser's own message would show it.
+    private static func requireNoPassphrase(_ arguments: [String]) throws {
+        let options = [StoreKeyRole.prefix, NewKeyRole.prefix, OtherKeyRole.prefix].map { "--\($0)prompt" }
+        for argument in arguments.prefix(while: { !$0.isSame(as: "--") }) {
+            guard let option = options.first(where: { argument.begins(with: $0 + "=") }) else { continue }
+            throw ValidationError(
+                """
+                \(option) takes no value: it asks for the passphrase at the terminal. What was given is not shown. Others can see what \
+                is on a command line: if it was a passphrase, change it.
+                """
+            )
+        }
     }
 
     /// Nearly all command lines are right, and begin with their command. Read as that command's alone they take half the time.
@@ -165,6 +184,7 @@ struct SealdbCommand: ParsableCommand {
         do {
             let arguments = Array(CommandLine.arguments.dropFirst())
             try requireCommand(arguments)
+            try requireNoPassphrase(arguments)
             var command = try parsed(RotationOptions.normalized(arguments))
             // A configuration that cannot be used is not passed over, also if nothing of it would be needed.
             try ConfigurationInUse.require()

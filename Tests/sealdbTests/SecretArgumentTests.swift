@@ -38,6 +38,28 @@ struct SecretArgumentTests {
         try sandbox.succeed("create", "./\(key)", "--key-file", "key")
     }
 
+    @Test(arguments: ["--prompt", "--new-prompt", "--other-prompt"])
+    func aPassphraseForAPrompt(option: String) throws {
+        let command = option == "--other-prompt" ? ["diff", "db", "db2"] : ["rotate", "db"]
+        let outcome = try sandbox.run([Tool.sealdb] + command + ["\(option)=hunter2"])
+        #expect(outcome.status == 64, "\(outcome.error)")
+        #expect(outcome.error.contains("\(option) takes no value"), "\(outcome.error)")
+        #expect(!(outcome.error + outcome.output).contains("hunter2"), "\(outcome.error)")
+        // Behind this it is a name.
+        let name = try sandbox.run([Tool.sealdb, "info", "--", "\(option)=x"])
+        #expect(name.status == 66, "\(name.error)")
+    }
+
+    @Test func aKeyInPlaceOfACommand() throws {
+        let key = String(repeating: "0a", count: 32)
+        for arguments in [[key], ["help", key], [key, "db"]] {
+            let outcome = try sandbox.run([Tool.sealdb] + arguments)
+            #expect(outcome.status == 64, "\(outcome.error)")
+            #expect(outcome.error.contains("name of a command has the form of a raw key"), "\(outcome.error)")
+            #expect(!(outcome.error + outcome.output).contains(key), "\(outcome.error)")
+        }
+    }
+
     /// The directory for temporary files may be on any disk.
     @Test func aDatabaseInTheClearIsNotStoredOnTheWay() throws {
         let plain = Database(path: sandbox.path("plain"))
