@@ -26,6 +26,9 @@ public struct DatabaseError: Error, Sendable, Hashable {
     /// transaction that this error ended was undone. Comparisons ignore it: ``message`` says it, too.
     public private(set) var mayBeStored = false
 
+    /// Whether SQLite or SQLCipher has found that what it read is not as it should be.
+    var isOfDamage: Bool { code == SQLITE_CORRUPT || code == SQLITE_NOTADB }
+
     /// Creates an error; the primary code is the low byte of the extended one.
     public init(
         extendedCode: Int32,

@@ -118,8 +118,8 @@ struct VerifyCommand: ParsableCommand {
         guard let first = report.damagedFreePages.first else { return [] }
         let count = report.damagedFreePages.count.counted("free page")
         return [
-            "\(count) not as written, the first is page \(first): a power failure may leave them. They hold nothing, so "
-                + "nothing is lost; VACUUM or a rotation writes them anew."
+            "\(count) not as written, the first is page \(first): a power failure may leave them. By the list of free pages "
+                + "they hold nothing; a rotation writes them anew."
         ]
     }
 

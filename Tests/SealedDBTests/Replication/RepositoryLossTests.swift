@@ -130,6 +130,57 @@ struct RepositoryLossTests {
         #expect(status.generations.map(\.gaps) == [[], [gap], []], "\(status.generations)")
     }
 
+    /// The retention has removed it, or it is lost: from the generation before nobody can tell what was wanted.
+    @Test func theBeginningOfAGeneration() throws {
+        let store = try ReplicatedStore()
+        store.options.snapshotInterval = .zero
+        try store.ship()
+        store.killShipper()
+        try store.commit()
+        try store.database.checkpoint(.truncate)
+        var (times, first) = ([RepositoryTime](), store.states.count)
+        for _ in 0..<3 {
+            try store.commit(ReplicatedStore.rows(3, bytes: 3000))
+            #expect(try store.ship().generation == 2)
+            times.append(try #require(store.reports.last).time)
+            while RepositoryTime.now <= times[times.count - 1] {}
+        }
+        first += 1
+        #expect(try store.restore(.time(times[0])).commits == first)
+        let kept = try #require(try store.status.generations.last?.snapshots.last)
+        try store.replicator?.removeOld { list in
+            list.indices.map { $0 == 0 || $0 == list.count - 1 }
+        }
+        let status = try store.status
+        #expect(status.problems == [] && status.generations[0].gaps.count == 1, "\(status)")
+        #expect(status.generations[0].gaps.first?.hasSuffix("to the first snapshot of generation 2") == true)
+        let target = store.directory.file("damaged.db")
+        let error = #expect(throws: DatabaseError.self) {
+            try RepositoryRestore(
+                from: store.repository,
+                at: .time(RepositoryTime(milliseconds: kept.time - 1)),
+                to: target
+            ).run()
+        }
+        #expect(error?.reason == .damaged, "\(String(describing: error))")
+        #expect(error?.message.contains("The beginning of generation 2 was removed") == true)
+        #expect(try store.restore().commits == store.states.count)
+    }
+
+    /// A generation that begins later than what is wanted says that what is behind it does not matter.
+    @Test func damageThatIsLaterThanWhatIsWanted() throws {
+        store.killShipper()
+        try store.commit()
+        try store.database.checkpoint(.truncate)
+        try store.commit()
+        #expect(try store.ship().generation == 3)
+        try store.damage(ObjectName.snapshot(generation: 3, sequence: 0).text, at: 200)
+        let first = try RepositoryReader(storage: store.storage).segment(1, 3).header
+        #expect(try store.restore(.time(#require(first.commits.last?.time))).commits == 4)
+        try expectDamage(.newest)
+        try expectDamage(.time(time))
+    }
+
     /// A number that was left out, and no generation: the next one follows the last object there.
     @Test func aNumberThatWasLeftOut() throws {
         store.killShipper()

@@ -61,7 +61,7 @@ struct CopyCheck {
             }
         } catch {
             if let stop { throw stop }
-            guard [SQLITE_CORRUPT, SQLITE_NOTADB].contains(error.code) else { throw error }
+            guard error.isOfDamage else { throw error }
             return [error.message]
         }
     }

@@ -46,15 +46,28 @@ extension StoreCopy {
         do throws(DatabaseError) {
             let connection = try opening(sealing).open()
             defer { connection.close() }
-            if let problem = try SampleCheck(totals: report.totals).problem(connection) { throw unverified(problem) }
-            if checksStructure { damage = try pageProblem(connection, report) }
+            if checksStructure { damage = try structureProblem(connection, report) }
+            if damage == nil, let problem = try SampleCheck(totals: report.totals).problem(connection) {
+                throw unverified(problem)
+            }
             guard connection.close() else { throw unverified("it could not be closed") }
         } catch {
-            guard [SQLITE_CORRUPT, SQLITE_NOTADB].contains(error.code), error.reason != .unverified else { throw error }
+            guard error.isOfDamage, error.reason != .unverified else { throw error }
             throw unverified("SQLCipher does not read it (\(error.message))")
         }
         if let damage { throw StoreCopy.blankInUse(damage) }
         try report(.verify, report.totals.count)
+    }
+
+    private func structureProblem(_ connection: Connection, _ report: ProgressReport) throws(DatabaseError) -> String? {
+        do throws(DatabaseError) {
+            return try StructureCheck(connection: connection).pageProblem { () throws(DatabaseError) in
+                try report(.verify, 0)
+            }
+        } catch {
+            guard error.isOfDamage else { throw error }
+            return error.message
+        }
     }
 
     /// Each page of the copy was compared with the source's, so what is wrong with their structure is the source's.
@@ -67,22 +80,5 @@ extension StoreCopy {
                 discarded. Look at the source with `sealdb verify`, and restore a backup.
                 """
         )
-    }
-
-    private func pageProblem(_ connection: Connection, _ report: ProgressReport) throws(DatabaseError) -> String? {
-        var stop: DatabaseError?
-        do throws(DatabaseError) {
-            return try StructureCheck(connection: connection).pageProblems {
-                do throws(DatabaseError) {
-                    try report(.verify, 0)
-                    return true
-                } catch {
-                    stop = error
-                    return false
-                }
-            }.first
-        } catch {
-            throw stop ?? error
-        }
     }
 }

@@ -102,7 +102,7 @@ struct InPlaceRekey {
                 reason: .unsupported,
                 message: """
                     \(free) free pages of the store were never written, or half, and SQLCipher cannot rekey them. The store is unchanged \
-                    under the old key. Run VACUUM first, or use rotateKey(to:).
+                    under the old key. Use rotateKey(to:), which needs no such pages.
                     """
             )
         }

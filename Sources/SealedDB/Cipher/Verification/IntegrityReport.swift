@@ -14,8 +14,10 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
     /// page is 1. Free pages are none of them.
     public let damagedPages: [Int64]
     /// Numbers of the free pages that hold something else than was written to them, or than zeros if nothing was. A power
-    /// failure may leave such pages, and so may a disk that fails. Nothing is lost with them: nobody reads a free page, and
-    /// SQLite writes it anew when it takes it. ``isSound`` does not count them. A rotation and `VACUUM` leave none.
+    /// failure may leave such pages, and so may a disk that fails. Nothing is lost with them: no contents are read from a free
+    /// page, and SQLite writes it anew when it takes it. ``isSound`` does not count them. A rotation leaves none; `VACUUM`
+    /// may fail at one. Empty if the store is not sound: its list of free pages proves nothing then, and ``damagedPages``
+    /// has them.
     public let damagedFreePages: [Int64]
     /// Other problems, mostly in SQLite's words.
     public let structureProblems: [String]
@@ -225,7 +227,7 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
             }
         } catch {
             guard error.reason != .interrupted else { throw error }
-            let isDamage = [SQLITE_CORRUPT, SQLITE_NOTADB].contains(error.code) || !damagedPages.isEmpty
+            let isDamage = error.isOfDamage || !damagedPages.isEmpty
             guard isDamage else { throw error }
             problems.append(error.message)
         }
@@ -233,6 +235,10 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
         if rest > 0 { problems.append("the file ends with \(rest) bytes that are no whole page") }
         if needed > fileSize {
             problems.append("the file has \(fileSize) bytes, but its \(totals.count) pages need \(needed)")
+        }
+        if !problems.isEmpty || !damagedPages.isEmpty {
+            damagedPages = Set(damagedPages + damagedFreePages).sorted()
+            damagedFreePages = []
         }
         return IntegrityReport(
             path: path,

@@ -56,7 +56,8 @@ public struct StoreDiagnosis: Sendable, Codable, Hashable {
     /// The page sizes that divide the size of the file. Without the right key nothing more is known about the page
     /// size.
     public let possiblePageSizes: [Int]
-    /// The damaged pages that were found; empty without the right key. `sealdb verify` finds all of them.
+    /// The damaged pages that were found; empty without the right key. Pages that are free by the store's own list are none
+    /// of them. `sealdb verify` finds all, and whether that list is right.
     public let damagedPages: [Int64]
     /// The finding, and what to do, in sentences for people.
     public let explanation: String

@@ -77,6 +77,25 @@ struct StructureCheck {
         }
     }
 
+    /// The first of these problems; `nil` if there are none.
+    /// - Parameter goOn: called now and then. If it throws, the check ends so.
+    func pageProblem(goOn: () throws(DatabaseError) -> Void) throws(DatabaseError) -> String? {
+        var stop: DatabaseError?
+        do throws(DatabaseError) {
+            return try pageProblems {
+                do throws(DatabaseError) {
+                    try goOn()
+                    return true
+                } catch {
+                    stop = error
+                    return false
+                }
+            }.first
+        } catch {
+            throw stop ?? error
+        }
+    }
+
     /// For schemas that name a collation, function or tokenizer that only the program that wrote them has, and for
     /// expressions that fail. A deep check compares each table separately. All pages are checked, but not what the rows mean
     /// to that program: whether rows and indexes of such a table belong together, only that program can tell.

@@ -98,7 +98,8 @@ package struct RepositoryStatus: Sendable, Codable, Hashable {
         for (index, next) in contents.generations.enumerated().dropFirst() {
             guard !GenerationEnd.isFollowed(contents.generations[index - 1], by: next, reader) else { continue }
             let until = RepositoryTime(milliseconds: generations[index - 1].snapshots.last?.until ?? 0)
-            generations[index - 1].gaps.append("from \(until) to the beginning of generation \(next.number)")
+            let end = next.snapshots.first == 0 ? "beginning" : "first snapshot"
+            generations[index - 1].gaps.append("from \(until) to the \(end) of generation \(next.number)")
         }
         if let newest = contents.generations.last, newest.cut != nil {
             problems.append(

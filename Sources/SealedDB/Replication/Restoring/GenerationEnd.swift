@@ -4,7 +4,7 @@ struct GenerationEnd {
     let noted: String?
     /// Whether the end need not be there if the retention has removed it.
     let mayBeCut: Bool
-    /// The next generation that is there, if there were others before it.
+    /// The next generation that is there, if there were others before it, or if its beginning is not there.
     private let later: RepositoryContents.Generation?
     /// This generation and those before it, in their order.
     private let generations: [RepositoryContents.Generation]
@@ -17,9 +17,8 @@ struct GenerationEnd {
     ) throws(DatabaseError) {
         noted = try GenerationEnd.previous(of: generation.number + 1, contents, reader)
         mayBeCut = moment.isOfGeneration
-        later = contents.generations.first { $0.number > generation.number }.flatMap {
-            $0.number > generation.number + 1 ? $0 : nil
-        }
+        let next = contents.generations.first { $0.number > generation.number }
+        later = next.flatMap { GenerationEnd.mayFollow($0, generation) ? nil : $0 }
         generations = contents.generations.filter { $0.number <= generation.number }
     }
 
@@ -43,8 +42,16 @@ struct GenerationEnd {
         }
     }
 
-    /// Which generations are not there that may have followed an object, in words; `nil` if none are known of. The retention
-    /// has removed them, or they are lost.
+    /// Whether nothing can be missing between two generations but the end of the first.
+    private static func mayFollow(
+        _ next: RepositoryContents.Generation,
+        _ generation: RepositoryContents.Generation
+    ) -> Bool {
+        next.number == generation.number + 1 && next.snapshots.first == 0
+    }
+
+    /// What is not there that may have followed an object, in words; `nil` if nothing is known of. The retention has removed
+    /// it, or it is lost.
     func missing(
         behind digest: String,
         of generation: RepositoryContents.Generation,
@@ -52,6 +59,7 @@ struct GenerationEnd {
     ) -> String? {
         guard let later, GenerationEnd.previous(notedBy: later, reader) != digest else { return nil }
         let (first, last) = (generation.number + 1, later.number - 1)
+        if first > last { return "The beginning of generation \(later.number) was" }
         return first == last ? "Generation \(first) was" : "Generations \(first) to \(last) were"
     }
 
@@ -61,7 +69,7 @@ struct GenerationEnd {
         by next: RepositoryContents.Generation,
         _ reader: RepositoryReader
     ) -> Bool {
-        guard next.number > generation.number + 1 else { return true }
+        guard !mayFollow(next, generation) else { return true }
         guard let noted = previous(notedBy: next, reader) else { return false }
         return digest(of: generation, reader) == noted
     }

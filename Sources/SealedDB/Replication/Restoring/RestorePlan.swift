@@ -259,8 +259,10 @@ struct RestorePlan {
                     if damage == nil { damage = error }
                 }
             }
+            // What is later than this generation's own later snapshots is not what is wanted.
+            if hasLater { lost = nil }
             if !found.isEmpty {
-                if let lost, !hasLater, try !goesOn(behind: limit, generation, reader) { throw lost }
+                if let lost, try !goesOn(behind: limit, generation, reader) { throw lost }
                 let ending = try moment.isOfPlace ? nil : GenerationEnd(of: generation, moment, contents, reader)
                 return found.map {
                     Start(

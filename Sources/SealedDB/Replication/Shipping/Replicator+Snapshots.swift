@@ -157,9 +157,31 @@ extension Replicator {
         }
         if let stop { throw stop }
         let digests = try shipping.finish()
-        // The structure is not looked at: what is restored is, and the store itself has what the repository lacks.
-        _ = try blank.requireAll(in: source, cipher)
+        if try blank.requireAll(in: source, cipher) { try requireFree(source, report) }
         return (digests, salt)
+    }
+
+    /// Makes sure that no tree has the pages that are not authentic. An older list of free pages is as authentic as the present
+    /// one, and with the next snapshots the retention may remove the last repository that has these pages whole.
+    private func requireFree(_ source: PageSource, _ report: ProgressReport) throws(DatabaseError) {
+        var problem: String?
+        do throws(DatabaseError) {
+            problem = try StructureCheck(connection: source.scan.connection).pageProblem { () throws(DatabaseError) in
+                try report(.copy, source.totals.count)
+            }
+        } catch {
+            guard error.isOfDamage else { throw error }
+            problem = error.message
+        }
+        guard let problem else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_CORRUPT,
+            reason: .damaged,
+            message: """
+                Pages of the store are not as they were written, and not all of them are free (\(problem)). No snapshot was made. \
+                Look at the store with `sealdb verify`, and restore it.
+                """
+        )
     }
 
     // MARK: The log
