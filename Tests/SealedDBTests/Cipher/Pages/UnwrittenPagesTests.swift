@@ -197,7 +197,7 @@ struct UnwrittenPagesTests {
         #expect(store.executeStatements("PRAGMA secure_delete = OFF"))
         // Overflow pages, or leaves of the table.
         let numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 20000)"
-        try store.executeUpdate("\(numbers) INSERT INTO t (body) SELECT \(rows)", values: nil)
+        try store.executeUpdate("\(raw: numbers) INSERT INTO t (body) SELECT \(raw: rows)", values: nil)
         #expect(store.close())
         var bytes = try directory.bytes("db")
         try #require(bytes.count == older.count)
