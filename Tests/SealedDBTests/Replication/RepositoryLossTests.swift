@@ -148,7 +148,7 @@ struct RepositoryLossTests {
         first += 1
         #expect(try store.restore(.time(times[0])).commits == first)
         let kept = try #require(try store.status.generations.last?.snapshots.last)
-        try store.replicator?.removeOld { list in
+        _ = try store.replicator?.removeOld { list in
             list.indices.map { $0 == 0 || $0 == list.count - 1 }
         }
         let status = try store.status
