@@ -46,7 +46,11 @@ extension StoreCopy {
         do throws(DatabaseError) {
             let connection = try opening(sealing).open()
             defer { connection.close() }
-            if checksStructure { damage = try structureProblem(connection, report) }
+            if checksStructure {
+                damage = try StructureCheck(connection: connection).pageProblem { () throws(DatabaseError) in
+                    try report(.verify, 0)
+                }
+            }
             if damage == nil, let problem = try SampleCheck(totals: report.totals).problem(connection) {
                 throw unverified(problem)
             }
@@ -57,17 +61,6 @@ extension StoreCopy {
         }
         if let damage { throw StoreCopy.blankInUse(damage) }
         try report(.verify, report.totals.count)
-    }
-
-    private func structureProblem(_ connection: Connection, _ report: ProgressReport) throws(DatabaseError) -> String? {
-        do throws(DatabaseError) {
-            return try StructureCheck(connection: connection).pageProblem { () throws(DatabaseError) in
-                try report(.verify, 0)
-            }
-        } catch {
-            guard error.isOfDamage else { throw error }
-            return error.message
-        }
     }
 
     /// Each page of the copy was compared with the source's, so what is wrong with their structure is the source's.

@@ -77,7 +77,7 @@ struct StructureCheck {
         }
     }
 
-    /// The first of these problems; `nil` if there are none.
+    /// The first of these problems, or why the pages cannot be read; `nil` if there are none.
     /// - Parameter goOn: called now and then. If it throws, the check ends so.
     func pageProblem(goOn: () throws(DatabaseError) -> Void) throws(DatabaseError) -> String? {
         var stop: DatabaseError?
@@ -92,7 +92,9 @@ struct StructureCheck {
                 }
             }.first
         } catch {
-            throw stop ?? error
+            if let stop { throw stop }
+            guard error.isOfDamage else { throw error }
+            return error.message
         }
     }
 

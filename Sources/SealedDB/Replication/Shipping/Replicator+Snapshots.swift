@@ -164,14 +164,8 @@ extension Replicator {
     /// Makes sure that no tree has the pages that are not authentic. An older list of free pages is as authentic as the present
     /// one, and with the next snapshots the retention may remove the last repository that has these pages whole.
     private func requireFree(_ source: PageSource, _ report: ProgressReport) throws(DatabaseError) {
-        var problem: String?
-        do throws(DatabaseError) {
-            problem = try StructureCheck(connection: source.scan.connection).pageProblem { () throws(DatabaseError) in
-                try report(.copy, source.totals.count)
-            }
-        } catch {
-            guard error.isOfDamage else { throw error }
-            problem = error.message
+        let problem = try StructureCheck(connection: source.scan.connection).pageProblem { () throws(DatabaseError) in
+            try report(.copy, source.totals.count)
         }
         guard let problem else { return }
         throw DatabaseError(
