@@ -60,10 +60,25 @@ struct FailedCallTests {
         let outcome = try sandbox.run(
             strace + ["-e", "inject=fdatasync:signal=\(signal)", Tool.sealdb]
                 + ["exec", "db", "DELETE FROM people", "--key-file", "key"],
-            environment: ["SWIFT_BACKTRACE": "enable=yes"]
+            environment: ["SWIFT_BACKTRACE": "enable=yes,swift-backtrace=\(try backtracer())"]
         )
         #expect(outcome.status != 0)
         #expect(outcome.output + outcome.error == "", "\(outcome)")
+    }
+
+    /// The toolchain's program that prints a crash. A command with a static runtime does not find it by itself, and would
+    /// say so.
+    private func backtracer() throws -> String {
+        struct Target: Decodable {
+            struct Paths: Decodable { let runtimeResourcePath: String }
+            let paths: Paths
+        }
+        let target = try sandbox.run(["swiftc", "-print-target-info"])
+        let runtime = try JSONDecoder().decode(Target.self, from: target.outputData).paths.runtimeResourcePath
+        let found = ["linux/swift-backtrace", "swift-backtrace"]
+            .map { "\(runtime)/../../libexec/swift/\($0)" }
+            .first { FileManager.default.isExecutableFile(atPath: $0) }
+        return try #require(found, "No swift-backtrace beside \(runtime)")
     }
 
     /// Who cannot wait is told what may be left.
