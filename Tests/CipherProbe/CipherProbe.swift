@@ -145,6 +145,14 @@ case "fork":
     tell(single.executeStatements("CREATE TABLE t (n); INSERT INTO t VALUES (1), (2)"))
     let rows = try single.executeQuery("SELECT n FROM t", values: nil)
     tell(rows.next())
+    let open = Database(path: directory + "/open")
+    tell(open.open() && open.executeStatements("CREATE TABLE t (n, b); INSERT INTO t VALUES (1, zeroblob(5)), (2, 2)"))
+    let others = Database(path: directory + "/open")
+    tell(others.open())
+    let prepared = try others.prepare("INSERT INTO t (n) VALUES (?)")
+    let written = try open.executeQuery("UPDATE t SET n = n + 10 RETURNING n", values: nil)
+    tell(written.next())
+    let blob = try others.openBlob(table: "t", column: "b", rowID: 1)
     fflush(nil)
     // Swift hides it, for such reasons as are looked for here.
     let fork = unsafeBitCast(dlsym(nil, "fork"), to: (@convention(c) () -> pid_t).self)
@@ -165,6 +173,10 @@ case "fork":
         attempt { try pool.barrier { _ in } }
         attempt { if let error = pool.inDatabase({ _ in }) { throw error } }
         attempt { try single.executeUpdate(insertion, values: nil) }
+        attempt { if prepared.bind(with: [5]) { try prepared.stepWithError() } }
+        attempt { try written.closeWithError() }
+        attempt { _ = try blob.read(at: 0, count: 5) }
+        attempt { try blob.close() }
         queue.close()
         queue.releaseMemory()
         pool.releaseMemory()
@@ -177,6 +189,12 @@ case "fork":
     var status: Int32 = 0
     tell(waitpid(child, &status, 0) == child && status == 0)
     tell(rows.next(), rows.next())
+    try blob.close()
+    tell(try written.nextWithError(), try written.nextWithError())
+    try written.closeWithError()
+    tell(try others.executeQuery("SELECT count(*) FROM t WHERE n > 10").scalar(Int.self) as Any)
+    prepared.close()
+    tell(open.close() && others.close())
     for access in [queue, pool!] as [any DatabaseAccess] {
         try access.write { db in try db.executeUpdate(insertion, values: nil) }
         tell(try access.read { db in try db.executeQuery("SELECT count(*) FROM t").scalar(Int.self) } as Any)

@@ -130,7 +130,9 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         }
         let isFile = Database.isFile(path)
         let cores = ProcessInfo.processInfo.activeProcessorCount
-        let count = isFile ? max(1, configuration.maximumReaderCount ?? min(max(4, 2 * cores), 16)) : 0
+        // Each reader is a connection, with memory and file descriptors of its own.
+        let limit = configuration.maximumReaderCount.map { min($0, 1024) }
+        let count = isFile ? max(1, limit ?? min(max(4, 2 * cores), 16)) : 0
         let log = LogKeeper(maximumSize: configuration.maximumLogSize, instruments: instruments)
         self.log = log
         reception = Reception(readers: count, lends: true, instruments: instruments)

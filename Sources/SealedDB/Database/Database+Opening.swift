@@ -212,7 +212,10 @@ extension Database {
     }
 
     private func applySettings(to connection: Connection, writes: Bool) throws(DatabaseError) {
-        if let kibibytes = configuration.cacheSize { try connection.run("PRAGMA cache_size = \(-abs(kibibytes))") }
+        if let kibibytes = configuration.cacheSize {
+            // SQLite counts the KiB in 32 bits.
+            try connection.run("PRAGMA cache_size = -\(min(kibibytes.magnitude, UInt(Int32.max)))")
+        }
         if let mode = configuration.journalMode, isOfFile, !connection.isReadOnly, writes || mode != .wal {
             let effective = try connection.text("PRAGMA journal_mode = \(mode.rawValue)")
             guard effective == mode.rawValue else {

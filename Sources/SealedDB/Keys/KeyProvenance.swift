@@ -82,6 +82,13 @@ extension Key {
         return key
     }
 
+    /// Keeps a key that was read from a ring in it until the hold is released. Others wait meanwhile.
+    /// - Throws: if the ring has it no more.
+    func keepInRing(_ hold: KeyHold) throws(DatabaseError) {
+        guard case .ring = provenance else { return }
+        _ = try confirmed(isBrief: true, keptBy: hold)
+    }
+
     /// Like ``confirm()``.
     /// - Parameters:
     ///   - isBrief: whether to skip commands and closures, because others are waiting meanwhile.

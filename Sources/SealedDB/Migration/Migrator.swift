@@ -167,7 +167,8 @@ public struct Migrator: Sendable {
     ///
     /// The migrations run again, in a database in memory with the functions of ``Configuration/prepare``. Changes
     /// nothing in the store. Tables of SQLite's own, such as `sqlite_stat1`, are not compared.
-    /// - Throws: ``DatabaseError`` as ``pending(in:)`` does, and whatever a migration throws on an empty database.
+    /// - Throws: ``DatabaseError`` as ``pending(in:)`` does, and whatever a migration throws on an empty database;
+    ///   ``DatabaseError/Reason/notAllowed`` if ``Configuration/prepare`` attaches files: migrations might change these again.
     public func hasSchemaChanges(in database: Database) throws -> Bool {
         let count = try migrations.count - pending(in: database).count
         var configuration = database.configuration
@@ -179,6 +180,14 @@ public struct Migrator: Sendable {
         let fresh = Database(path: nil, configuration: configuration)
         try fresh.openVerified()
         defer { fresh.close() }
+        guard try fresh.openConnection().attachedFiles().isEmpty else {
+            throw DatabaseError.notAllowed(
+                """
+                Configuration.prepare attaches files, which the migrations might change again when they run in another \
+                database. Attach them after opening.
+                """
+            )
+        }
         if count > 0 { try migrate(fresh, upTo: names[count - 1]) }
         return try Migrator.schema(of: database) != Migrator.schema(of: fresh)
     }

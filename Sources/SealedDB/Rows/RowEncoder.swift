@@ -48,7 +48,8 @@ final class RowEncoder: Encoder {
 
     func append(_ value: any Bindable, forKey key: some CodingKey) {
         let column = naming.column(for: key)
-        if columns.contains(where: { ExactText($0) == ExactText(column) }) {
+        // SQLite would take both, and drop one of the values.
+        if columns.contains(where: { ExactText(name: $0) == ExactText(name: column) }) {
             reject("two of its properties are column \"\(column)\"")
         }
         columns.append(column)

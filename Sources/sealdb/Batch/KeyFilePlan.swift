@@ -11,6 +11,8 @@ final class KeyFilePlan: Sendable {
         var missing: [StoreItem] = []
         /// The key that the stores of the group got.
         var newKey: Key?
+        /// The key that one of them had before; `nil` if that is not known.
+        var oldKey: Key?
     }
 
     private struct State {
@@ -120,14 +122,18 @@ final class KeyFilePlan: Sendable {
     // MARK: After the rotation
 
     /// Holds the key that a store has now.
-    func hold(_ key: Key, of store: StoreItem) {
-        state.withLock { $0.keys[ExactText(store.identity)] = key }
+    /// - Parameter old: the one that it had before; `nil` if that is not known.
+    func hold(_ key: Key, of store: StoreItem, replacing old: Key? = nil) {
+        state.withLock { state in
+            state.keys[ExactText(store.identity)] = key
+            if let old, let place = state.places[ExactText(store.identity)] { state.groups[place].oldKey = old }
+        }
     }
 
     /// Notes that the store has the key that is held for it.
     /// - Returns: the replacement that is to be carried out now, because no store needs the old key any more.
     /// - Throws: if another store got another key from the same file.
-    func completed(by store: StoreItem) throws -> (files: KeyFileReplacement, key: Key)? {
+    func completed(by store: StoreItem) throws -> (files: KeyFileReplacement, key: Key, old: Key?)? {
         try state.withLock { state in
             guard let place = state.places[ExactText(store.identity)],
                 let key = state.keys.removeValue(forKey: ExactText(store.identity))
@@ -145,7 +151,7 @@ final class KeyFilePlan: Sendable {
             state.groups[place].missing.removeAll { $0.identity.isSame(as: store.identity) }
             guard state.groups[place].missing.isEmpty else { return nil }
             state.groups[place].newKey = nil
-            return (files, key)
+            return (files, key, state.groups[place].oldKey)
         }
     }
 

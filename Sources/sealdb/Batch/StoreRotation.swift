@@ -151,14 +151,18 @@ struct StoreRotation: Sendable {
             return .unchanged(id: nil)
         }
         var newKey: Key?
+        var oldKey: Key?
         let result: Result = try old.withKey(of: store) { key, fromRing in
             let target = try newKey ?? self.newKey(of: store, fromRing?.ring)
             newKey = target
+            oldKey = nil
             guard key != target else {
                 guard let id = fromRing?.id, new == nil else {
                     throw Failure(.usage, "The new key is the old one. The store is unchanged.")
                 }
                 try require(key, of: store)
+                // An earlier run may have been cut off before the new file was there for good.
+                if !isLooking { try synchronizeDirectory(of: store.identity) }
                 return .unchanged(id: id)
             }
             let rotation = KeyRotation(
@@ -174,7 +178,9 @@ struct StoreRotation: Sendable {
                 }
             )
             do {
-                return try body(rotation)
+                let result = try body(rotation)
+                oldKey = key
+                return result
             } catch let error as DatabaseError
                 where reencryption == nil && [.wrongKey, .alreadyExists].contains(error.reason)
             {
@@ -190,7 +196,7 @@ struct StoreRotation: Sendable {
                 return Result.unchanged(id: nil)
             }
         }
-        if let newKey { keyFiles?.hold(newKey, of: store) }
+        if let newKey { keyFiles?.hold(newKey, of: store, replacing: oldKey) }
         return result
     }
 
@@ -214,10 +220,10 @@ struct StoreRotation: Sendable {
         of store: StoreItem,
         recording: (KeyFileReplacement) throws -> Void = { _ in }
     ) throws -> KeyFileReplacement? {
-        guard let (files, key) = try keyFiles?.completed(by: store) else { return nil }
+        guard let (files, key, old) = try keyFiles?.completed(by: store) else { return nil }
         try recording(files)
         do {
-            try files.run(key)
+            try files.run(key, replacing: old)
         } catch {
             let (status, message) = ErrorReport.statusAndMessage(of: error)
             throw Failure(

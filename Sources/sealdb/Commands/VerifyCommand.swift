@@ -143,7 +143,8 @@ struct VerifyCommand: ParsableCommand {
         let failure = Failure(
             .data,
             "\(store.name) is damaged: \(report.damagedPages.count) of \(report.pageCount.counted("page")), "
-                + "\(report.structureProblems.count) structure problems. Restore it from a backup."
+                + "\(report.structureProblems.count.counted("structure problem")). Restore it from a backup. Without one, "
+                + "`sealdb recover` saves what can be read into a new store."
         )
         return StoreReport(
             text: .lines(lines + remarks),

@@ -87,7 +87,7 @@ struct KeyringRemoveCommand: ParsableCommand {
     @OptionGroup
     var list: StoreListOptions
 
-    @Option(help: ArgumentHelp("Keep it among the retired keys for so long; 0 removes it for good.", valueName: "days"))
+    @Option(help: ArgumentHelp("For how long to keep it when it is retired; 0 removes it for good.", valueName: "days"))
     var keep: Int?
 
     @Flag(help: "Remove it although no stores are named.")
@@ -230,12 +230,14 @@ struct KeyringAudit: Sendable {
         }
     }
 
-    /// Makes sure that no store needs the key. A store that cannot be opened might.
+    /// Makes sure that no store needs the key, also after a power failure. A store that cannot be opened might.
     func requireUnused(_ id: String, _ stores: [StoreItem]) throws {
         var reasons: [String] = []
         for store in stores {
             do {
                 if try finding(store).keyID.isSame(as: id) { reasons.append("\(store.name) has it") }
+                // A rotation that was cut off has replaced the file, but maybe not for good.
+                try synchronizeDirectory(of: store.identity)
             } catch {
                 let message = ErrorReport.statusAndMessage(of: error).message
                 reasons.append("\(store.name): \(message.ends(with: ".") ? message.withoutLast(bytes: 1) : message)")

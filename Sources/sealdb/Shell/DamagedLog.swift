@@ -30,8 +30,9 @@ struct DamagedLog {
         throw Failure(
             .data,
             """
-            \(problem), and SQLite leaves them out. Nothing was written. Keep a copy of the store with its log. To go on \
-            without them, leave the shell, and open the store once to write, as by `sealdb exec`.
+            \(problem), and SQLite leaves them out. Nothing was written. Keep a copy of the store with its log. \
+            `sealdb recover` saves into a new store what they hold. To go on without them, leave the shell, and open the store \
+            once to write, as by `sealdb exec`.
             """
         )
     }

@@ -62,6 +62,31 @@ struct KeyFileReplacementCallTests {
         #expect(told.contains { $0.call.hasPrefix("fsync .") && $0.error != nil })
     }
 
+    /// Otherwise it would be kept as the key that the stores had.
+    @Test func aFileThatAnotherRunHasReplaced() throws {
+        let directory = try TemporaryDirectory()
+        try Self.prepare(directory)
+        let replacement = try Self.replacement(directory)
+        let error = #expect(throws: DatabaseError.self) { try replacement.run(.testing(2), replacing: .testing(3)) }
+        #expect(error?.message.contains("holds another key by now than the stores had") == true, "\(error as Any)")
+        #expect(directory.names == ["app.key", "new.key"])
+        try replacement.run(.testing(2), replacing: .testing(1))
+        try Self.requireDone(directory)
+    }
+
+    /// The file that is to be replaced holds that key, too. A power failure must not leave the copy empty.
+    @Test func aFormerFileThatIsThereAlreadyIsSynced() throws {
+        let directory = try TemporaryDirectory()
+        try Self.prepare(directory)
+        try directory.write("app.key.old", Array(Self.digits(1).utf8))
+        let watch = CallWatch(directory.path)
+        try Self.run(directory)
+        let calls = watch.endWithAll()
+        let synced = try #require(calls.firstIndex(of: "fsync app.key.old"), "\(calls)")
+        let replaced = try #require(calls.firstIndex { $0.hasPrefix("rename") }, "\(calls)")
+        #expect(synced < replaced)
+    }
+
     /// A file system without hard links has a copy of the old file.
     @Test(arguments: [EPERM, EOPNOTSUPP]) func withoutHardLinks(code: Int32) throws {
         let directory = try TemporaryDirectory()

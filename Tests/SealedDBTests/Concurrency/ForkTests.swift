@@ -11,10 +11,10 @@ struct ForkTests {
         let directory = try TemporaryDirectory()
         let outcome = try Probe.run("CipherProbe", "fork", directory.path)
         #expect(outcome.status == 0, "\(outcome.errors)")
-        let ofChild = [String](repeating: "Optional(true)", count: 7) + ["false"]
+        let ofChild = [String](repeating: "Optional(true)", count: 11) + ["false"]
         #expect(
-            outcome.lines == ["true", "true", "true", "nil", "true", "true"] + ofChild + [
-                "true", "true false", "Optional(2)", "Optional(3)", "true true",
+            outcome.lines == ["true", "true", "true", "nil", "true", "true", "true", "true", "true"] + ofChild + [
+                "true", "true false", "true false", "Optional(2)", "true", "Optional(2)", "Optional(3)", "true true",
             ],
             "\(outcome.lines)"
         )

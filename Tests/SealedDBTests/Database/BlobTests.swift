@@ -36,6 +36,17 @@ struct BlobTests {
         #expect(try database.value("SELECT hex(substr(body, 50001, 3)) FROM t WHERE id = 1") == "010203")
     }
 
+    /// SQLite would take the part before the NUL for the name, of which the rules know nothing.
+    @Test func namesWithNULBytes() throws {
+        for (table, column, schema) in [("t\0x", "body", "main"), ("t", "body\0x", "main"), ("t", "body", "main\0x")] {
+            let error = #expect(throws: DatabaseError.self) {
+                try database.openBlob(table: table, column: column, rowID: 1, database: schema)
+            }
+            #expect(error?.reason == .misuse, "\(table) \(column) \(schema)")
+        }
+        #expect(throws: DatabaseError.self) { try database.checkpoint(.passive, name: "main\0x") }
+    }
+
     @Test func rangesAreChecked() throws {
         let blob = try blob()
         for (offset, count) in [
@@ -68,6 +79,8 @@ struct BlobTests {
     }
 
     @Test func expiresWhenItsRowChanges() throws {
+        // Outside a transaction, nothing is written beside a blob that is open to be written.
+        #expect(database.beginTransaction())
         let blob = try blob()
         try blob.write([1])
         try database.run("UPDATE t SET body = zeroblob(5) WHERE id = 2")
@@ -82,6 +95,10 @@ struct BlobTests {
         let other = try self.blob(2)
         try database.run("DELETE FROM t WHERE id = 2")
         #expect(throws: DatabaseError.self) { try other.read(count: 1) }
+        #expect(database.commit())
+        let reader = try self.blob(1, isWritable: false)
+        try database.run("DELETE FROM t WHERE id = 1")
+        #expect(throws: DatabaseError.self) { try reader.read(count: 1) }
     }
 
     @Test func movesToAnotherRow() throws {

@@ -85,8 +85,8 @@ struct BoundValueErrorTests {
         #expect(failure("DETACH ? /* mine */", ["mine"])?.message == "no such database: mine")
         #expect(failure("DETACH ? /* mined */", ["mine"])?.message == "no such database: …")
         #expect(failure("DETACH 'literal' || substr(?, 1, 0)", ["other"])?.message == "no such database: literal")
-        // What a value has in common with a word of the message is one of the statement's own.
-        #expect(failure("DETACH substr(?, 1) || 'ing'", ["substr"])?.message == "no such database: substring")
+        // The word as a whole is not one of the statement's, and so may come from a row.
+        #expect(failure("DETACH substr(?, 1) || 'ing'", ["substr"])?.message == "no such database: …")
     }
 
     @Test func valuesOfAllTypes() {

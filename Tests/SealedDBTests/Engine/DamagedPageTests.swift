@@ -262,25 +262,6 @@ struct DamagedPageTests {
         expectDamage { _ = try whole.executeQuery("SELECT body FROM t").scalar(Data.self) }
     }
 
-    /// So does a blob that was open to be written, when it is dropped.
-    @Test(arguments: Damage.allCases)
-    func movedByTheEndOfABlob(damage: Damage) throws {
-        try makeStore(damage, vacuum: 1) { database in
-            try database.executeUpdate("INSERT INTO u VALUES (zeroblob(20000)), (zeroblob(10))", values: nil)
-        }
-        let database = try open()
-        var blob: Blob? = try database.openBlob(table: "u", column: "body", rowID: 2, isWritable: true)
-        #expect(blob != nil)
-        try database.executeUpdate("DELETE FROM u WHERE rowid = 1", values: nil)
-        blob = nil
-        expectDamage {
-            if let error = database.lastError() as? DatabaseError, error.code != SQLITE_OK { throw error }
-        }
-        let whole = try reopenedIfNeeded(database)
-        #expect(try whole.integers("SELECT count(*) FROM u") == [2])
-        expectDamage { _ = try whole.executeQuery("SELECT body FROM t").scalar(Data.self) }
-    }
-
     @Test(arguments: Damage.allCases, [0, 1])
     func inTheLog(damage: Damage, vacuum: Int) throws {
         let writer = try open()

@@ -7,10 +7,11 @@ import Testing
 @Suite(.hangLimit)
 struct MessageValuesTests {
     /// `nil` if the values cannot be found, so that nothing of the message may be shown.
-    private func shown(_ message: String, _ sql: String, _ expanded: String) -> String? {
+    /// - Parameter isChosen: whether all words may come from a trigger or function, and only those of values are hidden.
+    private func shown(_ message: String, _ sql: String, _ expanded: String, isChosen: Bool = true) -> String? {
         Array(sql.utf8).withUnsafeBufferPointer { sql in
             Array(expanded.utf8).withUnsafeBufferPointer { expanded in
-                MessageValues(expanded: expanded, sql: sql)?.removed(from: Array(message.utf8))
+                MessageValues(expanded: expanded, sql: sql)?.removed(from: Array(message.utf8), isChosen: isChosen)
             }
         }
     }
@@ -75,5 +76,66 @@ struct MessageValuesTests {
         }
         #expect(result(1000) == "bad …")
         #expect(result((1 << 16) / 5 + 1) == nil)
+    }
+
+    // MARK: Values of rows
+
+    /// What is neither in the statement nor one of SQLite's own words.
+    @Test(arguments: [
+        ("bad JSON path: 'Patient Miller'", "bad JSON path: '…'"),
+        ("bad JSON path: '$.x y'", "bad JSON path: '$.…'"),
+        ("no such column: mysecretword", "no such column: …"),
+        ("malformed MATCH expression: [NEAR(alpha beta)]", "malformed MATCH expression: [NEAR(…)]"),
+        ("unable to open database: /tmp/body", "unable to open database: /…/body"),
+        ("cannot commit transaction - SQL statements in progress", "cannot commit transaction - SQL statements in progress"),
+    ])
+    func wordsOfRows(message: String, expected: String) {
+        let sql = "SELECT json_extract(doc, body) FROM note"
+        #expect(shown(message, sql, sql, isChosen: false) == expected)
+    }
+
+    private func note(_ body: String) throws -> Database {
+        let database = Database()
+        try database.openVerified()
+        try database.execute(script: "CREATE TABLE note (id, body); CREATE VIRTUAL TABLE f USING fts5(body)")
+        try database.executeUpdate("INSERT INTO note VALUES (1, ?)", values: [body])
+        try database.executeUpdate("INSERT INTO f VALUES ('x')", values: nil)
+        return database
+    }
+
+    @Test(arguments: [
+        "SELECT json_extract('{}', body) FROM note", "SELECT json_extract('{}', body) FROM note WHERE id = ?",
+        "SELECT json_set('{}', body, 1) FROM note", "CREATE INDEX i ON note (json_extract('{}', body))",
+        "INSERT INTO note SELECT 2, json_extract('{}', body) FROM note", "SELECT note.id FROM f, note WHERE f MATCH note.body",
+        "VACUUM INTO (SELECT '/none/' || body FROM note)",
+    ])
+    func noErrorShowsWhatIsStored(sql: String) throws {
+        let database = try note("Patient Miller has HIV \" ( secret123")
+        let error = try #require(throws: DatabaseError.self) {
+            if sql.contains("?") {
+                _ = try database.executeQuery(sql, values: [1]).scalar(String.self)
+            } else {
+                try database.execute(script: sql)
+            }
+        }
+        for word in ["Patient", "Miller", "HIV", "secret123"] {
+            #expect(!"\(error)".contains(word) && !database.lastErrorMessage().contains(word), "\(error)")
+        }
+        #expect(!error.message.isEmpty)
+    }
+
+    /// Who wrote these has chosen their words.
+    @Test func messagesOfTriggersAndFunctionsAreShown() throws {
+        let database = try note("body")
+        try database.execute(
+            script: "CREATE TRIGGER g BEFORE DELETE ON note BEGIN SELECT RAISE(ABORT, 'customers stay forever'); END"
+        )
+        let error = #expect(throws: DatabaseError.self) { try database.execute(script: "DELETE FROM note") }
+        #expect(error?.message.contains("customers stay forever") == true)
+        database.makeFunctionNamed("refuses", arguments: 0) { context, _, _ in
+            database.resultError("weather unsuitable", context: context)
+        }
+        let other = #expect(throws: DatabaseError.self) { try database.execute(script: "SELECT refuses()") }
+        #expect(other?.message.contains("weather unsuitable") == true)
     }
 }

@@ -33,10 +33,11 @@ struct KeyFilePlanTests {
 
     @Test func theLastStoreReplacesIt() throws {
         for store in stores.dropLast() { #expect(try !complete(store)) }
-        plan.hold(try key(1), of: stores[6])
-        let (files, new) = try #require(try plan.completed(by: stores[6]))
+        try plan.hold(key(1), of: stores[6], replacing: key(9))
+        let (files, new, old) = try #require(try plan.completed(by: stores[6]))
         #expect(files.newFile.hasSuffix("/new") && files.formerFile.hasSuffix("/key.old"))
         #expect(try new == key(1))
+        #expect(try old == key(9))
         #expect(plan.remarks == [])
     }
 

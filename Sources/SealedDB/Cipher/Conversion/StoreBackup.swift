@@ -54,7 +54,8 @@ public struct StoreBackup: Sendable {
         var backup = NewStore(
             path: backupPath,
             sealing: Sealing(key: backupKey ?? key, settings: settings),
-            confirmsKey: backupKey != nil && backupKey != key
+            confirmsKey: backupKey != nil && backupKey != key,
+            storeKey: backupKey == nil ? key : nil
         )
         let mayHaveSlots = backupKey == nil && SlotFiles(of: path).mayExist
         if !mayHaveSlots { try backup.requireAbsent() }
@@ -71,6 +72,7 @@ public struct StoreBackup: Sendable {
                 path: backupPath,
                 sealing: Sealing(key: slots.key, settings: settings),
                 confirmsKey: false,
+                storeKey: key,
                 slots: slots
             )
         }

@@ -109,7 +109,7 @@ public struct StoreRestore: Sendable {
             { (state: KeyRotation.Progress) in try progress(state.inPart(from: StoreRestore.shareOfCheck)) }
         }
         guard replaces, let target else {
-            var store = NewStore(path: path, sealing: sealing, slots: slots)
+            var store = NewStore(path: path, sealing: sealing, storeKey: key, slots: slots)
             if let slots {
                 // That key has no source of its own.
                 try key.confirm()

@@ -7,6 +7,9 @@ struct NewStore {
     let sealing: Sealing
     /// Whether the key has to be confirmed. False if it is also the key of another store.
     var confirmsKey = true
+    /// The key that was given for the other store, if it opens the new one too. It stays in its ring until the new store has
+    /// its name: somebody may have given the other store a new key meanwhile, and remove this one.
+    var storeKey: Key?
     /// The slots that the new store gets; `nil` if it gets none.
     var slots: SlotCopy?
     /// Whether slots that lie there are the store's own, and stay.
@@ -59,11 +62,15 @@ struct NewStore {
                 progress: progress
             )
             if confirmsKey { try sealing.confirm(for: copy) }
+            try storeKey?.keepInRing(copy.keyHold)
             try source.requireStill()
             // Somebody may have put slots there meanwhile.
             try requireNoOtherSlots()
             // Without them nobody could open the store.
-            if let slots { try newSlots.write(slots.sealed, attributesFrom: copy.path, adoptsSame: true) }
+            if let slots {
+                let sealed = try slots.current(openedBy: storeKey)
+                try newSlots.write(sealed, attributesFrom: copy.path, adoptsSame: true)
+            }
         } catch {
             copy.discard()
             throw newSlots.discard(error).adding(context: context)

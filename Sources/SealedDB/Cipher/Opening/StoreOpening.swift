@@ -247,9 +247,11 @@ struct StoreOpening {
     }
 
     private func createFirstPage(_ connection: Connection, _ key: Key) throws(DatabaseError) {
+        let hold = KeyHold()
+        defer { hold.release() }
         do throws(DatabaseError) {
             if let path { try StoreName.requireNoSlots(path) }
-            try key.confirm()
+            _ = try key.confirmed(keptBy: hold)
         } catch {
             throw error.adding(context: "Nothing was written to \(name), which is a new store")
         }

@@ -44,8 +44,9 @@ struct LogDamage {
                 reason: .damaged,
                 message: """
                     The log \(path)-wal is damaged: \(whatStands(count)) behind bytes that were changed, and \
-                    SQLite would drop them. Nothing was changed. Keep a copy of the store with its log. To go on without \
-                    them, open the store once to write, as by `sealdb exec`.
+                    SQLite would drop them. Nothing was changed. Keep a copy of the store with its log. `sealdb recover` \
+                    saves into a new store what they hold. To go on without them, open the store once to write, as by \
+                    `sealdb exec`.
                     """
             )
         }

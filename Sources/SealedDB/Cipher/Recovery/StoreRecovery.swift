@@ -145,7 +145,7 @@ public struct StoreRecovery: Sendable {
             // What is wrong with a virtual table is no reason to lose the rest, so it is looked at afterwards.
             try copy.amend(sealing) { target throws(DatabaseError) in try salvage.registerVirtualTables(in: target) }
             salvage.add(problems: try copy.structureProblems(sealing))
-            if newKey != nil { try sealing.confirm(for: copy) }
+            if newKey != nil { try sealing.confirm(for: copy) } else { try key.keepInRing(copy.keyHold) }
             guard marks == self.marks(of: resolved) else { throw StoreOpening.isBusy(path) }
             try SlotFiles(of: recoveredPath).requireNone()
         } catch {

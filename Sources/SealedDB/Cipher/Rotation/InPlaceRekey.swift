@@ -111,8 +111,8 @@ struct InPlaceRekey {
             extendedCode: SQLITE_CORRUPT,
             reason: .damaged,
             message: """
-                \(damaged.count) pages of the store are damaged, the first is page \(first). Restore it from a backup, or read \
-                what can be read.
+                \(damaged.count) pages of the store are damaged, the first is page \(first). Restore it from a backup, or save \
+                what can be read with `sealdb recover`.
                 """
         )
     }

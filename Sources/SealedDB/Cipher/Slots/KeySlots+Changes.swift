@@ -6,7 +6,9 @@ extension KeySlots {
     public func add(_ new: NewSlot) throws(DatabaseError) -> Report {
         try SlotTable.validate(label: new.label)
         try new.confirm()
-        let table = try change { (table, opened) throws(DatabaseError) in
+        let hold = KeyHold()
+        defer { hold.release() }
+        let table = try change(adding: new.key, hold) { (table, opened) throws(DatabaseError) in
             if case .key(let key) = new.content, let slot = try opened.slots(openedBy: key).first {
                 throw KeySlots.opens(slot)
             }
@@ -109,14 +111,19 @@ extension KeySlots {
 
     func report(_ table: SlotTable) -> Report { Report(SlotFiles(of: path).store, table) }
 
-    /// Changes the slots by one generation; see ``SlotSession/change(_:body:)``.
+    /// Changes the slots by one generation; see ``SlotSession/change(adding:_:body:)``.
+    /// - Parameter hold: as in a session; `nil` if this is the only step.
     func change<T>(
+        adding new: Key? = nil,
+        _ hold: KeyHold? = nil,
         _ prepare: (SlotTable, OpenedSlots) throws(DatabaseError) -> T,
         body: (inout SlotTable, T) throws(DatabaseError) -> Void
     ) throws(DatabaseError) -> SlotTable {
-        let session = try SlotSession(self)
+        let ownHold = KeyHold()
+        defer { ownHold.release() }
+        let session = try SlotSession(self, hold ?? ownHold)
         defer { session.close() }
-        return try session.change(prepare, body: body)
+        return try session.change(adding: new, prepare, body: body)
     }
 
     /// The generation of a change.
@@ -162,16 +169,17 @@ extension KeySlots {
     func tried(_ new: [NewSlot], _ table: SlotTable) throws(DatabaseError) -> Report {
         var report = report(table)
         for new in new {
-            if let session = try trial(of: new) { session.close() } else { report.untried.append(new.label) }
+            if let session = try trial(of: new, KeyHold()) { session.close() } else { report.untried.append(new.label) }
         }
         return report
     }
 
     /// Opens the store by a new slot.
+    /// - Parameter hold: that of the session.
     /// - Returns: the store, opened; `nil` if the slot cannot be tried.
-    func trial(of new: NewSlot) throws(DatabaseError) -> SlotSession? {
+    func trial(of new: NewSlot, _ hold: KeyHold) throws(DatabaseError) -> SlotSession? {
         guard let key = try new.keyToTry() else { return nil }
-        let session = try SlotSession(opened(by: key))
+        let session = try SlotSession(opened(by: key), hold)
         do throws(DatabaseError) {
             let opened = try session.slots()
             guard let slot = opened.table.slot(new.label),
@@ -216,10 +224,12 @@ extension KeySlots {
 }
 
 extension KeySlots.NewSlot {
+    /// `nil` for a program.
+    var key: Key? { if case .key(let key) = content { key } else { nil } }
+
     /// Makes sure that the key can be read again.
-    func confirm() throws(DatabaseError) {
-        if case .key(let key) = content { try key.confirm() }
-    }
+    /// - Parameter hold: what keeps it in its ring from then on.
+    func confirm(keptBy hold: KeyHold? = nil) throws(DatabaseError) { _ = try key?.confirmed(keptBy: hold) }
 
     /// The key as its source gives it again; `nil` if the slot cannot be tried.
     fileprivate func keyToTry() throws(DatabaseError) -> Key? {

@@ -9,7 +9,9 @@ extension KeySlots {
     /// - Throws: ``DatabaseError``. Unless its message says otherwise, the store has no slots then.
     public func initialize(_ slots: [NewSlot]) throws(DatabaseError) -> Report {
         try KeySlots.check(slots)
-        for slot in slots { try slot.confirm() }
+        let hold = KeyHold()
+        defer { hold.release() }
+        for slot in slots { try slot.confirm(keptBy: hold) }
         let files = SlotFiles(of: path)
         guard !files.mayExist else {
             throw DatabaseError(
@@ -76,7 +78,9 @@ extension KeySlots {
         guard cipherSettings.plaintextHeaderSize == 0 else {
             throw .unusableSettings("A store with a plaintext header cannot have slots: they are found by its salt.")
         }
-        for slot in slots { try slot.confirm() }
+        let hold = KeyHold()
+        defer { hold.release() }
+        for slot in slots { try slot.confirm(keptBy: hold) }
         let (key, secret, salt) = try newDataKey()
         let sealing = Sealing(key: key, settings: cipherSettings)
         let files = SlotFiles(of: path)

@@ -63,12 +63,15 @@ extension KeySlots {
         let table = try addDataKey(newSecret, newSalt, newKey, scrypt, slots, removing: lost)
         var replacement = replacement(newDataKey, isRotation: newKey != nil, ignoresUnseenUsers: ignoresUnseenUsers)
         let files = SlotFiles(of: path)
+        let hold = KeyHold()
+        defer { hold.release() }
         replacement.beforeSwap = { [key] () throws(DatabaseError) in
             // Nobody else has the store open now, so the slots stay as they are from here on. If they do not list the new
             // data key, somebody has changed them before.
             let isListed = files.read().contains { $0.slots?.table.dataKey(salt: newSalt) != nil }
             // From the swap on, only what is tried here opens the store.
-            let trial = try newKey.map { key throws(DatabaseError) in try key.confirmed() ?? key.unused } ?? key.unused
+            if newKey == nil { try key.keepInRing(hold) }
+            let trial = try newKey?.confirmed(keptBy: hold) ?? (newKey ?? key).unused
             let opened = isListed ? try files.open(with: trial, salt: newSalt) : nil
             guard let opened, opened.secret.isEqual(to: newSecret), !opened.needsRepair, opened.table == table else {
                 throw DatabaseError(

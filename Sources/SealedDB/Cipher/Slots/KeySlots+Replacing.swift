@@ -19,7 +19,9 @@ extension KeySlots {
     ) throws(DatabaseError) -> (report: Report, totals: PageTotals) {
         guard newKey != key else { throw KeyRotation.sameKey }
         try newKey.confirm()
-        let session = try SlotSession(self)
+        let hold = KeyHold()
+        defer { hold.release() }
+        let session = try SlotSession(self, hold)
         defer { session.close() }
         let opened = try session.slots()
         guard opened.slot != nil else {
@@ -32,8 +34,8 @@ extension KeySlots {
         }
         let next =
             try isAdded
-            ? SlotSession(self.opened(by: newKey))
-            : add(newKey, replacing: requireWhole(olds, opened.table), scrypt, session)
+            ? SlotSession(self.opened(by: newKey), hold)
+            : add(newKey, replacing: requireWhole(olds, opened.table), scrypt, session, hold)
         defer { next.close() }
         let table: SlotTable
         do throws(DatabaseError) {
@@ -59,14 +61,15 @@ extension KeySlots {
         _ newKey: Key,
         replacing old: SlotTable.Slot,
         _ scrypt: SlotTable.Scrypt,
-        _ session: SlotSession
+        _ session: SlotSession,
+        _ hold: KeyHold
     ) throws(DatabaseError) -> SlotSession {
         func new(_ label: String, _ isRecovery: Bool) -> NewSlot {
             var new = NewSlot(.key(newKey), label: label, isRecovery: isRecovery)
             new.scrypt = scrypt
             return new
         }
-        let table = try session.change { (table, opened) throws(DatabaseError) in
+        let table = try session.change(adding: newKey) { (table, opened) throws(DatabaseError) in
             // Somebody may have given it another label, or have removed it and given its number to another one.
             guard let index = table.slots.firstIndex(where: old.isSame) else { throw KeySlots.unknown(old.label) }
             let current = table.slots[index]
@@ -88,7 +91,7 @@ extension KeySlots {
         let added = table.slots[table.slots.count - 1]
         do throws(DatabaseError) {
             // A key can always be tried.
-            guard let next = try trial(of: new(added.label, added.isRecovery)) else {
+            guard let next = try trial(of: new(added.label, added.isRecovery), hold) else {
                 throw KeySlots.unknown(added.label)
             }
             return next
@@ -200,11 +203,15 @@ extension KeySlots {
             )
         }
         opening.key = try opened.fixedKey()
+        let hold = KeyHold()
+        defer { hold.release() }
         let connection = try opening.open()
         defer { connection.close() }
         try connection.requireWritable(path)
         return try connection.changeSlots(orSay: Connection.slotsMayBeChanged) { (isWritten) throws(DatabaseError) in
             try connection.requireOwnSlotMemory()
+            // From here on it opens the store, and others may not.
+            try key.keepInRing(hold)
             var found: [SealedSlots] = []
             let memory = try connection.slotMemory()
             for slots in files.read().compactMap(\.slots) where slots.table.store == opened.table.store {

@@ -17,6 +17,21 @@ struct SlotCopy {
     var sealed: SealedSlots { opened.sealed }
     var owner: SlotOwner { opened.owner }
 
+    /// The slots as they are now. While a copy is made, others may be added, and the key may lose its own.
+    /// - Parameter key: the key that has opened them; `nil` for no look whether it still does.
+    func current(openedBy key: Key?) throws(DatabaseError) -> SealedSlots {
+        guard let key, opened.files.read().compactMap(\.slots).contains(where: { $0.bytes != sealed.bytes }) else {
+            return sealed
+        }
+        do throws(DatabaseError) {
+            let now = try opened.files.open(with: key.unused, salt: opened.dataKey.salt)
+            // Older ones were put there by somebody else.
+            return now.table.generation < sealed.table.generation ? sealed : now.sealed
+        } catch {
+            throw error.adding(context: "The slots of the store were changed meanwhile. Begin again with a key that opens it")
+        }
+    }
+
     /// Throws if other slots lie where the copy is to be made. The very same may: they were left by a process that was
     /// killed.
     func requireAbsent(beside path: String) throws(DatabaseError) {

@@ -4,10 +4,13 @@ struct SlotSession {
     let keySlots: KeySlots
     let opening: StoreOpening
     let connection: Connection
+    private let hold: KeyHold
 
     /// Opens the store for writing. The caller closes it.
-    init(_ keySlots: KeySlots) throws(DatabaseError) {
+    /// - Parameter hold: what keeps the keys in their rings. Release it when none of the steps is undone any more.
+    init(_ keySlots: KeySlots, _ hold: KeyHold) throws(DatabaseError) {
         self.keySlots = keySlots
+        self.hold = hold
         opening = try keySlots.opening()
         connection = try opening.open()
         do throws(DatabaseError) {
@@ -25,11 +28,16 @@ struct SlotSession {
     func slots() throws(DatabaseError) -> OpenedSlots { try keySlots.slots(opening, connection) }
 
     /// Changes the slots by one generation.
+    ///
+    /// From before that on, the key of the session and the new one stay in their rings. Otherwise somebody could remove one of
+    /// them who has seen that the other one opens the store, which then loses that slot.
     /// - Parameters:
+    ///   - new: the key of a slot that is added.
     ///   - prepare: may take its time: nobody waits for it meanwhile. It is called again if the slots have changed by then.
     ///   - body: what is changed.
     /// - Throws: ``DatabaseError``; its message says if the files, or one of them, were changed all the same.
     func change<T>(
+        adding new: Key? = nil,
         _ prepare: (SlotTable, OpenedSlots) throws(DatabaseError) -> T,
         body: (inout SlotTable, T) throws(DatabaseError) -> Void
     ) throws(DatabaseError) -> SlotTable {
@@ -41,6 +49,8 @@ struct SlotSession {
                 let now = try slots()
                 guard now.sealed.bytes == before.sealed.bytes else { return nil }
                 try connection.requireOwnSlotMemory()
+                try keySlots.key.keepInRing(hold)
+                try new?.keepInRing(hold)
                 var table = try keySlots.settled(now)
                 try body(&table, prepared)
                 table.generation = try keySlots.nextGeneration(now, connection)

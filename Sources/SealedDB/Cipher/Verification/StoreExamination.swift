@@ -212,8 +212,9 @@ struct StoreExamination {
         case .prereleaseFormat:
             "Only the stock `sqlcipher` shell reads it, with settings that hold for a whole process: copy it there into a new "
                 + "store with sqlcipher_export. The commands are in the documentation (SQLCipher's pragmas)."
-        case .truncated: "Restore it from a backup."
-        case .damagedFirstPage, .damaged: "Restore it from a backup. `sealdb verify` lists all damaged pages."
+        case .truncated: "Restore it from a backup, or save what is there with `sealdb recover`."
+        case .damagedFirstPage, .damaged:
+            "Restore it from a backup, or save what can be read with `sealdb recover`. `sealdb verify` lists all damaged pages."
         case .wrongKey:
             (effort == .quick && key?.form == .passphrase
                 ? "Try the right key. `sealdb info` looks for other settings, and tells damage from a wrong key."

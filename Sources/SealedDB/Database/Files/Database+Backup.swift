@@ -161,6 +161,7 @@ extension Database {
                 path: path,
                 sealing: sealing,
                 confirmsKey: newKey != nil && newKey != ownKey,
+                storeKey: newKey == nil ? ownKey : nil,
                 slots: slots
             )
             try copy.requireAbsent()

@@ -103,7 +103,13 @@ extension SQL {
     /// Throws if the SQL cannot be executed as a script, before any of its statements is.
     fileprivate func requireUsable(asScript text: [UInt8]) throws(DatabaseError) {
         try requireUsable()
-        guard !values.isEmpty else { return }
+        guard !values.isEmpty else {
+            // SQLite would take NULL for each of them.
+            guard !SQL.hasParameters(text) else {
+                throw SQL.unusable("the script has parameters, and no values are given for them.")
+            }
+            return
+        }
         // The values are given to the statements in order, so there must be no other parameters among theirs. A
         // placeholder in a string or comment is none.
         let isPlain = text.withUnsafeBufferPointer { bytes in
@@ -120,6 +126,18 @@ extension SQL {
             throw SQL.unusable(
                 "a value of the script stands within quotes or a comment, or beside parameters without a value."
             )
+        }
+    }
+}
+
+extension SQL {
+    private static func hasParameters(_ text: [UInt8]) -> Bool {
+        text.withUnsafeBufferPointer { bytes in
+            var tokens = SQLTokenizer(bytes)
+            while let token = tokens.next() {
+                if token.kind == .variable { return true }
+            }
+            return false
         }
     }
 }

@@ -26,6 +26,7 @@ extension Connection {
     /// - Parameter statement: the statement that failed, if SQLite's message may contain its values. They are removed.
     func error(sql: String? = nil, of statement: PreparedStatement? = nil) -> DatabaseError {
         guard let handle else { return .notOpen }
+        guard !isForked else { return .forked }
         if let failure = takeReadFailure() { return failure.adding(sql: sql) }
         let code = sqlite3_extended_errcode(handle)
         if code == SQLITE_AUTH, let refusal = statementGuard.takeRefusal() { return .notAllowed(refusal) }
@@ -143,6 +144,7 @@ extension Connection {
     /// Returns the error of an execution that was ended before its last step and could not be completed. Outside a
     /// transaction, ending a statement commits what it wrote; if SQLite cannot commit, it rolls back.
     func endFailure(_ code: Int32, of statement: PreparedStatement?) -> DatabaseError {
+        guard !isForked else { return .forked }
         // The handle's own error code may be outdated: another thread may have used the connection since.
         noteUnfitness(code)
         let (text, sql) = (String(cString: sqlite3_errstr(code)), statement?.sql)
@@ -191,6 +193,7 @@ extension Connection {
 
     func check(_ code: Int32, sql: String? = nil) throws(DatabaseError) {
         guard code != SQLITE_OK else { return }
+        guard !isForked else { throw .forked }
         if let failure = takeReadFailure() { throw failure.adding(sql: sql) }
         guard let handle, sqlite3_extended_errcode(handle) == code else {
             noteUnfitness(code)

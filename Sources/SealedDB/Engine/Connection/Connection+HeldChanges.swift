@@ -86,6 +86,26 @@ extension Connection {
         if statementGuard.heldChanges.statementCount & 15 == 0 { asksForHeldChanges = true }
     }
 
+    /// Refuses what SQLite would report as done, but commit only when another statement or blob has ended, and undo with
+    /// it: outside a transaction, it commits when the last one that writes has ended.
+    /// https://www.sqlite.org/lang_transaction.html#implicit_versus_explicit_transactions
+    /// - Parameter statement: what is about to take a step. If it is not its first one, it is the writer itself.
+    func requireNoOpenWriter(_ statement: Statement? = nil) throws(DatabaseError) {
+        guard mayHaveOpenWriter, let handle else { return }
+        if let pointer = statement?.pointer, sqlite3_stmt_busy(pointer) != 0 { return }
+        guard isAutocommit, sqlite3_txn_state(handle, nil) == SQLITE_TXN_WRITE else {
+            mayHaveOpenWriter = false
+            return
+        }
+        throw DatabaseError(
+            extendedCode: SQLITE_LOCKED,
+            message: """
+                A result set or blob of this connection that writes is still open, and outside a transaction SQLite commits \
+                nothing until it has ended. Nothing was executed. Close it first, or use a transaction for all of it.
+                """
+        )
+    }
+
     /// Writes what the open transaction has changed, if it is much and no part of it can be undone.
     @inline(never)
     func writeHeldChanges() throws(DatabaseError) {

@@ -161,6 +161,16 @@ extension Connection {
 
     var changes: Int32 { handle.map { sqlite3_changes($0) } ?? 0 }
 
+    /// Refuses a name that SQLite would read as another one, because for it a name ends at a NUL byte.
+    static func requireWholeName(_ name: String) throws(DatabaseError) {
+        guard name.utf8.contains(0) else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_ERROR,
+            reason: .misuse,
+            message: "A name holds a NUL byte, at which SQLite would cut it off. Nothing was done."
+        )
+    }
+
     /// Moves the log into the database file. Both counts are -1 if there is no log.
     /// https://www.sqlite.org/c3ref/wal_checkpoint_v2.html
     func checkpoint(
@@ -168,6 +178,7 @@ extension Connection {
         schema: String?
     ) throws(DatabaseError) -> (logFrameCount: Int32, checkpointCount: Int32) {
         guard let handle else { throw .notOpen }
+        if let schema { try Connection.requireWholeName(schema) }
         var counts: (Int32, Int32) = (-1, -1)
         try check(watchingPages { sqlite3_wal_checkpoint_v2(handle, schema, mode.rawValue, &counts.0, &counts.1) })
         return counts

@@ -53,6 +53,8 @@ final class Connection {
     private var stepsPlainly = true
     /// Whether to check, before the next statement, how much the transaction has changed.
     var asksForHeldChanges = false
+    /// Whether a result set or blob that writes may be unfinished, outside a transaction; see ``requireNoOpenWriter()``.
+    var mayHaveOpenWriter = false
     /// Whether to roll back a transaction before the next statement. Within a function that a statement calls, the
     /// rollback was not possible.
     var owesRollback = false { didSet { asksForHeldChanges = asksForHeldChanges || owesRollback } }
@@ -75,6 +77,9 @@ final class Connection {
     /// Waits for locks instead of SQLite's own handler, on supervised connections.
     var busyWait: BusyWait?
     private let process = ForkGuard.begin()
+    /// Whether this is a child of the process that opened the connection: SQLite must not be called with it.
+    @inline(__always)
+    var isForked: Bool { process != ForkGuard.current }
     /// The thread that is in a hook; 0 for none; ``replaced`` while a backup writes to this connection.
     private let hookThread = Atomic<UInt>(0)
     /// A value that no thread has as its number.
@@ -137,6 +142,7 @@ final class Connection {
 
     /// Whether this thread may end a SQLite handle.
     private var mayEnd: Bool {
+        guard !isForked else { return false }
         let thread = Connection.currentThread
         guard hookThread.load(ordering: .relaxed) != thread else { return false }
         return gate?.isInside ?? true
@@ -179,7 +185,7 @@ final class Connection {
     /// Whether a statement may start without any check.
     @inline(__always)
     func startsFreely(_ isReadOnly: Bool) -> Bool {
-        guard !asksForHeldChanges else { return false }
+        guard !asksForHeldChanges, !mayHaveOpenWriter else { return false }
         guard let supervisor else { return true }
         guard depth == 0 else { return false }
         return supervisor._withUnsafeGuaranteedRef { $0.startsFreely(isReadOnly) }
@@ -195,8 +201,9 @@ final class Connection {
                 throw .transactionLost
             }
         }
-        // A statement that ends the transaction must not fail because held changes could not be written.
         let prepared = statement.prepared
+        if mayHaveOpenWriter, !prepared.isReadOnly || prepared.controlsTransaction { try requireNoOpenWriter(statement) }
+        // A statement that ends the transaction must not fail because held changes could not be written.
         if asksForHeldChanges, depth == 0, !prepared.controlsTransaction, !prepared.controlsSavepoint {
             try writeHeldChanges()
         }
@@ -294,7 +301,7 @@ final class Connection {
     /// Prepares the first statement of `sql`, or takes it from the cache. The statement's pointer is `nil` if the text
     /// is empty or only a comment. https://www.sqlite.org/c3ref/prepare.html
     func prepare(_ sql: String) throws(DatabaseError) -> Statement {
-        guard process == ForkGuard.current else { throw .forked }
+        guard !isForked else { throw .forked }
         let key = StatementCache.Key(sql)
         if let statement = takeFromCache(key) { return try permitted(statement) }
         return try Array(sql.utf8).withUnsafeBufferPointer { bytes throws(DatabaseError) in
@@ -322,7 +329,7 @@ final class Connection {
         _ sql: UnsafeBufferPointer<UInt8>,
         from start: Int
     ) throws(DatabaseError) -> (Statement, end: Int) {
-        guard process == ForkGuard.current else { throw .forked }
+        guard !isForked else { throw .forked }
         let (prepared, end) = try compile(sql, from: start)
         let statement = Statement(prepared, connection: self)
         if prepared.pointer != nil { register(statement) }
@@ -352,7 +359,9 @@ final class Connection {
             if mayEnd { registry.willEnd(thread) } else { registry.orphan(taken.prepared) }
             return taken
         }
-        guard mayEnd, let prepared = taken?.prepared, let pointer = prepared.pointer else { return nil }
+        guard mayEnd, let prepared = taken?.prepared, let pointer = prepared.pointer else {
+            return isForked && taken != nil && statement.hasRun && !statement.isReadOnly ? .forked : nil
+        }
         var failure: DatabaseError?
         if statement.hasRun {
             let code = prepared.reset(pointer)
@@ -415,7 +424,7 @@ final class Connection {
     @discardableResult
     func close() -> Bool {
         guard let handle else { return true }
-        guard process == ForkGuard.current else {
+        guard !isForked else {
             forget()
             return false
         }

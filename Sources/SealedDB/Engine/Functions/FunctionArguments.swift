@@ -120,7 +120,10 @@ struct FunctionContext {
         }
     }
 
-    func fail(_ message: String) { sqlite3_result_error(context, message, -1) }
+    func fail(_ message: String) {
+        MessageWords.noteMessage(message)
+        sqlite3_result_error(context, message, -1)
+    }
     func fail(code: Int32) { sqlite3_result_error_code(context, code) }
     func failNoMemory() { sqlite3_result_error_nomem(context) }
     func failTooBig() { sqlite3_result_error_toobig(context) }

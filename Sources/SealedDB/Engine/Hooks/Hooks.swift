@@ -182,7 +182,8 @@ final class Hooks {
         if let supervision = hooks.connection?.supervision, !supervision.goesOn { return 1 }
         if let reading = hooks.reading, !reading() { return 1 }
         guard let progress = hooks.progress else { return 0 }
-        hooks.progressed += hooks.progressInterval
+        let (sum, overflows) = hooks.progressed.addingReportingOverflow(hooks.progressInterval)
+        hooks.progressed = overflows ? .max : sum
         guard hooks.progressed >= progress.interval else { return 0 }
         hooks.progressed = 0
         return hooks.call { progress.goesOn() } ? 0 : 1

@@ -20,6 +20,8 @@ final class BlobHandle: ConnectionHandle {
         guard let handle = connection.handle else { throw .notOpen }
         try connection.requireNoHook()
         try connection.supervision?.check(connection, writes: isWritable)
+        for name in [database, table, column] { try Connection.requireWholeName(name) }
+        if isWritable { try connection.requireNoOpenWriter() }
         // SQLite asks no authorizer here.
         if isWritable, !connection.statementGuard.isSuspended,
             let reason = connection.guardRules?.refusal(ofChanging: table, addsRows: false)
@@ -41,6 +43,7 @@ final class BlobHandle: ConnectionHandle {
             pointer = nil
             throw error
         }
+        if isWritable { connection.mayHaveOpenWriter = connection.isAutocommit }
         connection.register(self)
         connection.hooks?.noteRead(table, in: database)
     }
@@ -60,6 +63,7 @@ final class BlobHandle: ConnectionHandle {
     /// Ends the blob. This also ends the transaction that the blob may have begun, and its commit can fail.
     func close() throws(DatabaseError) {
         guard !isClosed else { return }
+        guard !connection.isForked else { throw .forked }
         connection.gate?.require("Blob.close")
         try connection.requireNoHook()
         let code = connection.ending(self) { claimed in
@@ -120,6 +124,7 @@ final class BlobHandle: ConnectionHandle {
                 message: "The blob is closed, by itself, with its database, or with the queue's block. Open it anew."
             )
         }
+        guard !connection.isForked else { throw .forked }
         connection.gate?.require("Blob")
         try connection.requireNoHook()
         guard !hasExpired else { throw BlobHandle.expired }

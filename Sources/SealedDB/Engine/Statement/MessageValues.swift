@@ -3,7 +3,8 @@ import Foundation
 internal import SQLiteEngine
 
 extension PreparedStatement {
-    /// Returns SQLite's message about a failure of the statement, without the values bound to it.
+    /// Returns SQLite's message about a failure of the statement, without the values bound to it, and without others that
+    /// it has met in rows.
     ///
     /// SQLite and its functions quote what they cannot process: a path in JSON, the query of a full-text search, the
     /// name of a file. If a value cannot be separated from the message, the result code's own text replaces the
@@ -11,7 +12,10 @@ extension PreparedStatement {
     func withoutValues(_ message: [UInt8], _ code: Int32) -> String {
         let text = String(decoding: message, as: UTF8.self)
         let plain = String(cString: sqlite3_errstr(code))
-        guard parameterCount > 0, text != plain, !MessageValues.isWithoutValues(text, code) else { return text }
+        guard text != plain, !MessageValues.isWithoutValues(text, code) else { return text }
+        // Who wrote the schema, or a function, chose the words of these.
+        let isChosen = code == MessageValues.raisedByTrigger || MessageWords.isOfFunction(text)
+        if parameterCount == 0, isSecret || isChosen { return text }
         // A value bound to a statement that contains a key may itself be a key.
         guard !isSecret, let pointer, let sql = sqlite3_sql(pointer), let expanded = sqlite3_expanded_sql(pointer)
         else {
@@ -32,7 +36,7 @@ extension PreparedStatement {
                 count: strlen(sql)
             )
         )
-        return values?.removed(from: message) ?? plain
+        return values?.removed(from: message, isChosen: isChosen) ?? plain
     }
 }
 
@@ -136,17 +140,23 @@ struct MessageValues {
         SQLITE_CONSTRAINT | 1 << 8, SQLITE_CONSTRAINT | 5 << 8, SQLITE_CONSTRAINT | 10 << 8,
         SQLITE_CONSTRAINT | 12 << 8,
     ]
+    static let raisedByTrigger = SQLITE_CONSTRAINT | 7 << 8
     private static let constantMessages: Set = [
         "malformed JSON", "JSON cannot hold BLOB values", "integer overflow", "LIKE or GLOB pattern too complex",
         "ESCAPE expression must be a single character",
     ]
 
-    /// Returns the message with "…" in place of each value or part of a value.
-    func removed(from message: [UInt8]) -> String {
+    /// Returns the message with "…" in place of each value or part of a value. A word that neither SQLite's messages nor
+    /// the statement have may come from a row.
+    /// - Parameter isChosen: whether the message is one of a trigger or function, which may have any words.
+    func removed(from message: [UInt8], isChosen: Bool) -> String {
         message.withUnsafeBufferPointer { message in
             var isHidden = [Bool](repeating: false, count: message.count)
             for value in values { hide(value, in: message, &isHidden) }
-            for word in words(of: message[...]) where isHidden[word].contains(true) || isOfValue(message[word]) {
+            for word in words(of: message[...])
+            where isHidden[word].contains(true) || isOfValue(message[word])
+                || !isChosen && !MessageWords.isUsual(message[word]) && !isOwn(message[word])
+            {
                 for index in word { isHidden[index] = true }
             }
             return String(decoding: shown(message, isHidden), as: UTF8.self)
@@ -251,7 +261,7 @@ extension UInt8 {
         isDigit || (0x61...0x7a).contains(self | 0x20) || self == UInt8(ascii: "_") || self >= 0x80
     }
 
-    fileprivate var folded: UInt8 { (0x41...0x5a).contains(self) ? self | 0x20 : self }
+    var folded: UInt8 { (0x41...0x5a).contains(self) ? self | 0x20 : self }
 }
 
 extension Collection<UInt8> {

@@ -174,7 +174,10 @@ public final class Statement {
         rowWidth = sqlite3_data_count(pointer)
         prepared.checkColumnNames(pointer)
         // Possibly no further step follows, and the statement may end on any thread.
-        if !isReadOnly { connection.willHaveWritten() }
+        if !isReadOnly {
+            connection.willHaveWritten()
+            connection.mayHaveOpenWriter = connection.isAutocommit
+        }
     }
 
     @inline(never)

@@ -97,6 +97,7 @@ struct StatementCache {
     /// Sets the capacity. Returns the statements that must be finalized.
     mutating func setCapacity(_ capacity: Int) -> [PreparedStatement] {
         let all = removeAll()
+        let capacity = max(0, capacity)
         self.capacity = capacity
         var size = 16
         while size < min(capacity, 1 << 16) * 2 { size *= 2 }

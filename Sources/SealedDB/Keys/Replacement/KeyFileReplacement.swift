@@ -125,9 +125,11 @@ package struct KeyFileReplacement: Sendable {
         )
     }
 
+    /// Makes the file durable, because another file with that key goes.
     /// - Returns: `nil` if there is no such file.
     private func formerKey() throws(DatabaseError) -> Key? {
-        FileSystem.mayExist(formerFile) ? try key(in: formerFile) : nil
+        guard FileSystem.mayExist(formerFile) else { return nil }
+        return try key(in: SecretFile.durableContents(atPath: formerFile, what: what), formerFile)
     }
 
     private func key(in path: String) throws(DatabaseError) -> Key {
@@ -143,14 +145,16 @@ package struct KeyFileReplacement: Sendable {
     // MARK: The replacement
 
     /// Replaces the file, or finishes what an earlier run began.
-    /// - Parameter key: the key that the stores have now.
+    /// - Parameters:
+    ///   - key: the key that the stores have now.
+    ///   - old: the one that they had before; `nil` if that is not known.
     /// - Throws: ``DatabaseError``. Whatever fails, the old and the new key each are in one of the three files.
-    package func run(_ key: Key) throws(DatabaseError) {
-        while try !attempt(key) {}
+    package func run(_ key: Key, replacing old: Key? = nil) throws(DatabaseError) {
+        while try !attempt(key, replacing: old) {}
     }
 
     /// - Returns: false if another process replaced the file while this one waited for its lock.
-    private func attempt(_ key: Key) throws(DatabaseError) -> Bool {
+    private func attempt(_ key: Key, replacing old: Key?) throws(DatabaseError) -> Bool {
         try SecretFile.reading(file, what: what) { descriptor throws(DatabaseError) in
             while flock(descriptor, LOCK_EX) != 0 {
                 guard errno == EINTR else { throw .system("Cannot lock the \(what) \(file)", reason: .ioError) }
@@ -158,6 +162,12 @@ package struct KeyFileReplacement: Sendable {
             guard try SecretFile.isCurrent(descriptor, path: file) else { return false }
             switch try stage() {
             case .pending:
+                if let old, try self.key(in: file) != old {
+                    throw KeyFileReplacement.otherKey(
+                        "The \(what) \(file) holds another key by now than the stores had, as after another run, and is "
+                            + "unchanged. Other stores may have the key that it holds."
+                    )
+                }
                 try keepFormerKey()
                 try putNewKey(key)
                 try removeNewFile(key)
