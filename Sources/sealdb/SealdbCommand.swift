@@ -120,6 +120,21 @@ struct SealdbCommand: ParsableCommand {
         }
     }
 
+    /// Fails if a raw key stands where anything else is asked for. Which message would show it, or which file would get it as
+    /// its name, then does not matter. SQL and its parameters are data, and may be a digest.
+    private static func requireNoRawKey(_ arguments: [String]) throws {
+        guard let command = arguments.first, !["query", "exec", "shell"].contains(where: command.isSame) else { return }
+        for argument in arguments.dropFirst() {
+            let option = argument.begins(with: "--") ? argument.firstIndex(of: "=") : nil
+            let value = option.map { argument[argument.index(after: $0)...] } ?? argument[...]
+            do throws(DatabaseError) {
+                try Key.requireName(String(value), of: "file or key, or as another argument,")
+            } catch {
+                throw ValidationError(error.message)
+            }
+        }
+    }
+
     /// Nearly all command lines are right, and begin with their command. Read as that command's alone they take half the time.
     /// Whatever is wrong with one is told as all of it is read.
     private static func parsed(_ arguments: [String]) throws -> any ParsableCommand {
@@ -185,6 +200,7 @@ struct SealdbCommand: ParsableCommand {
             let arguments = Array(CommandLine.arguments.dropFirst())
             try requireCommand(arguments)
             try requireNoPassphrase(arguments)
+            try requireNoRawKey(arguments)
             var command = try parsed(RotationOptions.normalized(arguments))
             // A configuration that cannot be used is not passed over, also if nothing of it would be needed.
             try ConfigurationInUse.require()

@@ -152,6 +152,29 @@ struct KeyRingStoreTests {
         try sandbox.succeed("verify", "db", "--key-ring", "ring")
     }
 
+    /// A rotation that was killed may have left the new file under its name, but not for good: the old one may come back. The
+    /// directory is synced before the key goes, and before a rotation says that there is nothing to do.
+    @Test func whatIsBelievedIsMadeDurableFirst() throws {
+        let sandbox = try Sandbox()
+        try FileManager.default.createDirectory(atPath: sandbox.path("stores"), withIntermediateDirectories: false)
+        try sandbox.succeed("keyring", "create", "ring", "a")
+        try sandbox.succeed("create", "stores/db", "--key-ring", "ring")
+        try sandbox.succeed("keyring", "add", "ring", "b", "--activate")
+        try sandbox.succeed("rotate", "stores/db", "--key-ring", "ring")
+        func calls(_ arguments: String...) throws -> [Substring] {
+            let strace = ["strace", "-f", "-qq", "-y", "-o", "trace", "-e", "trace=fsync,rename,renameat,renameat2"]
+            #expect(try sandbox.run(strace + [Tool.sealdb] + arguments).status == 0)
+            return String(decoding: try sandbox.contents("trace"), as: UTF8.self).split(separator: "\n")
+        }
+        let sync = /fsync\([0-9]+<[^>]*\/stores>\)/
+        let rotation = try calls("rotate", "stores/db", "--key-ring", "ring")
+        #expect(rotation.contains { $0.contains(sync) }, "\(rotation)")
+        let removal = try calls("keyring", "remove", "ring", "a", "stores/db")
+        let synced = try #require(removal.firstIndex { $0.contains(sync) }, "\(removal)")
+        let replaced = try #require(removal.firstIndex { $0.contains("rename") }, "\(removal)")
+        #expect(synced < replaced)
+    }
+
     /// A key goes only when no store that is named needs it, and first to the retired ones.
     @Test func keysThatAreStillNeeded() throws {
         let sandbox = try Sandbox()

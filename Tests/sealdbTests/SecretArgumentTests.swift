@@ -38,6 +38,34 @@ struct SecretArgumentTests {
         try sandbox.succeed("create", "./\(key)", "--key-file", "key")
     }
 
+    /// Wherever it stands, no message shows it, and no file gets it as its name.
+    @Test(arguments: ["0a", "0A"], [32, 48])
+    func aKeyAsAnyOtherArgument(byte: String, count: Int) throws {
+        let key = String(repeating: byte, count: count)
+        try sandbox.succeed("keyring", "create", "ring", "a")
+        let lines = [
+            ["keyring", "add", "ring", key], ["keyring", "activate", "ring", key], ["keyring", "remove", "ring", key],
+            ["keyring", "reinstate", "ring", key], ["keyring", "remove", "ring", "a", "--keep", key],
+            ["rotate", "db", "--key-file", "key", "--new-key-file", "key2", "--jobs", key],
+            ["rotate", "db", "--key-file", "key", "--new-key-file", "key2", "--journal", key],
+            ["rotate", "db", "--key-file", "key", "--new-key-file", "key2", "--replace-key-files=\(key)"],
+            ["rotate", "db", "--key-file", "key", "--new-key-file", "key2", "--max-rate=\(key)"],
+            ["rotate", "--from-file", key, "--key-ring", "ring"], ["rotate", "db", "--key-map", key],
+            ["doctor", key], ["config", key], ["slots", key], ["slots", "import", "db", key, "--key-file", "key"],
+            ["info", "db", "--config", key], ["verify", "db", "--page-size", key],
+        ]
+        for arguments in lines {
+            let outcome = try sandbox.run([Tool.sealdb] + arguments)
+            #expect(outcome.status == 64, "\(arguments): \(outcome.error)")
+            #expect(outcome.error.contains("form of a raw key"), "\(arguments): \(outcome.error)")
+            #expect(!(outcome.error + outcome.output).contains(key), "\(arguments): \(outcome.error)")
+        }
+        #expect(try sandbox.names() == ["key", "ring"])
+        // A digest is data.
+        try sandbox.succeed("create", "db", "--key-file", "key")
+        #expect(try sandbox.succeed("query", "db", "SELECT ?", key, "--key-file", "key").output.contains(key))
+    }
+
     @Test(arguments: ["--prompt", "--new-prompt", "--other-prompt"])
     func aPassphraseForAPrompt(option: String) throws {
         let command = option == "--other-prompt" ? ["diff", "db", "db2"] : ["rotate", "db"]

@@ -20,6 +20,40 @@ struct SwitchTests {
         return database
     }
 
+    /// Whatever number is asked for, the process goes on.
+    @Test(arguments: [Int.min, -1, 0, .max]) func numbersAtTheirLimits(number: Int) throws {
+        let database = try open { configuration in
+            configuration.cacheSize = number
+            configuration.statementCacheCapacity = number
+        }
+        try database.execute(script: "CREATE TABLE t (a); INSERT INTO t VALUES (1)")
+        for _ in 0..<3 { #expect(try database.integers("SELECT a FROM t") == [1]) }
+        database.close()
+        var configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
+        configuration.maximumReaderCount = number
+        let pool = DatabasePool(path: directory.file("pool"), configuration: configuration)
+        try pool.write { db in try db.execute(script: "CREATE TABLE t (a); INSERT INTO t VALUES (1)") }
+        #expect(try pool.read { db in try db.integers("SELECT a FROM t") } == [1])
+        pool.releaseAllDatabases()
+    }
+
+    /// SQLite would store NULL for each of them.
+    @Test func parametersOfScripts() throws {
+        let database = try open()
+        try database.execute(script: "CREATE TABLE t (a)")
+        for sql in ["INSERT INTO t VALUES (?)", "INSERT INTO t VALUES (:name)", "SELECT 1; INSERT INTO t VALUES ($a)"] {
+            let error = #expect(throws: DatabaseError.self) { try database.execute(script: SQL(raw: sql)) }
+            #expect(error?.reason == .misuse && error?.message.contains("has parameters") == true, "\(sql)")
+            #expect(!database.executeStatements(sql))
+            var migrator = Migrator()
+            migrator.register("first", sql: sql)
+            #expect(throws: DatabaseError.self) { try migrator.migrate(database) }
+        }
+        try database.execute(script: "INSERT INTO t VALUES ('?'); -- ?1\nINSERT INTO t VALUES (\(5))")
+        #expect(try database.executeQuery("SELECT a || '' FROM t").all(String.self) == ["?", "5"])
+        database.close()
+    }
+
     @Test func foreignKeys() throws {
         let database = try open()
         try database.execute(

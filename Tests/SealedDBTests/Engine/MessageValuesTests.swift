@@ -87,11 +87,11 @@ struct MessageValuesTests {
         ("no such column: mysecretword", "no such column: …"),
         ("malformed MATCH expression: [NEAR(alpha beta)]", "malformed MATCH expression: [NEAR(…)]"),
         ("unable to open database: /tmp/body", "unable to open database: /…/body"),
-        ("cannot commit transaction - SQL statements in progress", "cannot commit transaction - SQL statements in progress"),
+        ("cannot commit transaction - SQL statements in progress", nil),
     ])
-    func wordsOfRows(message: String, expected: String) {
+    func wordsOfRows(message: String, expected: String?) {
         let sql = "SELECT json_extract(doc, body) FROM note"
-        #expect(shown(message, sql, sql, isChosen: false) == expected)
+        #expect(shown(message, sql, sql, isChosen: false) == expected ?? message)
     }
 
     private func note(_ body: String) throws -> Database {
@@ -106,7 +106,8 @@ struct MessageValuesTests {
     @Test(arguments: [
         "SELECT json_extract('{}', body) FROM note", "SELECT json_extract('{}', body) FROM note WHERE id = ?",
         "SELECT json_set('{}', body, 1) FROM note", "CREATE INDEX i ON note (json_extract('{}', body))",
-        "INSERT INTO note SELECT 2, json_extract('{}', body) FROM note", "SELECT note.id FROM f, note WHERE f MATCH note.body",
+        "INSERT INTO note SELECT 2, json_extract('{}', body) FROM note",
+        "SELECT note.id FROM f, note WHERE f MATCH note.body",
         "VACUUM INTO (SELECT '/none/' || body FROM note)",
     ])
     func noErrorShowsWhatIsStored(sql: String) throws {

@@ -22,6 +22,26 @@ struct MigratorTests {
         return migrator
     }
 
+    /// They would be changed a second time.
+    @Test func filesThatAreAttachedAreNotChangedAgain() throws {
+        let archive = Database(path: directory.file("archive"))
+        try archive.openVerified()
+        try archive.execute(script: "CREATE TABLE log (a)")
+        archive.close()
+        var configuration = Configuration()
+        let path = directory.file("archive")
+        configuration.prepare = { db in try db.executeUpdate("ATTACH \(path) AS arch") }
+        let database = Database(path: directory.file("plain"), configuration: configuration)
+        try database.openVerified()
+        defer { database.close() }
+        var migrator = Migrator()
+        migrator.register("first", sql: "CREATE TABLE t (a); INSERT INTO arch.log VALUES (1)")
+        try migrator.migrate(database)
+        let error = #expect(throws: DatabaseError.self) { try migrator.hasSchemaChanges(in: database) }
+        #expect(error?.reason == .notAllowed, "\(error as Any)")
+        #expect(try database.integers("SELECT count(*) FROM arch.log") == [1])
+    }
+
     private func tables(_ access: some DatabaseAccess) throws -> [String] {
         try access.read { db in try db.texts("SELECT name FROM sqlite_schema WHERE name LIKE 't%' ORDER BY 1") }
     }

@@ -23,6 +23,19 @@ struct RecordTests {
         try database.executeQuery("SELECT * FROM person ORDER BY id").all(Person.self)
     }
 
+    private struct Twice: Codable {
+        var id: Int?
+        var Name = "one"
+        var name = "two"
+    }
+
+    /// SQLite takes both, and drops one.
+    @Test func twoPropertiesOfOneColumn() throws {
+        let error = #expect(throws: DatabaseError.self) { try database.insert(Twice(), into: "person") }
+        #expect(error?.reason == .typeMismatch && error?.message.contains("two of its properties") == true)
+        #expect(try people() == [])
+    }
+
     @Test func insert() throws {
         #expect(try database.insert(Person(name: "Ada"), into: "person") == 1)
         #expect(try database.insert(Person(id: 7, name: "x'); --", email: "e"), into: "person") == 7)

@@ -2,6 +2,55 @@ extension NamedMutant {
     /// What has begun ends, and what was copied is all there.
     static let ends: [NamedMutant] = [
         .init(
+            "what another open writer may undo is reported as done",
+            "SealedDB/Engine/Connection/Connection.swift",
+            .statement,
+            "try requireNoOpenWriter(statement)",
+            "_ = statement"
+        ),
+        .init(
+            "nobody notes that a result set that writes is open",
+            "SealedDB/Engine/Statement/Statement.swift",
+            .statement,
+            "connection.mayHaveOpenWriter = connection.isAutocommit",
+            "_ = connection"
+        ),
+        .init(
+            "a forked child goes on with its parent's statements",
+            "SealedDB/Engine/Pages/PageWatch.swift",
+            .expression,
+            "!isForked",
+            "true"
+        ),
+        .init(
+            "words of rows are shown in messages",
+            "SealedDB/Engine/Statement/MessageValues.swift",
+            .expression,
+            "!isChosen && !MessageWords.isUsual(message[word]) && !isOwn(message[word])",
+            "false"
+        ),
+        .init(
+            "a former key file that is there already is not synced",
+            "SealedDB/Keys/Replacement/KeyFileReplacement.swift",
+            .expression,
+            "SecretFile.durableContents(atPath: formerFile, what: what)",
+            "SecretFile.contents(atPath: formerFile, what: what)"
+        ),
+        .init(
+            "a key goes from its ring before the store with another one is there for good",
+            "sealdb/Keyring/KeyringAuditCommand.swift",
+            .statement,
+            "try synchronizeDirectory(of: store.identity)",
+            "_ = store"
+        ),
+        .init(
+            "a rotation says that a store has its key before it is there for good",
+            "sealdb/Batch/StoreRotation.swift",
+            .statement,
+            "try synchronizeDirectory(of: store.identity)",
+            "_ = store"
+        ),
+        .init(
             "OpenSSL tears itself down while threads end",
             "SealedDB/Engine/Engine.swift",
             .expression,

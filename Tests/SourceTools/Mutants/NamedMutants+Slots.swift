@@ -2,6 +2,34 @@ extension NamedMutant {
     /// The slots of a store open it with the keys that should, and with no other.
     static let slots: [NamedMutant] = [
         .init(
+            "the key of a session may leave its ring",
+            "SealedDB/Cipher/Slots/SlotSession.swift",
+            .statement,
+            "try keySlots.key.keepInRing(hold)",
+            "_ = hold"
+        ),
+        .init(
+            "the new key of a slot may leave its ring",
+            "SealedDB/Cipher/Slots/SlotSession.swift",
+            .statement,
+            "try new?.keepInRing(hold)",
+            "_ = new"
+        ),
+        .init(
+            "a backup has the slots of its beginning",
+            "SealedDB/Cipher/Slots/SlotCopy.swift",
+            .expression,
+            "$0.bytes != sealed.bytes",
+            "$0.bytes.isEmpty"
+        ),
+        .init(
+            "the key of a backup may leave its ring",
+            "SealedDB/Cipher/Copying/NewStore.swift",
+            .statement,
+            "try storeKey?.keepInRing(copy.keyHold)",
+            "_ = storeKey"
+        ),
+        .init(
             "the second file of slots is written first",
             "SealedDB/Keys/Slots/SlotFiles.swift",
             .expression,

@@ -28,7 +28,9 @@ struct SlotCopy {
             // Older ones were put there by somebody else.
             return now.table.generation < sealed.table.generation ? sealed : now.sealed
         } catch {
-            throw error.adding(context: "The slots of the store were changed meanwhile. Begin again with a key that opens it")
+            throw error.adding(
+                context: "The slots of the store were changed meanwhile. Begin again with a key that opens it"
+            )
         }
     }
 

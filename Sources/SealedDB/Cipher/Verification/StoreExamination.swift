@@ -182,6 +182,10 @@ struct StoreExamination {
     private var wrongKeySentence: String {
         "does not open: the key is wrong, or it has other cipher settings, or its first page is damaged"
             + ", or a newer SQLCipher wrote it.\(besideIt)"
+            // Here only the file is looked at.
+            + (hasLog
+                ? " If a change of its key was cut off, the key may be that of what lies beside it: try `sealdb verify`."
+                : "")
     }
 
     private var besideIt: String { siblings.isEmpty ? "" : " Beside it: \(siblings.joined(separator: ", "))." }

@@ -4,7 +4,8 @@ public import Foundation
 ///
 /// It expires if its row is changed or deleted by other means: reading and writing then fails with `SQLITE_ABORT`. Its
 /// size is fixed; use `zeroblob(n)` to make room. It holds a transaction open until it is closed, and a writable blob
-/// keeps other writers out. It ends with the database, and with the block of a queue or pool.
+/// keeps other writers out, also those of its own connection unless an explicit transaction is open: SQLite would commit what
+/// they write only when the blob ends. It ends with the database, and with the block of a queue or pool.
 ///
 /// It is not Sendable, but any thread may release it. https://www.sqlite.org/c3ref/blob_open.html
 public final class Blob {

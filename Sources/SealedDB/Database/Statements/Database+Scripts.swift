@@ -91,6 +91,17 @@ extension Database {
                     let count = Int(statement.parameterCount)
                     try statement.bind(Array(values.prefix(count)))
                     values = values.dropFirst(count)
+                } else if statement.parameterCount > 0 {
+                    // SQLite would take NULL for each of them.
+                    throw DatabaseError(
+                        extendedCode: SQLITE_MISUSE,
+                        reason: .misuse,
+                        message: """
+                            A statement of the script has parameters, and no values are given for them. It was not executed; \
+                            those before it were.
+                            """,
+                        sql: statement.sql
+                    )
                 }
                 trace(statement)
                 while try statement.step() { try row(statement) }
@@ -103,13 +114,7 @@ extension SQL {
     /// Throws if the SQL cannot be executed as a script, before any of its statements is.
     fileprivate func requireUsable(asScript text: [UInt8]) throws(DatabaseError) {
         try requireUsable()
-        guard !values.isEmpty else {
-            // SQLite would take NULL for each of them.
-            guard !SQL.hasParameters(text) else {
-                throw SQL.unusable("the script has parameters, and no values are given for them.")
-            }
-            return
-        }
+        guard !values.isEmpty else { return }
         // The values are given to the statements in order, so there must be no other parameters among theirs. A
         // placeholder in a string or comment is none.
         let isPlain = text.withUnsafeBufferPointer { bytes in
@@ -126,18 +131,6 @@ extension SQL {
             throw SQL.unusable(
                 "a value of the script stands within quotes or a comment, or beside parameters without a value."
             )
-        }
-    }
-}
-
-extension SQL {
-    private static func hasParameters(_ text: [UInt8]) -> Bool {
-        text.withUnsafeBufferPointer { bytes in
-            var tokens = SQLTokenizer(bytes)
-            while let token = tokens.next() {
-                if token.kind == .variable { return true }
-            }
-            return false
         }
     }
 }

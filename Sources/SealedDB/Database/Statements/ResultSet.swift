@@ -38,7 +38,7 @@ public final class ResultSet {
     /// Closes the result set and releases its locks. Calling it again has no effect.
     ///
     /// Outside a transaction, this commits the changes of a statement that has not reached its end, such as an
-    /// `INSERT … RETURNING` of which one row was read. If the commit fails, nothing is stored, and
+    /// `INSERT … RETURNING` of which one row was read. Until then, other writes of the connection are refused. If the commit fails, nothing is stored, and
     /// ``Database/lastError()`` returns the error. A block of a queue or pool that does not notice the error fails.
     /// https://www.sqlite.org/c3ref/reset.html
     public func close() { end { prepared.end() } }

@@ -202,7 +202,9 @@ final class Connection {
             }
         }
         let prepared = statement.prepared
-        if mayHaveOpenWriter, !prepared.isReadOnly || prepared.controlsTransaction { try requireNoOpenWriter(statement) }
+        if mayHaveOpenWriter, !prepared.isReadOnly || prepared.controlsTransaction {
+            try requireNoOpenWriter(statement)
+        }
         // A statement that ends the transaction must not fail because held changes could not be written.
         if asksForHeldChanges, depth == 0, !prepared.controlsTransaction, !prepared.controlsSavepoint {
             try writeHeldChanges()
