@@ -89,6 +89,15 @@ extension Key {
         _ = try confirmed(isBrief: true, keptBy: hold)
     }
 
+    /// The same for a key that is about to be replaced: if its ring has it no more, that is the way out.
+    func keepInRingIfThere(_ hold: KeyHold) throws(DatabaseError) {
+        do throws(DatabaseError) {
+            try keepInRing(hold)
+        } catch {
+            guard error.reason != .busy else { throw error }
+        }
+    }
+
     /// Like ``confirm()``.
     /// - Parameters:
     ///   - isBrief: whether to skip commands and closures, because others are waiting meanwhile.

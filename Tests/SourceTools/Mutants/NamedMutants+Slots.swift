@@ -9,10 +9,17 @@ extension NamedMutant {
             "_ = hold"
         ),
         .init(
+            "the key that a new slot is to replace may leave its ring",
+            "SealedDB/Cipher/Slots/SlotSession.swift",
+            .statement,
+            "try keySlots.key.keepInRingIfThere(hold)",
+            "_ = hold"
+        ),
+        .init(
             "the new key of a slot may leave its ring",
             "SealedDB/Cipher/Slots/SlotSession.swift",
             .statement,
-            "try new?.keepInRing(hold)",
+            "try new.keepInRing(hold)",
             "_ = new"
         ),
         .init(

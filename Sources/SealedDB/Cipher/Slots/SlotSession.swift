@@ -49,8 +49,12 @@ struct SlotSession {
                 let now = try slots()
                 guard now.sealed.bytes == before.sealed.bytes else { return nil }
                 try connection.requireOwnSlotMemory()
-                try keySlots.key.keepInRing(hold)
-                try new?.keepInRing(hold)
+                if let new {
+                    try keySlots.key.keepInRingIfThere(hold)
+                    try new.keepInRing(hold)
+                } else {
+                    try keySlots.key.keepInRing(hold)
+                }
                 var table = try keySlots.settled(now)
                 try body(&table, prepared)
                 table.generation = try keySlots.nextGeneration(now, connection)

@@ -60,6 +60,16 @@ struct SlotHoldTests {
         try requireUnchanged()
     }
 
+    /// Who has the store open may still save it, with a key that others have.
+    @Test func aKeyThatIsGoneFromItsRingCanBeReplaced() throws {
+        let slots = try slots()
+        try remove("ops", activating: "new")
+        #expect(throws: DatabaseError.self) { try slots.remove("safe") }
+        #expect(try slots.replace(with: key("new")).slots.map(\.label) == ["safe", "ops"])
+        #expect(try store.count(5) == 20)
+        #expect(SlotHoldTests.isFree(ringPath))
+    }
+
     @Test func aNewKeyThatIsGoneFromItsRingIsNotUsed() throws {
         let new = try key("new")
         let error = try #require(throws: DatabaseError.self) {
