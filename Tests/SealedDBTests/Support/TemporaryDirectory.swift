@@ -25,12 +25,14 @@ final class TemporaryDirectory {
     @discardableResult
     func write(_ name: String, _ bytes: some Collection<UInt8>, mode: mode_t = 0o600) throws -> String {
         try? FileManager.default.removeItem(atPath: file(name))
-        try Data(bytes).write(to: URL(fileURLWithPath: file(name)))
+        try FileHandle.closedToChildren(file(name), O_WRONLY | O_CREAT | O_TRUNC).write(contentsOf: Data(bytes))
         guard chmod(file(name), mode) == 0 else { throw CocoaError(.fileWriteUnknown) }
         return file(name)
     }
 
-    func bytes(_ name: String) throws -> Data { try Data(contentsOf: URL(fileURLWithPath: file(name))) }
+    func bytes(_ name: String) throws -> Data {
+        try FileHandle.closedToChildren(file(name), O_RDONLY).readToEnd() ?? Data()
+    }
 }
 
 let isEncrypting = EngineInfo.current().isEncrypting

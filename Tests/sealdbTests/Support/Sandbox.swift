@@ -91,7 +91,7 @@ final class Sandbox {
     }
 
     func write(_ name: String, _ data: Data, mode: Int = 0o600) throws {
-        try data.write(to: URL(fileURLWithPath: path(name)))
+        try FileHandle.closedToChildren(path(name), O_WRONLY | O_CREAT | O_TRUNC).write(contentsOf: data)
         try files.setAttributes([.posixPermissions: mode], ofItemAtPath: path(name))
     }
 
@@ -107,7 +107,7 @@ final class Sandbox {
     }
 
     func contents(_ name: String) throws -> Data {
-        try Data(contentsOf: URL(fileURLWithPath: path(name)))
+        try FileHandle.closedToChildren(path(name), O_RDONLY).readToEnd() ?? Data()
     }
 
     func mode(_ name: String) throws -> Int? {
@@ -127,14 +127,14 @@ final class Sandbox {
 
     /// Overwrites bytes in the middle of a file.
     func overwrite(_ name: String, at offset: UInt64, with bytes: [UInt8]) throws {
-        let handle = try FileHandle(forUpdating: URL(fileURLWithPath: path(name)))
+        let handle = try FileHandle.closedToChildren(path(name), O_RDWR)
         try handle.seek(toOffset: offset)
         try handle.write(contentsOf: Data(bytes))
         try handle.close()
     }
 
     func truncate(_ name: String, to size: UInt64) throws {
-        let handle = try FileHandle(forUpdating: URL(fileURLWithPath: path(name)))
+        let handle = try FileHandle.closedToChildren(path(name), O_RDWR)
         try handle.truncate(atOffset: size)
         try handle.close()
     }
