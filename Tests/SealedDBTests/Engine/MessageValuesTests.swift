@@ -133,7 +133,7 @@ struct MessageValuesTests {
         )
         let error = #expect(throws: DatabaseError.self) { try database.execute(script: "DELETE FROM note") }
         #expect(error?.message.contains("customers stay forever") == true)
-        database.makeFunctionNamed("refuses", arguments: 0) { context, _, _ in
+        database.makeFunctionNamed("refuses", arguments: 0) { [unowned database] context, _, _ in
             database.resultError("weather unsuitable", context: context)
         }
         let other = #expect(throws: DatabaseError.self) { try database.execute(script: "SELECT refuses()") }
