@@ -89,7 +89,9 @@ extension Key {
         _ = try confirmed(isBrief: true, keptBy: hold)
     }
 
-    /// The same for a key that is about to be replaced: if its ring has it no more, that is the way out.
+    /// The same for a key that is about to be replaced. If it has left its ring, or the ring cannot be read, the new key is
+    /// what saves the store, so nothing is thrown.
+    /// - Throws: if somebody changes the ring at this moment.
     func keepInRingIfThere(_ hold: KeyHold) throws(DatabaseError) {
         do throws(DatabaseError) {
             try keepInRing(hold)

@@ -150,8 +150,9 @@ final class KeyFilePlan: Sendable {
             state.groups[place].newKey = key
             state.groups[place].missing.removeAll { $0.identity.isSame(as: store.identity) }
             guard state.groups[place].missing.isEmpty else { return nil }
-            state.groups[place].newKey = nil
-            return (files, key, state.groups[place].oldKey)
+            let old = state.groups[place].oldKey
+            (state.groups[place].newKey, state.groups[place].oldKey) = (nil, nil)
+            return (files, key, old)
         }
     }
 

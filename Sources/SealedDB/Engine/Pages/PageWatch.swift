@@ -223,7 +223,8 @@ extension Connection {
     /// ``error(sql:)`` describes the failure.
     @inline(__always)
     func watchingPages(_ call: () -> Int32) -> Int32 {
-        // All calls by which SQLite reads or writes a file come here. The error is told as that of a fork.
+        // Calls by which SQLite reads or writes a file come here; those that end a handle are not made in a child. The code
+        // becomes the error of a fork.
         guard !isForked else { return SQLITE_MISUSE }
         guard sealeddb_watches_pages() != 0 else { return call() }
         let watch = sealeddb_begin_page_watch(UnsafeMutableRawPointer(handle))
