@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "FailingCalls.h"
+#include "failing_calls_private.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -43,6 +44,9 @@ struct watch {
 static struct watch watches[most_watches];
 static _Atomic int active;
 
+// What stands for the path in the calls of OpenSSL. No path is equal to it.
+static const char openssl[] = "OpenSSL";
+
 int failing_calls_begin(const char *directory, int64_t first, int64_t last, int code) {
     for (int index = 0; index < most_watches; index++) {
         struct watch *watch = &watches[index];
@@ -64,6 +68,8 @@ int failing_calls_begin(const char *directory, int64_t first, int64_t last, int 
     }
     return -1;
 }
+
+int failing_calls_begin_openssl(int64_t first, int64_t last) { return failing_calls_begin(openssl, first, last, EIO); }
 
 int64_t failing_calls_count(int watch) { return watches[watch].count; }
 
@@ -96,6 +102,7 @@ static int likely(const char *call) {
 
 static int is_watched(struct watch *watch, const char *file) {
     if (!watch->length) return !file && watch->thread == gettid();
+    if (!strcmp(watch->directory, openssl)) return file == openssl && watch->thread == gettid();
     return file && !strncmp(file, watch->directory, watch->length)
         && (file[watch->length] == '/' || file[watch->length] == 0);
 }
@@ -127,6 +134,60 @@ static int fails(const char *call, const char *file) {
     return result;
 }
 
+// The path of what is open; 0 if it has none.
+static int path_of(int descriptor, char *file, size_t capacity) {
+    char link[32];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+    ssize_t size = syscall(SYS_readlinkat, AT_FDCWD, link, file, capacity - 1);
+    if (size <= 0) return 0;
+    file[size] = 0;
+    return 1;
+}
+
+enum { most_bad_places = 16 };
+
+// A slot is written only by whoever has taken it, before it counts.
+static struct {
+    atomic_int state; // 0 free, 1 taken, 2 in force
+    char path[1200];
+    int64_t offset;
+} bad_places[most_bad_places];
+static atomic_int bad_place_count;
+
+int failing_calls_spoil(const char *path, int64_t offset) {
+    for (int place = 0; place < most_bad_places; place++) {
+        int free = 0;
+        if (!atomic_compare_exchange_strong(&bad_places[place].state, &free, 1)) continue;
+        snprintf(bad_places[place].path, sizeof bad_places[place].path, "%s", path);
+        bad_places[place].offset = offset;
+        atomic_store(&bad_places[place].state, 2);
+        atomic_fetch_add(&bad_place_count, 1);
+        return place;
+    }
+    return -1;
+}
+
+void failing_calls_mend(int place) {
+    atomic_fetch_sub(&bad_place_count, 1);
+    atomic_store(&bad_places[place].state, 0);
+}
+
+static int is_bad(int descriptor, int64_t offset, size_t count) {
+    if (!atomic_load(&bad_place_count)) return 0;
+    int kept = errno;
+    char file[1200];
+    int found = 0;
+    if (path_of(descriptor, file, sizeof file)) {
+        for (int place = 0; place < most_bad_places && !found; place++) {
+            if (atomic_load(&bad_places[place].state) != 2 || strcmp(bad_places[place].path, file)) continue;
+            int64_t bad = bad_places[place].offset;
+            found = bad >= offset && bad < offset + (int64_t)count;
+        }
+    }
+    errno = found ? EIO : kept;
+    return found;
+}
+
 static int fails_on_path(const char *call, const char *path) {
     return active && path && fails(call, path);
 }
@@ -134,17 +195,17 @@ static int fails_on_path(const char *call, const char *path) {
 static int fails_on(const char *call, int descriptor) {
     if (!active || descriptor < 0) return 0;
     int kept = errno;
-    char link[32], file[1200];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
-    ssize_t size = syscall(SYS_readlinkat, AT_FDCWD, link, file, sizeof file - 1);
+    char file[1200];
+    int has_path = path_of(descriptor, file, sizeof file);
     errno = kept;
-    if (size <= 0) return 0;
-    file[size] = 0;
+    if (!has_path) return 0;
     // A pipe or a socket has no path.
     return fails(call, file[0] == '/' ? file : NULL);
 }
 
 static int fails_alone(const char *call) { return active && fails(call, NULL); }
+
+int failing_calls_fails_openssl(const char *call) { return active && fails(call, openssl); }
 
 // libc's own.
 #define NEXT(name) \
@@ -209,7 +270,7 @@ static size_t shortened(int how, size_t count) { return how == failing_calls_sho
     ssize_t name(int descriptor, void *bytes, size_t count, offset_type offset) { \
         NEXT(name); \
         int how = fails_on("pread", descriptor); \
-        if (how > 0) return -1; \
+        if (how > 0 || is_bad(descriptor, offset, count)) return -1; \
         ssize_t done = next(descriptor, bytes, shortened(how, count), offset); \
         if (how == failing_calls_changing && done > 0) ((char *)bytes)[done - 1] ^= 1; \
         return done; \

@@ -140,6 +140,8 @@ struct ConversionTests {
         let sql = "SELECT count(*), sum(id), sum(bio LIKE 'known plaintext %') FROM people;"
         #expect(try sandbox.run(["sqlite3", "-separator", ",", "plain"], input: sql).output == Sandbox.wholeStore)
         try sandbox.fail(73, "decrypt", "db", "plain", "--key-file", "key", "--allow-plaintext")
+        // Nobody is asked for what cannot be done.
+        try sandbox.fail(73, "decrypt", "db", "plain", "--key-file", "key")
         try sandbox.makeKey("other")
         try sandbox.fail(77, "decrypt", "db", "fresh", "--key-file", "other", "--allow-plaintext")
         #expect(!sandbox.exists("fresh"))

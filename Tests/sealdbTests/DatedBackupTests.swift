@@ -374,4 +374,49 @@ struct DatedBackupTests {
         #expect(outcome.status == 64, "\(outcome.error)")
         #expect(try names() == [])
     }
+
+    /// A page that the disk did not write is authentic, and what is behind it is not found any more. A restore refuses such a
+    /// backup, so nothing is removed in its favour.
+    @Test func aStoreThatIsNotSound() throws {
+        try sandbox.succeed("exec", "db", "PRAGMA journal_mode = DELETE", "--key-file", "key")
+        try sandbox.succeed("exec", "db", "CREATE TABLE later (a)", "--key-file", "key")
+        let before = try sandbox.contents("db")
+        let rows =
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 900) "
+            + "INSERT INTO later SELECT hex(zeroblob(50)) FROM n"
+        try sandbox.succeed("exec", "db", rows, "--key-file", "key")
+        #expect(try backup("--keep-last", "1").status == 0)
+        let sound = try newOnes()
+        #expect(sound.count == 1)
+        // The root of the table is the last page of that time.
+        var bytes = try sandbox.contents("db")
+        let place = before.count - 4096..<before.count
+        bytes.replaceSubrange(place, with: before[place])
+        try bytes.write(to: URL(fileURLWithPath: sandbox.path("db")))
+        #expect(try sandbox.sealdb("verify", "db", "--key-file", "key").status == 65)
+        let plan = try backup("--keep-last", "1", "--dry-run")
+        #expect(plan.status == 2 && plan.error.contains("No old one would be removed"), "\(plan.error)")
+        #expect(try newOnes() == sound)
+        let outcome = try backup("--keep-last", "1")
+        #expect(outcome.status == 2 && outcome.error.contains("No old one was removed"), "\(outcome.error)")
+        #expect(outcome.error.contains("never used"), "\(outcome.error)")
+        #expect(try newOnes().count == 2 && newOnes().contains(sound[0]))
+        try sandbox.succeed("restore", "b/\(sound[0])", "new", "--key-file", "key")
+        #expect(try sandbox.census(keyFile: "key", store: "new").output == Sandbox.wholeStore)
+    }
+
+    /// A first page of an earlier state, or a commit that was cut off behind: nothing is removed in favour of what may be too little.
+    @Test func aStoreThatMayLackSomething() throws {
+        try sandbox.succeed("exec", "db", "PRAGMA journal_mode = DELETE", "--key-file", "key")
+        let first = try sandbox.contents("db").prefix(4096)
+        try sandbox.succeed("exec", "db", "CREATE TABLE later AS SELECT zeroblob(90000)", "--key-file", "key")
+        #expect(try backup("--keep-last", "1").status == 0)
+        let old = try newOnes()
+        try sandbox.write("db", first + sandbox.contents("db").dropFirst(4096))
+        for options in [["--keep-last", "1", "--dry-run"], ["--keep-last", "1", "--allow-smaller"]] {
+            let outcome = try sandbox.run([Tool.sealdb, "backup", "db", "--into", "b", "--key-file", "key"] + options)
+            #expect(outcome.status == 2 && outcome.error.contains("may lack what was stored last"), "\(outcome.error)")
+            #expect(try newOnes().contains(old[0]), "\(options)")
+        }
+    }
 }

@@ -221,6 +221,61 @@ struct ImportTests {
         #expect(try query(sandbox, "SELECT count(*) AS n FROM a JOIN b USING (t)") == "n\n2\n")
     }
 
+    /// Readers take the first one of a file for none of the text.
+    @Test(arguments: ["csv", "tsv"], [true, false]) func byteOrderMarksOfTexts(format: String, hasHeader: Bool) throws {
+        let sandbox = try makeEmptyStore()
+        let header = hasHeader ? [] : ["--no-header"]
+        let columns = hasHeader ? [] : ["--columns", "\u{feff}c"]
+        try sandbox.succeed("exec", "db", "CREATE TABLE a (\"\u{feff}c\" TEXT)", "--key-file", "key")
+        let rows = "INSERT INTO a VALUES (char(65279) || 'one'), (char(65279, 65279)), ('two')"
+        try sandbox.succeed("exec", "db", rows, "--key-file", "key")
+        let query = ["query", "db", "SELECT * FROM a", "--format", format] + header + ["--key-file", "key"]
+        try sandbox.write("rows.\(format)", sandbox.run([Tool.sealdb] + query).output)
+        let load = ["import", "db", "b", "rows.\(format)"] + header + columns + ["--key-file", "key"]
+        let outcome = try sandbox.run([Tool.sealdb] + load)
+        #expect(outcome.status == 0, "\(outcome.error)")
+        let differing = "SELECT count(*) AS n FROM (SELECT * FROM a EXCEPT SELECT * FROM b)"
+        #expect(try self.query(sandbox, differing) == "n\n0\n")
+        let name = "SELECT hex(name) AS h FROM pragma_table_info('b')"
+        #expect(try self.query(sandbox, name) == "h\nEFBBBF63\n")
+    }
+
+    /// Only what begins the whole output begins with a mark that readers take away.
+    @Test func byteOrderMarksOfASecondResult() throws {
+        let sandbox = try makeEmptyStore()
+        let sql = "SELECT char(65279) || 'a' AS t; SELECT char(65279) || 'b' AS t"
+        let outcome = try sandbox.run(
+            [Tool.sealdb, "exec", "db", sql, "--no-header", "--format", "tsv", "--key-file", "key"]
+        )
+        #expect(
+            outcome.output.unicodeScalars.starts(with: "\u{feff}\u{feff}a\n\u{feff}b\n".unicodeScalars),
+            "\(outcome)"
+        )
+    }
+
+    @Test(arguments: ["csv", "tsv"]) func aByteOrderMarkThatStandsForNull(format: String) throws {
+        let sandbox = try makeEmptyStore()
+        let sql = "SELECT NULL AS t UNION ALL SELECT 'x' UNION ALL SELECT NULL"
+        let null = ["--no-header", "--format", format, "--null", "\u{feff}N", "--key-file", "key"]
+        let rows = try sandbox.run([Tool.sealdb, "query", "db", sql] + null).output
+        try sandbox.write("rows.\(format)", rows)
+        let load = ["import", "db", "b", "rows.\(format)", "--no-header", "--columns", "t", "--null", "\u{feff}N"]
+        let outcome = try sandbox.run([Tool.sealdb] + load + ["--key-file", "key"])
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(try query(sandbox, "SELECT count(*) AS n FROM b WHERE t IS NULL") == "n\n2\n", "\(rows)")
+    }
+
+    /// In the statement, SQLite's name for the new row would stand for the table's own.
+    @Test func anUpsertIntoATableNamedExcluded() throws {
+        let sandbox = try makeEmptyStore()
+        try sandbox.succeed("exec", "db", "CREATE TABLE excluded (b, id INTEGER PRIMARY KEY)", "--key-file", "key")
+        for rows in ["id,b\n1,old\n", "id,b\n1,new\n2,more\n"] {
+            try sandbox.write("rows.csv", rows)
+            try sandbox.succeed("import", "db", "excluded", "rows.csv", "--upsert", "id", "--key-file", "key")
+        }
+        #expect(try query(sandbox, "SELECT id, b FROM excluded") == "id,b\n1,new\n2,more\n")
+    }
+
     @Test func appends() throws {
         let sandbox = try makeEmptyStore()
         try sandbox.succeed(

@@ -37,4 +37,12 @@ struct KeygenTests {
         try sandbox.fail(64, "keygen")
         #expect(try sandbox.names() == [])
     }
+
+    @Test func aReportOfWhatGoesToStandardOutput() throws {
+        let sandbox = try Sandbox()
+        let refused = try sandbox.fail(64, "keygen", "-", "--json")
+        #expect(refused.output.isEmpty)
+        let made = try sandbox.succeed("keygen", "reported", "--json")
+        #expect(made.output.hasPrefix("{") && sandbox.exists("reported"))
+    }
 }

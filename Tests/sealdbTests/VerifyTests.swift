@@ -54,6 +54,33 @@ struct VerifyTests {
         #expect(damaged.status == 65 && damaged.lines.contains("page 3: damaged"))
     }
 
+    /// What a process leaves that is killed behind the commit of a VACUUM: nothing is missing, but only the user can tell.
+    @Test func aFileThatWasNotCutOff() throws {
+        let sandbox = try Sandbox()
+        try sandbox.makeStore()
+        try sandbox.succeed("exec", "db", "CREATE TABLE b AS SELECT zeroblob(90000)", "--key-file", "key")
+        let before = try sandbox.contents("db")
+        try sandbox.succeed("exec", "db", "DROP TABLE b; VACUUM", "--key-file", "key")
+        let after = try sandbox.contents("db")
+        try #require(after.count < before.count)
+        try sandbox.write("db", after + before[after.count...])
+        for options in [[], ["--deep"]] {
+            let outcome = try sandbox.run([Tool.sealdb, "verify", "db", "--key-file", "key"] + options)
+            #expect(
+                outcome.status == 65 && outcome.error.contains("may lack what was stored last; what it has is sound")
+            )
+            #expect(outcome.error.contains("run VACUUM") && !outcome.error.contains("damaged"), "\(outcome.error)")
+        }
+        let backup = try sandbox.sealdb("backup", "db", "copy", "--key-file", "key")
+        #expect(backup.status == 0 && backup.error.contains("run VACUUM"), "\(backup.error)")
+        #expect(try sandbox.census(keyFile: "key", store: "copy").output == Sandbox.wholeStore)
+        #expect(try sandbox.sealdb("rotate", "db", "--key-file", "key", "--new-key-file", "key").status != 0)
+        try sandbox.succeed("exec", "db", "VACUUM", "--key-file", "key")
+        #expect(try sandbox.succeed("verify", "db", "--key-file", "key").output.hasPrefix("db: sound, "))
+        let again = try sandbox.sealdb("backup", "db", "again", "--key-file", "key")
+        #expect(again.status == 0 && again.error.isEmpty, "\(again.error)")
+    }
+
     /// What a power failure leaves of a page that a transaction had taken from the free ones.
     @Test func aFreePageThatIsTorn() throws {
         let sandbox = try Sandbox()

@@ -20,6 +20,7 @@ public import Foundation
 public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     /// The path as given; `nil` for databases in memory, where each connection has its own database.
     public let path: String?
+    private let file: String?
     /// The `SQLITE_OPEN_…` flags for every opening.
     public let openFlags: Int32
     /// The VFS for every opening; `nil` for the default VFS.
@@ -109,17 +110,17 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
 
     private init(path: String?, configuration: Configuration, flags: Int32, vfs: String?) {
         let configuration = configuration.forSharedUse
-        self.path = path
+        let file = Database.absolute(path)
+        (self.path, self.file) = (path, file)
         self.configuration = configuration
         self.openFlags = flags
         self.vfsName = vfs
-        let opening = Opening(flags: flags, vfs: vfs)
         let (hub, line) = (changeHub, writeLine)
-        let instruments = Instruments(path: path, replicates: configuration.replication != nil)
-        let shipper = Shipper.of(path, configuration, instruments)
+        let instruments = Instruments(path: file, replicates: configuration.replication != nil)
+        let shipper = Shipper.of(file, configuration, instruments)
         self.shipper = shipper
         func database() -> Database {
-            let database = Database(path: path, configuration: configuration, gate: ThreadGate())
+            let database = Database(path: path, absolute: file, configuration: configuration, gate: ThreadGate())
             database.enter()
             defer { database.leave() }
             database.supervision.writeLine = line
@@ -135,7 +136,9 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         let count = isFile ? max(1, limit ?? min(max(4, 2 * cores), 16)) : 0
         let log = LogKeeper(maximumSize: configuration.maximumLogSize, instruments: instruments)
         self.log = log
-        reception = Reception(readers: count, lends: true, instruments: instruments)
+        let reception = Reception(readers: count, lends: true, instruments: instruments)
+        self.reception = reception
+        let opening = Opening(flags: flags, vfs: vfs) { reception.maximumWait }
         writer = Writer(
             database: database(),
             limits: configuration.writeBatching,
@@ -154,6 +157,9 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         self.open = open
         readers = isFile ? Readers(databases: databases, reception: reception, open: open) : nil
         shipper?.takeTurns(of: writer)
+        for database in databases + [writer.database] {
+            database.supervision.whenReplaced = { [weak self] in self?.closeReplaced() }
+        }
         log.empty = { [weak self, weak writer] done in
             DispatchQueue.global().async { [weak self, writer] in
                 // If the barrier fails, the log counts as not emptied, as if readers needed it, and a later commit
@@ -255,6 +261,22 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
             if place.desk == .lent { lent.withLock { $0.databases[place.number] = nil } }
             database.enter()
             database.close()
+            reception.leave(place, database)
+        }
+    }
+
+    /// Closes the idle connections of a file that was replaced: as long as one is open, SQLite's files beside the path are those
+    /// of the former file. One that would lose something by that is closed before its next block, which is told.
+    private func closeReplaced() {
+        var places = reception.setAside([.lent, .readers])
+        if let place = reception.takeWriterIfFree(call: "closing") { places.append(place) }
+        for place in places {
+            let database = place.desk == .writer ? writer.database : self.database(of: place)
+            database.enter()
+            if let connection = database.connection, !connection.mayHaveTemporaries {
+                // What is left open is in the way of the next opening, which says so.
+                try? database.closeIfReplaced()
+            }
             reception.leave(place, database)
         }
     }
@@ -412,12 +434,12 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
     /// - Throws: ``DatabaseError``, also for databases in memory and for databases without a write-ahead log.
     public func snapshot() throws -> DatabaseSnapshot {
         guard readers != nil else { throw DatabaseError.snapshotNeedsLog }
-        let place = try reception.enter(.lent, call: "snapshot")
+        let place = try reception.enter(.lent, call: "snapshot", isForSnapshot: true)
         let database = try ready(place)
         do {
             try database.beginSnapshot()
         } catch {
-            database.endSnapshot()
+            database.rollBackWhatIsOpen()
             finish(place, database)
             throw error
         }
@@ -457,8 +479,9 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
             if kept.isToBeKept { return (kept, false) }
             kept.leave()
         }
-        let database = Database(path: path, configuration: configuration, gate: ThreadGate())
+        let database = Database(path: path, absolute: file, configuration: configuration, gate: ThreadGate())
         database.enter()
+        database.supervision.whenReplaced = { [weak self] in self?.closeReplaced() }
         database.additions.hooks.changes.hub = changeHub
         database.supervision.writeLine = writeLine
         database.belongsToPool = true
@@ -476,14 +499,22 @@ public final class DatabasePool: DatabaseAccess, @unchecked Sendable {
         try open(database)
         try database.resumeShipping()
         if let delegate {
-            guard delegate.databasePool(self, shouldAddDatabaseToPool: database) else {
+            // A shutdown stops its statements, as those of blocks.
+            let accepts = try database.supervised(.block, stop: nil) {
+                try database.endingTransaction { delegate.databasePool(self, shouldAddDatabaseToPool: database) }
+            }
+            guard accepts else {
                 throw DatabaseError(
                     extendedCode: SQLITE_ABORT,
                     reason: .misuse,
                     message: "The pool's delegate refused the connection, which was closed. The block was not called."
                 )
             }
-            if isNew { delegate.databasePool(self, didAdd: database) }
+            if isNew {
+                try database.supervised(.block, stop: nil) {
+                    try database.endingTransaction { delegate.databasePool(self, didAdd: database) }
+                }
+            }
         }
         database.refreshObservation()
     }

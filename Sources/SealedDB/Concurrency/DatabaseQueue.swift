@@ -74,7 +74,9 @@ public final class DatabaseQueue: DatabaseAccess {
     }
 
     private init(path: String?, configuration: Configuration, flags: Int32, vfs: String?) throws(DatabaseError) {
-        let database = Database(path: path, configuration: configuration.forSharedUse, gate: ThreadGate())
+        let file = Database.absolute(path)
+        let configuration = configuration.forSharedUse
+        let database = Database(path: path, absolute: file, configuration: configuration, gate: ThreadGate())
         database.enter()
         defer { database.leave() }
         self.path = path
@@ -82,13 +84,13 @@ public final class DatabaseQueue: DatabaseAccess {
         self.vfsName = vfs
         interrupter = database.interrupter
         changeHub = database.additions.hooks.changes.hub
-        let instruments = Instruments(path: path, replicates: configuration.replication != nil)
+        let instruments = Instruments(path: file, replicates: configuration.replication != nil)
         let reception = Reception(readers: 0, lends: false, instruments: instruments)
         let writer = Writer(database: database, limits: configuration.writeBatching, reception: reception) {
             db throws(DatabaseError) in
             try db.reopen()
         }
-        let shipper = Shipper.of(path, configuration, instruments)
+        let shipper = Shipper.of(file, configuration, instruments)
         database.shipper = shipper
         shipper?.takeTurns(of: writer)
         guard database.open(withFlags: flags, vfs: vfs) else {

@@ -22,8 +22,7 @@ public struct ValueObservation<Value: Equatable & Sendable>: AsyncSequence, Send
     /// An observation that has begun.
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate let observation: ValueObservation
-        /// A view that is changed may read other tables than before, so the schema is always observed.
-        private var tables: Set<TableName> = [.schema(of: "main")]
+        private var tables: Set<TableName> = []
         private var changes: DatabaseChangeSequence.AsyncIterator?
         /// Whether the last value comes from tables that were observed before it was read.
         private var isUpToDate = false
@@ -80,7 +79,8 @@ extension DatabaseQueue {
     /// ```
     /// The block runs as in `read`: once at the beginning, and after each commit of this queue to a table that it
     /// has read. Which tables these are is asked of SQLite, so the block may read whatever it needs, also views. It must
-    /// depend on nothing else that changes. Commits of other queues, pools or processes are not seen.
+    /// depend on nothing else that changes. Commits of other queues, pools or processes are not seen, nor those to a file that is
+    /// attached twice by its other name.
     ///
     /// Nothing happens before the loop begins.
     public func observe<Value: Equatable & Sendable>(

@@ -60,7 +60,7 @@ extension Database {
 
     func opening(flags: Int32, vfs: String?, key: Key?) -> StoreOpening {
         var opening = StoreOpening(
-            path: databasePath,
+            path: filePath,
             key: key,
             settings: configuration.cipherSettings,
             flags: flags,
@@ -182,9 +182,13 @@ extension Database {
         willPrepare?()
         guard let prepare = configuration.prepare else { return }
         (isPreparing, preparationError) = (true, nil)
-        defer { isPreparing = false }
+        // A shutdown stops its statements, as those of blocks.
+        let wasStoppable = supervision.isStoppable
+        supervision.isStoppable = true
+        defer { (isPreparing, supervision.isStoppable) = (false, wasStoppable) }
         do {
-            try prepare(self)
+            // What it leaves open would be older than the state which the first block is to see.
+            try endingTransaction { try prepare(self) }
             if let preparationError { throw preparationError }
         } catch {
             throw .thrown(
@@ -205,7 +209,7 @@ extension Database {
     /// Whether ``setKey(_:)`` may follow: the file is new or encrypted, and was opened without a key. Settings that would
     /// read the file, or make it a plaintext file, are then applied with the key.
     func mayBeKeyedLater(_ connection: Connection) throws(DatabaseError) -> Bool {
-        guard configuration.keyOrigin == nil, Engine.isEncrypting, let path = databasePath, !path.isEmpty else {
+        guard configuration.keyOrigin == nil, Engine.isEncrypting, let path = filePath, !path.isEmpty else {
             return false
         }
         return try connection.mainFileHeader() != StoreHeader.plaintextMagic

@@ -8,6 +8,8 @@ public import Foundation
 public final class Database {
     /// The path as it was given; `nil` for a database in memory, empty for a temporary file.
     public let databasePath: String?
+    /// The same, absolute: each opening is of the same file, also after the process has changed its working directory.
+    let filePath: String?
     /// How the connection is opened. ``setKey(_:)`` and ``rotateKey(to:progress:)`` change its key.
     public internal(set) var configuration: Configuration {
         get {
@@ -117,8 +119,14 @@ public final class Database {
         self.init(path: path, configuration: configuration, gate: nil)
     }
 
-    init(path: String?, configuration: Configuration, gate: ThreadGate?) {
+    convenience init(path: String?, configuration: Configuration, gate: ThreadGate?) {
+        self.init(path: path, absolute: Database.absolute(path), configuration: configuration, gate: gate)
+    }
+
+    /// - Parameter filePath: the absolute path of the file.
+    init(path: String?, absolute filePath: String?, configuration: Configuration, gate: ThreadGate?) {
         self.databasePath = path
+        self.filePath = filePath
         ownConfiguration = configuration
         self.gate = gate
         supervision = Supervision(configuration, isOfSharedUse: gate != nil)
@@ -158,6 +166,8 @@ public final class Database {
     var isOfFile: Bool { Database.isFile(databasePath) }
 
     static func isFile(_ path: String?) -> Bool { path.map { !$0.isEmpty && $0 != ":memory:" } ?? false }
+
+    static func absolute(_ path: String?) -> String? { isFile(path) ? path.map(FileSystem.absolute) : path }
 
     /// True between a successful opening and ``close()``.
     public var isOpen: Bool { connection?.handle != nil }

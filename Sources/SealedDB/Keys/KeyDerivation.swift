@@ -11,7 +11,14 @@ struct KeyDerivation: Hashable, Sendable {
     var iterations: Int
 
     func key(from passphrase: SecretBytes, salt: [UInt8]) throws(DatabaseError) -> SecretBytes {
-        try SecretBytes(capacity: Key.rawByteCount) { target throws(DatabaseError) in
+        guard (1...Int(Int32.max)).contains(iterations) else {
+            throw DatabaseError(
+                extendedCode: SQLITE_ERROR,
+                reason: .unsupported,
+                message: "No key can be derived by \(iterations) iterations of PBKDF2. Nothing was read or written."
+            )
+        }
+        return try SecretBytes(capacity: Key.rawByteCount) { target throws(DatabaseError) in
             let isDerived = try passphrase.withBytes { bytes throws(DatabaseError) in
                 PBKDF2.derive(
                     bits: algorithm.rawValue,
@@ -22,13 +29,8 @@ struct KeyDerivation: Hashable, Sendable {
                 )
             }
             guard isDerived else {
-                throw DatabaseError(
-                    extendedCode: SQLITE_ERROR,
-                    reason: .unsupported,
-                    message: """
-                        OpenSSL derived no key from the passphrase (PBKDF2, HMAC-\(algorithm), \(iterations) \
-                        iterations). Nothing was read or written.
-                        """
+                throw DatabaseError.cryptographyFailed.adding(
+                    context: "No key could be derived (PBKDF2, HMAC-\(algorithm), \(iterations) iterations)"
                 )
             }
             return target.count

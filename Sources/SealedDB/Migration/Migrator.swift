@@ -26,7 +26,7 @@ public struct Migrator: Sendable {
         let body: @Sendable (Database) throws -> Void
     }
 
-    private struct Applied {
+    private struct Applied: Equatable {
         let name: String
         let checksum: String
     }
@@ -45,6 +45,7 @@ public struct Migrator: Sendable {
     ///   - sql: statements without parameters, and without BEGIN and COMMIT.
     public mutating func register(_ name: String, sql: String) {
         add(name, text: sql) { db in
+            try Migrator.requireWhole(sql)
             guard db.executeStatements(sql) else { throw db.lastError() }
         }
     }
@@ -67,6 +68,26 @@ public struct Migrator: Sendable {
     private mutating func add(_ name: String, text: String, _ body: @escaping @Sendable (Database) throws -> Void) {
         precondition(!names.contains(name), "Migrator.register: the name \"\(name)\" is taken.")
         migrations.append(Migration(name: name, checksum: Migrator.checksum(of: text), body: body))
+    }
+
+    /// Refuses a script whose end SQLite would take for a comment. It could never be run later, because its text must stay.
+    /// One that has nothing but blanks there hides nothing.
+    private static func requireWhole(_ sql: String) throws(DatabaseError) {
+        var sql = sql
+        let endsInComment = sql.withUTF8 { bytes in
+            var tokens = SQLTokenizer(bytes)
+            var end = 0
+            while let token = tokens.next() { end = token.range.upperBound }
+            guard tokens.endsInComment else { return false }
+            return !bytes[end...].filter { !" \t\n\u{c}\r".utf8.contains($0) }.elementsEqual("/*".utf8)
+        }
+        guard endsInComment else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_ERROR,
+            reason: .misuse,
+            message:
+                "The script ends in a comment without its end (*/), in which statements may stand that would never be run."
+        )
     }
 
     /// A 64-bit FNV-1a hash. It finds accidental changes, but not deliberate ones.
@@ -178,6 +199,8 @@ public struct Migrator: Sendable {
         configuration.journalMode = nil
         configuration.replication = nil
         let fresh = Database(path: nil, configuration: configuration)
+        // It has no key, so files that are attached or written to would be plaintext, or be changed again.
+        fresh.willPrepare = { [weak fresh] in fresh?.connection?.statementGuard.refusesFiles = true }
         try fresh.openVerified()
         defer { fresh.close() }
         guard try fresh.openConnection().attachedFiles().isEmpty else {
@@ -195,7 +218,7 @@ public struct Migrator: Sendable {
     private static func schema(of database: Database) throws(DatabaseError) -> [ExactText?] {
         try database.executeQuery(
             """
-            SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name <> 'sealeddb_migrations'
+            SELECT sql FROM main.sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name <> 'sealeddb_migrations'
             ORDER BY type, name
             """
         ).all(String?.self)
@@ -217,9 +240,13 @@ public struct Migrator: Sendable {
             }
             try database.run(Migrator.table)
             try database.executeUpdate(
-                "INSERT INTO sealeddb_migrations (name, checksum) VALUES (?, ?)",
+                "INSERT INTO main.sealeddb_migrations (name, checksum) VALUES (?, ?)",
                 values: [migration.name, migration.checksum]
             )
+            let record = Applied(name: migration.name, checksum: migration.checksum)
+            guard try self.applied(in: database) == applied + [record] else {
+                throw Migrator.notRecorded(migration.name)
+            }
             return migration.name
         }
     }
@@ -235,7 +262,7 @@ public struct Migrator: Sendable {
     // MARK: The store's record
 
     private static let table = """
-        CREATE TABLE IF NOT EXISTS sealeddb_migrations (
+        CREATE TABLE IF NOT EXISTS main.sealeddb_migrations (
             position INTEGER PRIMARY KEY,
             name TEXT NOT NULL UNIQUE,
             checksum TEXT NOT NULL,
@@ -243,12 +270,23 @@ public struct Migrator: Sendable {
         )
         """
 
+    /// What is not recorded would be run again.
+    private static func notRecorded(_ name: String) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_ERROR,
+            reason: .unverified,
+            message: """
+                The migration "\(name)" was rolled back, because the store did not record that it was run; those before it stay. \
+                See what was made of the table sealeddb_migrations, such as a trigger on it.
+                """
+        )
+    }
+
     private func applied(in database: Database) throws(DatabaseError) -> [Applied] {
-        guard try database.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'sealeddb_migrations'") == 1 else {
-            return []
-        }
+        let sql = "SELECT count(*) FROM main.sqlite_schema WHERE type = 'table' AND name = 'sealeddb_migrations'"
+        guard try database.integer(sql) == 1 else { return [] }
         let rows = try database.executeQuery(
-            "SELECT name, checksum FROM sealeddb_migrations ORDER BY position",
+            "SELECT name, checksum FROM main.sealeddb_migrations ORDER BY position",
             values: nil
         )
         defer { rows.close() }

@@ -64,11 +64,14 @@ extension Database {
             let others = row.columns.filter { column in !key.contains { ExactText(name: $0) == ExactText(name: column) }
             }
             guard !row.columns.isEmpty else { throw unusable("The value has no properties.") }
-            let changes = others.map { "\(Identifier.quoted($0)) = excluded.\(Identifier.quoted($0))" }
-            let action = others.isEmpty ? "NOTHING" : "UPDATE SET " + changes.joined(separator: ", ")
+            // By their numbers, because the table itself may be called "excluded".
+            let changes = others.map { "\(Identifier.quoted($0)) = ?\(row.position(of: $0)! + 1)" }
+            // With nothing else to set, a row that is there gets the key that it has, and counts as stored.
+            let same = Identifier.quoted(key[0])
+            let action = others.isEmpty ? "\(same) = \(same)" : changes.joined(separator: ", ")
             let insertion = insertion(of: row, into: table, "INSERT OR ABORT INTO")
-            try execute("\(insertion) ON CONFLICT (\(list(key))) DO \(action)", row.values)
-            guard others.isEmpty || self.changes > 0 else {
+            try execute("\(insertion) ON CONFLICT (\(list(key))) DO UPDATE SET \(action)", row.values)
+            guard self.changes > 0 else {
                 throw DatabaseError(
                     extendedCode: SQLITE_CONSTRAINT,
                     message: "A trigger of the table \"\(table)\" ignored the row. Nothing was stored."

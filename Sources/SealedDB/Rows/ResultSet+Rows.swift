@@ -19,7 +19,9 @@
 ///
 /// Each call reads the remaining rows, and ends the query. A statement from ``Database/prepare(_:)-(SQL)`` can then be
 /// bound again. A statement that writes runs to its end, so its changes are committed, or the call throws. All calls
-/// throw ``DatabaseError`` if the query fails, or a value cannot be read as ``ColumnReadable`` describes.
+/// throw ``DatabaseError`` if the query fails, or a value cannot be read as ``ColumnReadable`` describes. If a row of a statement that
+/// writes cannot be read, its changes are not undone: the error says so, and ``DatabaseError/mayBeStored`` is true if they are
+/// committed.
 extension ResultSet {
     // MARK: One row at a time
 
@@ -196,9 +198,10 @@ extension ResultSet {
         _ type: (Key, Value).Type
     ) throws(DatabaseError) -> [Key: Value] {
         defer { finish() }
+        let elements = rows(type)
         var result: [Key: Value] = [:]
-        for (key, value) in try rows(type).all() {
-            guard result.updateValue(value, forKey: key) == nil else { throw repeatedKey }
+        while let (key, value) = try elements.next() {
+            guard result.updateValue(value, forKey: key) == nil else { throw endedByRow(repeatedKey) }
         }
         return result
     }
@@ -218,8 +221,13 @@ extension ResultSet {
         let elements = rows(type)
         var result: [Key: Value] = [:]
         while let element = try elements.next() {
-            let key = try value(Key.self, forColumn: column)
-            guard result.updateValue(element, forKey: key) == nil else { throw repeatedKey }
+            let key: Key
+            do throws(DatabaseError) {
+                key = try value(Key.self, forColumn: column)
+            } catch {
+                throw endedByRow(error)
+            }
+            guard result.updateValue(element, forKey: key) == nil else { throw endedByRow(repeatedKey) }
         }
         return result
     }
@@ -243,8 +251,28 @@ extension ResultSet {
         do throws(DatabaseError) {
             return try cursor.next(type)
         } catch {
-            throw recorded(error)
+            throw endedByRow(error)
         }
+    }
+
+    /// Ends the query after the error of a row, and returns what to throw. A statement that writes has made its changes before
+    /// its first row, so they are not undone because a row cannot be read.
+    @usableFromInline
+    func endedByRow(_ error: DatabaseError) -> DatabaseError {
+        guard !isReadOnlyStatement, prepared.hasRow, let database = parentDB else { return recorded(error) }
+        do throws(DatabaseError) {
+            try completeExecution()
+            try finishWithError()
+        } catch let failure {
+            // Nothing is stored then. As with `close()`, a block that writes fails by it.
+            database.connection?.noteUnnoticed(failure)
+            return database.recorded(error)
+        }
+        return database.recorded(
+            database.isInTransaction
+                ? error.adding(context: "What the statement has written is a part of the transaction, but")
+                : error.adding(commitState: "What the statement has written is stored, but")
+        )
     }
 
     @usableFromInline var repeatedKey: DatabaseError {

@@ -60,6 +60,8 @@ final class RowDecoder: Decoder {
     /// Advances to the next row, and decodes it; returns `nil` at the end.
     func nextRow<Value: Decodable>(_ type: Value.Type) throws(DatabaseError) -> Value? {
         guard try statement.advance() else { return nil }
+        // The statement may have been reset since, and its columns may be others.
+        if statement.rowNumber == 1 { (containers, readables) = ([], []) }
         do {
             return try Value(from: self)
         } catch let error as DecodingError {

@@ -65,7 +65,7 @@ public final class Rows<Element> {
         return element
     }
 
-    /// Calls `body` with each remaining row. If `body` throws, the rows are closed.
+    /// Calls `body` with each remaining row. If `body` throws, the rows are closed; what the statement has written stays.
     /// - Throws: what `body` throws, and as ``all()``.
     @inlinable
     public func forEach(_ body: (Element) throws -> Void) throws {
@@ -104,7 +104,7 @@ public final class Rows<Element> {
     }
 
     @usableFromInline
-    func fail(_ error: DatabaseError) { failure = resultSet.recorded(error) }
+    func fail(_ error: DatabaseError) { failure = resultSet.endedByRow(error) }
 
     @usableFromInline
     func ended() throws(DatabaseError) -> Element? {

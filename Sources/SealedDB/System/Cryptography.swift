@@ -51,7 +51,7 @@ final class PageKeys {
         return answer == 1
     }
 
-    /// Decrypts whole blocks. Returns false if OpenSSL refused.
+    /// Decrypts whole blocks.
     /// - Parameters:
     ///   - iv: where the 16 bytes of the initialization vector stand.
     ///   - plaintext: has room for as many bytes as the ciphertext.
@@ -59,8 +59,9 @@ final class PageKeys {
         _ ciphertext: UnsafeRawBufferPointer,
         iv: UnsafeRawPointer,
         into plaintext: UnsafeMutableRawPointer?
-    ) -> Bool {
-        sealeddb_page_decrypt(contexts, iv, ciphertext.baseAddress, Int32(ciphertext.count), plaintext) == 1
+    ) throws(DatabaseError) {
+        let answer = sealeddb_page_decrypt(contexts, iv, ciphertext.baseAddress, Int32(ciphertext.count), plaintext)
+        guard answer == 1 else { throw .cryptographyFailed }
     }
 
     /// Encrypts whole blocks.
@@ -154,14 +155,14 @@ package final class SHA256Hash {
         sealeddb_hash_free(context)
     }
 
-    package func update(_ bytes: UnsafeRawBufferPointer) {
-        precondition(sealeddb_hash_update(context, bytes.baseAddress, bytes.count) == 1, "OpenSSL has no SHA-256.")
+    package func update(_ bytes: UnsafeRawBufferPointer) throws(DatabaseError) {
+        guard sealeddb_hash_update(context, bytes.baseAddress, bytes.count) == 1 else { throw .cryptographyFailed }
     }
 
     /// The hash of all parts. Call this only once.
-    package func value() -> [UInt8] {
+    package func value() throws(DatabaseError) -> [UInt8] {
         var value = [UInt8](repeating: 0, count: 32)
-        precondition(sealeddb_hash_value(context, &value) == 1, "OpenSSL has no SHA-256.")
+        guard sealeddb_hash_value(context, &value) == 1 else { throw .cryptographyFailed }
         return value
     }
 }

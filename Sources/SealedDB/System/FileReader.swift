@@ -62,7 +62,9 @@ final class FileReader {
                 done += got
             }
         }
-        guard number == 0 else { throw .system("Cannot read \(path)", reason: .ioError, number: number) }
+        guard number == 0 else {
+            throw .system("Cannot read \(path)", reason: .ioError, number: number, extendedCode: SQLITE_IOERR_READ)
+        }
         return bytes.count == count ? bytes : nil
     }
 }

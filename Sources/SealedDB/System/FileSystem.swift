@@ -270,14 +270,19 @@ extension stat {
 
 extension DatabaseError {
     /// The error for a system call that failed with `errno`.
-    static func system(_ message: String, reason: Reason, number: Int32 = errno) -> DatabaseError {
+    static func system(
+        _ message: String,
+        reason: Reason,
+        number: Int32 = errno,
+        extendedCode: Int32 = SQLITE_IOERR
+    ) -> DatabaseError {
         let reason =
             switch number {
             case ENOSPC, EDQUOT: Reason.noSpace
             default: reason == .noSuchFile ? .unopened(number) : reason
             }
         return DatabaseError(
-            extendedCode: reason == .noSpace ? SQLITE_FULL : SQLITE_IOERR,
+            extendedCode: reason == .noSpace ? SQLITE_FULL : extendedCode,
             reason: reason,
             message: "\(message): \(String(cString: strerror(number)))."
         )

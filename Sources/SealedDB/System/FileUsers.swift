@@ -62,6 +62,33 @@ package enum FileUsers {
     /// Returns the processes other than this one that have the file open.
     package static func others(_ path: String) throws(DatabaseError) -> [Int32] { try Search(path).users }
 
+    /// What a process that uses the files beside a path has to do with the file at that path.
+    enum Use { case ofThisFile, ofAnother, ended, unknown }
+
+    /// - Parameter process: has no lock on the file. It may have lost one by closing another descriptor of it.
+    static func use(of path: String, by process: Int32) throws(DatabaseError) -> Use {
+        guard process > 0 else { return .unknown }
+        let file = try FileSystem.status(path)
+        guard let descriptors = FileSystem.names(in: "/proc/\(process)/fd") else {
+            return [ENOENT, ESRCH].contains(errno) ? .ended : .unknown
+        }
+        var use = Use.ofAnother
+        for descriptor in descriptors {
+            let link = "/proc/\(process)/fd/\(descriptor)"
+            var found = stat()
+            guard stat(link, &found) == 0 else {
+                // It was closed meanwhile, or may not be looked at.
+                if [EACCES, EPERM, ENOMEM].contains(errno) { return .unknown }
+                continue
+            }
+            if found.isSameFile(as: file) { use = .ofThisFile }
+            // Who reads the new file for another purpose has the former one open all the same. What cannot be read tells nothing.
+            let name = try? FileManager.default.destinationOfSymbolicLink(atPath: link)
+            if name?.isSame(as: path + " (deleted)") == true { return .ofAnother }
+        }
+        return use
+    }
+
     /// A search of all other processes. Descriptors show device and inode, even of files in another mount name space.
     private struct Search {
         private(set) var users: [Int32] = []

@@ -43,12 +43,26 @@ enum LockHolders {
 
     /// Whether anybody has a lock on the file, as far as this process may see. True if this cannot be determined.
     static func hasLocks(on path: String) -> Bool {
-        // A file that does not exist has no locks. Without the table, this cannot be determined.
-        guard let file = try? FileSystem.status(path) else { return false }
-        guard let table = FileSystem.kernelText("/proc/locks") else { return true }
-        return table.split(separator: "\n").contains { line in
-            line.split(separator: " ").contains { LockedFile($0) == LockedFile(file) }
+        processes(withLocksOn: [path]).map { !$0[0].isEmpty } ?? FileSystem.mayExist(path)
+    }
+
+    /// The processes that have locks on each of the files, at one moment. What is no number of a process stands for those of which
+    /// the kernel names none. `nil` if this cannot be determined.
+    static func processes(withLocksOn paths: [String]) -> [Set<Int32>]? {
+        // A file that does not exist has no locks.
+        let files = paths.map { path in (try? FileSystem.status(path)).map { LockedFile($0) } }
+        var processes = paths.map { _ in Set<Int32>() }
+        guard files.contains(where: { $0 != nil }) else { return processes }
+        guard let table = FileSystem.kernelText("/proc/locks") else { return nil }
+        for line in table.split(separator: "\n") {
+            let fields = line.split(separator: " ")
+            // The process stands before the file, in lines of waiting requests, too.
+            for (before, field) in zip(fields, fields.dropFirst()) {
+                guard let file = LockedFile(field) else { continue }
+                for index in files.indices where files[index] == file { processes[index].insert(Int32(before) ?? -1) }
+            }
         }
+        return processes
     }
 
     /// Returns the number and name of a process, or only the number if the name cannot be read.

@@ -75,6 +75,21 @@ package enum StoreName {
         return status.st_mode & S_IFMT == S_IFREG && status.st_size % 512 == 0
     }
 
+    /// Throws if the files beside a store of this name cannot have their names.
+    static func requireRoom(_ path: String) throws(DatabaseError) {
+        let longest = siblingEndings.map(\.utf8.count).max() ?? 0
+        let count = FileSystem.name(of: FileSystem.resolve(path) ?? path).utf8.count
+        guard count + longest > Int(NAME_MAX) else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_CANTOPEN,
+            reason: .cannotCreate,
+            message: """
+                The name of \(path) has \(count) bytes, and may have \(Int(NAME_MAX) - longest): files beside the store have longer \
+                ones. Nothing was opened. Give it a shorter name, and the same to its log or journal, if there is one.
+                """
+        )
+    }
+
     /// Throws if others may have the file open by another name, or, if it is opened to write, may take it for a part of
     /// their store, or if SQLite would take a file of somebody else for a part of this one. A file that does not exist
     /// has no other name.

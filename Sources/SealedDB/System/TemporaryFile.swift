@@ -20,6 +20,13 @@ package enum TemporaryFile {
         return "\(FileSystem.directory(of: target))/\(start)\(checksum(start.utf8))"
     }
 
+    /// The path of the only file with this mark. It is none of those that ``removeLeftovers(of:except:)`` removes, and no user
+    /// will have taken that name for a file of their own.
+    static func fixedPath(beside target: String, mark: String) -> String {
+        let start = beginning(target) + mark + "-"
+        return "\(FileSystem.directory(of: target))/\(start)\(checksum(start.utf8))"
+    }
+
     /// Removes the leftovers beside the target.
     ///
     /// Call this only if nobody else is making such a file, or if only one of the two could put it in place.

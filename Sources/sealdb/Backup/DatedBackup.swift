@@ -41,17 +41,27 @@ struct DatedBackup {
         let new = backups.newBackup()
         // The key that fits is that of the new backup, too.
         return try keys.withKey(of: store) { key, _ in
-            let pageCount = isPlan ? try look(key) : try copy(key, to: new.path, progress)
+            let (pageCount, doubt) = isPlan ? try look(key, new.path) : try copy(key, to: new.path, progress)
             if !isPlan {
                 StoreRecords.note(.backup, of: store.path, .init(backups.mark, backupPath: new.path))
                 try backups.note(new, pageCount: pageCount)
             }
+            let storeKey = key
             let key = backupKey ?? key
             let examiner = DatedBackups.Examiner { path in
                 _ = try StoreInfo.inspect(path: path, key: key, cipherSettings: settings)
             } isSound: { path in
                 let report = try IntegrityReport.verify(path: path, key: key, cipherSettings: settings)
                 guard report.isSound else { throw Failure(.data, "it is damaged") }
+            } isNewSound: {
+                if let doubt { throw Failure(.data, doubt) }
+                // A plan is made without a new backup, which would be what the store is.
+                let (path, key) = isPlan ? (store.path, storeKey) : (new.path, key)
+                let report = try IntegrityReport.verify(path: path, key: key, cipherSettings: settings, isDeep: true)
+                guard report.isSound else {
+                    let problems = report.damagedPages.map { "page \($0)" } + report.structureProblems
+                    throw Failure(.data, problems.prefix(5).joined(separator: "; "))
+                }
             }
             let (plan, failure) = try backups.prune(new: new, pageCount: pageCount, examiner)
             for remark in plan.remarks { StandardError.message(remark) }
@@ -74,21 +84,8 @@ struct DatedBackup {
         }
     }
 
-    /// - Returns: the number of pages.
-    private func look(_ key: Key) throws -> Int64 {
-        let info = try StoreInfo.inspect(path: store.path, key: key, cipherSettings: settings)
-        guard let details = info.details, info.kind == .encrypted else {
-            throw Failure(.data, "\(store.name) is not an encrypted store. Nothing was done.")
-        }
-        return details.pageCount
-    }
-
-    private func copy(
-        _ key: Key,
-        to path: String,
-        _ progress: @escaping (KeyRotation.Progress) throws -> Void
-    ) throws -> Int64 {
-        let copy = StoreBackup(
+    private func backup(_ key: Key, _ path: String) -> StoreBackup {
+        StoreBackup(
             path: store.path,
             key: key,
             cipherSettings: settings,
@@ -96,6 +93,30 @@ struct DatedBackup {
             backupKey: backupKey,
             busyTimeout: .seconds(lockWait)
         )
-        return try copy.run(progress: progress).pageCount
+    }
+
+    private func look(_ key: Key, _ path: String) throws -> (pageCount: Int64, doubt: String?) {
+        let info = try StoreInfo.inspect(path: store.path, key: key, cipherSettings: settings)
+        guard let details = info.details, info.kind == .encrypted else {
+            throw Failure(.data, "\(store.name) is not an encrypted store. Nothing was done.")
+        }
+        return (details.pageCount, try backup(key, path).doubt())
+    }
+
+    private func copy(
+        _ key: Key,
+        to path: String,
+        _ progress: @escaping (KeyRotation.Progress) throws -> Void
+    ) throws -> (pageCount: Int64, doubt: String?) {
+        let (report, doubt) = try backup(key, path).runWithDoubt(progress: progress)
+        doubt.map(store.warn(of:))
+        return (report.pageCount, doubt)
+    }
+}
+
+extension StoreItem {
+    /// Tells that a backup may lack something.
+    func warn(of doubt: String) {
+        StandardError.message("\(name): \(doubt). \(IntegrityReport.remedyForUncountedPages)")
     }
 }

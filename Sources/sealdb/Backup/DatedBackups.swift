@@ -123,6 +123,8 @@ struct DatedBackups {
         let opens: (String) throws -> Void
         /// Looks at each page.
         let isSound: (String) throws -> Void
+        /// Looks at the structure of the new one, too: a write that the disk has lost leaves pages that are authentic.
+        let isNewSound: () throws -> Void
     }
 
     private func planAndFiles(
@@ -197,8 +199,12 @@ struct DatedBackups {
     }
 
     private static func problem(_ examine: (String) throws -> Void, _ file: String) -> String? {
+        problem { try examine(file) }
+    }
+
+    private static func problem(_ examine: () throws -> Void) -> String? {
         do {
-            try examine(file)
+            try examine()
             return nil
         } catch {
             if (error as? DatabaseError)?.reason == .wrongKey { return "the key at hand does not open it" }
@@ -224,6 +230,17 @@ struct DatedBackups {
                 "The new backup \(new.path) has \(pageCount.counted("page")), and \(larger.path) has "
                     + "\(larger.entry.pageCount). No old one was removed, because the store may have lost what it held. If it "
                     + "may be so small, say so once with --allow-smaller."
+            )
+            return (plan, failure)
+        }
+        if !files.isEmpty, let reason = DatedBackups.problem(examiner.isNewSound) {
+            plan.kept += plan.removed.map { Plan.Kept(path: $0, reasons: ["unsound"]) }
+            plan.removed = []
+            let which = isLooking ? "The store" : "The new backup \(new.path)"
+            let failure = Failure(
+                .partial,
+                "\(which) is not sound (\(reason)). No old one \(isLooking ? "would be" : "was") removed. Look at the store with "
+                    + "`sealdb verify`, and keep an old backup until it is restored."
             )
             return (plan, failure)
         }

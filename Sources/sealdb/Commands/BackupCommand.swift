@@ -18,7 +18,8 @@ struct BackupCommand: ParsableCommand {
             With --keep-… the backups in the directory have date and time (UTC) in their names, and those that no rule keeps \
             are removed, after the new one is verified. The rules are those of restic: --keep-daily 7 keeps the last backup \
             of each of the last 7 days that have one (and, while there are fewer, the oldest), and a backup stays as long as one rule keeps it. Before others are \
-            removed, the pages of those that stay are verified.
+            removed, the pages of those that stay are verified, and the structure and the indexes of the new one: if something is \
+            wrong there, none is removed (exit 2).
 
             Only what such a run has made of this store is ever removed, as its list .app.db.sealdb-backups in the directory \
             tells, and only if it is unchanged, not in use, and opens with the key at hand. All else with the name of a \
@@ -165,7 +166,9 @@ struct BackupCommand: ParsableCommand {
                     backupKey: backupKey,
                     busyTimeout: .seconds(lockWait)
                 )
-                return try copy.run(progress: progress)
+                let (report, doubt) = try copy.runWithDoubt(progress: progress)
+                doubt.map(store.warn(of:))
+                return report
             }
             // Whether it arrived at the other end of a pipe, nobody knows here.
             if piped != nil { return StoreReport(text: .lines([])) }

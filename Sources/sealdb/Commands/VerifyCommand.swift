@@ -138,13 +138,18 @@ struct VerifyCommand: ParsableCommand {
         let remarks =
             report.tablesNotCompared.map {
                 "table \(TerminalText.escaped($0)): not compared with its indexes: the schema names a collation, function "
-                    + "or tokenizer that only its own program has"
+                    + "or tokenizer that only its own program has, or it is full text without contents"
             } + freePages(report) + (slots?.lines(store.name) ?? [])
+        let problemsOfDamage = report.structureProblems.count - (report.hasUncountedPages ? 1 : 0)
+        let isDamaged = !report.damagedPages.isEmpty || problemsOfDamage > 0
         let failure = Failure(
             .data,
-            "\(store.name) is damaged: \(report.damagedPages.count) of \(report.pageCount.counted("page")), "
-                + "\(report.structureProblems.count.counted("structure problem")). Restore it from a backup. Without one, "
-                + "`sealdb recover` saves what can be read into a new store."
+            isDamaged
+                ? "\(store.name) is damaged: \(report.damagedPages.count) of \(report.pageCount.counted("page")), "
+                    + "\(report.structureProblems.count.counted("structure problem")). Restore it from a backup. Without one, "
+                    + "`sealdb recover` saves what can be read into a new store."
+                : "\(store.name) may lack what was stored last; what it has is sound. "
+                    + IntegrityReport.remedyForUncountedPages
         )
         return StoreReport(
             text: .lines(lines + remarks),

@@ -17,8 +17,8 @@ struct RowDigest: Equatable {
 
     mutating func add(_ row: UnsafeRawBufferPointer) throws {
         let hash = try SHA256Hash()
-        hash.update(row)
-        let value = hash.value()
+        try hash.update(row)
+        let value = try hash.value()
         var carry = false
         value.withUnsafeBytes { bytes in
             for index in 0..<4 {

@@ -29,6 +29,11 @@ enum {
 /// @return a number for the other functions; -1 if too many count at once.
 int failing_calls_begin(const char *directory, int64_t first, int64_t last, int code);
 
+/// Begins to count the calls of OpenSSL that this thread makes, those of SQLCipher among them, until `failing_calls_end`. A call
+/// that fails does nothing, and returns what OpenSSL returns then. What is found by `dlsym` in OpenSSL is not counted.
+/// @return as `failing_calls_begin`.
+int failing_calls_begin_openssl(int64_t first, int64_t last);
+
 /// How many calls there were up to now.
 int64_t failing_calls_count(int watch);
 
@@ -37,5 +42,11 @@ int64_t failing_calls_count(int watch);
 int failing_calls_describe(int watch, int64_t index, char *text, size_t capacity);
 
 void failing_calls_end(int watch);
+
+/// Makes a place of a file unreadable for this process, as a bad sector does, until `failing_calls_mend`.
+/// @param path of the file, with links followed.
+/// @return a number for `failing_calls_mend`; -1 if there are too many.
+int failing_calls_spoil(const char *path, int64_t offset);
+void failing_calls_mend(int place);
 
 #endif

@@ -74,8 +74,8 @@ struct RepositoryProbe {
 
     fileprivate static func digest(_ bytes: ArraySlice<UInt8>) throws -> String {
         let hash = try SHA256Hash()
-        bytes.withUnsafeBytes { hash.update($0) }
-        return hash.value().map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        try bytes.withUnsafeBytes { try hash.update($0) }
+        return try hash.value().map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 
     /// Names and values, up to the digest of them.

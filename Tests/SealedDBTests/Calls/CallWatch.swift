@@ -33,6 +33,13 @@ struct CallWatch {
         precondition(number >= 0, "too many watches at once")
     }
 
+    /// The calls of OpenSSL that this thread makes.
+    init(openSSLFailing calls: ClosedRange<Int>? = nil) {
+        directory = "OpenSSL"
+        number = failing_calls_begin_openssl(Int64(calls?.lowerBound ?? -1), Int64(calls?.upperBound ?? -1))
+        precondition(number >= 0, "too many watches at once")
+    }
+
     /// - Returns: the call with this number, such as `fsync db`.
     @discardableResult
     func end(describing index: Int = -1) -> String? {

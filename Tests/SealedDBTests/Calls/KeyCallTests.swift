@@ -23,7 +23,7 @@ struct KeyCallTests {
         try #require(directory.names == names)
     }
 
-    @Test(arguments: Manner.allCases) func creationOfAKeyFile(_ manner: Manner) throws {
+    @Test(arguments: Manner.files) func creationOfAKeyFile(_ manner: Manner) throws {
         let sweep = CallSweep(
             prepare: { _ in },
             run: { try KeyFile.create(atPath: $0.file("key")) },
@@ -38,7 +38,7 @@ struct KeyCallTests {
         try sweep(manner)
     }
 
-    @Test(arguments: Manner.allCases) func readingAndConfirmingAKeyFile(_ manner: Manner) throws {
+    @Test(arguments: Manner.files) func readingAndConfirmingAKeyFile(_ manner: Manner) throws {
         let sweep = CallSweep(
             prepare: { try Self.makeKeyFile($0, "key", 1) },
             run: { directory in
@@ -53,7 +53,7 @@ struct KeyCallTests {
         try sweep(manner)
     }
 
-    @Test(arguments: Manner.allCases) func creationOfARing(_ manner: Manner) throws {
+    @Test(arguments: Manner.files) func creationOfARing(_ manner: Manner) throws {
         let sweep = CallSweep(
             prepare: { _ in },
             run: { try Self.makeRing($0) },
@@ -70,7 +70,7 @@ struct KeyCallTests {
         try sweep(manner)
     }
 
-    @Test(arguments: Manner.allCases) func changeOfARing(_ manner: Manner) throws {
+    @Test(arguments: Manner.files) func changeOfARing(_ manner: Manner) throws {
         let sweep = CallSweep(
             prepare: { try Self.makeRing($0) },
             run: { directory in
@@ -142,7 +142,7 @@ struct KeyCallTests {
         #expect(activeID == (code == EINTR ? "two" : "one"))
     }
 
-    @Test(.enabled(if: isEncrypting, "needs a codec"), arguments: Manner.allCases)
+    @Test(.enabled(if: isEncrypting, "needs a codec"), arguments: Manner.all)
     func openingWithARing(_ manner: Manner) throws {
         let sweep = CallSweep(
             prepare: { directory in

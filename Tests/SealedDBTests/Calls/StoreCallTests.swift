@@ -63,15 +63,17 @@ struct StoreCallTests {
         )
     }
 
-    @Test func rotation() throws { try sweepOfRotation(.delete)(.alone) }
+    @Test(arguments: [Manner.alone, .openSSL]) func rotation(_ manner: Manner) throws {
+        try sweepOfRotation(.delete)(manner)
+    }
 
-    @Test(arguments: Manner.allCases) func rotationInWAL(_ manner: Manner) throws { try sweepOfRotation(.wal)(manner) }
+    @Test(arguments: Manner.all) func rotationInWAL(_ manner: Manner) throws { try sweepOfRotation(.wal)(manner) }
 
     @Test func rotationThatKeepsTheOldFile() throws {
         try sweepOfRotation(.delete, keepingOld: ".old")(.alone)
     }
 
-    @Test(arguments: Manner.allCases) func rekeyingInPlace(_ manner: Manner) throws {
+    @Test(arguments: Manner.all) func rekeyingInPlace(_ manner: Manner) throws {
         let sweep = CallSweep(
             prepare: { try Self.make($0) },
             run: { directory in
@@ -96,7 +98,7 @@ struct StoreCallTests {
 
     // MARK: Conversion
 
-    @Test func migration() throws {
+    @Test(arguments: [Manner.alone, .openSSL]) func migration(_ manner: Manner) throws {
         let sweep = CallSweep(
             prepare: { try Self.make($0) },
             run: {
@@ -114,10 +116,10 @@ struct StoreCallTests {
                     ? .done : .undone
             }
         )
-        try sweep(.alone)
+        try sweep(manner)
     }
 
-    @Test func encryption() throws {
+    @Test(arguments: [Manner.alone, .openSSL]) func encryption(_ manner: Manner) throws {
         let sweep = CallSweep(
             prepare: { try Self.make($0, key: nil) },
             run: {
@@ -134,10 +136,10 @@ struct StoreCallTests {
             },
             state: { $0.message.contains("is complete, but") ? .done : .undone }
         )
-        try sweep(.alone)
+        try sweep(manner)
     }
 
-    @Test func decryption() throws {
+    @Test(arguments: [Manner.alone, .openSSL]) func decryption(_ manner: Manner) throws {
         let sweep = CallSweep(
             prepare: { try Self.make($0) },
             run: {
@@ -154,12 +156,12 @@ struct StoreCallTests {
             },
             state: { $0.message.contains("is complete, but") ? .done : .undone }
         )
-        try sweep(.alone)
+        try sweep(manner)
     }
 
     // MARK: Backup and restore
 
-    @Test func backup() throws {
+    @Test(arguments: [Manner.alone, .openSSL]) func backup(_ manner: Manner) throws {
         let sweep = CallSweep(
             prepare: { try Self.make($0, mode: .wal) },
             run: { try StoreBackup(path: $0.file("db"), key: .testing(1), to: $0.file("new")).run() },
@@ -173,10 +175,10 @@ struct StoreCallTests {
             },
             state: { $0.message.contains("is complete, but") ? .done : .undone }
         )
-        try sweep(.alone)
+        try sweep(manner)
     }
 
-    @Test func restoreToAFreeName() throws {
+    @Test(arguments: [Manner.alone, .openSSL]) func restoreToAFreeName(_ manner: Manner) throws {
         let sweep = CallSweep(
             prepare: { try Self.make($0, "backup") },
             run: { try StoreRestore(backupPath: $0.file("backup"), key: .testing(1), to: $0.file("db")).run() },
@@ -190,12 +192,11 @@ struct StoreCallTests {
             },
             state: { $0.message.contains("is complete, but") ? .done : .undone }
         )
-        try sweep(.alone)
+        try sweep(manner)
     }
 
     /// The store that is replaced has a log, or none.
-    @Test(arguments: Manner.allCases, [Mode.delete, .wal]) func restoreOverAStore(_ manner: Manner, _ mode: Mode) throws
-    {
+    @Test(arguments: Manner.all, [Mode.delete, .wal]) func restoreOverAStore(_ manner: Manner, _ mode: Mode) throws {
         let sweep = CallSweep(
             prepare: { directory in
                 try Self.make(directory, "backup")
@@ -226,7 +227,7 @@ struct StoreCallTests {
 
     // MARK: Use
 
-    @Test(arguments: Manner.allCases) func creation(_ manner: Manner) throws {
+    @Test(arguments: Manner.all) func creation(_ manner: Manner) throws {
         let sweep = CallSweep(
             prepare: { _ in },
             run: { directory in
@@ -241,16 +242,17 @@ struct StoreCallTests {
         try sweep(manner)
     }
 
-    @Test(arguments: [Mode.delete, .wal]) func reading(_ mode: Mode) throws {
+    @Test(arguments: [Manner.alone, .openSSL], [Mode.delete, .wal]) func reading(_ manner: Manner, _ mode: Mode) throws
+    {
         let sweep = CallSweep(
             prepare: { try Self.make($0, mode: mode) },
             run: { try Self.requireRows($0) },
             check: { directory, _ in try Self.requireRows(directory) }
         )
-        try sweep(.alone)
+        try sweep(manner)
     }
 
-    @Test func lookingAtAStore() throws {
+    @Test(arguments: [Manner.alone, .openSSL]) func lookingAtAStore(_ manner: Manner) throws {
         let sweep = CallSweep(
             prepare: { try Self.make($0, mode: .wal) },
             run: { directory in
@@ -262,10 +264,10 @@ struct StoreCallTests {
             },
             check: { directory, _ in try Self.requireRows(directory) }
         )
-        try sweep(.alone)
+        try sweep(manner)
     }
 
-    @Test func attaching() throws {
+    @Test(arguments: [Manner.alone, .openSSL]) func attaching(_ manner: Manner) throws {
         let sweep = CallSweep(
             prepare: { directory in
                 try Self.make(directory)
@@ -284,10 +286,10 @@ struct StoreCallTests {
                 try Self.requireRows(directory, "other", key: 2)
             }
         )
-        try sweep(.alone)
+        try sweep(manner)
     }
 
-    @Test func images() throws {
+    @Test(arguments: [Manner.alone, .openSSL]) func images(_ manner: Manner) throws {
         let sweep = CallSweep(
             prepare: { try Self.make($0) },
             run: { directory in
@@ -301,11 +303,11 @@ struct StoreCallTests {
             },
             check: { directory, _ in try Self.requireRows(directory) }
         )
-        try sweep(.alone)
+        try sweep(manner)
     }
 
     /// The copy of a rotation in service is made while the store is in use.
-    @Test(arguments: Manner.allCases) func rotationInService(_ manner: Manner) throws {
+    @Test(arguments: Manner.all) func rotationInService(_ manner: Manner) throws {
         let sweep = CallSweep(
             prepare: { try Self.make($0, mode: .wal) },
             run: { directory in

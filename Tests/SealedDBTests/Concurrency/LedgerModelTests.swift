@@ -18,7 +18,9 @@ struct LedgerModelTests {
         case drain, dismiss, forget
         /// Of whoever is alone: closes the other connections, and gives them back to be opened again.
         case setAside, giveBack
-        /// What was entered last becomes a snapshot, which ``leave`` closes.
+        /// Like `enter`, for a snapshot.
+        case enterForSnapshot
+        /// Nobody reads the snapshot that was entered last, until ``leave`` closes it.
         case keep
     }
 
@@ -86,7 +88,7 @@ struct LedgerModelTests {
         var depth = 1
         while depth > 0 {
             switch model.callers[caller].steps[model.callers[caller].next] {
-            case .enter, .share, .alone: depth += 1
+            case .enter, .enterForSnapshot, .share, .alone: depth += 1
             case .leave: depth -= 1
             default: break
             }
@@ -113,6 +115,9 @@ struct LedgerModelTests {
         case .enter(let desk, let limit):
             let request = Ledger<Int>.Request(desk: desk, call: "enter", thread: thread, limit: limit)
             answer = model.ledger.request(request, now: model.now) { caller }
+        case .enterForSnapshot:
+            let request = Ledger<Int>.Request(desk: .lent, call: "snapshot", thread: thread, isForSnapshot: true)
+            answer = model.ledger.request(request, now: model.now) { caller }
         case .share(let limit):
             var request = Ledger<Int>.Request(desk: .writer, call: "write", thread: thread, limit: limit)
             request.isShareable = true
@@ -122,7 +127,7 @@ struct LedgerModelTests {
             answer = model.ledger.requestBarrier(request, now: model.now) { caller }
         case .leave: return try leave(caller, &model)
         case .drain: return model.ledger.drain()
-        case .keep: return try take(model.ledger.keep(model.callers[caller].held.last!, now: model.now), &model)
+        case .keep: return model.ledger.keep(model.callers[caller].held.last!)
         case .dismiss:
             for waiting in model.ledger.dismiss() { refused(waiting, "sent away", search, &model) }
             return
@@ -349,11 +354,19 @@ struct LedgerModelTests {
     /// Nobody waits for a snapshot, but barriers.
     @Test func snapshotsAtTheLimit() throws {
         let found = try explore([
-            [.enter(.lent), .keep, .enter(.lent), .keep, .enter(.lent), .leave, .leave, .leave],
+            [.enterForSnapshot, .keep, .enterForSnapshot, .keep, .enter(.lent), .leave, .leave, .leave],
             [.enter(.lent), .enter(.readers), .leave, .leave], [.share(), .enter(.lent), .leave, .leave],
         ])
         #expect(found.refusals.isSubset(of: ["cancelled"]), "\(found.refusals)")
-        try explore([[.enter(.lent), .keep, .leave], [.alone(limit: 2), .leave], [.enter(.lent), .leave], [.forget]])
+        try explore([
+            [.enterForSnapshot, .keep, .leave], [.alone(limit: 2), .leave], [.enter(.lent), .leave], [.forget],
+        ])
+        // Within a lent connection, and beside others that wait for one.
+        try explore([
+            [.enter(.lent), .enterForSnapshot, .keep, .leave, .leave], [.enter(.lent), .leave],
+            [.enter(.lent), .leave],
+            [.alone(limit: 2), .leave],
+        ])
     }
 
     @Test func closingForReopening() throws {

@@ -400,4 +400,96 @@ struct PoolPromiseTests {
         try await second
         #expect(try await pool.read { db in try db.integers("SELECT count(*) FROM t WHERE n = 2") } == [200])
     }
+
+    // MARK: The first opening
+
+    /// A key source that uses the pool would wait for itself.
+    @Test(.enabled(if: isEncrypting, "needs a key source"))
+    func aKeySourceThatUsesThePool() throws {
+        let inner = Log<DatabaseError?>()
+        let used = Guarded<DatabasePool?>(nil)
+        var configuration = Configuration(
+            keySource: .closure {
+                let pool = used.withLock { $0 }
+                let calls: [(DatabasePool) throws -> Void] = [
+                    { try $0.read { _ in } }, { try $0.write { _ in } },
+                    { try $0.inDatabase { (_: Database) throws in } },
+                ]
+                if let pool {
+                    for call in calls {
+                        do { try call(pool) } catch { inner.add(error as? DatabaseError) }
+                    }
+                }
+                return try .testing(1)
+            }
+        )
+        configuration.maximumReaderCount = 1
+        let pool = DatabasePool(path: directory.file("db"), configuration: configuration)
+        used.withLock { $0 = pool }
+        try pool.write { db in try db.run("CREATE TABLE t (n)") }
+        // The source is asked again before the file is made.
+        #expect(inner.values.count >= 3)
+        for error in inner.values { #expect(error?.reason == .misuse, "\(String(describing: error))") }
+        #expect(inner.values.filter { $0?.message.contains("waits for it") == true }.count >= 2, "\(inner.values)")
+        used.withLock { $0 = nil }
+        #expect(try pool.read { db in try db.integers("SELECT count(*) FROM t") } == [0])
+    }
+
+    /// The same from a task of the key source's own.
+    @Test(.enabled(if: isEncrypting, "needs a key source"))
+    func anAsynchronousKeySourceThatUsesThePool() async throws {
+        let inner = Log<DatabaseError?>()
+        let used = Guarded<DatabasePool?>(nil)
+        let configuration = Configuration(
+            keySource: .asyncClosure(timeout: .seconds(3600)) {
+                if let pool = used.withLock({ $0 }) {
+                    do { try await pool.read { _ in } } catch { inner.add(error as? DatabaseError) }
+                }
+                return try .testing(1)
+            }
+        )
+        let pool = DatabasePool(path: directory.file("db"), configuration: configuration)
+        used.withLock { $0 = pool }
+        try await pool.write { db in try db.run("CREATE TABLE t (n)") }
+        used.withLock { $0 = nil }
+        #expect(!inner.values.isEmpty)
+        for error in inner.values {
+            #expect(error?.message.contains("waits for it") == true, "\(String(describing: error))")
+        }
+    }
+
+    /// Whoever waits for the first opening has a limit, and is told of a shutdown.
+    @Test(.enabled(if: isEncrypting, "needs a key source"), arguments: [true, false])
+    func theFirstOpeningLasts(isShutDown: Bool) async throws {
+        let (asked, goOn) = (Gate(), Gate())
+        let configuration = Configuration(
+            keySource: .closure {
+                asked.open()
+                goOn.waitBlocking()
+                return try .testing(1)
+            }
+        )
+        let pool = DatabasePool(path: directory.file("db"), configuration: configuration)
+        let first = Task { try await pool.write { db in try db.run("CREATE TABLE t (n)") } }
+        await asked.wait()
+        if isShutDown {
+            let second = Task { try await pool.read { _ in } }
+            while pool.reception.look({ $0.heldCount(.readers) }) == 0 { await Task.yield() }
+            let end = Task { await pool.shutDown(interruptingAfter: .zero) }
+            let error = await #expect(throws: DatabaseError.self) { try await second.value }
+            #expect(error?.code == SealedDB.SQLITE_INTERRUPT, "\(String(describing: error))")
+            goOn.open()
+            // It was stopped before its block began, or it was in time.
+            _ = await first.result
+            await end.value
+        } else {
+            pool.maximumWait = .milliseconds(10)
+            let error = await #expect(throws: DatabaseError.self) { try await pool.read { _ in } }
+            #expect(error?.reason == .busy, "\(String(describing: error))")
+            #expect(error?.message.contains("first connection") == true, "\(String(describing: error))")
+            goOn.open()
+            try await first.value
+            #expect(try await pool.read { db in try db.integers("SELECT count(*) FROM t") } == [0])
+        }
+    }
 }

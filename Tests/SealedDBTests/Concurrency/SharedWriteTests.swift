@@ -471,6 +471,29 @@ struct SharedWriteTests {
         }
         #expect(try await access.read { db in try db.integers("SELECT n FROM d") } == [1])
     }
+
+    /// A savepoint that a block leaves open is no part of the transactions of others, who may use its name.
+    @Test(arguments: Kind.allCases, ["ROLLBACK TO x", "RELEASE x"])
+    func aSavepointThatIsLeftOpen(kind: Kind, other: String) async throws {
+        let access = try access(kind)
+        let tasks = try await behindABarrier(
+            access,
+            [
+                {
+                    try await access.write { db in
+                        try db.execute(script: "INSERT INTO t VALUES (1); SAVEPOINT x; INSERT INTO t VALUES (2)")
+                    }
+                },
+                { try await access.write { db in try db.execute(script: "\(raw: other)") } },
+                { try await access.write { db in try db.execute(script: "INSERT INTO t VALUES (3)") } },
+            ]
+        )
+        try await tasks[0].value
+        let error = await #expect(throws: DatabaseError.self) { try await tasks[1].value }
+        #expect(error?.message.contains("no such savepoint: x") == true, "\(String(describing: error))")
+        try await tasks[2].value
+        #expect(try await access.read { db in try db.integers("SELECT n FROM t ORDER BY n") } == [1, 2, 3])
+    }
 }
 
 /// What tests ask of a queue's or pool's writer.

@@ -185,6 +185,34 @@ struct SnapshotTests {
         #expect(pool.inDatabase { _ in } == nil)
     }
 
+    @Test func theLimitKeepsNoSnapshotWaiting() async throws {
+        let pool = try pool()
+        pool.maximumNumberOfDatabasesToCreate = 1
+        pool.maximumWait = .seconds(3600)
+        let (held, release) = (Gate(), Gate())
+        async let holding = onThread {
+            pool.inDatabase { _ in
+                // Also within the one that there is.
+                #expect(throws: Never.self) { try pool.snapshot().close() }
+                held.open()
+                release.waitBlocking()
+            } == nil
+        }
+        await held.wait()
+        async let waiting = onThread { pool.inDatabase { _ in } == nil }
+        while !pool.reception.look({ $0.waitingCount(.lent) == 1 }) { await Task.yield() }
+        // Before the one that waits for the limit.
+        let snapshot = try await onThread { try pool.snapshot() }
+        let seen = try await snapshot.read { db in try db.integers(SnapshotTests.count) }
+        #expect(seen == [1])
+        #expect(pool.reception.look { $0.waitingCount(.lent) } == 1)
+        release.open()
+        let (first, second) = (try await holding, try await waiting)
+        #expect(first && second)
+        snapshot.close()
+        #expect(pool.countOfCheckedOutDatabases == 0 && pool.countOfCheckedInDatabases <= 2)
+    }
+
     @Test func itNeedsALog() throws {
         let pool = try pool { $0.journalMode = .delete }
         #expect(throws: DatabaseError.snapshotNeedsLog) { try pool.snapshot() }

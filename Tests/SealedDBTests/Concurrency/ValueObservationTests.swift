@@ -319,4 +319,96 @@ struct ValueObservationTests {
         try await pool.write { db in try db.executeUpdate("INSERT INTO note (body) VALUES ('a')") }
         #expect(try await values.next() == ["a"])
     }
+
+    /// What a value depends on beside the rows of tables: how names are resolved, row ids that no column holds, settings.
+    struct Dependence: Sendable, CustomTestStringConvertible {
+        let read: String
+        let change: String
+        let values: [String]
+
+        var testDescription: String { change }
+    }
+
+    private static let dependences: [Dependence] = [
+        Dependence(
+            read: "SELECT group_concat(rowid) FROM other",
+            change: "VACUUM",
+            values: ["2,3", "1,2"]
+        ),
+        Dependence(
+            read: "SELECT a FROM aux.looking",
+            change: "DROP VIEW aux.looking; CREATE VIEW aux.looking AS SELECT 9 AS a",
+            values: ["8", "9"]
+        ),
+        Dependence(
+            read: "SELECT a FROM looking",
+            change: "DROP VIEW temp.looking; CREATE TEMP VIEW looking AS SELECT 9 AS a",
+            values: ["7", "9"]
+        ),
+        Dependence(
+            read: "SELECT max(a) FROM other",
+            change: "CREATE TEMP TABLE other AS SELECT 99 AS a",
+            values: ["6", "99"]
+        ),
+        Dependence(
+            read: "SELECT count(*) FROM sqlite_temp_schema",
+            change: "CREATE TEMP TABLE other AS SELECT 99 AS a",
+            values: ["1", "2"]
+        ),
+        Dependence(
+            read: "SELECT count(*) FROM temp.sqlite_master",
+            change: "CREATE TEMP TABLE other AS SELECT 99 AS a",
+            values: ["1", "2"]
+        ),
+        Dependence(
+            read: "SELECT count(*) FROM pragma_table_info('p', 'aux')",
+            change: "ALTER TABLE aux.p ADD COLUMN b",
+            values: ["1", "2"]
+        ),
+        Dependence(
+            read: "SELECT user_version FROM pragma_user_version",
+            change: "PRAGMA user_version = 9",
+            values: ["0", "9"]
+        ),
+        Dependence(
+            read: "SELECT group_concat(name) FROM pragma_database_list",
+            change: "ATTACH ':memory:' AS more",
+            values: ["main,temp,aux", "main,temp,aux,more"]
+        ),
+    ]
+
+    @Test(arguments: dependences)
+    func whatIsNoRow(_ dependence: Dependence) async throws {
+        let queue = try queue()
+        try await queue.writeWithoutTransaction { db in
+            try db.execute(
+                script: """
+                    ATTACH ':memory:' AS aux; CREATE TABLE aux.p (a); CREATE VIEW aux.looking AS SELECT 8 AS a;
+                    CREATE TEMP VIEW looking AS SELECT 7 AS a; INSERT INTO other VALUES (4), (5), (6);
+                    DELETE FROM other WHERE a = 4;
+                    """
+            )
+        }
+        var values = queue.observe { db in
+            try db.executeQuery(SQL(raw: "SELECT CAST((\(dependence.read)) AS TEXT)")).scalar(String.self) ?? ""
+        }.makeAsyncIterator()
+        #expect(try await values.next() == dependence.values[0])
+        try await queue.writeWithoutTransaction { db in try db.execute(script: SQL(raw: dependence.change)) }
+        #expect(try await values.next() == dependence.values[1])
+    }
+
+    /// A block does not cause itself to be called.
+    @Test func pragmasThatOnlyRead() async throws {
+        let queue = try queue()
+        let reads = Log<Void>()
+        var values = queue.observe { db in
+            reads.add(())
+            _ = try db.executeQuery("PRAGMA table_info(note)").all([String: SQLValue].self)
+            return try Self.bodies(db)
+        }.makeAsyncIterator()
+        #expect(try await values.next() == [])
+        try await queue.write { db in try db.executeUpdate("INSERT INTO note (body) VALUES ('a')") }
+        #expect(try await values.next() == ["a"])
+        #expect(reads.values.count == 2)
+    }
 }

@@ -99,6 +99,19 @@ struct AttachingTests {
         #expect(directory.namesOfFiles == ["main", "plain", "sealed"])
     }
 
+    /// A store that is attached with a key leaves the rules of the main one as they are.
+    @Test func theRulesOfTheMainStoreStay() throws {
+        let main = try Database.testing(directory.file("main"))
+        try main.attach(directory.file("other"), as: "other", key: .testing(2))
+        for sql: SQL in [
+            "PRAGMA main.rekey = 'x'", "PRAGMA other.rekey = 'x'", "PRAGMA other.cipher_page_size = 1024",
+        ] {
+            let error = #expect(throws: DatabaseError.self) { try main.executeUpdate(sql) }
+            #expect(error?.reason == .notAllowed, "\(String(describing: error))")
+        }
+        #expect(main.connection?.guardRules?.allowsCipherStatements == false)
+    }
+
     @Test func whatCannotBeAttached() throws {
         let main = try Database.testing(directory.file("main"))
         try FixtureFormat.olderFormats[2].make(directory.file("old"), key: .raw)

@@ -10,6 +10,14 @@ struct DatabaseCipherTests {
         directory = try TemporaryDirectory()
     }
 
+    /// A key of the configuration's own is replaced there; one that comes from elsewhere is asked for again.
+    @Test(.enabled(if: isEncrypting, "needs a codec"))
+    func theConfigurationHasTheNewKey() throws {
+        let database = try Database.testing(directory.file("db"))
+        try database.rotateKey(to: .testing(2))
+        #expect(try database.configuration.key == .testing(2))
+    }
+
     @Test(.enabled(if: isEncrypting, "needs a codec"))
     func whatTheEngineSaysOfItself() throws {
         let database = FMDatabase(path: directory.file("db"), configuration: Configuration(key: try .testing(1)))

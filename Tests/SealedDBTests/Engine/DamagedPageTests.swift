@@ -95,6 +95,16 @@ struct DamagedPageTests {
         #expect(EngineInfo.current().noticesDamagedPages, "\(EngineInfo.current().damagedPagesDetail ?? "")")
     }
 
+    /// The connection has read zeros, and may keep them: the next block gets another one.
+    @Test func aQueueOpensAnotherConnection() throws {
+        try makeStore(.changed)
+        let queue = try DatabaseQueue(path: directory.file("db"), configuration: configuration())
+        expectDamage { _ = try queue.read { db in try db.executeQuery("SELECT body FROM t").scalar(Data.self) } }
+        #expect(!queue.writer.isOpen)
+        #expect(try queue.read { db in try db.integers("SELECT count(*) FROM u") } == [0])
+        #expect(queue.writer.isOpen)
+    }
+
     private static let forms: [CipherSettings] = [
         .init(), .init(pageSize: 1024, hmacAlgorithm: .sha1), .init(pageSize: 65536, hmacAlgorithm: .sha256),
         .sqlCipher3, .sqlCipher2,

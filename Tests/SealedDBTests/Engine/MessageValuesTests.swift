@@ -108,7 +108,9 @@ struct MessageValuesTests {
         "SELECT json_set('{}', body, 1) FROM note", "CREATE INDEX i ON note (json_extract('{}', body))",
         "INSERT INTO note SELECT 2, json_extract('{}', body) FROM note",
         "SELECT note.id FROM f, note WHERE f MATCH note.body",
-        "VACUUM INTO (SELECT '/none/' || body FROM note)",
+        "VACUUM INTO (SELECT '/none/' || body FROM note)", "ATTACH (SELECT '/none/' || body FROM note) AS other",
+        "ATTACH '' AS (SELECT body FROM note); ATTACH '' AS (SELECT body FROM note)",
+        "DETACH (SELECT body FROM note)", "ATTACH 'x' AS y KEY json_extract('{}', 'secret123')",
     ])
     func noErrorShowsWhatIsStored(sql: String) throws {
         let database = try note("Patient Miller has HIV \" ( secret123")
@@ -123,6 +125,15 @@ struct MessageValuesTests {
             #expect(!"\(error)".contains(word) && !database.lastErrorMessage().contains(word), "\(error)")
         }
         #expect(!error.message.isEmpty)
+    }
+
+    /// What stands in the statement itself is told.
+    @Test func theFileThatCannotBeAttachedIsNamed() throws {
+        let database = try note("body")
+        let error = #expect(throws: DatabaseError.self) {
+            try database.execute(script: "ATTACH '/none/such.db' AS other")
+        }
+        #expect(error?.message.contains("/none/such.db") == true, "\(error as Any)")
     }
 
     /// Who wrote these has chosen their words.

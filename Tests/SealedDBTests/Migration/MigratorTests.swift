@@ -42,6 +42,81 @@ struct MigratorTests {
         #expect(try database.integers("SELECT count(*) FROM arch.log") == [1])
     }
 
+    /// The database in which migrations are only tried has no key, and its files would be plaintext.
+    @Test(
+        arguments: ["ATTACH 'FILE' AS other; CREATE TABLE other.log AS SELECT 'secret' AS a", "VACUUM INTO 'FILE'"],
+        [true, false]
+    )
+    func migrationsThatAreOnlyTriedWriteNoFile(script: String, isPrepared: Bool) throws {
+        let path = directory.file("other")
+        let sql = SQL(raw: script.replacing("FILE", with: path))
+        var configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
+        if isPrepared { configuration.prepare = { db in try db.execute(script: sql) } }
+        let database = Database(path: directory.file("db"), configuration: configuration)
+        try database.openVerified()
+        defer { database.close() }
+        var migrator = Migrator()
+        migrator.register("first", sql: "CREATE TABLE t (a)")
+        // VACUUM needs to be alone.
+        if !isPrepared, script.hasPrefix("ATTACH") { migrator.register("second") { db in try db.execute(script: sql) } }
+        try migrator.migrate(database)
+        unlink(path)
+        let result = Result { try migrator.hasSchemaChanges(in: database) }
+        #expect(!FileManager.default.fileExists(atPath: path))
+        guard isPrepared || script.hasPrefix("ATTACH") else { return #expect(try result.get() == false) }
+        let error = #expect(throws: DatabaseError.self) { try result.get() }
+        #expect(error?.reason == .notAllowed && error?.message.contains("only tried") == true, "\(error as Any)")
+    }
+
+    /// What is not recorded would be run again at the next start.
+    @Test(arguments: [true, false]) func aMigrationThatTheStoreDoesNotRecord(isShadowed: Bool) throws {
+        let queue = try queue()
+        defer { queue.close() }
+        var migrator = Migrator()
+        migrator.register(
+            "first",
+            sql: """
+                CREATE TABLE t1 (x); INSERT INTO t1 VALUES (1);
+                CREATE TABLE sealeddb_migrations (position INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, checksum TEXT NOT NULL);
+                """
+        )
+        try migrator.migrate(queue)
+        migrator.register(
+            "guard",
+            sql: isShadowed
+                ? "CREATE TEMP TABLE sealeddb_migrations AS SELECT * FROM main.sealeddb_migrations"
+                : "CREATE TRIGGER g BEFORE INSERT ON sealeddb_migrations BEGIN SELECT RAISE(IGNORE); END"
+        )
+        migrator.register("double", sql: "UPDATE t1 SET x = x * 2")
+        if isShadowed {
+            #expect(try migrator.migrate(queue) == ["guard", "double"])
+            #expect(try migrator.migrate(queue) == [])
+        } else {
+            for _ in 0..<2 {
+                let error = #expect(throws: DatabaseError.self) { try migrator.migrate(queue) }
+                #expect(error?.reason == .unverified && error?.message.contains("guard") == true, "\(error as Any)")
+            }
+        }
+        #expect(try queue.read { try $0.integers("SELECT x FROM t1") } == [isShadowed ? 2 : 1])
+    }
+
+    @Test(arguments: ["/* CREATE TABLE t2 (n);", "/*/", "SELECT 1 /* * "]) func aCommentWithoutItsEnd(comment: String)
+        throws
+    {
+        let queue = try queue()
+        defer { queue.close() }
+        var migrator = Migrator()
+        migrator.register("one", sql: "CREATE TABLE t1 (n); " + comment)
+        let error = #expect(throws: DatabaseError.self) { try migrator.migrate(queue) }
+        #expect(error?.reason == .misuse && error?.message.contains("(*/)") == true, "\(error as Any)")
+        #expect(try tables(queue) == [])
+        migrator = Migrator()
+        migrator.register("one", sql: "CREATE TABLE t1 (n); /* its end **/ -- /* no comment")
+        // This one hides nothing.
+        migrator.register("two", sql: "CREATE TABLE t2 (n); /* \n")
+        #expect(try migrator.migrate(queue) == ["one", "two"])
+    }
+
     private func tables(_ access: some DatabaseAccess) throws -> [String] {
         try access.read { db in try db.texts("SELECT name FROM sqlite_schema WHERE name LIKE 't%' ORDER BY 1") }
     }

@@ -62,7 +62,7 @@ struct FollowerCallTests {
         return -1
     }
 
-    @Test(arguments: Manner.allCases) func aReplica(_ manner: Manner) throws {
+    @Test(arguments: Manner.all) func aReplica(_ manner: Manner) throws {
         let sweep = CallSweep(
             prepare: { try Self.prepare($0) },
             run: { try Self.follow($0) },
@@ -76,7 +76,7 @@ struct FollowerCallTests {
     }
 
     /// With an empty log, and with one that stays.
-    @Test(arguments: [true, false]) func commits(empties: Bool) throws {
+    @Test(arguments: [Manner.alone, .openSSL], [true, false]) func commits(_ manner: Manner, empties: Bool) throws {
         let sweep = CallSweep(
             prepare: { directory in
                 try Self.prepare(directory)
@@ -93,10 +93,10 @@ struct FollowerCallTests {
                 try #require(state == .done ? found == 10 : found == 10 || found == (empties ? 30 : 20), "\(found)")
             }
         )
-        try sweep(.alone)
+        try sweep(manner)
     }
 
-    @Test func aRotation() throws {
+    @Test(arguments: [Manner.alone, .openSSL]) func aRotation(_ manner: Manner) throws {
         let sweep = CallSweep(
             prepare: { directory in
                 try Self.prepare(directory)
@@ -110,6 +110,6 @@ struct FollowerCallTests {
                 try #require(state == .done ? found == 10 : found == 10 || found == 30, "\(found)")
             }
         )
-        try sweep(.alone)
+        try sweep(manner)
     }
 }

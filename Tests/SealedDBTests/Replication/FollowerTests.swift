@@ -438,4 +438,15 @@ struct FollowerTests {
         try commitAndFollow()
         #expect(try replica.check() == 3)
     }
+
+    /// A file of the user's own beside the replica stays, whatever it is called.
+    @Test func filesOfOthersStay() throws {
+        let name = ".\(FileSystem.name(of: replica.path)).sealdb-next"
+        let own = "\(FileSystem.directory(of: replica.path))/\(name)"
+        try Data("a backup".utf8).write(to: URL(fileURLWithPath: own))
+        try replica.follow()
+        try commitAndFollow(ReplicatedStore.rows(3, bytes: 3000))
+        #expect(try Data(contentsOf: URL(fileURLWithPath: own)) == Data("a backup".utf8))
+        #expect(replica.copies == [])
+    }
 }

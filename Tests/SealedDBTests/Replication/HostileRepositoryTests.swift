@@ -167,8 +167,9 @@ private final class LimitStorage: RepositoryStorage {
     }
 
     func write(_ objects: [NewObject]) throws(DatabaseError) -> [Bool] { try base.write(objects) }
+    func makeDurable(_ names: [String]) throws(DatabaseError) { try base.makeDurable(names) }
     func replace(_ bytes: [UInt8], as name: String) throws(DatabaseError) { try base.replace(bytes, as: name) }
     func remove(_ name: String) throws(DatabaseError) { try base.remove(name) }
-    func lease() throws(DatabaseError) { try base.lease() }
+    func lease(known mark: RepositoryMark?) throws(DatabaseError) { try base.lease(known: mark) }
     func release() { base.release() }
 }

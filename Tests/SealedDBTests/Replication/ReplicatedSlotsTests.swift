@@ -56,6 +56,28 @@ struct ReplicatedSlotsTests {
         #expect(try IntegrityReport.verify(path: target, key: .testing(5)).isSound)
     }
 
+    /// It may come back, and without them nobody could open it.
+    @Test func thoseOfAGenerationThatIsAwayStay() throws {
+        _ = try replicator.ship()
+        let first = try name()
+        replicator.close()
+        database.close()
+        _ = try store.slots().reencrypt(keeping: [.init(.key(.testing(2)), label: "safe", isRecovery: true)])
+        var options = Replicator.Options()
+        options.snapshotInterval = .zero
+        let second = try Replicator(path: store.path, key: .testing(1), storage: storage, options: options)
+        #expect(try second.ship().generation == 2)
+        let generation = store.directory.file("repository/generations/00000001")
+        let elsewhere = store.directory.file("elsewhere")
+        try FileManager.default.moveItem(atPath: generation, toPath: elsewhere)
+        #expect(try second.removeOld { $0.map { _ in false } }.slots == 0)
+        try FileManager.default.moveItem(atPath: elsewhere, toPath: generation)
+        #expect(try objects().contains(first) && problems() == [])
+        // The retention itself removes them with their generation.
+        #expect(try second.removeOld { $0.map { _ in false } }.slots == 1)
+        #expect(try !objects().contains(first) && problems() == [])
+    }
+
     /// They are read last, when all else is restored; that stays.
     @Test func slotsThatCannotBeReached() throws {
         _ = try replicator.ship()

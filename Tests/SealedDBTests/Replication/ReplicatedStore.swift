@@ -21,6 +21,8 @@ final class TestStorage: RepositoryStorage {
     var failAfterWriting: String?
     /// The names that were written.
     private(set) var written: [String] = []
+    /// The names that were removed.
+    private(set) var removed: [String] = []
     /// The names that were read.
     var namesRead: [String] = []
     /// What lists say of what there is.
@@ -72,6 +74,10 @@ final class TestStorage: RepositoryStorage {
         return isNew
     }
 
+    func makeDurable(_ names: [String]) throws(DatabaseError) {
+        try call { () throws(DatabaseError) in try base.makeDurable(names) }
+    }
+
     func replace(_ bytes: [UInt8], as name: String) throws(DatabaseError) {
         try call { () throws(DatabaseError) in
             written.append(name)
@@ -80,11 +86,14 @@ final class TestStorage: RepositoryStorage {
     }
 
     func remove(_ name: String) throws(DatabaseError) {
-        try call { () throws(DatabaseError) in try base.remove(name) }
+        try call { () throws(DatabaseError) in
+            removed.append(name)
+            try base.remove(name)
+        }
     }
 
-    func lease() throws(DatabaseError) {
-        try call { () throws(DatabaseError) in try base.lease() }
+    func lease(known mark: RepositoryMark?) throws(DatabaseError) {
+        try call { () throws(DatabaseError) in try base.lease(known: mark) }
     }
 
     func release() { base.release() }

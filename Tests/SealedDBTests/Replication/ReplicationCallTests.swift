@@ -63,7 +63,7 @@ struct ReplicationCallTests {
         try #require(rows.contains(count(other, "copy")))
     }
 
-    @Test(arguments: Manner.allCases) func aSnapshot(_ manner: Manner) throws {
+    @Test(arguments: Manner.all) func aSnapshot(_ manner: Manner) throws {
         let sweep = CallSweep(
             prepare: { directory in
                 let database = try Database.testing(directory.file("db"), journalMode: .wal)
@@ -79,7 +79,7 @@ struct ReplicationCallTests {
         try sweep(manner)
     }
 
-    @Test(arguments: Manner.allCases) func aSegment(_ manner: Manner) throws {
+    @Test(arguments: Manner.all) func aSegment(_ manner: Manner) throws {
         let sweep = CallSweep(
             prepare: { directory in
                 try Self.prepare(directory)
@@ -95,7 +95,7 @@ struct ReplicationCallTests {
         try sweep(manner)
     }
 
-    @Test(arguments: Manner.allCases) func aRestore(_ manner: Manner) throws {
+    @Test(arguments: Manner.all) func aRestore(_ manner: Manner) throws {
         let sweep = CallSweep(
             prepare: { try Self.prepare($0) },
             run: { try Self.restore($0, to: "new") },
@@ -112,7 +112,7 @@ struct ReplicationCallTests {
         try sweep(manner)
     }
 
-    @Test(arguments: Manner.allCases) func aRestoreThatReplaces(_ manner: Manner) throws {
+    @Test(arguments: Manner.all) func aRestoreThatReplaces(_ manner: Manner) throws {
         let sweep = CallSweep(
             prepare: { directory in
                 try Self.prepare(directory)

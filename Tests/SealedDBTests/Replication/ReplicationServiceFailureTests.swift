@@ -93,9 +93,14 @@ struct ReplicationServiceFailureTests {
         try queue.write { db in try Self.insert(db, 2) }
         try queue.replicate()
         try queue.write { db in try Self.insert(db) }
-        // The log stays beside the new file.
         try FileManager.default.copyItem(atPath: path, toPath: path + ".other")
         #expect(rename(path + ".other", path) == 0)
+        // The log beside the new file is that of the former one.
+        let refused = #expect(throws: DatabaseError.self) { try queue.replicate() }
+        #expect(refused?.message.contains("log beside it") == true, "\(String(describing: refused))")
+        #expect(throws: DatabaseError.self) { try queue.read { _ in } }
+        #expect(rename(path + "-wal", path + ".log") == 0)
+        try queue.read { _ in }
         let error = #expect(throws: DatabaseError.self) { try queue.replicate() }
         #expect(error?.message.contains("is not in the repository") == true, "\(String(describing: error))")
         try queue.replicate()

@@ -105,6 +105,18 @@ struct ReplicationServiceTests {
         service.closeAll()
     }
 
+    /// Others may wait for the block, so it ships nothing, and closes all the same.
+    @Test func aPoolThatIsReleasedInABlock() throws {
+        let pool = DatabasePool(path: path, configuration: try configuration())
+        try pool.write { db in try Self.insert(db, 3) }
+        try pool.read { _ in pool.releaseAllDatabases() }
+        #expect(pool.countOfOpenDatabases == 0)
+        try pool.write { db in try Self.insert(db) }
+        try pool.replicate()
+        #expect(try restored() == 4)
+        pool.releaseAllDatabases()
+    }
+
     @Test(arguments: Kind.allCases) func itShipsByItself(_ kind: Kind) throws {
         let service = try service(kind, configuration { $0.interval = .milliseconds(10) })
         try service.write { db in try Self.insert(db, 2) }

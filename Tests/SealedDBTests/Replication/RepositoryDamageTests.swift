@@ -281,7 +281,6 @@ struct RepositoryDamageTests {
         #expect(throws: DatabaseError.self) { try store.ship() }
     }
 
-    /// A page in the log that somebody has changed.
     /// An older state of the repository has the same mark. What is shipped must not follow what is not there.
     @Test(arguments: [false, true]) func anOlderCopyOfTheRepository(isLogGone: Bool) throws {
         try store.ship()
@@ -309,9 +308,9 @@ struct RepositoryDamageTests {
         try store.ship()
         try store.commit()
         let (path, storage) = (store.path, store.storage)
-        let written = storage.callCount + 3
+        let written = storage.callCount + 4
         storage.fails = { number in
-            // After the lease, the mark, and the end of the repository.
+            // After the lease, the mark, the end of the repository, and what would follow it.
             if number == written { #expect(rename(path, path + ".old") == 0) }
             return nil
         }
@@ -323,6 +322,7 @@ struct RepositoryDamageTests {
         #expect(try store.restore().commits == store.states.count)
     }
 
+    /// A page in the log that somebody has changed.
     @Test func aChangedFrameIsNotShipped() throws {
         try store.commit(ReplicatedStore.rows(3, bytes: 3000))
         let log = store.path + "-wal"

@@ -358,4 +358,23 @@ struct RetentionCutTests {
         // That cannot be told from what is removed with old snapshots, and so it is told as what it may be.
         try expectCut()
     }
+
+    /// What a restore refuses is no reason to remove what it accepts.
+    @Test func aStoreThatIsNotSound() throws {
+        try store.commit("CREATE TABLE gone (a); INSERT INTO gone VALUES (zeroblob(9000))")
+        try store.ship()
+        // As after a write that the disk has lost: pages that are authentic, and that nothing leads to.
+        try store.database.execute(
+            script: "PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'gone'"
+        )
+        store.replicator?.options.snapshotInterval = .zero
+        try store.ship()
+        let before = try store.objects()
+        let error = #expect(throws: DatabaseError.self) { try retain(0) }
+        #expect(error?.reason == .damaged, "\(String(describing: error))")
+        #expect(error?.message.contains("No old snapshot was removed") == true, "\(String(describing: error))")
+        #expect(try store.objects() == before)
+        // Without any that would be removed, nothing is looked at.
+        try retain(0, 1, 2)
+    }
 }

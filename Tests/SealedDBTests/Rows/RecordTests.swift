@@ -128,6 +128,34 @@ struct RecordTests {
         #expect(try database.executeQuery("SELECT * FROM watched").all(Row.self) == [old])
     }
 
+    /// In the statement, SQLite's name for the new row would stand for the table's own.
+    @Test(arguments: ["excluded", "EXCLUDED"]) func anUpsertIntoATableNamedExcluded(table: String) throws {
+        try database.executeUpdate("CREATE TABLE \(identifier: table) (name TEXT, email TEXT, id INTEGER PRIMARY KEY)")
+        try database.upsert(Person(id: 1, name: "old"), into: table)
+        try database.upsert(Person(id: 1, name: "new", email: "e"), into: table)
+        let stored = try database.executeQuery("SELECT * FROM \(identifier: table)").all(Person.self)
+        #expect(stored == [Person(id: 1, name: "new", email: "e")])
+    }
+
+    /// One that is there counts as stored, one that a trigger ignores does not.
+    @Test func anUpsertOfAKeyAlone() throws {
+        struct Tag: Codable, Equatable { var name: String }
+        try database.execute(
+            script: """
+                CREATE TABLE tag (name TEXT PRIMARY KEY);
+                CREATE TRIGGER watch BEFORE INSERT ON tag BEGIN SELECT RAISE(IGNORE) WHERE NEW.name = 'no'; END;
+                """
+        )
+        for _ in 0..<2 { try database.upsert(Tag(name: "yes"), into: "tag") }
+        let error = #expect(throws: DatabaseError.self) { try database.upsert(Tag(name: "no"), into: "tag") }
+        #expect(error?.message.contains("ignored the row") == true, "\(error as Any)")
+        #expect(try database.executeQuery("SELECT name FROM tag").all(String.self) == ["yes"])
+        // Also where the key compares otherwise than its column.
+        try database.executeUpdate("CREATE TABLE folded (name TEXT, PRIMARY KEY (name COLLATE NOCASE))")
+        for name in ["a", "A"] { try database.upsert(Tag(name: name), into: "folded") }
+        #expect(try database.executeQuery("SELECT name FROM folded").all(String.self) == ["a"])
+    }
+
     @Test func upsert() throws {
         try database.upsert(Person(name: "Ada"), into: "person")
         try database.upsert(Person(id: 1, name: "Ada L", email: "a"), into: "person")

@@ -16,6 +16,55 @@ struct RowsTests {
         try database.executeUpdate("INSERT INTO person VALUES (1, 'Ada', 'ada@example.org'), (2, 'Bob', NULL)")
     }
 
+    /// What a statement has written is not undone because a row that it returns cannot be read. The error says so.
+    @Test(arguments: [true, false]) func rowsOfAWriterThatCannotBeRead(inTransaction: Bool) throws {
+        struct Wrong: Decodable { var missing: Int }
+        struct Named: Decodable { var id: Int }
+        let calls: [(ResultSet) throws -> Void] = [
+            { _ = try $0.all((Int, String).self) }, { _ = try $0.rows((String, Int).self).first() },
+            { _ = try $0.all(Wrong.self) }, { _ = try $0.scalar(Data.self) },
+            { _ = try $0.dictionary(Named.self, keyedBy: "nothing") as [Int: Named] },
+            { _ = try $0.dictionary(Named.self, keyedBy: "same") as [Int: Named] },
+            { try $0.forEach { (_: Int, _: Int) in } }, { _ = try $0.rows((Int, Int, Int, Int).self).next() },
+        ]
+        for (number, call) in calls.enumerated() {
+            if inTransaction { #expect(database.beginTransaction()) }
+            let rows = try database.executeQuery(
+                "UPDATE person SET email = NULL, name = \(number) RETURNING id, email, 7 AS same"
+            )
+            let error = #expect(throws: DatabaseError.self) { try call(rows) }
+            #expect(error?.mayBeStored == !inTransaction, "\(number): \(error as Any)")
+            let words = inTransaction ? "is a part of the transaction" : "is stored"
+            #expect(error?.message.hasPrefix("What the statement has written \(words), but") == true, "\(error as Any)")
+            #expect(
+                try database.executeQuery("SELECT DISTINCT name FROM person").all(String.self) == ["\(number)"],
+                "\(number)"
+            )
+            if inTransaction { #expect(database.commit()) }
+        }
+        // Not one that fails itself, nor one that only reads.
+        for sql: SQL in ["INSERT INTO person (id) VALUES (1) RETURNING id", "SELECT name, email FROM person"] {
+            let error = #expect(throws: DatabaseError.self) { _ = try database.executeQuery(sql).all((Int, Int).self) }
+            #expect(error?.mayBeStored == false && error?.message.contains("What the statement") == false)
+        }
+    }
+
+    /// The columns of a query that runs again may have changed their order.
+    @Test func rowsThatAreReadOnAfterTheirStatementWasBound() throws {
+        struct Pair: Decodable, Equatable { var a: Int, b: Int }
+        try database.execute(script: "CREATE TABLE ab (a, b); INSERT INTO ab VALUES (1, 2), (1, 2)")
+        let query = try database.prepare("SELECT * FROM ab WHERE 1 = ?")
+        try query.bind(1)
+        let rows = query.rows(Pair.self)
+        #expect(try rows.next() == Pair(a: 1, b: 2))
+        // Ends the execution, so that the table can be dropped.
+        try query.bind(2)
+        #expect(try !query.nextWithError())
+        try database.execute(script: "DROP TABLE ab; CREATE TABLE ab (b, a); INSERT INTO ab VALUES (2, 1)")
+        try query.bind(1)
+        #expect(try rows.next() == Pair(a: 1, b: 2))
+    }
+
     @Test func tuples() throws {
         let people = try database.executeQuery("SELECT * FROM person ORDER BY id").all((Int, String, String?).self)
         #expect(people.map(\.0) == [1, 2])

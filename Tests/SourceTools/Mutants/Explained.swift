@@ -32,27 +32,85 @@ struct Explained: Sendable {
         }?.reason
     }
 
-    private static let all: [Explained] = [
+    private static let all: [Explained] = cipher + others
+
+    private static let others: [Explained] = [
+        .init(
+            "SealedDB/Engine/SQL/SQLStatementText.swift",
+            "readVacuum",
+            .assignmentDropped,
+            "isFirst = false",
+            "what stands behind INTO is not asked for again"
+        ),
+        .init(
+            "SealedDB/Engine/Pages/GuardedVFS.swift",
+            "guardedMethods",
+            .alwaysTrue,
+            "methods.pointee.iVersion >= 2",
+            "each VFS that there is has these methods"
+        ),
+        .init(
+            "SealedDB/Engine/Connection/ConnectionAdditions.swift",
+            "install",
+            .errorSwallowed,
+            "try function.register(on: connection)",
+            "SQLite has taken the function before, and refuses it later for want of memory alone"
+        ),
+        .init(
+            "SealedDB/Database/Files/Database+Keys.swift",
+            "rotateKey",
+            .alwaysTrue,
+            "!KeySlots.exist(beside: path)",
+            "the shipper goes on afterwards in any case"
+        ),
+        .init(
+            "SealedDB/System/FileUsers.swift",
+            "look",
+            .alwaysTrue,
+            "!Search.isOfKernel(process)",
+            "tests run as root, who may look into all processes"
+        ),
+        .init(
+            "SealedDB/Database/Files/Database+Backup.swift",
+            "hasPagesInFiles",
+            .alwaysTrue,
+            "mainFilePath != nil",
+            "a database in memory always has the other locking mode, which is asked for next"
+        ),
+        .init(
+            "SealedDB/System/UsageLock.swift",
+            "wait",
+            .assignmentDropped,
+            "pause = min(pause * 2",
+            "it asks more often"
+        ),
+        .init(
+            "sealdb/Commands/DiffCommand.swift",
+            "encode",
+            .errorSwallowed,
+            "try difference.encode(to: encoder)",
+            "JSON takes all that is in there"
+        ),
+        .init(
+            "SealedDB/System/FileUsers.swift",
+            "isOfKernel",
+            .bindingFails,
+            "FileSystem.kernelText",
+            "root, as whom tests run, may look into every process"
+        ),
+        .init(
+            "SealedDB/Engine/Pages/PageWatch.swift",
+            "readsAll",
+            .partDropped,
+            "!isWhole",
+            "SQLCipher 4.6 gives out the damaged page"
+        ),
         .init(
             "SealedDB/Concurrency/Instruments.swift",
             "logged",
             .callDropped,
             "log.record(bytes)",
             "it is compiled with the trait Metrics alone"
-        ),
-        .init(
-            "SealedDB/Cipher/Rotation/LiveCopy.swift",
-            "isNearlyComplete",
-            .bounds,
-            "stepsLeft <= 0",
-            "one step more than twice as many as are needed"
-        ),
-        .init(
-            "SealedDB/Cipher/Copying/RowCopy.swift",
-            "copy",
-            .notAsked,
-            "count.isMultiple(of: 1000)",
-            "it looks more often whether it is to stop"
         ),
         .init(
             "SealedDB/Engine/Connection/Connection+HeldChanges.swift",
@@ -69,32 +127,11 @@ struct Explained: Sendable {
             "a file that is only read is never synced"
         ),
         .init(
-            "SealedDB/Cipher/Rotation/StoreReplacement.swift",
-            "run",
-            .negated,
-            "!new.hasLayout(of: old)",
-            "an engine whose reads are watched finds damaged pages by itself, and a copy of pages authenticates each"
-        ),
-        .init(
             "SealedDB/Keys/SourcedKey.swift",
             "newKey",
             .alwaysFalse,
             "key == stale",
             "the key that does not fit is tried once more"
-        ),
-        .init(
-            "SealedDB/Cipher/Copying/StoreCopy.swift",
-            "finish",
-            .alwaysTrue,
-            "connection.close()",
-            "the copy is opened again, compared and synced by those who call it"
-        ),
-        .init(
-            "SealedDB/Cipher/Copying/StoreCopy.swift",
-            "finish",
-            .alwaysTrue,
-            "PRAGMA journal_mode = WAL",
-            "the copy is then in another journal mode, which the next queue or pool changes"
         ),
         .init(
             "SealedDB/Engine/Connection/ConnectionAdditions.swift",
@@ -123,48 +160,6 @@ struct Explained: Sendable {
             .callDropped,
             "sqlite3_close_v2(handle)",
             "nothing is lost but memory, which the leak sanitizer finds"
-        ),
-        .init(
-            "SealedDB/Cipher/Copying/SerializedStore.swift",
-            "",
-            .named,
-            "a serialized copy is not compared",
-            "the reads of the backup and of the serialization are watched, each by itself"
-        ),
-        .init(
-            "SealedDB/Cipher/Opening/StoreOpening+Emptiness.swift",
-            "logWithContents",
-            .notAsked,
-            "lstat(journal",
-            "no journal is read where none is"
-        ),
-        .init(
-            "SealedDB/Cipher/Opening/StoreOpening+Emptiness.swift",
-            "refuseEmptied",
-            .alwaysTrue,
-            "errno == ENOENT",
-            "what else may be wrong with the path, SQLite meets next"
-        ),
-        .init(
-            "SealedDB/Cipher/Opening/StoreOpening.swift",
-            "applyKey",
-            .errorSwallowed,
-            "cipher_compatibility",
-            "fails without memory only, and the parameters in force are compared afterwards"
-        ),
-        .init(
-            "SealedDB/Cipher/Rotation/StoreReplacement.swift",
-            "settled",
-            .alwaysTrue,
-            "error.reason == .unverified",
-            "the copy is made anew, where the same error comes again"
-        ),
-        .init(
-            "SealedDB/Cipher/Rotation/StoreReplacement.swift",
-            "verifiedCopy",
-            .alwaysTrue,
-            "new.key != old.key",
-            "a key that stays is confirmed too"
         ),
         .init(
             "SealedDB/Concurrency/Instruments.swift",
@@ -216,25 +211,11 @@ struct Explained: Sendable {
             "fails for no open file"
         ),
         .init(
-            "SealedDB/Cipher/Copying/ContentDigest.swift",
-            "add",
-            .negated,
-            "count.isMultiple(of: 1000)",
-            "it is asked more often whether to go on"
-        ),
-        .init(
             "SealedDB/System/FileSystem.swift",
             "openExclusively",
             .bounds,
             "descriptor >= 0",
             "differs for descriptor 0 alone, which a process without standard input has"
-        ),
-        .init(
-            "SealedDB/Cipher/Settings/MemorySecurity.swift",
-            "enableMemorySecurity",
-            .callDropped,
-            "connection.close()",
-            "it closes when nobody has it any more"
         ),
         .init(
             "SealedDB/Engine/Statement/MessageValues.swift",
@@ -251,13 +232,6 @@ struct Explained: Sendable {
             "SQLite refuses a blob that could not be moved by itself"
         ),
         .init(
-            "SealedDB/Cipher/Copying/StoreCopy.swift",
-            "copyPages",
-            .errorSwallowed,
-            "finish(connection",
-            "the copy is opened again, compared and synced by those who call it"
-        ),
-        .init(
             "SealedDB/Database/Database+Errors.swift",
             "clarified",
             .alwaysTrue,
@@ -272,20 +246,6 @@ struct Explained: Sendable {
             "who copies asks the source something before, which a hook may not either"
         ),
         .init(
-            "SealedDB/Cipher/Copying/StoreCopy.swift",
-            "openTarget",
-            .errorSwallowed,
-            "PRAGMA synchronous = OFF",
-            "the copy is synced more often than it need be"
-        ),
-        .init(
-            "SealedDB/Cipher/Pages/RollbackJournal.swift",
-            "forEachSyncedPart",
-            .bounds,
-            "count > 0",
-            "behind the header of a part without a count stand its records, and no other header"
-        ),
-        .init(
             "SealedDB/Engine/Functions/ThrownErrors.swift",
             "keep",
             .offByOne,
@@ -298,13 +258,6 @@ struct Explained: Sendable {
             .partDropped,
             "!isTimed",
             "the hooks are attached afterwards, by which it is computed again"
-        ),
-        .init(
-            "SealedDB/Cipher/Pages/StoreView.swift",
-            "connection",
-            .assignmentDropped,
-            "view.file = file",
-            "the file that SQLite has open keeps it, too"
         ),
         .init(
             "SealedDB/Engine/Pages/FileView.swift",
@@ -356,13 +309,6 @@ struct Explained: Sendable {
             "gaps are closed one turn earlier"
         ),
         .init(
-            "SealedDB/Cipher/Copying/CopyCheck.swift",
-            "problems",
-            .alwaysTrue,
-            "connection.close()",
-            "it fails only while something of the connection is in use, and nothing is by then"
-        ),
-        .init(
             "SealedDB/System/FileUsers.swift",
             "requireNobodyElse",
             .alwaysTrue,
@@ -375,27 +321,6 @@ struct Explained: Sendable {
             .alwaysFalse,
             "size < min(capacity",
             "the same statements are found in longer chains"
-        ),
-        .init(
-            "SealedDB/Cipher/Pages/LogDamage.swift",
-            "requireOwnPages",
-            .alwaysTrue,
-            "number <= log.pageCount",
-            "what SQLite wrote is authentic behind the end of the store, too"
-        ),
-        .init(
-            "SealedDB/Cipher/Copying/StoreCopy.swift",
-            "openTarget",
-            .callDropped,
-            "connection.close()",
-            "a connection closes itself when nobody has it any more"
-        ),
-        .init(
-            "SealedDB/Cipher/Conversion/StoreBackup.swift",
-            "run",
-            .deferDropped,
-            "source.close()",
-            "a connection closes itself when nobody has it any more"
         ),
         .init(
             "SealedDB/System/StoreName.swift",
@@ -454,20 +379,6 @@ struct Explained: Sendable {
             "it does nothing where the engine's pages can be watched, as in this build"
         ),
         .init(
-            "SealedDB/Cipher/Conversion/StoreDecryption.swift",
-            "run",
-            .errorSwallowed,
-            "opening.requireAuthenticPages()",
-            "it does nothing where the engine's pages can be watched, as in this build"
-        ),
-        .init(
-            "SealedDB/Cipher/Copying/MemoryImage.swift",
-            "swap",
-            .alwaysTrue,
-            "wasWAL",
-            "a store that is not in WAL mode stays as it is"
-        ),
-        .init(
             "SealedDB/Database/Database+Opening.swift",
             "configure",
             .errorSwallowed,
@@ -510,25 +421,11 @@ struct Explained: Sendable {
             "a switch that SQLite does not take gives no answer, which is refused next"
         ),
         .init(
-            "SealedDB/Cipher/Conversion/StoreDecryption.swift",
-            "run",
-            .callDropped,
-            "source.close()",
-            "a connection closes itself when nobody has it any more"
-        ),
-        .init(
             "SealedDB/Engine/Hooks/ChangeCollector.swift",
             "settle",
             .partDropped,
             "hasEnded",
             "SQLite asks for the lock before it calls the commit hook, so that no commit begins that finds it taken"
-        ),
-        .init(
-            "SealedDB/Cipher/Copying/CopyCheck.swift",
-            "problems",
-            .callDropped,
-            "connection.close()",
-            "a connection closes itself when nobody has it any more"
         ),
         .init(
             "SealedDB/System/FileUsers.swift",
@@ -551,13 +448,6 @@ struct Explained: Sendable {
             .alwaysTrue,
             "statvfs(path, &status) == 0",
             "what statvfs does not fill in has no flags"
-        ),
-        .init(
-            "SealedDB/Cipher/Copying/SerializedStore.swift",
-            "plaintextImage",
-            .alwaysTrue,
-            "ContentDigest.of(copy)",
-            "the reads of the backup and of the serialization are watched, each by itself"
         ),
     ]
 }

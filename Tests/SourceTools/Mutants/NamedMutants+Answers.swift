@@ -135,8 +135,8 @@ extension NamedMutant {
             "an error shows the statements that follow",
             "SealedDB/Engine/Connection/Connection+Compiling.swift",
             .expression,
-            "String(decoding: piece, as: UTF8.self)",
-            "String(decoding: sql, as: UTF8.self)"
+            "error(sql: String(decoding: piece, as: UTF8.self))",
+            "error(sql: String(decoding: sql, as: UTF8.self))"
         ),
         .init(
             "SQLite gets all that follows with each statement",

@@ -158,9 +158,17 @@ extension NamedMutant {
         .init(
             "pages are read past SQLite though only it can read the log",
             "SealedDB/Cipher/Copying/StoreCopy+Rows.swift",
-            .expression,
-            "try StoredPages.canRead(source)",
-            "true"
+            .statement,
+            """
+            if let own, totals.count > 0, try StoredPages.canRead(source) {
+                            return try copyRows(SourcePages(reading: source, own), to: connection, report)
+                        }
+            """,
+            """
+            if let own, totals.count > 0 {
+                            return try copyRows(SourcePages(reading: source, own), to: connection, report)
+                        }
+            """
         ),
         .init(
             "the rows of a conversion are not compared",

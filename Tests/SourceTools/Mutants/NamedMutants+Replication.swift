@@ -40,8 +40,8 @@ extension NamedMutant {
             "a page of another key is shipped",
             "SealedDB/Replication/Shipping/Replicator.swift",
             .expression,
-            "!open.cipher.authenticates(frame.dropFirst(LogPlace.frameHeaderSize), number: page)",
-            "page == 0"
+            "try open.cipher.isAuthentic(frame.dropFirst(LogPlace.frameHeaderSize), number: page)",
+            "page > 0"
         ),
         .init(
             "another repository is taken for the one before",
@@ -61,7 +61,7 @@ extension NamedMutant {
             "one ships without the lease",
             "SealedDB/Replication/Shipping/Replicator.swift",
             .statement,
-            "try storage.lease()",
+            "try storage.lease(known: mark)",
             "_ = storage"
         ),
         .init(

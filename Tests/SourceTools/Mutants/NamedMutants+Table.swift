@@ -1,7 +1,7 @@
 extension NamedMutant {
     static let all: [NamedMutant] =
         copies + keys + statements + locks + guards + siblings + batches + rest + looks + entrances + answers + ends
-        + openings + pages + slots + exports + replication + outsiders
+        + openings + pages + slots + exports + replication + outsiders + formerFiles + leftOut + around
 
     /// The key that a store gets can be had again.
     private static let keys: [NamedMutant] = [
@@ -188,8 +188,8 @@ extension NamedMutant {
             "an ATTACH whose text was misread is let through",
             "SealedDB/Engine/Guard/StatementGuard.swift",
             .expression,
-            "misreadingOfAttach ?? rules?.refusal(ofAttached: first.map { String(cString: $0) })",
-            "rules?.refusal(ofAttached: first.map { String(cString: $0) })"
+            "misreadingOfAttach ?? rules?.refusal(ofAttached: file)",
+            "rules?.refusal(ofAttached: file)"
         ),
         .init(
             "a pragma whose text was misread is let through",

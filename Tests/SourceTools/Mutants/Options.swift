@@ -10,6 +10,7 @@ struct Options {
     var ids: [Int] = []
     var isNamed = false
     var isList = false
+    var isUnreached = false
     var isCheck = false
     var isBuildOnly = false
     var jobs = 1
@@ -17,8 +18,8 @@ struct Options {
     var isQuick = false
 
     static let usage = """
-        scripts/mutants [--count 100] [--seed N] [--skip N] [--file PART] [--mutant ID] [--named] [--list] [--check] [--build]
-                        [--jobs N] [--quick] [--faults]
+        scripts/mutants [--count 100] [--seed N] [--skip N] [--file PART] [--mutant ID] [--named] [--list] [--unreached]
+                        [--check] [--build] [--jobs N] [--quick] [--faults]
 
         Makes mistakes in a copy of the sources, one at a time, and runs the tests that could notice each.
 
@@ -29,6 +30,7 @@ struct Options {
           --mutant ID   this one; may be repeated
           --named       those of the table of mistakes that were made once, or found by others
           --list        shows what there is, and runs nothing
+          --unreached   shows those that no test comes to, of all or of the named files
           --check       looks whether each mistake of the table still has its place, and builds nothing
           --build       builds the copy, and runs nothing
           --jobs N      so many at a time (1)
@@ -55,6 +57,7 @@ struct Options {
             case "--mutant": ids.append(try number())
             case "--named": isNamed = true
             case "--list": isList = true
+            case "--unreached": isUnreached = true
             case "--check": isCheck = true
             case "--build": isBuildOnly = true
             case "--jobs": jobs = try number()

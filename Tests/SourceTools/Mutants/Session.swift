@@ -18,6 +18,12 @@ struct Session {
         }
         var survey = try Survey(workshop)
         try survey.make(limit: 900, jobs: options.jobs)
+        if options.isUnreached {
+            let unreached = chosen.filter { survey.thatCouldNotice($0).isEmpty && Explained.reason(for: $0) == nil }
+            for mutant in unreached { say(mutant.description) }
+            say("\(unreached.count) of \(chosen.count) are not reached.")
+            return
+        }
         say("\(survey.tests.count) tests, \(chosen.count) mutants, seed \(options.seed).")
         let (found, explained) = try attempt(chosen, survey)
         let count = chosen.count - options.skipped
@@ -34,7 +40,7 @@ struct Session {
                 ? Scope.promising.contains { mutant.file.hasPrefix($0) }
                 : options.files.contains { mutant.file.contains($0) }
         }
-        if options.isList { return eligible }
+        if options.isList || options.isUnreached { return eligible }
         var generator = Seeded(options.seed)
         return Array(
             eligible.shuffled(using: &generator).prefix(options.count ?? (options.files.isEmpty ? 100 : .max))

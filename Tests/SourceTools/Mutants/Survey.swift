@@ -159,6 +159,9 @@ struct Survey {
     /// Whether the sources were others when the test was surveyed. It may fail by now without a mutant, too.
     func isOld(_ test: Test) -> Bool { test.sources != stamps.state }
 
+    /// What the start of the test program takes, as far as the tests tell.
+    var startSeconds: Double { tests.map(\.seconds).min() ?? 0 }
+
     /// Those that ask for a mutant: the cheap ones that ask for few first, the slow ones last.
     func thatCouldNotice(_ mutant: Mutant) -> [Test] {
         tests.filter { asks($0, for: mutant) }.sorted { $0.rank < $1.rank }

@@ -33,7 +33,8 @@ struct Trial {
             }
             if let by = try failure(of: batch) { return .found(by: by) }
             budget = min(40, 3 * budget)
-            patience -= seconds
+            // Each test was surveyed in a process of its own; these share one.
+            patience -= seconds - Double(batch.count) * survey.startSeconds
         }
         if includesFaults, let by = try loss() { return .found(by: by) }
         return .survived

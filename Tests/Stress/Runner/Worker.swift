@@ -48,14 +48,17 @@ enum Worker {
         }
     }
 
-    /// A peer may read the store at this moment. Then its journal mode cannot be changed, and SQLite does not wait for that.
+    /// A peer may read the store at this moment. Then its journal mode cannot be changed, and SQLite does not wait for that. And
+    /// a visitor who began sooner may rotate the store: the key that was read is not its key any more, and the next one is not
+    /// noted yet.
     private static func station(_ place: Place, _ plan: RoundPlan, _ process: ProcessPlan) throws -> Station {
         while true {
             do {
                 return try Station(place: place, plan: plan, process: process)
             } catch let error as DatabaseError
-                where error.reason == .busy && Date().timeIntervalSince1970 < plan.deadline
+                where error.reason == .busy || error.reason == .wrongKey && plan.rotates
             {
+                guard Date().timeIntervalSince1970 < plan.deadline else { throw error }
                 usleep(1000)
             }
         }

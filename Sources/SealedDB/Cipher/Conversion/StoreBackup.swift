@@ -50,6 +50,15 @@ public struct StoreBackup: Sendable {
     public func run(
         progress: ((KeyRotation.Progress) throws -> Void)? = nil
     ) throws(DatabaseError) -> KeyRotation.Report {
+        try runWithDoubt(progress: progress).report
+    }
+
+    /// Like ``run(progress:)``.
+    /// - Returns: also why the store, and so the backup, may lack what was stored last; `nil` if nothing shows that. Nothing older
+    ///   should be removed then in favour of the backup.
+    package func runWithDoubt(
+        progress: ((KeyRotation.Progress) throws -> Void)?
+    ) throws(DatabaseError) -> (report: KeyRotation.Report, doubt: String?) {
         try settings.validate(for: backupKey ?? key)
         var backup = NewStore(
             path: backupPath,
@@ -66,6 +75,7 @@ public struct StoreBackup: Sendable {
         // The transaction keeps others from changing what is copied.
         try source.run("BEGIN")
         _ = try source.integer("SELECT count(*) FROM sqlite_schema")
+        let doubt = try doubt(of: source, opening)
         // Read after what they belong to, so that they are not older.
         if backupKey == nil, let slots = try SlotCopy(opening, key, source) {
             backup = NewStore(
@@ -77,11 +87,28 @@ public struct StoreBackup: Sendable {
             )
         }
         if mayHaveSlots { try backup.requireAbsent() }
-        return try backup.make(
+        let report = try backup.make(
             from: source,
             method: .transfer(PageSource(reading: source, key: key, settings: settings)),
             context: "No backup was made, and \(path) is unchanged",
             progress: progress
         )
+        return (report, doubt)
+    }
+
+    /// What ``runWithDoubt(progress:)`` would tell. Nothing is copied.
+    package func doubt() throws(DatabaseError) -> String? {
+        let opening = try StoreOpening.existing(path, key: key, settings: settings, busyTimeout: busyTimeout)
+        let source = try opening.open()
+        // It has only read.
+        defer { source.close() }
+        return try doubt(of: source, opening)
+    }
+
+    private func doubt(of source: Connection, _ opening: StoreOpening) throws(DatabaseError) -> String? {
+        let own = Sealing(key: key, settings: settings)
+        return try UncountedPages.problem(of: source, path: opening.path ?? path, own).map {
+            "The store may lack what was stored last: \($0)"
+        }
     }
 }

@@ -27,7 +27,7 @@ struct ContentDigest {
             for table in try TableLayout.all(of: connection) {
                 try digest.add(table, of: connection)
             }
-            return digest.value()
+            return try digest.value()
         }
     }
 
@@ -60,17 +60,17 @@ struct ContentDigest {
                     guard error.code == SQLITE_ERROR, table.rowID == nil else { throw error }
                     continue
                 }
-                parts[Array("table ".utf8) + table.identifier] = digest.value()
+                parts[Array("table ".utf8) + table.identifier] = try digest.value()
                 for index in try table.indexes(of: connection) {
                     defer { index.rows.close() }
                     var digest = try ContentDigest(of: connection)
                     try connection.holdingMutex { () throws(DatabaseError) in
                         while try index.rows.step() { try digest.add(row: index.rows) }
                     }
-                    parts[Array("index \(index.name)".utf8)] = digest.value()
+                    parts[Array("index \(index.name)".utf8)] = try digest.value()
                 }
             }
-            return (schema.value(), parts)
+            return (try schema.value(), parts)
         }
 
         /// What differs, in words. Compares only what could be read on both sides.
@@ -82,7 +82,7 @@ struct ContentDigest {
     }
 
     private mutating func add(_ table: TableLayout, of connection: Connection) throws(DatabaseError) {
-        begin(table)
+        try begin(table)
         let rows = try table.rows(of: connection)
         defer { rows.close() }
         try connection.holdingMutex { () throws(DatabaseError) in while try rows.step() { try add(rows) } }
@@ -110,18 +110,18 @@ struct ContentDigest {
         // A database without objects may have no pages. The connection then reports the encoding and auto_vacuum that
         // it would give a new file.
         for pragma in ["user_version", "application_id"] + (isEmpty ? [] : ["encoding", "auto_vacuum"]) {
-            add(text: try connection.text("PRAGMA \(pragma)") ?? "")
+            try add(text: try connection.text("PRAGMA \(pragma)") ?? "")
         }
     }
 
-    mutating func begin(_ table: TableLayout) {
+    mutating func begin(_ table: TableLayout) throws(DatabaseError) {
         // No row begins with this byte.
-        add([0xfe])
-        add(counted: table.identifier)
+        try add([0xfe])
+        try add(counted: table.identifier)
     }
 
     private mutating func add(row: Statement) throws(DatabaseError) {
-        if used > ContentDigest.bufferSize / 2 { flush() }
+        if used > ContentDigest.bufferSize / 2 { try flush() }
         let isUTF16 = isUTF16
         let written = try buffer.withUnsafeMutableBufferPointer { [used] buffer throws(DatabaseError) in
             let rest = UnsafeMutableRawBufferPointer(UnsafeMutableBufferPointer(rebasing: buffer[used...]))
@@ -132,31 +132,37 @@ struct ContentDigest {
             return
         }
         // A large row is hashed where SQLite has it.
-        flush()
-        try row.forEachPiece(isUTF16: isUTF16) { hash.update($0) }
+        try flush()
+        try row.forEachPiece(isUTF16: isUTF16) { (piece) throws(DatabaseError) in try hash.update(piece) }
     }
 
-    private mutating func add(_ bytes: [UInt8]) {
-        flush()
-        bytes.withUnsafeBytes { hash.update($0) }
+    private mutating func add(_ bytes: [UInt8]) throws(DatabaseError) {
+        try flush()
+        try update(bytes[...])
     }
 
-    private mutating func add(counted bytes: [UInt8]) {
-        add(withUnsafeBytes(of: Int64(bytes.count).littleEndian) { Array($0) })
-        add(bytes)
+    private mutating func add(counted bytes: [UInt8]) throws(DatabaseError) {
+        try add(withUnsafeBytes(of: Int64(bytes.count).littleEndian) { Array($0) })
+        try add(bytes)
     }
 
-    private mutating func add(text: String) { add(counted: Array(text.utf8)) }
+    private mutating func add(text: String) throws(DatabaseError) { try add(counted: Array(text.utf8)) }
 
-    private mutating func flush() {
+    private mutating func flush() throws(DatabaseError) {
         guard used > 0 else { return }
-        buffer.withUnsafeBytes { hash.update(UnsafeRawBufferPointer(rebasing: $0[..<used])) }
+        try update(buffer[..<used])
         used = 0
     }
 
-    mutating func value() -> [UInt8] {
-        flush()
-        return hash.value()
+    private func update(_ bytes: ArraySlice<UInt8>) throws(DatabaseError) {
+        try bytes.withUnsafeBufferPointer { (bytes) throws(DatabaseError) in
+            try hash.update(UnsafeRawBufferPointer(bytes))
+        }
+    }
+
+    mutating func value() throws(DatabaseError) -> [UInt8] {
+        try flush()
+        return try hash.value()
     }
 }
 

@@ -47,7 +47,7 @@ struct RowCopy {
         var digest = try served == nil ? ContentDigest(of: source) : nil
         try digest?.addSchema(of: source)
         for table in try TableLayout.all(of: source) {
-            digest?.begin(table)
+            try digest?.begin(table)
             // Inserting into the tables before this one, which are all others, has filled sqlite_sequence. Its rows in the
             // source may differ, so start again.
             if table.name == "sqlite_sequence" { try target.run("DELETE FROM main.sqlite_sequence") }
@@ -67,7 +67,7 @@ struct RowCopy {
                 try target.run("DETACH \(RowCopy.schema.quotedIdentifier)")
             }
         }
-        return digest?.value()
+        return try digest?.value()
     }
 
     /// Sets what cannot be changed once the target has pages.
@@ -112,22 +112,34 @@ struct RowCopy {
     /// with the first AUTOINCREMENT table.
     private func create(_ objects: [SchemaObject]) throws(DatabaseError) {
         let tables = objects.filter { $0.type == "table" && $0.isStored }
-        for table in tables where table.name != "sqlite_sequence" {
-            if let sql = table.sql { try target.run(sql) }
-        }
+        for table in tables where table.name != "sqlite_sequence" { try create(table) }
         if let sequence = tables.first(where: { $0.name == "sqlite_sequence" })?.sql,
             try target.integer("SELECT count(*) FROM main.sqlite_schema WHERE name = 'sqlite_sequence'") == 0
         {
             try target.run(sequence)
         }
-        for index in objects where index.type == "index" {
-            if let sql = index.sql { try target.run(sql) }
-        }
+        for index in objects where index.type == "index" { try create(index) }
         let isUTF16 = try source.text("PRAGMA encoding") != "UTF-8"
         guard tables.isEmpty, !objects.isEmpty || isUTF16 else { return }
         // With the first object that SQLite makes, it writes the encoding of all texts. The others are registered.
         try target.run("CREATE VIEW main.first AS SELECT 1")
         try target.run("DROP VIEW main.first")
+    }
+
+    private func create(_ object: SchemaObject) throws(DatabaseError) {
+        guard let sql = object.sql else { return }
+        do throws(DatabaseError) {
+            try target.run(sql)
+        } catch {
+            guard error.code == SQLITE_ERROR else { throw error }
+            throw error.adding(
+                context: """
+                    The \(object.type) \(object.name) cannot be made in the new file. It can have only what SQLite itself knows: no \
+                    collation or function of a program, and no expression that fails. Drop what names them, and have that \
+                    program make it again in the new file
+                    """
+            )
+        }
     }
 
     private func copy(

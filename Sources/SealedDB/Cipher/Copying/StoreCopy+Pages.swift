@@ -44,26 +44,31 @@ extension StoreCopy {
         try report(.verify, 0)
         var damage: String?
         do throws(DatabaseError) {
+            if checksStructure { damage = try structureProblem(sealing, report) }
             let connection = try opening(sealing).open()
             defer { connection.close() }
-            if checksStructure {
-                damage = try StructureCheck(connection: connection).pageProblem { () throws(DatabaseError) in
-                    try report(.verify, 0)
-                }
-            }
             if damage == nil, let problem = try SampleCheck(totals: report.totals).problem(connection) {
                 throw unverified(problem)
             }
             guard connection.close() else { throw unverified("it could not be closed") }
         } catch {
             guard error.isOfDamage, error.reason != .unverified else { throw error }
+            // Each page was compared with the source's, so what is wrong with their structure is the source's.
+            if let problem = try structureProblem(sealing, report) { throw StoreCopy.damagedSource([problem]) }
             throw unverified("SQLCipher does not read it (\(error.message))")
         }
         if let damage { throw StoreCopy.blankInUse(damage) }
         try report(.verify, report.totals.count)
     }
 
-    /// Each page of the copy was compared with the source's, so what is wrong with their structure is the source's.
+    private func structureProblem(_ sealing: Sealing, _ report: ProgressReport) throws(DatabaseError) -> String? {
+        let connection = try opening(sealing).open()
+        defer { connection.close() }
+        return try StructureCheck(connection: connection).pageProblem { () throws(DatabaseError) in
+            try report(.verify, 0)
+        }
+    }
+
     private static func blankInUse(_ problem: String) -> DatabaseError {
         DatabaseError(
             extendedCode: SQLITE_CORRUPT,

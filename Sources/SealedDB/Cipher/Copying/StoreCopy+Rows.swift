@@ -1,5 +1,49 @@
 /// Copies whose page layout is another than the source's.
 extension StoreCopy {
+    /// Refuses a source whose structure is damaged. A write that the disk has lost leaves an older page, which is authentic: the
+    /// copy would hold the rows to which SQLite still finds a way, and have new indexes, which no longer tell that others are
+    /// missing.
+    /// - Parameter source: a connection in a transaction, that of the copy.
+    func requireSoundSource(_ source: Connection, _ own: Sealing, _ report: ProgressReport) throws(DatabaseError) {
+        let findings: StructureCheck.Findings
+        do throws(DatabaseError) {
+            // Rows that violate a CHECK constraint may be older than it.
+            let accept = "PRAGMA ignore_check_constraints = ON"
+            if try StoredPages.canRead(source) {
+                let (connection, reader) = try SourcePages(reading: source, own).open()
+                defer { connection.close() }
+                findings = try reader.explaining { () throws(DatabaseError) in
+                    try connection.run(accept)
+                    try StructureCheck.keepPages(connection)
+                    return try StructureCheck(connection: connection).findings(.deep, report)
+                }
+            } else {
+                try source.run(accept)
+                findings = try StructureCheck(connection: source).findings(.deep, report)
+            }
+        } catch {
+            // What SQLite says of a structure that it cannot follow.
+            guard error.isOfDamage, error.reason != .damaged else { throw error }
+            throw StoreCopy.damagedSource([error.message], isPlaintext: own.key == nil)
+        }
+        guard findings.problems.isEmpty else {
+            throw StoreCopy.damagedSource(findings.problems, isPlaintext: own.key == nil)
+        }
+    }
+
+    static func damagedSource(_ problems: [String], isPlaintext: Bool = false) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_CORRUPT,
+            reason: .damaged,
+            message: """
+                The structure of the source is damaged: \(problems.prefix(5).joined(separator: "; ")). The new file was discarded. \
+                Keep a copy of the source. Restore a backup, or save what it holds with \
+                \(isPlaintext ? "`.recover` of SQLite's shell" : "`sealdb recover`"). If all rows are there, REINDEX makes indexes \
+                anew, and VACUUM drops pages that are never used.
+                """
+        )
+    }
+
     /// - Parameter own: how the source is sealed, if its pages are read from its file.
     /// - Returns: the ``ContentDigest`` of the source.
     func copyRows(

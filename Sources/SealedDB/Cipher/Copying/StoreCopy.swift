@@ -128,9 +128,12 @@ struct StoreCopy {
         case .rows(let own):
             let totals = try PageTotals(of: source)
             let report = ProgressReport(totals: totals, progress: progress)
-            let copying = report.part(to: 0.5)
-            let digest = try copyRows(from: source, own, sealing, totals, setsWAL: setsWAL, report: copying)
-            return try settle(sealing, rows: digest, report.part(from: 0.5))
+            let digest = try source.snapshot { () throws(DatabaseError) in
+                if let own, totals.count > 0 { try requireSoundSource(source, own, report.part(to: 0.3)) }
+                let copying = report.part(from: 0.3, to: 0.6)
+                return try copyRows(from: source, own, sealing, totals, setsWAL: setsWAL, report: copying)
+            }
+            return try settle(sealing, rows: digest, report.part(from: 0.6))
         }
     }
 
@@ -261,6 +264,8 @@ struct StoreCopy {
     }
 
     func openTarget(_ sealing: Sealing) throws(DatabaseError) -> Connection {
+        // SQLite would make another one.
+        guard FileSystem.mayExist(path) else { throw unverified("it is gone") }
         var opening = opening(sealing)
         opening.flags |= SQLITE_OPEN_CREATE
         let connection = try opening.open()

@@ -47,7 +47,12 @@ struct StoreOpening {
         if !looks, isOnReadOnlyMedium { return try forLooking.open() }
         try refuseEmptied()
         if isFile, let path { try StoreName.requireOnly(path, isReadOnly: flags & SQLITE_OPEN_READONLY != 0) }
-        if let key { try refuseForeignJournal(key) }
+        if let key {
+            if isFile, let path { try StoreName.requireRoom(path) }
+            try refuseForeignJournal(key)
+        } else if isFile, !looks, let file = path.flatMap({ FileSystem.resolve($0) }) {
+            _ = try StoreOpening.isLogInUse(ofStore: file)
+        }
         let connection = try looks ? StoreView.connection(for: self) : lockedConnection()
         connection.statementGuard.allowsCipherStatements = allowsCipherStatements
         do throws(DatabaseError) {
@@ -83,6 +88,7 @@ struct StoreOpening {
         guard isFile, let path, let file = FileSystem.resolve(path) else { return }
         let mayWrite = !looks && flags & SQLITE_OPEN_READONLY == 0
         if mayWrite { try JournalName.requireNoneOfStrangers(file) }
+        let isLogInUse = looks ? false : try StoreOpening.isLogInUse(ofStore: file)
         let hasLog = mayWrite && FileSystem.mayExist(file + "-wal")
         guard hasLog || FileSystem.mayExist(file + "-journal") else { return }
         let connection = try Connection(path: file, flags: SQLITE_OPEN_READONLY, vfs: vfs)
@@ -90,7 +96,8 @@ struct StoreOpening {
         try openedSlots(key, connection)
         let recognition = StoreRecognition(connection: connection, key: key, settings: settings)
         try JournalDamage.requireNone(ofStore: file, cipher: try recognition.pageCipher(), store: connection)
-        if hasLog {
+        // Those who use it have looked at its pages.
+        if hasLog, !isLogInUse {
             try LogDamage.requireOwnPages(ofStore: file, cipher: try recognition.pageCipher(), store: connection)
         }
         guard mayWrite, let journal = try RollbackJournal(ofStore: file) else { return }

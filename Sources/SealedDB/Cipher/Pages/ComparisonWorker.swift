@@ -65,9 +65,7 @@ final class ComparisonWorker: PageWorker {
         }
         for side in [source, copy] {
             let page = UnsafeRawBufferPointer(side.buffer.page(index))
-            guard side.cipher.decrypt(page, number: number, into: side.scratch.bytes) else {
-                return "page \(number) cannot be decrypted"
-            }
+            try side.cipher.decrypt(page, number: number, into: side.scratch.bytes)
             guard number == 1 else { continue }
             for range in PageComparison.differingBytes {
                 UnsafeMutableRawBufferPointer(rebasing: side.scratch.bytes[range])

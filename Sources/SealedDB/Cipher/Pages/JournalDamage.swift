@@ -75,7 +75,7 @@ struct JournalDamage {
         guard try journal?.hasLostSuperJournal() != true else { return nil }
         let originals = try originals(sectorSize: journal?.sectorSize)
         // With another key every page would look changed.
-        let hasOwnFirstPage = try cipher.authenticates(store.fileBytes(count: pageSize), number: 1)
+        let hasOwnFirstPage = try cipher.isAuthentic(store.fileBytes(count: pageSize), number: 1)
         guard hasOwnFirstPage || !originals.isEmpty else { return nil }
         var restored: [Int64: Int64] = [:]
         if let journal, journal.pageSize == pageSize {
@@ -84,8 +84,8 @@ struct JournalDamage {
             }
         }
         var changed: [Int64] = []
-        for (number, offset) in restored
-        where try page(at: offset).map({ cipher.authenticates($0, number: number) }) != true {
+        for (number, offset) in restored {
+            if let page = try page(at: offset), try cipher.isAuthentic(page, number: number) { continue }
             changed.append(number)
         }
         if originals.isEmpty, !changed.isEmpty, changed.count == restored.count { return "" }
@@ -136,11 +136,11 @@ struct JournalDamage {
     private func isInStore(_ number: Int64, _ offset: Int64) throws(DatabaseError) -> Bool {
         let stored = try store.fileBytes(at: (number - 1) * Int64(pageSize), count: pageSize)
         let clear = cipher.clearBytes(ofPage: number)
-        guard let original = try page(at: offset), cipher.authenticates(stored, number: number),
+        guard let original = try page(at: offset), try cipher.isAuthentic(stored, number: number),
             original[..<clear] == stored[..<clear],
-            let contents = cipher.contents(original[...], number: number)
+            let contents = try cipher.contents(original[...], number: number)
         else { return false }
-        return contents == cipher.contents(stored[...], number: number)
+        return try contents == cipher.contents(stored[...], number: number)
     }
 
     private func page(at offset: Int64) throws(DatabaseError) -> [UInt8]? {
@@ -152,8 +152,8 @@ struct JournalDamage {
     private func originalPageCount(_ originals: [Int64: Int64]) throws(DatabaseError) -> Int64? {
         let first =
             if let offset = originals[1] { try page(at: offset) } else { try store.fileBytes(count: pageSize) }
-        guard let first, cipher.authenticates(first, number: 1) else { return nil }
-        return cipher.declaredPageCount(first)
+        guard let first, try cipher.isAuthentic(first, number: 1) else { return nil }
+        return try cipher.declaredPageCount(first)
     }
 
     // MARK: Records, found without trusting the headers
@@ -268,7 +268,7 @@ struct JournalDamage {
     private func record(at offset: Int64) throws(DatabaseError) -> (number: Int64, nonce: UInt32)? {
         guard let bytes = try contents.bytes(at: offset, count: Int(recordSize)) else { return nil }
         let number = LogOverlay.number(bytes[..<4])
-        guard number > 0, cipher.authenticates(bytes[4..<(4 + pageSize)], number: number) else { return nil }
+        guard number > 0, try cipher.isAuthentic(bytes[4..<(4 + pageSize)], number: number) else { return nil }
         let sum = UInt32(truncatingIfNeeded: LogOverlay.number(bytes[(4 + pageSize)...]))
         return (number, sum &- RollbackJournal.checksum(ofPage: bytes[4..<(4 + pageSize)]))
     }

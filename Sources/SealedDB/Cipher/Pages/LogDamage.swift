@@ -55,23 +55,23 @@ struct LogDamage {
     /// Refuses a log whose pages are not this store's. Call it before SQLite may write the log into the store. SQLite
     /// writes every page with a valid checksum, even if it belongs to another store or to another state of this one,
     /// for example after a backup was copied over a store whose log was not removed.
-    /// - Parameter store: a connection to the store, opened without a key.
+    /// - Parameter store: a connection to the store, opened without a key. Nobody else may use the log.
     static func requireOwnPages(
         ofStore path: String,
         cipher: @autoclosure () throws(DatabaseError) -> PageCipher?,
         store: Connection
     ) throws(DatabaseError) {
-        guard !LockHolders.hasLocks(on: path + "-shm"), let header = try currentHeader(path),
-            let log = try LogOverlay(logOf: path), let cipher = try cipher(),
+        guard let header = try currentHeader(path), let log = try LogOverlay(logOf: path), let cipher = try cipher(),
             // With another key no page would be authentic.
-            try cipher.authenticates(store.fileBytes(count: cipher.parameters.pageSize), number: 1)
+            try cipher.isAuthentic(store.fileBytes(count: cipher.parameters.pageSize), number: 1)
         else { return }
         var count = 0
         do throws(DatabaseError) {
             // SQLite does not write pages that the store no longer has.
             for number in log.pageNumbers where number <= log.pageCount {
                 let page = try log.bytes(ofPage: number, from: 0, count: log.pageSize)
-                if page.map({ cipher.authenticates($0, number: number) }) != true { count += 1 }
+                if let page, try cipher.isAuthentic(page, number: number) { continue }
+                count += 1
             }
         } catch {
             guard try currentHeader(path) == header else { return }

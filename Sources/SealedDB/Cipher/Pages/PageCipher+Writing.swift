@@ -6,7 +6,7 @@ extension PageCipher {
         number: Int64,
         into target: UnsafeMutableRawBufferPointer
     ) throws(DatabaseError) {
-        guard decrypt(page, number: number, into: target) else { throw .cryptographyFailed }
+        try decrypt(page, number: number, into: target)
         if number == 1 { target.copyBytes(from: StoreHeader.plaintextMagic) }
     }
 

@@ -67,16 +67,17 @@ struct PageCipher {
         return try keys.isAuthentic(covered, number: coveredNumber ?? number, code: start + end)
     }
 
-    func authenticates(_ page: [UInt8], number: Int64) -> Bool { authenticates(page[...], number: number) }
+    func isAuthentic(_ page: [UInt8], number: Int64) throws(DatabaseError) -> Bool {
+        try isAuthentic(page[...], number: number)
+    }
 
-    /// Like ``isAuthentic(_:number:coveredNumber:)``. If OpenSSL fails, the process ends.
-    func authenticates(_ page: ArraySlice<UInt8>, number: Int64, coveredNumber: Int64? = nil) -> Bool {
-        page.withUnsafeBytes { page in
-            do throws(DatabaseError) {
-                return try isAuthentic(page, number: number, coveredNumber: coveredNumber)
-            } catch {
-                preconditionFailure("OpenSSL has no HMAC.")
-            }
+    func isAuthentic(
+        _ page: ArraySlice<UInt8>,
+        number: Int64,
+        coveredNumber: Int64? = nil
+    ) throws(DatabaseError) -> Bool {
+        try page.withUnsafeBufferPointer { (page) throws(DatabaseError) in
+            try isAuthentic(UnsafeRawBufferPointer(page), number: number, coveredNumber: coveredNumber)
         }
     }
 
@@ -85,14 +86,18 @@ struct PageCipher {
     /// - Parameters:
     ///   - page: only read during the call.
     ///   - target: room for a page. It then holds plaintext, so wipe it.
-    /// - Returns: false if the page has the wrong size or OpenSSL fails.
-    func decrypt(_ page: UnsafeRawBufferPointer, number: Int64, into target: UnsafeMutableRawBufferPointer) -> Bool {
+    /// - Throws: if OpenSSL fails. This says nothing about the page.
+    func decrypt(
+        _ page: UnsafeRawBufferPointer,
+        number: Int64,
+        into target: UnsafeMutableRawBufferPointer
+    ) throws(DatabaseError) {
         guard page.count == parameters.pageSize, target.count >= page.count, let start = page.baseAddress else {
-            return false
+            preconditionFailure("A page has the size of a page.")
         }
         let (clear, end) = (clearBytes(ofPage: number), parameters.pageSize - parameters.reservedBytes)
         target.copyMemory(from: UnsafeRawBufferPointer(rebasing: page[..<clear]))
-        return keys.decrypt(
+        try keys.decrypt(
             UnsafeRawBufferPointer(rebasing: page[clear..<end]),
             iv: start + end,
             into: target.baseAddress.map { $0 + clear }
@@ -100,29 +105,30 @@ struct PageCipher {
     }
 
     /// The decrypted contents of a page, as SQLite sees them, without the plaintext bytes of the first page and without
-    /// the reserved bytes at the end. `nil` if the page has the wrong size or OpenSSL fails.
-    func contents(_ page: ArraySlice<UInt8>, number: Int64) -> [UInt8]? {
+    /// the reserved bytes at the end. `nil` if the page has the wrong size.
+    func contents(_ page: ArraySlice<UInt8>, number: Int64) throws(DatabaseError) -> [UInt8]? {
         guard page.count == parameters.pageSize else { return nil }
         let end = parameters.pageSize - parameters.reservedBytes
-        return decrypt(page, clearBytes(ofPage: number)..<end)
+        return try decrypt(page, clearBytes(ofPage: number)..<end)
     }
 
     /// Decrypts the blocks in this range of a page.
-    private func decrypt(_ page: ArraySlice<UInt8>, _ range: Range<Int>) -> [UInt8]? {
+    private func decrypt(_ page: ArraySlice<UInt8>, _ range: Range<Int>) throws(DatabaseError) -> [UInt8] {
         var plaintext = [UInt8](repeating: 0, count: range.count)
-        let isDone = page.withUnsafeBytes { page in
-            plaintext.withUnsafeMutableBytes { plaintext in
+        try page.withUnsafeBufferPointer { (page) throws(DatabaseError) in
+            try plaintext.withUnsafeMutableBufferPointer { (plaintext) throws(DatabaseError) in
+                let page = UnsafeRawBufferPointer(page)
                 // The page is not empty, so it has an address.
                 let iv = page.baseAddress! + (parameters.pageSize - parameters.reservedBytes)
-                return keys.decrypt(UnsafeRawBufferPointer(rebasing: page[range]), iv: iv, into: plaintext.baseAddress)
+                try keys.decrypt(UnsafeRawBufferPointer(rebasing: page[range]), iv: iv, into: plaintext.baseAddress)
             }
         }
-        return isDone ? plaintext : nil
+        return plaintext
     }
 
     /// Whether the decrypted first page begins like that of a database. For pages without an authentication code.
-    func decryptsHeader(_ page: [UInt8]) -> Bool {
-        guard let header = decryptedHeader(page) else { return false }
+    func decryptsHeader(_ page: [UInt8]) throws(DatabaseError) -> Bool {
+        guard let header = try decryptedHeader(page) else { return false }
         let size = Int(header[0]) << 8 | Int(header[1])
         return (size == 1 ? 65536 : size) == parameters.pageSize && (1...2).contains(header[2])
             && (1...2).contains(header[3])
@@ -131,14 +137,15 @@ struct PageCipher {
             && header[5...7] == [64, 32, 32]
     }
 
-    /// The write version in the header: 2 for a store in WAL mode, 1 for others; `nil` if the page cannot be decrypted.
+    /// The write version in the header: 2 for a store in WAL mode, 1 for others; `nil` for a page of the wrong size, and with a
+    /// plaintext header.
     /// <https://www.sqlite.org/fileformat.html#file_format_version_numbers>
-    func writeVersion(_ page: [UInt8]) -> UInt8? { decryptedHeader(page)?[18 - 16] }
+    func writeVersion(_ page: [UInt8]) throws(DatabaseError) -> UInt8? { try decryptedHeader(page)?[18 - 16] }
 
     /// The number of pages that the header of the database states; `nil` if it states none that is valid.
     /// <https://www.sqlite.org/fileformat.html#in_header_database_size>
-    func declaredPageCount(_ page: [UInt8]) -> Int64? {
-        guard let header = decryptedHeader(page) else { return nil }
+    func declaredPageCount(_ page: [UInt8]) throws(DatabaseError) -> Int64? {
+        guard let header = try decryptedHeader(page) else { return nil }
         func number(_ offset: Int) -> Int64 {
             header[(offset - 16)..<(offset - 12)].reduce(0) { $0 << 8 | Int64($1) }
         }
@@ -147,8 +154,8 @@ struct PageCipher {
     }
 
     /// Bytes 16 to 96 of the first page, decrypted; `nil` for a store with a plaintext header.
-    private func decryptedHeader(_ page: [UInt8]) -> [UInt8]? {
+    private func decryptedHeader(_ page: [UInt8]) throws(DatabaseError) -> [UInt8]? {
         guard parameters.plaintextHeaderSize == 0, page.count == parameters.pageSize else { return nil }
-        return decrypt(page[...], 16..<96)
+        return try decrypt(page[...], 16..<96)
     }
 }

@@ -20,11 +20,14 @@ struct WriteAheadLog {
 
     /// Whether one of the frames satisfies the predicate, which gets the page number, and a closure that reads the
     /// page.
-    func contains(_ isWanted: (_ number: Int64, _ page: () -> [UInt8]) -> Bool) -> Bool {
+    func contains(
+        _ isWanted: (_ number: Int64, _ page: () -> [UInt8]) throws(DatabaseError) -> Bool
+    ) throws(DatabaseError) -> Bool {
         var offset = Int64(WriteAheadLog.headerSize)
         while let header = bytes(at: offset, count: WriteAheadLog.frameHeaderSize) {
             let start = offset + Int64(WriteAheadLog.frameHeaderSize)
-            if isWanted(WriteAheadLog.number(header[..<4]), { bytes(at: start, count: pageSize) ?? [] }) { return true }
+            let number = WriteAheadLog.number(header[..<4])
+            if try isWanted(number, { bytes(at: start, count: pageSize) ?? [] }) { return true }
             offset = start + Int64(pageSize)
         }
         return false

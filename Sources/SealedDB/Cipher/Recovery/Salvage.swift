@@ -12,10 +12,10 @@ final class Salvage {
     /// Whether rows may be missing that stand in trees of indexes.
     private var misses = false
 
-    init(pages: SalvagedPages, problems: [String]) {
+    init(pages: SalvagedPages, problems: [String]) throws(DatabaseError) {
         self.pages = pages
         self.problems = problems
-        trees = SalvagedTrees(pages)
+        trees = try SalvagedTrees(pages)
     }
 
     /// - Parameter progress: gets the number of rows that were saved, at most the number of pages.
@@ -246,7 +246,7 @@ final class Salvage {
         _ target: Connection,
         _ progress: (Int64) throws(DatabaseError) -> Void
     ) throws(DatabaseError) {
-        let losses = try trees.forEachOrphan(takesIndexes: isSchemaDamaged || misses || trees.outdatedCount > 0) {
+        let losses = try trees.forEachOrphan(takesIndexes: isSchemaDamaged || misses || trees.isOutdated) {
             page,
             rows throws(DatabaseError) in
             for row in rows { try keep(row, root: nil, target) }

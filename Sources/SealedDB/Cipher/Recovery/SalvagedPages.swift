@@ -12,6 +12,9 @@ final class SalvagedPages {
     private(set) var declaredCount: Int64
     /// The bytes of a page that SQLite uses.
     private(set) var usableSize: Int
+    /// How many pages behind those of the database were written with this key. The first page may be that of an earlier state:
+    /// see ``UncountedPages``.
+    private(set) var uncounted = 0
     /// The pages that are not as they were written.
     private(set) var damaged: [Int64] = []
     /// The header of the database: the first 100 bytes of page 1; `nil` if that page is damaged.
@@ -32,12 +35,12 @@ final class SalvagedPages {
         pageSize = cipher.parameters.pageSize
         usableSize = pageSize - cipher.parameters.reservedBytes
         let fileCount = try connection.mainFileSize() / Int64(pageSize)
-        let part = SalvagedPages.usablePart(of: overlay, fileCount: fileCount, cipher)
+        let part = try SalvagedPages.usablePart(of: overlay, fileCount: fileCount, cipher)
         (self.overlay, overlaid) = (part.pages.isEmpty ? nil : overlay, part.pages)
         if let problem = part.problem { problems.append(problem) }
         count = max(fileCount, overlaid.max() ?? 0)
         declaredCount = self.overlay?.pageCount ?? count
-        guard let first = contents(ofPage: 1) else {
+        guard let first = try contents(ofPage: 1) else {
             declaredCount = min(declaredCount, count)
             return
         }
@@ -57,7 +60,7 @@ final class SalvagedPages {
         of overlay: LogOverlay?,
         fileCount: Int64,
         _ cipher: PageCipher
-    ) -> (pages: Set<Int64>, problem: String?) {
+    ) throws(DatabaseError) -> (pages: Set<Int64>, problem: String?) {
         guard let overlay else { return ([], nil) }
         guard overlay.pageSize == cipher.parameters.pageSize else {
             return (
@@ -73,8 +76,10 @@ final class SalvagedPages {
         var pages: Set<Int64> = []
         for number in overlay.pageNumbers {
             // A page of the log that cannot be read is missing, as one that was changed is.
-            guard let page = try? overlay.bytes(ofPage: number, from: 0, count: overlay.pageSize),
-                cipher.authenticates(page, number: number)
+            let page = try readable { () throws(DatabaseError) in
+                try overlay.bytes(ofPage: number, from: 0, count: overlay.pageSize)
+            }
+            guard let page, try cipher.isAuthentic(page, number: number)
             else { continue }
             pages.insert(number)
         }
@@ -92,27 +97,38 @@ final class SalvagedPages {
     func survey(_ progress: (Int64) throws(DatabaseError) -> Void) throws(DatabaseError) -> Bool {
         var hasOwn = false
         for number in stride(from: 1 as Int64, through: count, by: 1) {
-            if let contents = contents(ofPage: number) {
-                hasOwn = hasOwn || isOwn(contents, number)
+            if let contents = try contents(ofPage: number) {
+                let isOwn = isOwn(contents, number)
+                hasOwn = hasOwn || isOwn
+                // What a log or journal leaves behind the end is cut off with it.
+                if overlay == nil, isOwn, number > declaredCount { uncounted += 1 }
             } else if number <= declaredCount, number != PageScan.lockPage(pageSize: pageSize) {
                 // A page that was never written has only zeros, and nothing refers to it.
-                if bytes(ofPage: number)?.allSatisfy({ $0 == 0 }) != true { damaged.append(number) }
+                if try bytes(ofPage: number)?.allSatisfy({ $0 == 0 }) != true { damaged.append(number) }
             }
             if number.isMultiple(of: 256) { try progress(number) }
         }
-        let free = FreePages(pageCount: count, cipher: cipher) { [unowned self] number, page in
-            guard let bytes = bytes(ofPage: number) else { return false }
+        let free = FreePages(pageCount: count, cipher: cipher) { [unowned self] number, page throws(DatabaseError) in
+            guard let bytes = try bytes(ofPage: number) else { return false }
             page.copyBytes(from: bytes)
             return true
         }
         var inUse: [Int64] = []
         // What the disk cannot read may be anything.
         for number in damaged {
-            let isRead = bytes(ofPage: number) != nil
+            let isRead = try bytes(ofPage: number) != nil
             if isRead, try free.contains(number) { continue }
             inUse.append(number)
         }
         damaged = inUse
+        if uncounted > 0 {
+            problems.append(
+                """
+                The first page counts \(declaredCount.counted("page")), and \(uncounted) of those behind were written, too: it is \
+                an older one, or a commit that makes the store smaller was cut off. What was found there is in lost_and_found.
+                """
+            )
+        }
         return hasOwn
     }
 
@@ -127,11 +143,10 @@ final class SalvagedPages {
     }
 
     /// The page as SQLite sees it; `nil` if it does not exist, cannot be read, or is not as it was written.
-    func contents(ofPage number: Int64) -> [UInt8]? {
-        guard number >= 1, number <= count, let page = bytes(ofPage: number) else { return nil }
-        guard !cipher.parameters.usesHMAC || cipher.authenticates(page, number: number),
-            let contents = cipher.contents(page[...], number: number)
-        else { return nil }
+    func contents(ofPage number: Int64) throws(DatabaseError) -> [UInt8]? {
+        guard number >= 1, number <= count, let page = try bytes(ofPage: number) else { return nil }
+        if cipher.parameters.usesHMAC { guard try cipher.isAuthentic(page, number: number) else { return nil } }
+        guard let contents = try cipher.contents(page[...], number: number) else { return nil }
         let clear = cipher.clearBytes(ofPage: number)
         // In place of the salt, the header begins with SQLite's magic.
         let start = clear == Key.saltByteCount ? StoreHeader.plaintextMagic : Array(page[..<clear])
@@ -140,12 +155,16 @@ final class SalvagedPages {
     }
 
     /// The page as it is stored. What the disk cannot read counts as damaged.
-    private func bytes(ofPage number: Int64) -> [UInt8]? {
-        // An error of the log or of the file means the same: this page is not there.
-        if overlaid.contains(number), let page = try? overlay?.bytes(ofPage: number, from: 0, count: pageSize) {
-            return page
+    private func bytes(ofPage number: Int64) throws(DatabaseError) -> [UInt8]? {
+        if overlaid.contains(number), let overlay {
+            let page = try readable { () throws(DatabaseError) in
+                try overlay.bytes(ofPage: number, from: 0, count: pageSize)
+            }
+            if let page { return page }
         }
-        let page = try? connection.fileBytes(at: (number - 1) * Int64(pageSize), count: pageSize)  // As above.
+        let page = try readable { () throws(DatabaseError) in
+            try connection.fileBytes(at: (number - 1) * Int64(pageSize), count: pageSize)
+        }
         return page?.count == pageSize ? page : nil
     }
 }

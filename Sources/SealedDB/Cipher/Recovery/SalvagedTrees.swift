@@ -22,12 +22,18 @@ final class SalvagedTrees {
     /// Pages that belong to something that was walked.
     private var visited: Set<Int64> = []
     /// The pages that the store has set aside for later use. They may hold rows that were deleted.
-    private lazy var free = freePages()
+    private let free: Set<Int64>
     /// How many pages of trees the header of the database counts as free, or does not count at all. If there are any, it
     /// is the header of another state, and what it says of other pages means nothing either.
     private(set) var outdatedCount = 0
 
-    init(_ pages: SalvagedPages) { self.pages = pages }
+    /// Whether the header of the database is that of another state.
+    var isOutdated: Bool { outdatedCount > 0 || pages.uncounted > 0 }
+
+    init(_ pages: SalvagedPages) throws(DatabaseError) {
+        self.pages = pages
+        free = try SalvagedTrees.freePages(pages)
+    }
 
     /// Calls `body` with each row below a root, in order. Pages that cannot be read are left out.
     /// - Parameter isTable: whether the tree is that of a table with row ids; `nil` if its pages are to tell.
@@ -41,7 +47,7 @@ final class SalvagedTrees {
         var stack = [root]
         while let number = stack.popLast() {
             guard number >= 1, number <= pages.count, !visited.contains(number),
-                let contents = pages.contents(ofPage: number),
+                let contents = try pages.contents(ofPage: number),
                 let page = TreePage(contents, number: number, usableSize: pages.usableSize),
                 page.kind.isTable == isTable ?? page.kind.isTable
             else {
@@ -72,10 +78,10 @@ final class SalvagedTrees {
         _ body: (Int64, [Row]) throws(DatabaseError) -> Bool
     ) throws(DatabaseError) -> Losses {
         var losses = Losses()
-        let count = outdatedCount > 0 ? pages.count : pages.declaredCount
+        let count = isOutdated ? pages.count : pages.declaredCount
         for number in stride(from: 1 as Int64, through: count, by: 1) where !isTaken(number) {
             // A page that holds something else seldom looks like one on which every row can be read.
-            guard let contents = pages.contents(ofPage: number),
+            guard let contents = try pages.contents(ofPage: number),
                 let page = TreePage(contents, number: number, usableSize: pages.usableSize),
                 page.kind == .tableLeaf || takesIndexes && !page.kind.isTable, page.isWhole, !page.cells.isEmpty
             else { continue }
@@ -94,7 +100,7 @@ final class SalvagedTrees {
 
     /// Whether no orphan may have the page.
     private func isTaken(_ number: Int64) -> Bool {
-        visited.contains(number) || outdatedCount == 0 && free.contains(number)
+        visited.contains(number) || !isOutdated && free.contains(number)
     }
 
     /// - Returns: the other pages on which the rows stand.
@@ -107,7 +113,7 @@ final class SalvagedTrees {
         var overflow: Set<Int64> = []
         for cell in page.cells {
             guard let payload = cell.payload else { continue }
-            guard let bytes = whole(payload, &overflow), let record = SalvagedRecord(bytes) else {
+            guard let bytes = try whole(payload, &overflow), let record = SalvagedRecord(bytes) else {
                 losses.rows += 1
                 continue
             }
@@ -117,13 +123,16 @@ final class SalvagedTrees {
     }
 
     /// The bytes of a record, from all of its pages; `nil` if one of them is missing.
-    private func whole(_ payload: TreePage.Payload, _ overflow: inout Set<Int64>) -> [UInt8]? {
+    private func whole(
+        _ payload: TreePage.Payload,
+        _ overflow: inout Set<Int64>
+    ) throws(DatabaseError) -> [UInt8]? {
         var bytes = payload.local
         var next = payload.overflow
         var links: Set<Int64> = []
         while bytes.count < payload.size {
             guard let number = next, !visited.contains(number), !overflow.contains(number), !links.contains(number),
-                let contents = pages.contents(ofPage: number)
+                let contents = try pages.contents(ofPage: number)
             else { return nil }
             links.insert(number)
             next = LogOverlay.number(contents[..<4])
@@ -134,11 +143,11 @@ final class SalvagedTrees {
     }
 
     /// <https://www.sqlite.org/fileformat.html#the_freelist>
-    private func freePages() -> Set<Int64> {
+    private static func freePages(_ pages: SalvagedPages) throws(DatabaseError) -> Set<Int64> {
         var result: Set<Int64> = []
         guard let header = pages.header else { return [] }
         var trunk = LogOverlay.number(header[32..<36])
-        while trunk > 0, result.insert(trunk).inserted, let contents = pages.contents(ofPage: trunk) {
+        while trunk > 0, result.insert(trunk).inserted, let contents = try pages.contents(ofPage: trunk) {
             let count = min(LogOverlay.number(contents[4..<8]), Int64(pages.usableSize / 4 - 2))
             for index in 0..<Int(count) {
                 let offset = 8 + 4 * index

@@ -136,7 +136,7 @@ public struct StoreRecovery: Sendable {
         guard hasOwn else { throw try notOurs(resolved) }
         StoreCopy.removeLeftovers(of: recoveredPath)
         let copy = try StoreCopy(beside: recoveredPath, takesAttributes: false)
-        let salvage = Salvage(pages: pages, problems: problems + pages.problems)
+        let salvage = try Salvage(pages: pages, problems: problems + pages.problems)
         do throws(DatabaseError) {
             try copy.fill(sealing, report.part(from: 0.7)) { target throws(DatabaseError) in
                 let copying = report.part(from: 0.2, to: 0.7)
@@ -196,19 +196,26 @@ public struct StoreRecovery: Sendable {
             }
         }
         let slots = SlotFiles(of: path)
+        let copies = slots.read()
+        let hasSlots = !copies.allSatisfy(\.isMissing)
         // Without slots beside it, what the key may know from another store does not count.
-        let isForeign = !slots.mayExist && salts.contains { self.key.slotKeys.dataKey(salt: $0) != nil }
+        let isForeign = !hasSlots && salts.contains { self.key.slotKeys.dataKey(salt: $0) != nil }
         let key = isForeign ? self.key.unused : self.key
-        if slots.mayExist {
+        if hasSlots {
             // The beginning of the file may be damaged, but the slots have the salts too.
-            let listed = slots.read().compactMap(\.slots).flatMap { $0.table.dataKeys.map(\.salt) }
+            let listed = copies.compactMap(\.slots).flatMap { $0.table.dataKeys.map(\.salt) }
             let fitting = salts.filter { listed.contains($0) }
             if salt == nil, embedded == nil {
                 salts = fitting.isEmpty ? listed.reduce(into: []) { if !$0.contains($1) { $0.append($1) } } : fitting
             }
             for salt in salts where listed.contains(salt) { _ = try slots.open(with: key, salt: salt) }
         }
-        guard !salts.isEmpty else { throw try notOurs(path) }
+        guard !salts.isEmpty else {
+            for case .unusable(let error) in copies.map(\.content) {
+                throw error.adding(context: "Nothing was recovered, because the key slots of \(path) cannot be used")
+            }
+            throw try notOurs(path)
+        }
         guard salts.allSatisfy({ $0.count == Key.saltByteCount }) else {
             throw .unusableSettings("A salt has \(Key.saltByteCount) bytes.")
         }
@@ -228,9 +235,10 @@ public struct StoreRecovery: Sendable {
     private func hasPage(of cipher: PageCipher, _ connection: Connection) throws(DatabaseError) -> Bool {
         let size = cipher.parameters.pageSize
         for number in stride(from: 1, through: try connection.mainFileSize() / Int64(size), by: 1) {
-            // A page that cannot be read says nothing about the salt.
-            guard let page = try? connection.fileBytes(at: (number - 1) * Int64(size), count: size) else { continue }
-            if cipher.authenticates(page, number: number) { return true }
+            let page = try readable { () throws(DatabaseError) in
+                try connection.fileBytes(at: (number - 1) * Int64(size), count: size)
+            }
+            if let page, try cipher.isAuthentic(page, number: number) { return true }
         }
         return false
     }
@@ -248,14 +256,32 @@ public struct StoreRecovery: Sendable {
             try JournalDamage.requireNone(ofStore: path, cipher: usesHMAC ? cipher : nil, store: store)
             if let journal = try LogOverlay(journalOf: path) { return journal }
         } catch {
+            guard error.reason == .damaged || error.reason == .wrongKey || error.isOfUnreadablePlace else {
+                throw error
+            }
             problems.append("The journal is damaged, and what a transaction left may be mixed: \(error.message)")
             return try LogOverlay(salvagedJournalOf: path, cipher: cipher)
         }
+        do throws(DatabaseError) {
+            return try logOverlay(of: path, cipher, store, &problems)
+        } catch {
+            guard error.isOfUnreadablePlace, usesHMAC else { throw error }
+            problems.append("A part of the log cannot be read, and what stood there is missing: \(error.message)")
+            return try LogOverlay(salvagedLogOf: path, cipher: cipher)
+        }
+    }
+
+    private func logOverlay(
+        of path: String,
+        _ cipher: PageCipher,
+        _ store: Connection,
+        _ problems: inout [String]
+    ) throws(DatabaseError) -> LogOverlay? {
         let lost = try LogDamage.lostTransactions(ofStore: path, openIn: store)
         guard lost > 0 else { return try LogOverlay(logOf: path) }
         let transactions = lost.counted("transaction")
         problems.append("The log is damaged before the last \(transactions): a part of them may be missing.")
-        guard usesHMAC else { return try LogOverlay(logOf: path) }
+        guard cipher.parameters.usesHMAC else { return try LogOverlay(logOf: path) }
         return try LogOverlay(salvagedLogOf: path, cipher: cipher)
     }
 }

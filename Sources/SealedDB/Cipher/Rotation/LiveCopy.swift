@@ -54,6 +54,7 @@ final class LiveCopy: ServiceCopy {
         self.source = source
         self.sealing = sealing
         isWAL = try source.text("PRAGMA journal_mode") == "wal"
+        try UncountedPages.requireNone(of: source, path: place.path, old)
         pageSize = totals.size
         let scan = PageScan(connection: source, key: key, settings: old.settings)
         cipher = old.settings.parameters.usesHMAC ? try scan.pageCipher() : nil

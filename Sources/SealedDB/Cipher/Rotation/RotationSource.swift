@@ -65,6 +65,7 @@ struct RotationSource {
             )
             try place.requireSpace(for: totals)
             try requireNobodyElse()
+            try UncountedPages.requireNone(of: connection, path: resolved, sealing)
         } catch {
             connection.close()
             throw error

@@ -113,7 +113,12 @@ extension KeySlots {
             // Any slot that can be tried has the data key.
             return try KeySlots(path: path, key: key, cipherSettings: cipherSettings).tried(slots, table)
         } catch {
-            throw error.adding(context: "\(path) was made, and is empty, but not all of its slots open it")
+            throw error.adding(
+                context: """
+                    \(path) was made, and is empty, but not all of its slots are known to open it: remove it with its slots \
+                    before you make it again
+                    """
+            )
         }
     }
 

@@ -21,9 +21,15 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
     public let damagedFreePages: [Int64]
     /// Other problems, mostly in SQLite's words.
     public let structureProblems: [String]
+    /// Whether pages behind the end of the store were written with its key, which ``structureProblems`` tells, too. Either a
+    /// commit that makes the store smaller was cut off before the file was, as by a power failure, and nothing is missing: `VACUUM`
+    /// removes them. Or the disk has lost a write of the first page, and they hold what was stored last. ``isSound`` is false,
+    /// because only the user can tell.
+    public let hasUncountedPages: Bool
 
     /// Tables that a deep check could not compare with their indexes, because their schema names a collation, function or
-    /// tokenizer that only the program has that wrote them. They were checked as without `isDeep`.
+    /// tokenizer that only the program has that wrote them, and full text of FTS4 without contents. They were checked as without
+    /// `isDeep`.
     public let tablesNotCompared: [String]
 
     /// Whether no problem was found.
@@ -35,6 +41,9 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
     /// Whether every page has an authentication code, which shows if the page was changed. False for plaintext and for
     /// formats without page authentication: then ``isSound`` covers only the structure.
     public let isAuthenticated: Bool
+
+    /// What to do about ``hasUncountedPages``.
+    package static let remedyForUncountedPages = UncountedPages.remedy
 
     /// For a file that was just written: there, free pages count, too.
     var pagesNotAsWritten: [Int64] { damagedPages + damagedFreePages }
@@ -232,6 +241,10 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
             problems.append(error.message)
         }
         let rest = fileSize % Int64(totals.size)
+        let uncounted = try UncountedPages.problem(of: connection, path: path, sealing) { () throws(DatabaseError) in
+            try report.part(from: 1)(.verify, totals.count)
+        }
+        if let uncounted { problems.append(uncounted) }
         if rest > 0 { problems.append("the file ends with \(rest) bytes that are no whole page") }
         if needed > fileSize {
             problems.append("the file has \(fileSize) bytes, but its \(totals.count) pages need \(needed)")
@@ -248,6 +261,7 @@ public struct IntegrityReport: Sendable, Codable, Hashable {
             damagedPages: damagedPages,
             damagedFreePages: damagedFreePages,
             structureProblems: problems,
+            hasUncountedPages: uncounted != nil,
             tablesNotCompared: tablesNotCompared,
             isSound: damagedPages.isEmpty && problems.isEmpty,
             isStructureChecked: structure != nil,

@@ -44,7 +44,7 @@ struct StoreExamination {
         }
         let parameters = match.cipher.parameters
         self.match = parameters
-        guard match.hasFirstPage || logHasFirstPage(match.cipher) else {
+        if !match.hasFirstPage, try !logHasFirstPage(match.cipher) {
             damagedPages = [1]
             return result(.damagedFirstPage)
         }
@@ -56,7 +56,7 @@ struct StoreExamination {
         }
         let pageSize = Int64(parameters.pageSize)
         let firstPage = try connection.fileBytes(count: parameters.pageSize)
-        if let pages = match.cipher.declaredPageCount(firstPage), pages * pageSize > fileSize, !hasLog {
+        if let pages = try match.cipher.declaredPageCount(firstPage), pages * pageSize > fileSize, !hasLog {
             return result(.truncated)
         }
         damagedPages = try firstDamagedPages(match.cipher, connection)
@@ -79,7 +79,7 @@ struct StoreExamination {
         var result: [Int64] = []
         // Bytes after the last page do not belong to the database.
         let firstPage = try connection.fileBytes(count: size)
-        let count = min(fileSize / Int64(size), cipher.declaredPageCount(firstPage) ?? .max)
+        let count = min(fileSize / Int64(size), try cipher.declaredPageCount(firstPage) ?? .max)
         let free = FreePages(pageCount: fileSize / Int64(size), cipher: cipher) { number, page throws(DatabaseError) in
             let bytes = try connection.fileBytes(at: (number - 1) * Int64(size), count: size)
             guard bytes.count == size else { return false }
@@ -89,7 +89,7 @@ struct StoreExamination {
         for number in 1...max(1, min(count, 1024)) {
             let page = try connection.fileBytes(at: (number - 1) * Int64(size), count: size)
             // SQLite may leave a page unwritten that nothing refers to. It has zeros then.
-            if !cipher.authenticates(page, number: number), page.contains(where: { $0 != 0 }),
+            if try !cipher.isAuthentic(page, number: number), page.contains(where: { $0 != 0 }),
                 try !free.contains(number)
             {
                 result.append(number)
@@ -111,11 +111,16 @@ struct StoreExamination {
 
     /// Whether the log or journal has an intact first page, which SQLite would use instead of the file's. This is so if
     /// a process was killed, or the power failed, while the page was written to the file.
-    private func logHasFirstPage(_ cipher: PageCipher) -> Bool {
+    private func logHasFirstPage(_ cipher: PageCipher) throws(DatabaseError) -> Bool {
         // A journal that cannot be read counts as none.
         let journal = (try? RollbackJournal(ofStore: path)?.pages(atMost: 8)) ?? []
-        return journal.contains { $0.number == 1 && cipher.authenticates($0.bytes, number: 1) }
-            || WriteAheadLog(ofStore: path)?.contains { $0 == 1 && cipher.authenticates($1(), number: 1) } ?? false
+        for page in journal where page.number == 1 {
+            if try cipher.isAuthentic(page.bytes, number: 1) { return true }
+        }
+        return try WriteAheadLog(ofStore: path)?.contains { (number, page) throws(DatabaseError) in
+            guard number == 1 else { return false }
+            return try cipher.isAuthentic(page(), number: 1)
+        } ?? false
     }
 
     private var possiblePageSizes: [Int] {

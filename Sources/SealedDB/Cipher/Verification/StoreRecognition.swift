@@ -43,7 +43,7 @@ struct StoreRecognition {
             for parameters in variants(of: derivation) where Int64(parameters.pageSize) <= size {
                 let cipher = try PageCipher(key: secret, salt: salt, parameters: parameters)
                 let page = Array(start.prefix(parameters.pageSize))
-                if cipher.authenticates(page, number: 1) || (!parameters.usesHMAC && cipher.decryptsHeader(page)) {
+                if try isFirst(page, cipher) {
                     return Match(cipher: cipher, hasFirstPage: true)
                 }
                 if damaged == nil, try hasLaterPage(cipher, fileSize: size) {
@@ -53,6 +53,10 @@ struct StoreRecognition {
             if damaged != nil { break }
         }
         return damaged
+    }
+
+    private func isFirst(_ page: [UInt8], _ cipher: PageCipher) throws(DatabaseError) -> Bool {
+        cipher.parameters.usesHMAC ? try cipher.isAuthentic(page, number: 1) : try cipher.decryptsHeader(page)
     }
 
     /// Whether the first page was written under this key by a pre-release of SQLCipher 2.
@@ -69,7 +73,7 @@ struct StoreRecognition {
         let swappedNumber = Int64(UInt32(1).byteSwapped)
         for (saltMask, number) in [(0, 1), (0x3a, swappedNumber), (0, swappedNumber)] as [(UInt8, Int64)] {
             let cipher = try PageCipher(key: secret, salt: salt, parameters: parameters, saltMask: saltMask)
-            if cipher.authenticates(page[...], number: 1, coveredNumber: number) { return true }
+            if try cipher.isAuthentic(page[...], number: 1, coveredNumber: number) { return true }
         }
         return false
     }
@@ -84,9 +88,12 @@ struct StoreRecognition {
         let size = try connection.mainFileSize()
         let firstPage = try connection.fileBytes(count: parameters.pageSize)
         guard let cipher = try pageCipher() else { return false }
-        if cipher.authenticates(firstPage, number: 1) { return true }
+        if try cipher.isAuthentic(firstPage, number: 1) { return true }
         if try hasLaterPage(cipher, fileSize: size) { return true }
-        return journal.pages(atMost: 8).contains { cipher.authenticates($0.bytes, number: $0.number) }
+        for (number, page) in journal.pages(atMost: 8) where try cipher.isAuthentic(page, number: number) {
+            return true
+        }
+        return false
     }
 
     /// The cipher of the pages with the given settings; `nil` if pages have no authentication code, or if there is no
@@ -110,7 +117,7 @@ struct StoreRecognition {
         let last = fileSize / size
         for number in Set([2, 3, last / 2, last]).sorted() where number >= 2 && number <= last {
             let page = try connection.fileBytes(at: (number - 1) * size, count: Int(size))
-            if cipher.authenticates(page, number: number) { return true }
+            if try cipher.isAuthentic(page, number: number) { return true }
         }
         return false
     }

@@ -19,7 +19,20 @@ struct StructureCheck {
         var tablesNotCompared: [String] = []
 
         fileprivate var withoutSuccess: Findings {
-            Findings(problems: problems.filter { $0 != "ok" }, tablesNotCompared: tablesNotCompared)
+            var findings = Findings(problems: [], tablesNotCompared: tablesNotCompared)
+            for problem in problems where problem != "ok" {
+                // So it says of FTS4 without contents: it cannot tell.
+                let end = ": SQL logic error"
+                if problem.begins(with: "unable to validate the inverted index"), problem.ends(with: end),
+                    let start = problem.range(of: " table main.")
+                {
+                    let rest = problem[start.upperBound...]
+                    findings.tablesNotCompared.append(String(rest.dropLast(end.count)))
+                } else {
+                    findings.problems.append(problem)
+                }
+            }
+            return findings
         }
     }
 
@@ -42,6 +55,7 @@ struct StructureCheck {
         do throws(DatabaseError) {
             let reader = try ServedFile(pages).open()
             defer { reader.close() }
+            try keepPages(reader)
             if try connection.integer("PRAGMA ignore_check_constraints") == 1 {
                 try reader.run("PRAGMA ignore_check_constraints = ON")
             }
@@ -55,6 +69,11 @@ struct StructureCheck {
             guard pages.isRefused else { throw error }
             return nil
         }
+    }
+
+    /// Rows are looked up in indexes in no order. With SQLite's own cache, pages would be read and authenticated twenty times.
+    static func keepPages(_ connection: Connection) throws(DatabaseError) {
+        try connection.run("PRAGMA cache_size = -65536")
     }
 
     func findings(_ depth: Depth) throws(DatabaseError) -> Findings {

@@ -1,3 +1,5 @@
+import Foundation
+
 extension Database {
     /// Runs a caller's block, which `stop` or a shutdown can stop.
     func supervised<T>(_ scope: Supervision.Scope, stop: StopFlag?, _ block: () throws -> T) throws -> T {
@@ -62,7 +64,7 @@ extension Database {
     /// opening then finds the new file, and reads its key anew. Otherwise blocks would write to a file that has no name
     /// any more, and their changes would be lost.
     func closeIfReplaced() throws(DatabaseError) {
-        guard let connection, isOfFile, let path = databasePath, !isInTransaction,
+        guard let connection, isOfFile, let path = filePath, !isInTransaction,
             try connection.mainFileHasMoved()
         else { return }
         guard FileSystem.exists(path) else {
@@ -73,11 +75,13 @@ extension Database {
                     "\(path) was removed or renamed while it was open. The block was not called; put the file back."
             )
         }
+        try requireNoLogOfFormerFile(path)
         let lost = Result { () throws(DatabaseError) in try connection.requireNothingTemporary() }
         // If the settings cannot be read any more, they are not carried over: this connection's file is gone.
         if (try? closeForReopening()) == nil { close() }
         // What observers have read came from the former file.
         additions.hooks.changes.everythingChanged()
+        supervision.whenReplaced?()
         if case .failure(let error) = lost {
             throw error.adding(
                 context: """
@@ -88,6 +92,31 @@ extension Database {
         }
     }
 
+    /// Throws if the log beside the path is the one that was written for the file which this connection has open. SQLite would
+    /// take it for that of the new file.
+    private func requireNoLogOfFormerFile(_ path: String) throws(DatabaseError) {
+        let log = path + "-wal"
+        guard let status = try FileSystem.statusIfPresent(log), status.st_size > 0,
+            try FileSystem.isOpenInThisProcess(log)
+        else { return }
+        // Whoever has opened the new file in this process as a store has a lock on it, and has found no such log.
+        // The kernel's table may lack one.
+        for attempt in 0..<5 {
+            if attempt > 0 { LockHolders.pause() }
+            if let processes = LockHolders.processes(withLocksOn: [path]), processes[0].contains(getpid()) { return }
+        }
+        throw DatabaseError(
+            extendedCode: SQLITE_READONLY_DBMOVED,
+            reason: .damaged,
+            message: """
+                Somebody put another file in the place of \(path) while it was open, and \(log) is still the log of the former \
+                file. SQLite would write its pages into the new one. The block was not called. Keep a copy of the new file and of the \
+                log. If the new file is whole without that log, as a backup is, move the log away; otherwise put the former \
+                file back.
+                """
+        )
+    }
+
     /// Closes the database after an error which shows that the connection or its file is not fit for further blocks.
     /// The next block opens it again.
     ///
@@ -96,7 +125,7 @@ extension Database {
     /// or attached databases.
     func closeIfUnusable(after error: any Error) {
         guard let error = error as? DatabaseError, DatabaseError.isUnfitness(error.extendedCode),
-            let connection, connection.isUnfit, isOfFile, let path = databasePath, FileSystem.exists(path),
+            let connection, connection.isUnfit, isOfFile, let path = filePath, FileSystem.exists(path),
             !connection.mayHaveTemporaries
         else { return }
         // The caller already gets an error. If the settings cannot be read any more, they are not carried over.
@@ -113,12 +142,16 @@ extension Database {
             guard isInTransaction else { return result }
             throw recorded(.transactionLeftOpen)
         } catch {
-            if isInTransaction {
-                // If ROLLBACK fails, closing the connection rolls back.
-                if connection?.rollBack() == false { close() }
-            }
+            rollBackWhatIsOpen()
             throw error
         }
+    }
+
+    /// Rolls back a transaction that was left open.
+    func rollBackWhatIsOpen() {
+        guard isInTransaction else { return }
+        // If ROLLBACK fails, closing the connection rolls back.
+        if connection?.rollBack() == false { close() }
     }
 }
 

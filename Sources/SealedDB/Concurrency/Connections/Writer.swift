@@ -142,6 +142,7 @@ final class Writer: @unchecked Sendable {
         defer { wait?.callCame = nil }
         try database.supervised(.block, stop: stop) { try run("BEGIN IMMEDIATE") }
         wait?.lockWasTaken()
+        database.connection?.mayHoldSavepoints = false
         try endDeferral()
     }
 
@@ -180,8 +181,12 @@ final class Writer: @unchecked Sendable {
     }
 
     /// Whether another block may join the transaction, assuming that it takes as long as the longest recent one.
+    ///
+    /// None may join if a block has begun savepoints by itself, and may have left one open: what the other names could end it,
+    /// and with it that block's own.
     private func hasRoom(_ transaction: SharedTransaction) -> Bool {
-        transaction.count < limits.maximumCount && transaction.age + lately < limits.maximumDuration.seconds
+        database.connection?.mayHoldSavepoints != true && transaction.count < limits.maximumCount
+            && transaction.age + lately < limits.maximumDuration.seconds
     }
 
     private func note(seconds: Double, in transaction: SharedTransaction) {

@@ -35,6 +35,8 @@ struct Ledger<Caller> {
         /// The calling thread, which may already hold places; 0 for a task, which holds none while it waits.
         var thread: UInt = 0
         var isShareable = false
+        /// Whether the limit does not count the lent connection.
+        var isForSnapshot = false
         var priority = TaskPriority.medium
         /// How many seconds the call may wait; `nil` for no limit.
         var limit: Double?
@@ -143,7 +145,8 @@ struct Ledger<Caller> {
         if let refusal = refusal(of: request) { return .refused(refusal) }
         let desk = request.desk
         let mayEnter = mayPass(request)
-        let isNext = self[desk].line.isEmpty || (isShut(desk) && mayEnter)
+        // A snapshot takes no room from those that wait.
+        let isNext = self[desk].line.isEmpty || (isShut(desk) && mayEnter) || request.isForSnapshot
         if isNext, mayEnter, let place = take(desk, for: request) { return .granted(place) }
         if let circle = circle(closedBy: request) { return .refused(circle) }
         guard let deadline = deadline(request, now) else { return .refused(.waitedTooLong(request)) }
@@ -175,12 +178,10 @@ struct Ledger<Caller> {
         self[place].thread = thread
     }
 
-    /// The holder of a lent connection keeps it for a snapshot. From now on the limit does not count it: only the owner
-    /// of the snapshot can give it back, and may be the one that waits for a connection.
-    mutating func keep(_ place: Place, now: UInt64) -> [Grant] {
+    /// The holder of a lent connection keeps it for a snapshot. The limit does not count it, because only the owner of the
+    /// snapshot can give it back, and may be the one that waits for a connection.
+    mutating func keep(_ place: Place) {
         self[place].thread = 0
-        self[place].isSnapshot = true
-        return proceed(now)
     }
 
     private func refusal(of request: Request) -> DatabaseError? {
@@ -235,8 +236,10 @@ struct Ledger<Caller> {
         return hasFree || maximumLent == 0 || limitedCount + freeCount(.lent) < maximumLent
     }
 
+    private func hasRoom(for request: Request) -> Bool { request.isForSnapshot ? lendsAny : hasRoom(request.desk) }
+
     private mutating func take(_ desk: Desk, for request: Request) -> Place? {
-        guard hasRoom(desk) else { return nil }
+        guard request.desk == desk ? hasRoom(for: request) : hasRoom(desk) else { return nil }
         let known = self[desk].free.popLast() ?? self[desk].slots.firstIndex { $0.state == .absent }
         if known == nil { self[desk].slots.append(Slot()) }
         let place = Place(desk: desk, number: known ?? self[desk].slots.count - 1)
@@ -246,7 +249,8 @@ struct Ledger<Caller> {
             thread: request.thread,
             call: request.call,
             isOpen: isOpen,
-            isForgotten: isForgotten
+            isForgotten: isForgotten,
+            isSnapshot: request.isForSnapshot
         )
         self[desk].heldCount += 1
         return place
@@ -325,11 +329,14 @@ struct Ledger<Caller> {
     }
 
     private mutating func serve(_ desk: Desk, _ grants: inout [Grant]) {
-        while !self[desk].line.isEmpty, hasRoom(desk) {
+        while !self[desk].line.isEmpty {
+            let isFull = !hasRoom(desk)
+            guard !isFull || desk == .lent else { return }
             let entry: Entry?
-            if isShut(desk) {
+            if isShut(desk) || isFull {
                 let line = self[desk].line
-                guard let index = line.firstTicket(where: { mayPass($0.request) }) else { return }
+                let canGoOn = { (entry: Entry) in self.mayPass(entry.request) && self.hasRoom(for: entry.request) }
+                guard let index = line.firstTicket(where: canGoOn) else { return }
                 entry = self[desk].line.remove(index)
             } else {
                 entry = self[desk].line.popFirst()

@@ -90,11 +90,13 @@ final class Reception: Sendable {
         _ desk: Books.Desk,
         call: StaticString,
         shareable: Bool = false,
+        isForSnapshot: Bool = false,
         within seconds: Double? = nil
     ) throws(DatabaseError) -> Place {
         var request = Books.Request(desk: desk, call: call)
         request.thread = Reception.currentThread
         request.isShareable = shareable
+        request.isForSnapshot = isForSnapshot
         return try park { state, waiter in
             request.limit = seconds ?? state.maximumWait
             return state.books.request(request, now: Reception.now, caller: waiter)
@@ -207,7 +209,7 @@ final class Reception: Sendable {
     }
 
     /// The holder of a lent connection keeps it for a snapshot.
-    func keep(_ place: Place) { grant(withLock { $0.books.keep(place, now: Reception.now) }) }
+    func keep(_ place: Place) { withLock { $0.books.keep(place) } }
 
     func queue(of place: Place) -> DispatchQueue { queues[place.desk.rawValue][place.number] }
 

@@ -83,6 +83,9 @@ extension Blob: Sendable {}
 
 extension Database {
     /// Opens a value of one row for reading in parts, and for writing if `isWritable` is true.
+    ///
+    /// SQLite checks no CHECK constraint against what is written, and does not compute stored generated columns of it anew.
+    /// <https://www.sqlite.org/c3ref/blob_open.html>
     /// - Parameters:
     ///   - table: the name of the table.
     ///   - column: the name of the column.

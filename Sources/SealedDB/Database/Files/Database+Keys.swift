@@ -218,7 +218,7 @@ extension Database {
     private func changeableKey() throws(DatabaseError) -> (path: String, key: Key) {
         _ = try openConnection()
         try requireIdle()
-        guard let key = fittingKey?.key, let path = databasePath, !path.isEmpty, path != ":memory:" else {
+        guard let key = fittingKey?.key, let path = filePath, isOfFile else {
             throw DatabaseError(
                 extendedCode: SQLITE_MISUSE,
                 reason: .misuse,

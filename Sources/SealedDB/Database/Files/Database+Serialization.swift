@@ -20,8 +20,7 @@ extension Database {
             }
             guard let key = fittingKey?.key else { throw .notOpen }
             let sealing = Sealing(key: key, settings: configuration.cipherSettings)
-            let isFile = databasePath.map { !$0.isEmpty && $0 != ":memory:" } ?? false
-            let base = isFile ? databasePath.flatMap { FileSystem.resolve($0) } : nil
+            let base = isOfFile ? filePath.flatMap { FileSystem.resolve($0) } : nil
             return try SerializedStore(beside: base).image(of: connection, sealing: sealing)
         }
     }

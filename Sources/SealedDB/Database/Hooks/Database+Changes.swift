@@ -10,7 +10,9 @@ extension Database {
     ///
     /// Changes do not queue up: what is committed while the loop is busy arrives together. If the transaction is
     /// committed, rows that a statement or a `ROLLBACK TO` has undone may be reported too. Rows that a REPLACE removed
-    /// are not listed. Commits of other connections or processes are not seen.
+    /// are not listed, nor is the former row id of one that was given another. VACUUM counts as
+    /// ``ChangedRows/any`` of all tables, and so does a pragma that writes, such as `user_version`. ATTACH and DETACH count as changes
+    /// of the schema. Commits of other connections or processes are not seen.
     /// - Parameters:
     ///   - tables: the names of the tables, compared as SQLite compares names. The tables need not exist yet.
     ///     `sqlite_schema` stands for the schema.

@@ -58,6 +58,9 @@ extension Connection {
         }
         // Some pragmas take effect when they are prepared.
         if text.pragma == "defer_foreign_keys" { mayDeferForeignKeys = true }
+        if text.verb == "savepoint", !String(decoding: piece, as: UTF8.self).hasBytes(of: SavepointName.block) {
+            mayHoldSavepoints = true
+        }
         if text.pragma == "cache_size" { statementGuard.heldChanges.cacheSize = nil }
         let prepared = PreparedStatement(pointer, text: text, facts: facts)
         prepared.targets = targets

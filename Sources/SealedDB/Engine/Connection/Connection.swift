@@ -16,6 +16,8 @@ final class Connection {
     /// Whether a statement may have turned on deferred foreign keys.
     /// https://www.sqlite.org/pragma.html#pragma_defer_foreign_keys
     var mayDeferForeignKeys = false
+    /// Whether SQL of the caller may have begun a savepoint.
+    var mayHoldSavepoints = false
     /// The schema names, in lower case, of files that the library has attached in plaintext.
     var plaintextSchemas: Set<ExactText> = []
     /// Whether the main file is a new one that is removed if anything fails, so that nothing of it is stored then.
@@ -408,7 +410,7 @@ final class Connection {
     /// Whether a result set is in use.
     var isInUse: Bool { registry.withLock { !$0.statements { $0.activeUser != nil }.isEmpty } }
 
-    private var hasRunningWriter: Bool { registry.withLock { !$0.statements { $0.isRunningWriter }.isEmpty } }
+    var hasRunningWriter: Bool { registry.withLock { !$0.statements { $0.isRunningWriter }.isEmpty } }
 
     /// Finalizes the statements in the cache. Statements in use are not affected.
     func clearCache() {
@@ -446,9 +448,13 @@ final class Connection {
     /// Leaves the SQLite connection as it is, with its memory and file descriptor, until the process ends.
     func abandon() {
         guard let handle, !isRunning else { return }
+        Connection.abandoned.withLock { $0.append(UInt(bitPattern: handle)) }
         detach(handle)
         releaseLocks()
     }
+
+    /// What was left so. Whoever looks for leaks finds here that it is meant.
+    private static let abandoned = Guarded<[UInt]>([])
 
     /// For a child of the process that opened it, whose files, log and locks it shares: nothing of them is touched, and what
     /// there is in memory stays there.

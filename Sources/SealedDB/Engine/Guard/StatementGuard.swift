@@ -13,6 +13,8 @@ final class StatementGuard {
     var heldChanges = HeldChanges()
     /// Whether blocks that throw rely on a journal for the rollback.
     var requiresJournal = false
+    /// Whether migrations are only tried, which must not touch files.
+    var refusesFiles = false
     /// Whether the library moves the log into the file, and SQLite must not do so beside it.
     var movesLog = false
     /// Whether SQL may have set a key since the rules were last updated.
@@ -64,7 +66,8 @@ final class StatementGuard {
                 ?? GuardRules.refusal(ofProcessPragma: name, value: value, isPermitted: allowsCipherStatements)
                 ?? heldChanges.refusal(ofPragma: name, value: value) ?? refusal(ofPragma: name, value: value)
         case SQLITE_ATTACH:
-            reason = misreadingOfAttach ?? rules?.refusal(ofAttached: first.map { String(cString: $0) })
+            let file = first.map { String(cString: $0) }
+            reason = misreadingOfAttach ?? rules?.refusal(ofAttached: file) ?? refusal(ofFile: file)
         case SQLITE_INSERT, SQLITE_UPDATE, SQLITE_DELETE, SQLITE_DROP_TABLE:
             reason = refusal(ofChanging: first, addsRows: action == SQLITE_INSERT, in: schema)
         case SQLITE_ALTER_TABLE, SQLITE_CREATE_TRIGGER, SQLITE_CREATE_INDEX:
@@ -117,6 +120,12 @@ final class StatementGuard {
     private var misreadingOfAttach: String? {
         guard let compilation, compilation.verb != "attach" else { return nil }
         return StatementGuard.misread
+    }
+
+    /// VACUUM INTO attaches its file, too. An empty name is that of a temporary file, which VACUUM needs.
+    private func refusal(ofFile name: String?) -> String? {
+        guard refusesFiles, name?.isEmpty == false || name == nil, name != ":memory:" else { return nil }
+        return "The migrations are only tried here, in a database in memory, and must not attach or write files."
     }
 
     private func refusal(ofPragma name: String, value: String?) -> String? {

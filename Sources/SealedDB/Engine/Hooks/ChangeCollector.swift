@@ -9,9 +9,11 @@ struct TableName: Hashable, Sendable {
     init(_ table: String, in database: String) {
         self.database = database.foldedForSQL
         let name = table.foldedForSQL
-        // SQLite reports the schema's table by its older name alone. https://www.sqlite.org/schematab.html
-        self.table = name == "sqlite_schema" ? "sqlite_master" : name
+        // SQLite reports changes of a schema's table by its oldest name alone. https://www.sqlite.org/schematab.html
+        self.table = TableName.namesOfSchemas.contains(name) ? "sqlite_master" : name
     }
+
+    private static let namesOfSchemas: Set = ["sqlite_schema", "sqlite_temp_schema", "sqlite_temp_master"]
 
     /// The table that holds the schema.
     static func schema(of database: String) -> TableName { TableName("sqlite_master", in: database) }
@@ -37,6 +39,18 @@ final class ChangeCollector {
         var rows: Set<TableName> = []
         /// Tables that the statement creates, alters or drops.
         var tables: Set<TableName> = []
+        var reach = Reach.tables
+    }
+
+    /// What a statement may change beside rows and tables.
+    enum Reach {
+        case tables
+        /// Which schemas there are, as by ATTACH, at once.
+        case schemas
+        /// What a pragma sets, such as `user_version`, in the transaction.
+        case settings
+        /// Row ids that no column holds, as by VACUUM, which commits by itself.
+        case rowIDs
     }
 
     private struct Run {
@@ -67,6 +81,9 @@ final class ChangeCollector {
     private var prepared: Targets?
     /// The table of the hook's last call, which is nearly always the next one's too. Valid during a step.
     private var last: (database: UnsafePointer<CChar>, table: UnsafePointer<CChar>, name: TableName)?
+
+    /// Whether what is read is recorded. A block that is observed does not cause itself to be called again.
+    var isReading = false
 
     /// Whether anybody observes changes.
     var isActive: Bool { !observed.isEmpty }
@@ -162,6 +179,15 @@ final class ChangeCollector {
             for name in observed where name.database == schema && name.table.hasPrefix("sqlite_stat") {
                 add(name, to: \.tables)
             }
+        case SQLITE_ATTACH, SQLITE_DETACH:
+            // VACUUM attaches a file of its own while it runs. SQLite may also compile an ATTACH once more then.
+            if prepared != nil {
+                prepared!.reach = .schemas
+            } else if run?.targets.reach != .schemas {
+                run?.targets.reach = .rowIDs
+            }
+        case SQLITE_PRAGMA where second != nil:
+            if prepared != nil { prepared!.reach = .settings } else { run?.targets.reach = .settings }
         default: break
         }
         return .allow
@@ -199,11 +225,22 @@ final class ChangeCollector {
             let mayHaveMore = !statement.hasRow && (code == SQLITE_ROW || changed &- run.nested != run.told)
             if mayHaveMore { note(run.targets.rows.subtracting(run.toldTables)) }
             if code == SQLITE_DONE || code == SQLITE_ROW && !statement.hasRow { note(run.targets.tables) }
+            if code == SQLITE_DONE { noteReach(run.targets.reach, isReadOnly: statement.isReadOnly) }
         }
         (run, prepared) = outer
         run?.nested &+= changed
         last = nil
         return code
+    }
+
+    private func noteReach(_ reach: Reach, isReadOnly: Bool) {
+        guard !isReading else { return }
+        switch reach {
+        case .tables: break
+        case .schemas: publishAny(observed.filter { $0 == .schema(of: $0.database) })
+        case .settings: if !isReadOnly { note(observed) }
+        case .rowIDs: everythingChanged()
+        }
     }
 
     /// Records a row whose blob was written, which the hook does not report.

@@ -29,7 +29,7 @@ final class Hooks {
     var trace: ((_ sql: String?, _ duration: Int64) -> Void)? { didSet { install() } }
     let changes = ChangeCollector()
     /// What statements have read since ``recordingReads(_:)`` began; `nil` outside of it.
-    private var reads: Reads?
+    private var reads: Reads? { didSet { changes.isReading = reads != nil } }
 
     private struct Reads {
         var tables: Set<TableName> = []
@@ -69,13 +69,16 @@ final class Hooks {
         // SQLite compiles cached statements anew, and so reports their tables too.
         install()
         let result = try body()
-        guard let reads else { return (result, []) }
-        guard !reads.unqualified.isEmpty, let connection else { return (result, reads.tables) }
+        guard let reads, let connection else { return (result, []) }
         self.reads = nil
+        // The list has temp only once something is there.
         let schemas = try connection.trusted { () throws(DatabaseError) in
-            try connection.texts("PRAGMA database_list", column: 1)
+            try ["temp"] + connection.texts("PRAGMA database_list", column: 1)
         }
-        let possible = schemas.flatMap { schema in reads.unqualified.map { TableName($0, in: schema) } }
+        // A name or view may stand for another table when a schema has changed, so these are always read.
+        let possible = schemas.flatMap { schema in
+            [.schema(of: schema)] + reads.unqualified.map { TableName($0, in: schema) }
+        }
         return (result, reads.tables.union(possible))
     }
 
@@ -179,7 +182,7 @@ final class Hooks {
 
     private static let progressed: @convention(c) (UnsafeMutableRawPointer?) -> Int32 = { context in
         let hooks = of(context)
-        if let supervision = hooks.connection?.supervision, !supervision.goesOn { return 1 }
+        if let connection = hooks.connection, connection.supervision?.goesOn(connection) == false { return 1 }
         if let reading = hooks.reading, !reading() { return 1 }
         guard let progress = hooks.progress else { return 0 }
         let (sum, overflows) = hooks.progressed.addingReportingOverflow(hooks.progressInterval)

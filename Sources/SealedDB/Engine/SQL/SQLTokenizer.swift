@@ -27,6 +27,8 @@ package struct SQLTokenizer {
     private let bytes: UnsafeBufferPointer<UInt8>
     /// Where the next token is searched.
     package private(set) var position: Int
+    /// Whether the text ended within a comment that begins with `/*`. SQLite takes that for the end of the comment.
+    private(set) var endsInComment = false
 
     /// - Parameter bytes: the text. It must stay valid as long as the tokenizer is used.
     package init(_ bytes: UnsafeBufferPointer<UInt8>, from position: Int = 0) {
@@ -100,6 +102,7 @@ package struct SQLTokenizer {
                 return
             }
         }
+        endsInComment = true
     }
 
     // MARK: Tokens

@@ -15,9 +15,11 @@ extension PreparedStatement {
         guard text != plain, !MessageValues.isWithoutValues(text, code) else { return text }
         // Who wrote the schema, or a function, chose the words of these.
         let isChosen = code == MessageValues.raisedByTrigger || MessageWords.isOfFunction(text)
-        if parameterCount == 0, isSecret || isChosen { return text }
-        // A value bound to a statement that contains a key may itself be a key.
-        guard !isSecret, let pointer, let sql = sqlite3_sql(pointer), let expanded = sqlite3_expanded_sql(pointer)
+        if parameterCount == 0, isChosen, !isSecret { return text }
+        // Any other message, and a value bound to a statement that contains a key, may hold the key.
+        guard !isSecret || (parameterCount == 0 && MessageWords.isOfAttachedFile(text)), let pointer,
+            let sql = sqlite3_sql(pointer),
+            let expanded = sqlite3_expanded_sql(pointer)
         else {
             return plain
         }

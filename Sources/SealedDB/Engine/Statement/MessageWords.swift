@@ -22,6 +22,15 @@ enum MessageWords {
 
     static func isOfFunction(_ message: String) -> Bool { messages.withLock { $0.contains(message) } }
 
+    /// Whether it is one of SQLite's about ATTACH and DETACH, in which no key stands.
+    static func isOfAttachedFile(_ message: String) -> Bool {
+        let beginnings = [
+            "unable to open database: ", "database ", "no such database: ", "cannot detach database ",
+            "too many attached databases",
+        ]
+        return beginnings.contains { message.hasPrefix($0) }
+    }
+
     private static let usual = Set(
         """
         a abort active aggregate already an and are argument array as at attach attached aborted bad be because blob blobs by \

@@ -21,20 +21,23 @@ extension Statement {
     }
 
     /// Hands out the same bytes in pieces, for rows of any size. Call it within ``Connection/holdingMutex(_:)``.
-    func forEachPiece(isUTF16: Bool, _ body: (UnsafeRawBufferPointer) -> Void) throws(DatabaseError) {
+    func forEachPiece(
+        isUTF16: Bool,
+        _ body: (UnsafeRawBufferPointer) throws(DatabaseError) -> Void
+    ) throws(DatabaseError) {
         guard hasRow, let pointer else { throw .statementClosed }
         for column in 0..<sqlite3_column_count(pointer) {
             var value = sealeddb_row_value()
             guard sealeddb_read_value(pointer, column, isUTF16 ? 1 : 0, &value) != 0 else { throw .noMemoryForValue }
             var head = (UInt64(0), UInt64(0))
-            withUnsafeMutableBytes(of: &head) { head in
+            try withUnsafeMutableBytes(of: &head) { (head) throws(DatabaseError) in
                 let start = head.baseAddress?.assumingMemoryBound(to: UInt8.self)
                 let count = sealeddb_write_head(&value, start)
-                body(UnsafeRawBufferPointer(rebasing: head[..<Int(count)]))
+                try body(UnsafeRawBufferPointer(rebasing: head[..<Int(count)]))
             }
-            if value.count > 0 { body(UnsafeRawBufferPointer(start: value.bytes, count: Int(value.count))) }
+            if value.count > 0 { try body(UnsafeRawBufferPointer(start: value.bytes, count: Int(value.count))) }
         }
-        withUnsafeBytes(of: UInt8(0xff)) { body($0) }
+        try withUnsafeBytes(of: UInt8(0xff), body)
     }
 }
 

@@ -32,6 +32,8 @@ final class Supervision {
     var refusedRollback: DatabaseError?
     /// Who else of the pool wants to write.
     var writeLine: WriteLine?
+    /// Called when the database has closed itself because its file was replaced.
+    var whenReplaced: (() -> Void)?
     /// How many seconds a statement may take; `nil` for no limit.
     let timeLimit: Double?
     /// Whether the time limit applies. It does not while the library runs statements of its own.
@@ -50,7 +52,6 @@ final class Supervision {
     /// schema.
     private var deadline: UInt64?
     private var isTimeUp = false
-    private var isWriting = false
 
     init(timeLimit: Double?, isWatching: Bool) {
         self.timeLimit = timeLimit
@@ -63,12 +64,13 @@ final class Supervision {
     static let interval: Int32 = 1000
 
     /// Whether the running statement may continue. SQLite's progress handler asks this.
-    var goesOn: Bool {
+    func goesOn(_ connection: Connection) -> Bool {
         if let deadline, DispatchTime.now().uptimeNanoseconds > deadline {
             isTimeUp = true
             return false
         }
-        return !isStopped || (isShared && isWriting)
+        // Also where a statement that writes has called a function that only reads.
+        return !isStopped || (isShared && connection.hasRunningWriter)
     }
 
     /// Throws if the statement would begin or end the library's transaction. Called when a statement is prepared or
@@ -107,7 +109,6 @@ final class Supervision {
     @inline(__always)
     func startsFreely(_ isReadOnly: Bool) -> Bool {
         guard scope == .block, timeLimit == nil else { return false }
-        isWriting = !isReadOnly
         return isReadOnly || writeLine?.isContended != true
     }
 
@@ -119,8 +120,6 @@ final class Supervision {
         if writes, scope == .block, !isNested, let writeLine, statement.connection.isAutocommit {
             writeLine.giveWay(self)
         }
-        // A statement run by a function does not change whether the statement that calls the function writes.
-        isWriting = writes || (isNested && isWriting)
         try check(statement.connection, writes: writes)
         if let timeLimit, !isNested {
             let limit = hasTimeLimit ? timeLimit : nil

@@ -213,14 +213,13 @@ final class FollowerFile {
     private static let room = 4096
 
     /// The name of the file that belongs to a replica.
-    static func path(of replica: String) -> String { beside(replica, "follow") }
-
-    /// The name of what is put together to become the replica, or a part of it. Only the follower has it.
-    static func pathOfNext(_ replica: String) -> String { beside(replica, "next") }
-
-    private static func beside(_ replica: String, _ word: String) -> String {
-        "\(FileSystem.directory(of: replica))/.\(FileSystem.name(of: replica)).sealdb-\(word)"
+    static func path(of replica: String) -> String {
+        "\(FileSystem.directory(of: replica))/.\(FileSystem.name(of: replica)).sealdb-follow"
     }
+
+    /// The name of what is put together to become the replica, or a part of it. Only the follower has it, and removes what has
+    /// it.
+    static func pathOfNext(_ replica: String) -> String { TemporaryFile.fixedPath(beside: replica, mark: "next") }
 
     /// - Parameter replica: its path.
     /// - Throws: ``DatabaseError/Reason/busy`` if another follower has it.

@@ -290,6 +290,9 @@
             return true
         }
 
+        /// What an object store has, it has durably.
+        func makeDurable(_ names: [String]) {}
+
         func replace(_ bytes: [UInt8], as name: String) throws(DatabaseError) {
             try keepLease()
             // Without a condition nothing is refused.
@@ -312,7 +315,8 @@
 
         // MARK: Lease
 
-        func lease() throws(DatabaseError) {
+        /// Where there is no bucket, nothing can be left.
+        func lease(known mark: RepositoryMark?) throws(DatabaseError) {
             guard held == nil else { return try keepLease() }
             let own = try ObjectStoreLease.own()
             own.claim()

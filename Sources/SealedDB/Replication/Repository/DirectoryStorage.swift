@@ -10,6 +10,8 @@ final class DirectoryStorage: RepositoryStorage {
     var name: String { path }
     /// Directories whose names are durable.
     private var durable: Set<String> = []
+    /// Directories of which all names are durable that somebody else has given.
+    private var synchronized: Set<String> = []
     /// The open file of the lease; -1 without one.
     private var leaseDescriptor: Int32 = -1
     /// `nil` for as fast as it will go.
@@ -87,6 +89,8 @@ final class DirectoryStorage: RepositoryStorage {
             switch status.st_mode & S_IFMT {
             case S_IFREG: try body(whole, status)
             case S_IFDIR where depth < DirectoryStorage.deepest: try visit(whole, depth: depth + 1, body)
+            // What is left out of a list counts as removed, and what only that needs would be removed, too.
+            case let kind where kind != S_IFDIR && ObjectName.isOfRepository(whole): throw foreign("\(path)/\(whole)")
             default: continue
             }
         }
@@ -151,14 +155,17 @@ final class DirectoryStorage: RepositoryStorage {
         for object in objects { isNew.append(try object?.takeName(replaces: replaces) ?? false) }
         // Also where somebody else has given the name meanwhile.
         var directories = Set<String>()
-        for case let object? in objects where directories.insert(FileSystem.directory(of: object.target)).inserted {
+        for case let object? in objects where !directories.contains(FileSystem.directory(of: object.target)) {
             do throws(DatabaseError) {
                 try FileSystem.synchronizeDirectory(of: object.target)
+                directories.insert(FileSystem.directory(of: object.target))
             } catch {
                 // Whether the names are durable is not known, and a failed sync is not repeated: they are written anew.
-                for case let other? in objects where other.isNamed && other.hasSameDirectory(as: object) {
+                for case let other? in objects
+                where other.isNamed && !directories.contains(FileSystem.directory(of: other.target)) {
                     unlink(other.target)  // If it stays, it holds what it should.
                 }
+                synchronized = []
                 throw error
             }
         }
@@ -204,17 +211,36 @@ final class DirectoryStorage: RepositoryStorage {
             guard let status = try FileSystem.statusIfPresent(directory) else {
                 // An older copy of the repository that was put in its place has fewer.
                 durable.remove(directory)
+                synchronized = []
                 continue
             }
             guard status.st_mode & S_IFMT != S_IFDIR else { continue }
-            throw DatabaseError(
-                extendedCode: SQLITE_CANTOPEN,
-                reason: .notRegularFile,
-                message: """
-                    \(directory) is a link, or something else than a directory, so it is no part of the repository. Nothing was \
-                    read or written there. Put a directory in its place.
-                    """
-            )
+            throw foreign(directory)
+        }
+    }
+
+    private func foreign(_ path: String) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_CANTOPEN,
+            reason: .notRegularFile,
+            message: """
+                \(path) is a link, or something else than a directory or a file, so it is no part of the repository. Nothing was \
+                read or written there. Put in its place what it leads to, or remove it.
+                """
+        )
+    }
+
+    func makeDurable(_ names: [String]) throws(DatabaseError) {
+        for name in names {
+            var target = "\(path)/\(name)"
+            while target != path {
+                let directory = FileSystem.directory(of: target)
+                if !synchronized.contains(directory) {
+                    try FileSystem.synchronizeDirectory(of: target)
+                    synchronized.insert(directory)
+                }
+                target = directory
+            }
         }
     }
 
@@ -244,17 +270,30 @@ final class DirectoryStorage: RepositoryStorage {
         let target = "\(path)/\(name)"
         guard unlink(target) == 0 else {
             let number = errno
-            guard number != ENOENT else { return }
-            throw .system("Cannot remove \(target)", reason: .ioError, number: number)
+            guard number == ENOENT else { throw .system("Cannot remove \(target)", reason: .ioError, number: number) }
+            // Whoever has removed it may have been killed before that was durable.
+            guard try FileSystem.statusIfPresent(FileSystem.directory(of: target)) != nil else { return }
+            return try FileSystem.synchronizeDirectory(of: target)
         }
         try FileSystem.synchronizeDirectory(of: target)
     }
 
     // MARK: Lease
 
-    func lease() throws(DatabaseError) {
-        guard leaseDescriptor < 0 else { return }
+    func lease(known mark: RepositoryMark?) throws(DatabaseError) {
         let file = "\(path)/\(DirectoryStorage.leaseName)"
+        if leaseDescriptor >= 0 {
+            let named = try FileSystem.statusIfPresent(file)
+            var status = stat()
+            guard fstat(leaseDescriptor, &status) == 0 else {
+                throw .system("Cannot examine \(file)", reason: .ioError)
+            }
+            if let named, named.isSameFile(as: status) { return }
+            // It was removed, or the repository is another one: somebody else may have leased it.
+            release()
+        }
+        // Otherwise a file would be left where a disk is not mounted.
+        if mark != nil { _ = try RepositoryMark.existing(self) }
         let descriptor = sealeddb_open(file, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600)
         guard descriptor >= 0 else { throw .system("Cannot open \(file)", reason: .cannotCreate) }
         guard sealeddb_lock(descriptor, Int32(F_WRLCK), 0, 1) == 0 else {

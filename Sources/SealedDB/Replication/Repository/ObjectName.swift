@@ -12,10 +12,13 @@ enum ObjectName: Hashable {
     case segment(generation: Int64, sequence: Int64)
     /// Says that what followed the segment with this number was not kept.
     case cut(generation: Int64, sequence: Int64)
+    /// Says that a whole generation was not kept.
+    case end(generation: Int64)
 
     func isOfGeneration(_ isMeant: (Int64) -> Bool) -> Bool {
         switch self {
-        case .snapshot(let generation, _), .segment(let generation, _), .cut(let generation, _): isMeant(generation)
+        case .snapshot(let generation, _), .segment(let generation, _), .cut(let generation, _), .end(let generation):
+            isMeant(generation)
         case .mark, .chunk, .slots: false
         }
     }
@@ -24,11 +27,16 @@ enum ObjectName: Hashable {
     static let chunks = "chunks"
     static let allSlots = "slots"
 
+    /// Whether a name is that of a place for objects, or lies in one.
+    static func isOfRepository(_ name: String) -> Bool {
+        [generations, chunks, allSlots].contains { name.utf8.elementsEqual($0.utf8) || name.begins(with: $0 + "/") }
+    }
+
     /// Whether the name is the digest of the bytes.
     var isDigest: Bool {
         switch self {
         case .chunk, .slots: true
-        case .mark, .snapshot, .segment, .cut: false
+        case .mark, .snapshot, .segment, .cut, .end: false
         }
     }
 
@@ -46,6 +54,8 @@ enum ObjectName: Hashable {
         case .snapshot(let generation, let sequence): ObjectName.text(generation, "snapshot", sequence)
         case .segment(let generation, let sequence): ObjectName.text(generation, "segment", sequence)
         case .cut(let generation, let sequence): ObjectName.text(generation, "cut", sequence)
+        case .end(let generation):
+            "\(ObjectName.generations)/\(ObjectName.padded(generation, ObjectName.digitsOfGeneration))/end"
         }
     }
 
@@ -78,6 +88,10 @@ enum ObjectName: Hashable {
 
     private static func chunkOrPart(_ parts: [String]) -> ObjectName? {
         guard parts.count == 3 else { return nil }
+        if parts[2] == "end" {
+            guard let generation = Int64(parts[1]), (1...lastNumber).contains(generation) else { return nil }
+            return .end(generation: generation)
+        }
         let kind = parts[2].split(separator: "-").map(String.init)
         guard kind.count == 2, let generation = Int64(parts[1]), let sequence = Int64(kind[1]) else {
             return .chunk(parts[2])

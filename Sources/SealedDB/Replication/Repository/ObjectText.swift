@@ -155,10 +155,11 @@ struct ObjectText {
 enum ObjectDigest {
     static func of(_ bytes: some Collection<UInt8>) throws(DatabaseError) -> String {
         let hash = try SHA256Hash()
-        if bytes.withContiguousStorageIfAvailable({ hash.update(UnsafeRawBufferPointer($0)) }) == nil {
-            Array(bytes).withUnsafeBytes { hash.update($0) }
+        let updated = bytes.withContiguousStorageIfAvailable { bytes in
+            Result { () throws(DatabaseError) in try hash.update(UnsafeRawBufferPointer(bytes)) }
         }
-        return Hexadecimal.string(hash.value())
+        if let updated { try updated.get() } else { return try of(Array(bytes)) }
+        return Hexadecimal.string(try hash.value())
     }
 
     static func isOne(_ text: String) -> Bool {

@@ -34,12 +34,15 @@ struct RepositoryContents: Sendable {
     let strays: [ObjectName]
     /// What the retention has left behind segments that are not there any more.
     let spentCuts: [ObjectName]
+    /// The generations that the retention has removed, or begun to.
+    let removed: Set<Int64>
     /// The highest number of a generation of which anything is there; 0 without one. What is left of one that has lost its
     /// snapshots must not become a part of another.
     let lastNumber: Int64
 
     init(_ storage: any RepositoryStorage) throws(DatabaseError) {
         var found: [Int64: Generation] = [:]
+        var removed: Set<Int64> = []
         for object in try storage.objects(under: ObjectName.generations) {
             switch ObjectName(object.name) {
             case .snapshot(let generation, let sequence)?:
@@ -51,6 +54,7 @@ struct RepositoryContents: Sendable {
                 found[generation]?.byteCount += object.size
             case .cut(let generation, let sequence)?:
                 found[generation, default: Generation(number: generation)].cuts.append(sequence)
+            case .end(let generation)?: removed.insert(generation)
             default: continue
             }
         }
@@ -73,8 +77,14 @@ struct RepositoryContents: Sendable {
             }
             if !generation.snapshots.isEmpty { generations.append(generation) }
         }
-        (self.generations, self.strays, self.spentCuts) = (generations, strays, spentCuts)
-        lastNumber = found.keys.max() ?? 0
+        (self.generations, self.strays, self.spentCuts, self.removed) = (generations, strays, spentCuts, removed)
+        lastNumber = max(found.keys.max() ?? 0, removed.max() ?? 0)
+    }
+
+    /// Whether no generation is away that may come back.
+    var isWhole: Bool {
+        let known = removed.union(generations.map(\.number))
+        return known.count == lastNumber && known.allSatisfy { (1...lastNumber).contains($0) }
     }
 }
 

@@ -18,6 +18,9 @@ protocol RepositoryStorage: AnyObject {
     /// - Throws: after an error any of them may be there. Those that are hold what they should.
     func write(_ objects: [NewObject]) throws(DatabaseError) -> [Bool]
 
+    /// Makes the names of objects durable that are there, and may have been written by a process that was killed.
+    func makeDurable(_ names: [String]) throws(DatabaseError)
+
     /// Writes an object in the place of one that is damaged, durably, and in one step.
     func replace(_ bytes: [UInt8], as name: String) throws(DatabaseError)
 
@@ -25,8 +28,9 @@ protocol RepositoryStorage: AnyObject {
     func remove(_ name: String) throws(DatabaseError)
 
     /// Keeps other shippers away until ``release()``, and removes what one that was killed has left unfinished.
+    /// - Parameter mark: that of the repository, if it has been there before. Nothing is left in what is none any more.
     /// - Throws: ``DatabaseError/Reason/busy`` if another one is at work.
-    func lease() throws(DatabaseError)
+    func lease(known mark: RepositoryMark?) throws(DatabaseError)
 
     /// Gives the lease back. Without one, nothing happens.
     func release()

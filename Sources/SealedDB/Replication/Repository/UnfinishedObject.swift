@@ -31,10 +31,6 @@ final class UnfinishedObject {
 
     var isNamed: Bool { path == nil }
 
-    func hasSameDirectory(as other: UnfinishedObject) -> Bool {
-        FileSystem.directory(of: target).isSame(as: FileSystem.directory(of: other.target))
-    }
-
     func synchronize() throws(DatabaseError) {
         do throws(DatabaseError) {
             try file.synchronize()

@@ -148,16 +148,19 @@ private final class Shipment {
         _ outcome: inout Outcome
     ) throws(DatabaseError) {
         var new: [Chunk] = []
+        var there: [String] = []
         for chunk in chunks {
             try requireTime()
             outcome.digests.append(chunk.digest)
             // It rots where it lies. Earlier snapshots get it back, too.
             let name = ObjectName.chunk(chunk.digest).text
             if known.contains(chunk.digest), try storage.read(name, limit: chunk.bytes.count + 1) == chunk.bytes {
+                there.append(name)
                 continue
             }
             new.append(chunk)
         }
+        try storage.makeDurable(there)
         let isNew = try storage.write(
             new.map { NewObject(name: ObjectName.chunk($0.digest).text, bytes: $0.bytes) }
         )

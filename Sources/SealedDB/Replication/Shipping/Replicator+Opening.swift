@@ -123,6 +123,12 @@ extension Replicator {
             let end = newest.end(after: last)
             // Where the retention has removed the end, something newer was there, which is lost.
             guard newest.cut == nil, end == max(last, newest.segments.last ?? 0) else { return }
+            // Whoever has written the last one may have been killed before its name was durable.
+            let name: ObjectName =
+                end > last
+                ? .segment(generation: newest.number, sequence: end)
+                : .snapshot(generation: newest.number, sequence: last)
+            try storage.makeDurable([name.text])
             if end > last {
                 let segment = try reader.segment(newest.number, end)
                 found.sequence = end
@@ -196,7 +202,7 @@ extension Replicator {
         else { return false }
         let name = ObjectName.chunk(digest)
         let start = try storage.read(name.text, limit: open.pageSize) ?? []
-        if start.count == open.pageSize, open.cipher.authenticates(start, number: 1) { return false }
+        if start.count == open.pageSize, try open.cipher.isAuthentic(start, number: 1) { return false }
         // If it is damaged, that is told instead.
         _ = try RepositoryReader(storage: storage).contents(name, digest: digest)
         return true
@@ -208,7 +214,7 @@ extension Replicator {
     func explained(_ error: DatabaseError) -> DatabaseError {
         guard let open = reading, [SQLITE_NOTADB, SQLITE_CORRUPT].contains(error.code),
             // Where that cannot be read, the error stays.
-            let page = try? newestFirstPage(open), !isOwn(page, open.cipher)
+            let isOwn = try? isOwn(newestFirstPage(open), open.cipher), !isOwn
         else { return error }
         return Replicator.rekeyed(path)
     }
@@ -221,8 +227,8 @@ extension Replicator {
         return try open.current.fileBytes(count: open.pageSize)
     }
 
-    private func isOwn(_ page: [UInt8], _ cipher: PageCipher) -> Bool {
-        settings.parameters.usesHMAC ? cipher.authenticates(page, number: 1) : cipher.decryptsHeader(page)
+    private func isOwn(_ page: [UInt8], _ cipher: PageCipher) throws(DatabaseError) -> Bool {
+        settings.parameters.usesHMAC ? try cipher.isAuthentic(page, number: 1) : try cipher.decryptsHeader(page)
     }
 
     static func rekeyed(_ path: String) -> DatabaseError {

@@ -10,7 +10,7 @@ extension Replicator {
     }
 
     /// Removes snapshots that are not kept, with what follows them up to the next one, and then the chunks that no snapshot
-    /// needs any more, and the slots that nothing names any more.
+    /// needs any more, and the slots that nothing names any more. These stay while a generation is away that was not removed.
     ///
     /// Call it after a snapshot was made: the newest one stays in any case, and was whole then. If a snapshot cannot be read,
     /// or is missing before its segments, nothing is removed. Only objects of a repository are removed, never anything else
@@ -34,7 +34,7 @@ extension Replicator {
         keeping keeps: ([RepositoryTime]) -> [Bool],
         _ removed: inout Removed
     ) throws(DatabaseError) {
-        try storage.lease()
+        try storage.lease(known: mark)
         let contents = try RepositoryContents(storage)
         if let stray = contents.strays.first {
             throw .damagedObject(
@@ -52,6 +52,7 @@ extension Replicator {
         var kept = keeps(manifests.map(\.time))
         guard kept.count == manifests.count else { return }
         if !kept.isEmpty { kept[0] = true }
+        if kept.contains(false) { try requireSoundStructure() }
         var (chunks, slots) = (Set<String>(), Set<String>())
         for (index, manifest) in manifests.enumerated() where kept[index] {
             chunks.formUnion(manifest.chunks)
@@ -59,16 +60,43 @@ extension Replicator {
         }
         for name in contents.spentCuts { try storage.remove(name.text) }
         try leaveCuts(manifests, kept, contents)
+        try leaveEnds(manifests, kept, contents)
         // The oldest first.
         for (index, manifest) in manifests.enumerated().reversed() where !kept[index] {
             try remove(manifest, contents, &removed)
         }
+        // What nothing names here may be that of a generation that was taken away, and comes back.
+        let newest = contents.generations.last?.number
+        guard newest != nil, newest == tail?.generation, contents.isWhole else { return }
         for object in try storage.objects(under: ObjectName.chunks) {
             guard case .chunk(let digest)? = ObjectName(object.name), !chunks.contains(digest) else { continue }
             try storage.remove(object.name)
             removed.chunks += 1
         }
         try removeSlots(reader, but: slots, &removed)
+    }
+
+    /// Makes sure that the store is worth what is removed in its favour. A write that the disk has lost leaves an older page, which
+    /// is authentic: what is shipped lacks the rows behind it, and a restore refuses it.
+    private func requireSoundStructure() throws(DatabaseError) {
+        var opening = try StoreOpening.existing(path, key: key, settings: settings, busyTimeout: 1)
+        opening.takesLock = false
+        opening.acceptsOlderSlots = options.acceptsOlderSlots
+        let connection = try Replicator.connection(opening)
+        // It has only read.
+        defer { connection.close() }
+        let problem = try connection.snapshot { () throws(DatabaseError) in
+            try StructureCheck(connection: connection).pageProblem { () throws(DatabaseError) in try requireTime() }
+        }
+        guard let problem else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_CORRUPT,
+            reason: .damaged,
+            message: """
+                The structure of the store is damaged (\(problem)). No old snapshot was removed, because a restore refuses what \
+                has been shipped since. Look at the store with `sealdb verify`, and restore it to a moment before.
+                """
+        )
     }
 
     /// Notes behind what the end of a generation, or what lies before its next snapshot, is removed: a restore tells that from
@@ -89,6 +117,24 @@ extension Replicator {
             else { continue }
             let cut = RetentionCut(generation: manifest.generation, sequence: manifest.sequence, previous: previous)
             try storage.require(cut.bytes(), as: cut.name)
+        }
+    }
+
+    /// Notes which generations are removed as a whole: what a run that is cut off leaves of them is removed by the next one.
+    private func leaveEnds(
+        _ manifests: [SnapshotManifest],
+        _ kept: [Bool],
+        _ contents: RepositoryContents
+    ) throws(DatabaseError) {
+        let staying = Set(zip(manifests, kept).lazy.filter(\.1).map(\.0.generation))
+        // By other rules, they are kept now, and may be taken away and come back.
+        for generation in contents.removed.intersection(staying) {
+            try storage.remove(ObjectName.end(generation: generation).text)
+        }
+        for generation in Set(manifests.map(\.generation)).subtracting(staying).sorted() {
+            var text = ObjectText(title: "SealedDB end 1")
+            text.add("generation", generation)
+            try storage.require(text.sealed(), as: .end(generation: generation))
         }
     }
 

@@ -3,7 +3,12 @@ extension Replicator {
     func requireSameRepository() throws(DatabaseError) {
         guard let known = mark else {
             // Not `??`, which would not throw a typed error.
-            if let found = try RepositoryMark(storage) { mark = found } else { mark = try RepositoryMark.make(storage) }
+            if let found = try RepositoryMark(storage) {
+                try storage.makeDurable([ObjectName.mark.text])
+                mark = found
+            } else {
+                mark = try RepositoryMark.make(storage)
+            }
             return
         }
         guard try RepositoryMark.existing(storage) == known else {
@@ -28,15 +33,32 @@ extension Replicator {
             ? .snapshot(generation: end.generation, sequence: end.sequence)
             : .segment(generation: end.generation, sequence: end.sequence)
         let start = try storage.read(name.text, limit: Replicator.bytesOfEnd)
+        var isSame = start != nil
         if let known = lastSeen, known.name == name {
-            if start == known.start { return }
+            isSame = start == known.start
         } else if let start {
             lastSeen = (name, start)
-            return
+        }
+        let next = ObjectName.snapshot(generation: end.generation + 1, sequence: 0)
+        var isFollowed = false
+        if isSame {
+            isFollowed = try storage.read(next.text, limit: 1) != nil
+            guard isFollowed else { return }
         }
         // The next call finds out where it ends now. What the log still has is shipped again.
         reading?.close()  // It has only read.
         (reading, tail, unfinished, lastSeen) = (nil, nil, nil, nil)
+        if isFollowed {
+            throw DatabaseError(
+                extendedCode: SQLITE_CANTOPEN,
+                reason: .alreadyExists,
+                message: """
+                    \(next.text) is in \(storage.name), and was not made by this shipper: another one writes to this repository, \
+                    or has while this one had lost its lease. Nothing was shipped now. See that only one does. The next attempt \
+                    begins a generation of its own behind it.
+                    """
+            )
+        }
         throw DatabaseError(
             extendedCode: SQLITE_CORRUPT,
             reason: .damaged,

@@ -249,7 +249,7 @@ package final class Replicator {
     func shipWithoutRelief(_ progress: ((KeyRotation.Progress) throws -> Void)? = nil) throws(DatabaseError) -> Report {
         report = Report()
         do throws(DatabaseError) {
-            try storage.lease()
+            try storage.lease(known: mark)
             try requireSameRepository()
             try requireSameEnd()
             if let unfinished { try put(unfinished) }
@@ -444,7 +444,7 @@ package final class Replicator {
         for start in stride(from: 0, to: frames.count, by: frameSize) {
             let frame = frames[start..<(start + frameSize)]
             let page = FrameScan.page(frame)
-            guard !open.cipher.authenticates(frame.dropFirst(LogPlace.frameHeaderSize), number: page) else { continue }
+            if try open.cipher.isAuthentic(frame.dropFirst(LogPlace.frameHeaderSize), number: page) { continue }
             throw DatabaseError(
                 extendedCode: SQLITE_CORRUPT,
                 reason: .damaged,

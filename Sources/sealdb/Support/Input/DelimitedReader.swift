@@ -64,7 +64,7 @@ struct DelimitedReader: RecordReader {
     private var line = 1
     private var isAtStart = true
 
-    private static let byteOrderMark: [UInt8] = [0xef, 0xbb, 0xbf]
+    static let byteOrderMark: [UInt8] = [0xef, 0xbb, 0xbf]
     private static let quote = UInt8(ascii: "\"")
     private static let backslash = UInt8(ascii: "\\")
     private static let lineFeed = UInt8(ascii: "\n")

@@ -409,7 +409,9 @@ struct Importer {
         let keyNames = Set(keys.map { ExactText(name: $0) })
         let others = columns.filter { !keyNames.contains(ExactText(name: $0.name)) }
         // With nothing else to set, a row that is there is set to its own key: it counts as stored.
-        let changes = (others.isEmpty ? columns : others).map(\.name.quotedIdentifier).map { "\($0) = excluded.\($0)" }
+        // By their numbers, because the table itself may be called "excluded".
+        let changes = columns.enumerated().filter { others.isEmpty || !keyNames.contains(ExactText(name: $1.name)) }
+            .map { "\($1.name.quotedIdentifier) = ?\($0 + 1)" }
         return start + " ON CONFLICT (\(keys.map(\.quotedIdentifier).joined(separator: ", "))) DO UPDATE SET "
             + changes.joined(separator: ", ")
     }

@@ -2,8 +2,9 @@ import SealedDB
 
 /// Writes CSV or TSV with a header row, in the form that the import reads.
 ///
-/// In CSV, a text that would read as NULL, a number or a blob stands in quotes, as does one with a quote, a delimiter or a line
-/// break.
+/// In CSV, a text that would read as NULL, a number or a blob stands in quotes, as does one with a quote, a delimiter, a line
+/// break, or a byte order mark at its beginning. TSV has no quotes: if its first text begins with a mark, another one stands
+/// before it, because readers take the first for none of the text.
 final class DelimitedWriter: ResultWriter {
     private let output: ResultOutput
     private let format: ImportFormat
@@ -32,7 +33,7 @@ final class DelimitedWriter: ResultWriter {
             column.withUTF8 { bytes in
                 let bytes = UnsafeRawBufferPointer(bytes)
                 switch format {
-                case .tsv: DelimitedWriter.addEscaped(bytes, to: output.buffer)
+                case .tsv: addEscaped(bytes)
                 default: DelimitedWriter.addQuoted(bytes, delimiter: delimiter, null: null, to: output.buffer)
                 }
             }
@@ -48,7 +49,7 @@ final class DelimitedWriter: ResultWriter {
             let start = buffer.count
             let value = row.heldValue(forColumnIndex: column)
             switch value {
-            case .null: null.withUnsafeBytes { buffer.add($0) }
+            case .null: null.withUnsafeBytes { addAtStart($0) { buffer.add($0) } }
             case .integer(let value): buffer.add(integer: value)
             case .real(let value) where value.isFinite: buffer.add(real: value)
             case .real(let value): buffer.add(value < 0 ? "-Inf" : "Inf")
@@ -56,7 +57,7 @@ final class DelimitedWriter: ResultWriter {
                 buffer.add("X'")
                 buffer.add(hex: bytes, isUpperCase: true)
                 buffer.add(UInt8(ascii: "'"))
-            case .text(let bytes) where format == .tsv: DelimitedWriter.addEscaped(bytes, to: buffer)
+            case .text(let bytes) where format == .tsv: addEscaped(bytes)
             case .text(let bytes):
                 let isAmbiguous = ImportedField.mayBeValue(bytes) && ImportedField(bytes).isValue
                 if isAmbiguous {
@@ -85,6 +86,18 @@ final class DelimitedWriter: ResultWriter {
         }
     }
 
+    private func addEscaped(_ bytes: UnsafeRawBufferPointer) {
+        addAtStart(bytes) { DelimitedWriter.addEscaped($0, to: output.buffer) }
+    }
+
+    /// Adds what has no quotes. Where the output begins with it, a mark at its beginning is doubled.
+    private func addAtStart(_ bytes: UnsafeRawBufferPointer, _ add: (UnsafeRawBufferPointer) -> Void) {
+        if output.isEmpty, bytes.starts(with: DelimitedReader.byteOrderMark) {
+            DelimitedReader.byteOrderMark.withUnsafeBytes { output.buffer.add($0) }
+        }
+        add(bytes)
+    }
+
     private static let quote = UInt8(ascii: "\"")
 
     /// A field of CSV: in quotes where it needs them, or where it reads as what stands for NULL.
@@ -92,7 +105,9 @@ final class DelimitedWriter: ResultWriter {
         let needsQuotes = bytes.contains {
             $0 == quote || $0 == delimiter || $0 == 0x0a || $0 == 0x0d || $0 == 0
         }
-        if needsQuotes || null.map({ $0.count == bytes.count && bytes.elementsEqual($0) }) == true {
+        if needsQuotes || bytes.starts(with: DelimitedReader.byteOrderMark)
+            || null.map({ $0.count == bytes.count && bytes.elementsEqual($0) }) == true
+        {
             addInQuotes(bytes, to: buffer)
         } else {
             buffer.add(bytes)

@@ -16,6 +16,11 @@ final class ResultOutput {
     /// Whether everything stays in memory until ``flush()``.
     var isHeld = false
 
+    private var hasWritten = false
+
+    /// Whether nothing was added to it before.
+    var isEmpty: Bool { !hasWritten && buffer.count == 0 }
+
     /// Forgets what is held.
     func drop() { buffer.removeAll() }
 
@@ -91,6 +96,7 @@ final class ResultOutput {
 
     func flush() throws(Failure) {
         defer { buffer.removeAll() }
+        hasWritten = hasWritten || buffer.count > 0
         guard isShown else { return try flush(buffer.bytes) }
         // On a terminal, bytes that are no text cannot be seen in any case.
         var text = TerminalText.shown(String(decoding: buffer.bytes, as: UTF8.self))

@@ -231,8 +231,8 @@ struct PageTransferTests {
                 #expect(page.allSatisfy { $0 == 0 })
                 continue
             }
-            #expect(transfer.targetCipher.authenticates(page, number: number))
-            let found = transfer.targetCipher.contents(page[...], number: number)
+            #expect(try transfer.targetCipher.isAuthentic(page, number: number))
+            let found = try transfer.targetCipher.contents(page[...], number: number)
             #expect(found == Array(contents[..<transfer.targetCipher.contentSize]))
         }
     }

@@ -47,6 +47,23 @@ struct KeyedOpeningTests {
         #expect(error?.reason == .keyRequired)
     }
 
+    /// The key is right and all pages are as they were written, so the error stays SQLite's own.
+    @Test func aSchemaThatSQLiteCannotReadIsToldSo() throws {
+        try StockShell.run(
+            directory.file("db"),
+            """
+            .dbconfig defensive off
+            PRAGMA key = "x'\(String(repeating: "01", count: 32))'";
+            CREATE TABLE t(a);
+            PRAGMA writable_schema = ON;
+            UPDATE sqlite_schema SET sql = 'CREATE TABLE t(' WHERE name = 't';
+            """
+        )
+        let error = #expect(throws: DatabaseError.self) { try Database.testing(directory.file("db")).close() }
+        #expect(error?.code == 11, "\(error as Any)")
+        #expect(error?.message.contains("malformed database schema") == true, "\(error as Any)")
+    }
+
     @Test func plaintextIsToldApart() throws {
         let plain = Database(path: directory.file("db"))
         plain.open()
@@ -124,5 +141,21 @@ extension Database {
     fileprivate func openAndRead() throws {
         try openVerified()
         _ = try integers("SELECT count(*) FROM sqlite_schema")
+    }
+
+    /// The files beside the store have longer names.
+    @Test(.enabled(if: isEncrypting, "for a store with a key"))
+    func aNameWithoutRoom() throws {
+        let directory = try TemporaryDirectory()
+        for (count, fits) in [(243, true), (244, false)] {
+            let path = directory.file(String(repeating: "n", count: count))
+            func open() throws -> Bool { try Database.testing(path).close() }
+            if fits {
+                #expect(try open())
+            } else {
+                let error = #expect(throws: DatabaseError.self) { _ = try open() }
+                #expect(error?.message.contains("Give it a shorter name") == true, "\(String(describing: error))")
+            }
+        }
     }
 }

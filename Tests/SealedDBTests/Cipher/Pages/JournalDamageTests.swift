@@ -39,6 +39,24 @@ struct JournalDamageTests {
         try journal.write(to: URL(fileURLWithPath: directory.file("db-journal")))
     }
 
+    /// Pages without codes say nothing of the journal: it is put back as SQLite does it.
+    @Test func aStoreWithoutCodes() throws {
+        var configuration = Configuration(key: try .testing(1))
+        configuration.cipherSettings = .sqlCipher1
+        configuration.journalMode = .delete
+        let database = Database(path: directory.file("service"), configuration: configuration)
+        try database.openVerified()
+        try database.fill(rows: 300)
+        try database.spillChanges()
+        try database.execute(script: "PRAGMA cache_size = 10; BEGIN; UPDATE t SET body = 'changed'")
+        for name in ["", "-journal"] { try directory.write("db" + name, directory.bytes("service" + name)) }
+        database.close()
+        let copy = Database(path: directory.file("db"), configuration: configuration)
+        try copy.openVerified()
+        #expect(try copy.integers("SELECT count(*) FROM t WHERE body LIKE 'secret row %'") == [300])
+        #expect(copy.close())
+    }
+
     private func expectDamage(_ comment: Comment, sourceLocation: SourceLocation = #_sourceLocation) throws {
         let files = (try directory.bytes("db"), try directory.bytes("db-journal"))
         let key = try Key.testing(2)
@@ -90,6 +108,14 @@ struct JournalDamageTests {
         // What an earlier transaction has left stands behind this one's records.
         try makeStore(.persist) { journal in journal[offset] ^= 1 }
         try expectDamage("byte \(offset) of one that is kept")
+    }
+
+    /// SQLite takes no page from a journal of pages of another size.
+    @Test(arguments: [[0x04, 0x00], [0x20, 0x00]] as [[UInt8]]) func theSizeOfPages(_ size: [UInt8]) throws {
+        try makeStore { journal in journal.replaceSubrange(26..<28, with: size) }
+        let error = #expect(throws: DatabaseError.self) { try Database.testing(directory.file("db")).close() }
+        #expect(error?.message.contains("in it would not be put back") == true, "\(error as Any)")
+        try expectDamage("another size of pages")
     }
 
     /// Its number, a byte that is summed and one that is not, and the sum.

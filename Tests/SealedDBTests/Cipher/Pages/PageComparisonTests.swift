@@ -84,7 +84,7 @@ struct PageComparisonTests {
         #expect(image.count == file.count)
         for number in 1...(file.count / size) {
             let range = (number - 1) * size..<number * size
-            let contents = try #require(cipher.contents(file[range], number: Int64(number)))
+            let contents = try #require(try cipher.contents(file[range], number: Int64(number)))
             let clear = cipher.clearBytes(ofPage: Int64(number))
             var expected = Array(image[range][(range.lowerBound + clear)...].prefix(contents.count))
             var found = contents

@@ -43,32 +43,32 @@ struct PageFormatTests {
     @Test(arguments: [1024, 4096, 65536]) func aHeaderThatFits(pageSize: Int) throws {
         let (original, cipher) = try firstPage(pageSize)
         let parameters = CipherSettings(pageSize: pageSize).parameters
-        #expect(cipher.decryptsHeader(original))
+        #expect(try cipher.decryptsHeader(original))
         // The size of pages, the two versions (1 to 3, or 1 to 0), and the three constants.
         for (offset, change) in [(16, 0x20), (17, 0x02), (18, 2), (18, 1), (19, 2), (19, 1), (21, 1), (22, 1), (23, 1)]
         {
             let changed = page(original, parameters, changing: [offset: UInt8(change)])
-            #expect(!cipher.decryptsHeader(changed), "byte \(offset)")
+            #expect(try !cipher.decryptsHeader(changed), "byte \(offset)")
         }
         // 80 reserved bytes are 16, or 208.
-        #expect(!cipher.decryptsHeader(page(original, parameters, changing: [20: 0x40])))
-        #expect(cipher.decryptsHeader(page(original, parameters, changing: [20: 0x80])))
+        #expect(try !cipher.decryptsHeader(page(original, parameters, changing: [20: 0x40])))
+        #expect(try cipher.decryptsHeader(page(original, parameters, changing: [20: 0x80])))
         // Version 1 is 2: a store in WAL mode.
-        #expect(cipher.decryptsHeader(page(original, parameters, changing: [18: 3, 19: 3])))
-        #expect(cipher.writeVersion(original) == 1)
-        #expect(cipher.writeVersion(page(original, parameters, changing: [18: 3])) == 2)
-        #expect(!cipher.decryptsHeader(Array(original.dropLast())))
+        #expect(try cipher.decryptsHeader(page(original, parameters, changing: [18: 3, 19: 3])))
+        #expect(try cipher.writeVersion(original) == 1)
+        #expect(try cipher.writeVersion(page(original, parameters, changing: [18: 3])) == 2)
+        #expect(try !cipher.decryptsHeader(Array(original.dropLast())))
     }
 
     @Test func aCountOfPages() throws {
         let (original, cipher) = try firstPage(4096)
         let parameters = CipherSettings().parameters
         let count = Int64(try directory.bytes("db").count / 4096)
-        #expect(cipher.declaredPageCount(original) == count)
+        #expect(try cipher.declaredPageCount(original) == count)
         // Of an old SQLite, which has changed the store and left the count as it was.
-        #expect(cipher.declaredPageCount(page(original, parameters, changing: [27: 1])) == nil)
-        #expect(cipher.declaredPageCount(page(original, parameters, changing: [31: UInt8(count)])) == nil)
-        #expect(cipher.declaredPageCount(Array(original.dropLast())) == nil)
+        #expect(try cipher.declaredPageCount(page(original, parameters, changing: [27: 1])) == nil)
+        #expect(try cipher.declaredPageCount(page(original, parameters, changing: [31: UInt8(count)])) == nil)
+        #expect(try cipher.declaredPageCount(Array(original.dropLast())) == nil)
     }
 
     // MARK: Journals

@@ -90,8 +90,8 @@ struct PageScanTests {
                 // In place: the scan has the file open.
                 let file = try #require(FileHandle(forUpdatingAtPath: directory.file("db")))
                 try file.write(contentsOf: bytes)
-                let expected = (1...Int64(bytes.count / size)).filter { number in
-                    !cipher.authenticates(bytes[(Int(number) - 1) * size..<Int(number) * size], number: number)
+                let expected = try (1...Int64(bytes.count / size)).filter { number in
+                    try !cipher.isAuthentic(bytes[(Int(number) - 1) * size..<Int(number) * size], number: number)
                 }
                 for workers in [1, 2, 5] { #expect(try damagedPages(scan, workers: workers) == expected) }
                 #expect(try scan.damagedPages(ofFirst: .max) == expected)
@@ -268,14 +268,14 @@ struct PageScanTests {
             let bytes = [UInt8](try directory.bytes("db"))
             let pages = (0..<(bytes.count / 4096)).map { bytes[$0 * 4096..<($0 + 1) * 4096] }
             var cipher: PageCipher? = try scan.pageCipher()
-            let contents = pages.enumerated().map { cipher!.contents($1, number: Int64($0 + 1)) }
+            let contents = try pages.enumerated().map { try cipher!.contents($1, number: Int64($0 + 1)) }
             let copies = try (0..<3).map { _ in try cipher!.copy() }
             cipher = nil
             for (index, page) in pages.enumerated() {
                 let copy = copies[index % 3]
-                #expect(copy.authenticates(page, number: Int64(index + 1)))
-                #expect(!copy.authenticates(page, number: Int64(index + 2)))
-                #expect(copy.contents(page, number: Int64(index + 1)) == contents[index])
+                #expect(try copy.isAuthentic(page, number: Int64(index + 1)))
+                #expect(try !copy.isAuthentic(page, number: Int64(index + 2)))
+                #expect(try copy.contents(page, number: Int64(index + 1)) == contents[index])
             }
         }
     }

@@ -92,7 +92,7 @@ struct UnwrittenPagesTests {
         defer { connection.close() }
         let page = try connection.fileBytes(count: Self.size)
         let cipher = try PageScan(connection: connection, key: .testing(1), settings: .init()).pageCipher()
-        let header = try #require(cipher.contents(page[...], number: 1))
+        let header = try #require(try cipher.contents(page[...], number: 1))
         return LogOverlay.number(header[16..<20])
     }
 

@@ -97,6 +97,22 @@ struct KeySlotsTests {
         #expect(try store.refusal(.testing(5)).reason == .wrongKey)
     }
 
+    /// The store remembers a later generation of slots whose files are gone.
+    @Test func newSlotsBesideWhatIsRemembered() throws {
+        let store = try SlotStore()
+        for label in ["a", "b", "c"] {
+            let number = try #require(label.utf8.first) - 90
+            _ = try store.slots().add(.init(.key(.testing(number)), label: label))
+        }
+        let key = try Array(store.dataKey().utf8).withUnsafeBytes { try Key.raw(hexadecimal: $0) }
+        for file in store.files { #expect(unlink(file) == 0) }
+        let report = try KeySlots(path: store.path, key: key).initialize([
+            .init(.key(.testing(1)), label: "ops"), .init(.key(.testing(2)), label: "safe", isRecovery: true),
+        ])
+        #expect(report.generation == 1)
+        for number: UInt8 in [1, 2] { #expect(try store.count(number) == 20) }
+    }
+
     @Test func removedSlotsOpenNothing() throws {
         let store = try SlotStore()
         let own = try #require(throws: DatabaseError.self) { try store.slots(1).remove("ops") }

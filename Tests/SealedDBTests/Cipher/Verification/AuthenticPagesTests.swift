@@ -84,7 +84,7 @@ struct AuthenticPagesTests {
             let last = Int64(file.count / 4096)
             for number in Array(2...last) + (0..<100).map({ _ in Int64.random(in: 2...last) }) {
                 let stored = [UInt8](file[Int(number - 1) * 4096..<Int(number) * 4096])
-                let wanted = try #require(cipher.contents(stored[...], number: number))
+                let wanted = try #require(try cipher.contents(stored[...], number: number))
                 let found = read(pages, at: (number - 1) * 4096, count: 4096)
                 #expect(found.code == SQLITE_OK && found.bytes == wanted + stored[4016...])
             }
@@ -229,7 +229,7 @@ struct AuthenticPagesTests {
                 let page = Array(bytes[(number - 1) * size..<number * size])
                 guard number > 1 || form.settings.plaintextHeaderSize == 0 else { continue }
                 let clear = cipher.clearBytes(ofPage: Int64(number))
-                var contents = Array(page[..<clear]) + (cipher.contents(page[...], number: Int64(number)) ?? [])
+                var contents = Array(page[..<clear]) + (try cipher.contents(page[...], number: Int64(number)) ?? [])
                 let first = number == 1 ? 100 : 0
                 let range = Bool.random() ? first..<(first + 40) : first..<contents.count
                 contents[range.randomElement()!] ^= UInt8.random(in: 1...255)

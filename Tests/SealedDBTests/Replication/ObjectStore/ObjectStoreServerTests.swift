@@ -56,7 +56,7 @@
 
         @Test func objects() throws {
             let storage = try server.storage("objects")
-            try storage.lease()
+            try storage.lease(known: nil)
             let large = (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0) }
             #expect(try storage.write(large, as: "slots/a"))
             #expect(try storage.write([1], as: "slots/a") == false)
@@ -64,10 +64,10 @@
             #expect(try storage.read("slots/a", limit: 5) == Array(large.prefix(5)))
             #expect(try storage.read("slots/b") == nil)
             #expect(try storage.objects(under: "slots").map(\.size) == [3_000_000])
-            #expect(throws: DatabaseError.self) { try server.storage("objects").lease() }
+            #expect(throws: DatabaseError.self) { try server.storage("objects").lease(known: nil) }
             storage.release()
             let next = try server.storage("objects")
-            try next.lease()
+            try next.lease(known: nil)
             try next.remove("slots/a")
             try next.remove("slots/a")
             #expect(try next.objects(under: "slots").isEmpty)

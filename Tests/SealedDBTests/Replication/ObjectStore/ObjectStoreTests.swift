@@ -31,7 +31,7 @@
         func writtenOnce(_ conditions: ObjectStoreDouble.Conditions, hasLease: Bool) throws {
             try withStore(conditions) { store in
                 let storage = try store.storage()
-                if hasLease { try storage.lease() }
+                if hasLease { try storage.lease(known: nil) }
                 #expect(try storage.read("slots/a") == nil)
                 #expect(try storage.read("slots/a", limit: 3) == nil)
                 #expect(try storage.write(bytes, as: "slots/a"))
@@ -53,7 +53,7 @@
         @Test func oneRequest() throws {
             try withStore { store in
                 let storage = try store.storage()
-                try storage.lease()
+                try storage.lease(known: nil)
                 store.fail { _, _ in nil }
                 #expect(try storage.write(bytes, as: "slots/a"))
                 #expect(store.calls.map(\.method) == ["PUT"])
@@ -213,14 +213,14 @@
         func oneAtATime(_ conditions: ObjectStoreDouble.Conditions) throws {
             try withStore(conditions) { store in
                 let (first, second) = (try store.storage(), try store.storage())
-                try first.lease()
-                try first.lease()
-                let error = failure { try second.lease() }
+                try first.lease(known: nil)
+                try first.lease(known: nil)
+                let error = failure { try second.lease(known: nil) }
                 #expect(error?.reason == .busy)
                 #expect(error?.message.contains("process \(getpid())") == true)
                 first.release()
-                try second.lease()
-                #expect(failure { try first.lease() }?.reason == .busy)
+                try second.lease(known: nil)
+                #expect(failure { try first.lease(known: nil) }?.reason == .busy)
             }
         }
 
@@ -241,9 +241,9 @@
                 }
                 store.age("store/lease", by: 100)
                 let storage = try store.storage()
-                #expect(failure { try storage.lease() }?.message.contains("by another") == true)
+                #expect(failure { try storage.lease(known: nil) }?.message.contains("by another") == true)
                 store.age("store/lease", by: 30)
-                try storage.lease()
+                try storage.lease(known: nil)
             }
         }
 
@@ -251,7 +251,7 @@
         @Test func endedProcess() throws {
             try withStore { store in
                 let first = try store.storage()
-                try first.lease()
+                try first.lease(known: nil)
                 let text = String(decoding: try #require(store["store/lease"]), as: UTF8.self)
                 let place = try #require(text.split(separator: "\n").first { $0.hasPrefix("place: ") })
                 store["store/lease"] = try lease {
@@ -259,7 +259,7 @@
                     // It began at another time than the process that has the number now.
                     $0.add("process", getpid())
                 }
-                try store.storage().lease()
+                try store.storage().lease(known: nil)
                 // And who had it does not write any more.
                 let snapshot = ObjectName.snapshot(generation: 1, sequence: 0).text
                 #expect(failure { _ = try first.write(bytes, as: snapshot) }?.reason == .busy)
@@ -270,7 +270,7 @@
         @Test func damagedLease() throws {
             try withStore { store in
                 store["store/lease"] = bytes
-                #expect(failure { try store.storage().lease() }?.reason == .damaged)
+                #expect(failure { try store.storage().lease(known: nil) }?.reason == .damaged)
                 #expect(store["store/lease"] == bytes)
             }
         }
@@ -286,7 +286,7 @@
                     ObjectName.snapshot(generation: generation, sequence: snapshot).text
                 }
                 let first = try store.storage()
-                try first.lease()
+                try first.lease(known: nil)
                 #expect(try first.write(bytes, as: name(1, snapshot: 0)))
                 #expect(try first.write(bytes, as: name(1, segment: 1)))
                 store.freezeLists()

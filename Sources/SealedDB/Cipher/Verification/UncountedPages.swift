@@ -1,0 +1,73 @@
+/// Pages behind the end of a store that were written with its key.
+///
+/// With a rollback journal, SQLite cuts the file off after the commit that makes the store smaller, so a process that is killed
+/// between the two leaves them: they hold what was deleted. But they also show a first page of an earlier state, as after a write
+/// that the disk has lost: then they hold what was stored since. The pages themselves do not tell the one from the other.
+/// With a log or a journal, the file may be longer for a while, and nothing is concluded.
+/// <https://www.sqlite.org/atomiccommit.html#_deleting_the_rollback_journal>
+enum UncountedPages {
+    /// What there is, in words; `nil` if there is nothing, or if nothing can be concluded.
+    /// - Parameter check: called from time to time. If it throws, the search ends.
+    static func problem(
+        of connection: Connection,
+        path: String,
+        _ sealing: Sealing,
+        check: () throws(DatabaseError) -> Void = {}
+    ) throws(DatabaseError) -> String? {
+        guard let key = sealing.key, sealing.settings.parameters.usesHMAC else { return nil }
+        // While it lasts nobody shortens or extends the file, but for what then stands in a log.
+        return try connection.snapshot { () throws(DatabaseError) in
+            guard try !hasLog(path) else { return nil }
+            let totals = try PageTotals(of: connection)
+            let fileCount = try connection.mainFileSize() / Int64(totals.size)
+            guard fileCount > totals.count else { return nil }
+            let cipher = try PageScan(connection: connection, key: key, settings: sealing.settings).pageCipher()
+            guard try hasPage(of: cipher, in: (totals.count + 1)...fileCount, connection, check), try !hasLog(path)
+            else {
+                return nil
+            }
+            return
+                "its first page counts \(totals.count.counted("page")), but the file has \(fileCount), of which some behind that "
+                + "were written with this key: a commit that makes the store smaller was cut off before the file was, or the first "
+                + "page is an older one"
+        }
+    }
+
+    /// What to do about it.
+    static let remedy = """
+        If all is there that you expect, run VACUUM, which removes those pages. If not, the disk has lost a write of the first \
+        page: keep a copy of the file, and restore a backup, or let `sealdb recover` save into a new store what they hold.
+        """
+
+    /// Refuses a store that has such pages. Call it before a copy without them takes the store's place.
+    static func requireNone(of connection: Connection, path: String, _ sealing: Sealing) throws(DatabaseError) {
+        guard let problem = try problem(of: connection, path: path, sealing) else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_CORRUPT,
+            reason: .damaged,
+            message: "\(path) may lack what was stored last: \(problem). Nothing was changed. \(remedy)"
+        )
+    }
+
+    private static func hasPage(
+        of cipher: PageCipher,
+        in numbers: ClosedRange<Int64>,
+        _ connection: Connection,
+        _ check: () throws(DatabaseError) -> Void
+    ) throws(DatabaseError) -> Bool {
+        let size = cipher.parameters.pageSize
+        for number in numbers {
+            let page = try connection.fileBytes(at: (number - 1) * Int64(size), count: size)
+            if try cipher.isAuthentic(page, number: number) { return true }
+            if number.isMultiple(of: 256) { try check() }
+        }
+        return false
+    }
+
+    private static func hasLog(_ path: String) throws(DatabaseError) -> Bool {
+        for suffix in ["-wal", "-journal"] {
+            if let status = try FileSystem.statusIfPresent(path + suffix), status.st_size > 0 { return true }
+        }
+        return false
+    }
+}

@@ -1,0 +1,117 @@
+extension NamedMutant {
+    /// What outsiders made to happen with what is not in the rows: schemas, settings, statements that run on, states that were cut off.
+    static let around: [NamedMutant] = [
+        .init(
+            "an observation looks only at the schemas that it has read",
+            "SealedDB/Engine/Hooks/Hooks.swift",
+            .expression,
+            "[.schema(of: schema)] + reads.unqualified.map { TableName($0, in: schema) }",
+            "reads.unqualified.map { TableName($0, in: schema) }"
+        ),
+        .init(
+            "a pragma that writes is not told",
+            "SealedDB/Engine/Hooks/ChangeCollector.swift",
+            .statement,
+            "if !isReadOnly { note(observed) }",
+            ""
+        ),
+        .init(
+            "the row ids of a VACUUM are not told",
+            "SealedDB/Engine/Hooks/ChangeCollector.swift",
+            .expression,
+            "run?.targets.reach != .schemas",
+            "run == nil"
+        ),
+        .init(
+            "in a shared transaction nothing is stopped",
+            "SealedDB/Engine/Supervision/Supervision.swift",
+            .expression,
+            "isShared && connection.hasRunningWriter",
+            "isShared"
+        ),
+        .init(
+            "in a shared transaction a statement that writes is stopped",
+            "SealedDB/Engine/Supervision/Supervision.swift",
+            .expression,
+            "!isStopped || (isShared && connection.hasRunningWriter)",
+            "!isStopped"
+        ),
+        .init(
+            "the limit keeps a snapshot waiting",
+            "SealedDB/Concurrency/Turns/Ledger.swift",
+            .expression,
+            "request.isForSnapshot ? lendsAny : hasRoom(request.desk)",
+            "hasRoom(request.desk)"
+        ),
+        .init(
+            "what a prepare closure leaves open reaches the first block",
+            "SealedDB/Database/Database+Opening.swift",
+            .statement,
+            "try endingTransaction { try prepare(self) }",
+            "try prepare(self)"
+        ),
+        .init(
+            "a generation that was removed counts as one that is away",
+            "SealedDB/Replication/Shipping/Replicator+Retention.swift",
+            .statement,
+            "try leaveEnds(manifests, kept, contents)",
+            ""
+        ),
+        .init(
+            "a rotation in service drops pages that the first page does not count",
+            "SealedDB/Cipher/Rotation/LiveCopy.swift",
+            .statement,
+            "try UncountedPages.requireNone(of: source, path: place.path, old)",
+            ""
+        ),
+        .init(
+            "a backup tells no doubt about its store",
+            "SealedDB/Cipher/Conversion/StoreBackup.swift",
+            .expression,
+            "try UncountedPages.problem(of: source, path: opening.path ?? path, own)",
+            "nil as String?"
+        ),
+        .init(
+            "the error of a row hides that the statement has written",
+            "SealedDB/Rows/Rows.swift",
+            .statement,
+            "failure = resultSet.endedByRow(error)",
+            "failure = resultSet.recorded(error)"
+        ),
+        .init(
+            "a query that runs again is read by its former columns",
+            "SealedDB/Rows/RowDecoder.swift",
+            .statement,
+            "if statement.rowNumber == 1 { (containers, readables) = ([], []) }",
+            ""
+        ),
+        .init(
+            "migrations that are only tried may write files",
+            "SealedDB/Migration/Migrator.swift",
+            .statement,
+            "fresh.willPrepare = { [weak fresh] in fresh?.connection?.statementGuard.refusesFiles = true }",
+            ""
+        ),
+        .init(
+            "the words of rows in an ATTACH are shown",
+            "SealedDB/Engine/Statement/MessageValues.swift",
+            .statement,
+            "if parameterCount == 0, isChosen, !isSecret { return text }",
+            "if parameterCount == 0, isSecret || isChosen { return text }"
+        ),
+        .init(
+            "a recovery takes what stands behind the end of a log for committed",
+            "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
+            .statement,
+            "guard try frames.continues(computed, at: offset + frames.frameSize) else { break }",
+            ""
+        ),
+        .init(
+            "a retention does not look whether the newest generation is away",
+            "SealedDB/Replication/Shipping/Replicator+Retention.swift",
+            .expression,
+            "newest == tail?.generation",
+            "newest != 0"
+        ),
+    ]
+}

@@ -1,0 +1,96 @@
+extension NamedMutant {
+    /// What outsiders made to happen with files that were replaced, and with pages that the disk did not write.
+    static let formerFiles: [NamedMutant] = [
+        .init(
+            "a source whose structure is damaged is copied by rows",
+            "SealedDB/Cipher/Copying/StoreCopy.swift",
+            .statement,
+            "if let own, totals.count > 0 { try requireSoundSource(source, own, report.part(to: 0.3)) }",
+            ""
+        ),
+        .init(
+            "of a source that is copied by rows, indexes are not compared with tables",
+            "SealedDB/Cipher/Copying/StoreCopy+Rows.swift",
+            .expression,
+            "try StructureCheck(connection: connection).findings(.deep, report)",
+            "try StructureCheck(connection: connection).findings(.quick, report)"
+        ),
+        .init(
+            "a backup is blamed for the structure of its source",
+            "SealedDB/Cipher/Copying/StoreCopy+Pages.swift",
+            .statement,
+            "if let problem = try structureProblem(sealing, report) { throw StoreCopy.damagedSource([problem]) }",
+            ""
+        ),
+        .init(
+            "backups are removed in favour of one that is not sound",
+            "sealdb/Backup/DatedBackups.swift",
+            .expression,
+            "DatedBackups.problem(examiner.isNewSound)",
+            "Optional<String>.none"
+        ),
+        .init(
+            "snapshots are removed in favour of those of a store that is not sound",
+            "SealedDB/Replication/Shipping/Replicator+Retention.swift",
+            .statement,
+            "if kept.contains(false) { try requireSoundStructure() }",
+            ""
+        ),
+        .init(
+            "a follower removes a file of the user's",
+            "SealedDB/Replication/Following/FollowerState.swift",
+            .expression,
+            "TemporaryFile.fixedPath(beside: replica, mark: \"next\")",
+            "\"\\(FileSystem.directory(of: replica))/.\\(FileSystem.name(of: replica)).sealdb-next\""
+        ),
+        .init(
+            "a log counts as in use although it is in use for a former file",
+            "SealedDB/Cipher/Opening/StoreOpening+FormerLog.swift",
+            .statement,
+            "throw logOfFormerFile(path, process)",
+            "return true"
+        ),
+        .init(
+            "a connection whose file was replaced opens the new one with the former log",
+            "SealedDB/Concurrency/Connections/Database+Supervision.swift",
+            .statement,
+            "try requireNoLogOfFormerFile(path)",
+            ""
+        ),
+        .init(
+            "idle connections of a pool keep a former file open",
+            "SealedDB/Concurrency/Connections/Database+Supervision.swift",
+            .statement,
+            "supervision.whenReplaced?()",
+            ""
+        ),
+        .init(
+            "a relative path is resolved at each opening",
+            "SealedDB/Database/Database.swift",
+            .expression,
+            "isFile(path) ? path.map(FileSystem.absolute) : path",
+            "path"
+        ),
+        .init(
+            "connections that a pool makes later resolve its path again",
+            "SealedDB/Concurrency/DatabasePool.swift",
+            .expression,
+            "Database.absolute(path)",
+            "path"
+        ),
+        .init(
+            "a key source that uses the pool waits for itself",
+            "SealedDB/Concurrency/Connections/Opening.swift",
+            .statement,
+            "guard Opening.current != ObjectIdentifier(self) else { throw .keySourceUsesPool }",
+            ""
+        ),
+        .init(
+            "a savepoint that a block has left open is there for those who share its transaction",
+            "SealedDB/Concurrency/Connections/Writer.swift",
+            .expression,
+            "database.connection?.mayHoldSavepoints != true",
+            "true"
+        ),
+    ]
+}
