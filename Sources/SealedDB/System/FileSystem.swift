@@ -166,10 +166,7 @@ package enum FileSystem {
             // If this cannot be determined, the answer is false.
             let mounts = kernelText("/proc/self/mountinfo")
         else { return false }
-        // https://man7.org/linux/man-pages/man3/makedev.3.html
-        let number = UInt64(file.st_dev)
-        let (major, minor) = (number >> 8 & 0xfff | number >> 32 & ~0xfff, number & 0xff | number >> 12 & ~0xff)
-        let device = "\(major):\(minor)"
+        let device = "\(file.deviceNumbers.major):\(file.deviceNumbers.minor)"
         let shared = ["nfs", "cifs", "smb", "9p", "virtiofs", "ceph", "fuse", "afs", "gfs", "ocfs", "overlay"]
         // 36 35 98:0 /root /mount ro,noatime shared:1 - ext4 /dev/sda1 ro,errors=continue
         for line in mounts.parts(between: "\n") {
@@ -266,6 +263,12 @@ package enum FileSystem {
 extension stat {
     /// Whether both describe the same file, whatever its names.
     func isSameFile(as other: stat) -> Bool { st_ino == other.st_ino && st_dev == other.st_dev }
+
+    /// The two numbers of the file's device, as the kernel writes them. https://man7.org/linux/man-pages/man3/makedev.3.html
+    var deviceNumbers: (major: UInt64, minor: UInt64) {
+        let number = UInt64(st_dev)
+        return (number >> 8 & 0xfff | number >> 32 & ~0xfff, number & 0xff | number >> 12 & ~0xff)
+    }
 }
 
 extension DatabaseError {

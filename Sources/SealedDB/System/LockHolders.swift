@@ -14,14 +14,14 @@ enum LockHolders {
     static func of(_ path: String, isForAlone: Bool = false) -> [String] {
         // A file that does not exist has no locks, and a file that cannot be examined is left out of the message.
         let files = [path, path + "-shm"].compactMap { try? FileSystem.status($0) }
+        let names = files.map(lockedName)
         // The message also does without a table that cannot be read.
-        let table = FileSystem.kernelText("/proc/locks")?.split(separator: "\n").map(String.init) ?? []
-        let holders = inTheWay(files, table, isForAlone: isForAlone)
-        return holders.isEmpty ? inTheWay(files, locks(ofDescriptorsOf: files), isForAlone: isForAlone) : holders
+        let table = FileSystem.kernelText("/proc/locks") ?? ""
+        let holders = inTheWay(names, names.flatMap { table.lines(with: $0) }, isForAlone: isForAlone)
+        return holders.isEmpty ? inTheWay(names, locks(ofDescriptorsOf: files), isForAlone: isForAlone) : holders
     }
 
-    private static func inTheWay(_ files: [stat], _ table: [String], isForAlone: Bool) -> [String] {
-        let files = files.map { LockedFile($0) }
+    private static func inTheWay(_ files: [String], _ table: [String], isForAlone: Bool) -> [String] {
         var writers: [Int32] = []
         var readers: [Int32] = []
         for line in table {
@@ -29,11 +29,11 @@ enum LockHolders {
             let fields = line.split(separator: " ")
             guard fields.count >= 8, fields[1] == "POSIX" || fields[1] == "OFDLCK", let process = Int32(fields[4]),
                 // A lock of an open file description belongs to no process.
-                process > 0, let file = LockedFile(fields[5]), files.contains(file)
+                process > 0, let file = files.firstIndex(of: String(fields[5]))
             else { continue }
             // Every connection in WAL mode locks byte 128, which blocks nobody.
             // https://www.sqlite.org/walformat.html#locks
-            let isPresence = !isForAlone && files.count > 1 && file == files[1] && fields[6] == "128"
+            let isPresence = !isForAlone && file == 1 && fields[6] == "128"
             if fields[3] == "WRITE" { writers.append(process) } else if !isPresence { readers.append(process) }
         }
         // This process itself may hold read locks while it asks.
@@ -50,19 +50,20 @@ enum LockHolders {
     /// the kernel names none. `nil` if this cannot be determined.
     static func processes(withLocksOn paths: [String]) -> [Set<Int32>]? {
         // A file that does not exist has no locks.
-        let files = paths.map { path in (try? FileSystem.status(path)).map { LockedFile($0) } }
-        var processes = paths.map { _ in Set<Int32>() }
-        guard files.contains(where: { $0 != nil }) else { return processes }
+        let files = paths.map { path in (try? FileSystem.status(path)).map(lockedName) }
+        guard files.contains(where: { $0 != nil }) else { return files.map { _ in [] } }
         guard let table = FileSystem.kernelText("/proc/locks") else { return nil }
-        for line in table.split(separator: "\n") {
-            let fields = line.split(separator: " ")
-            // The process stands before the file, in lines of waiting requests, too.
-            for (before, field) in zip(fields, fields.dropFirst()) {
-                guard let file = LockedFile(field) else { continue }
-                for index in files.indices where files[index] == file { processes[index].insert(Int32(before) ?? -1) }
-            }
+        return files.map { file in
+            guard let file else { return [] }
+            return Set(table.lines(with: file).compactMap { process(lockingFile: file, $0) })
         }
-        return processes
+    }
+
+    private static func process(lockingFile file: String, _ line: String) -> Int32? {
+        let fields = line.split(separator: " ")
+        // The process stands before the file, in lines of waiting requests, too.
+        guard let place = fields.firstIndex(where: { $0 == file }) else { return nil }
+        return (place > 0 ? Int32(fields[place - 1]) : nil) ?? -1
     }
 
     /// Returns the number and name of a process, or only the number if the name cannot be read.
@@ -73,24 +74,32 @@ enum LockHolders {
         return "process \(process)" + (name.map { " (\($0.trimmingCharacters(in: .newlines)))" } ?? "")
     }
 
-    /// A file as `/proc/locks` names it.
-    private struct LockedFile: Equatable {
-        let device: UInt64
-        let inode: UInt64
+    /// A file as `/proc/locks` names it, such as `fe:00:1234`: major and minor device numbers with two or more hexadecimal
+    /// digits, inode in decimal.
+    private static func lockedName(_ status: stat) -> String {
+        let (major, minor) = status.deviceNumbers
+        return [major, minor].map { ($0 < 0x10 ? "0" : "") + String($0, radix: 16) + ":" }.joined() + "\(status.st_ino)"
+    }
+}
 
-        init(_ status: stat) {
-            device = UInt64(status.st_dev)
-            inode = UInt64(status.st_ino)
-        }
-
-        /// `fe:00:1234`: major and minor device numbers in hexadecimal, inode in decimal.
-        init?(_ text: Substring) {
-            let parts = text.split(separator: ":")
-            guard parts.count == 3, let major = UInt64(parts[0], radix: 16), let minor = UInt64(parts[1], radix: 16),
-                let inode = UInt64(parts[2])
-            else { return nil }
-            device = (major & 0xfff) << 8 | minor & 0xff | (minor & ~0xff) << 12 | (major & ~0xfff) << 32
-            self.inode = inode
+extension String {
+    /// The lines that contain a text. Only these are copied: the table of a busy machine has thousands of locks, and is read
+    /// whenever a store with a log is opened.
+    fileprivate func lines(with text: String) -> [String] {
+        var own = self
+        return own.withUTF8 { bytes in
+            var lines: [String] = []
+            var next = 0
+            while next < bytes.count,
+                let found = memmem(bytes.baseAddress! + next, bytes.count - next, text, text.utf8.count)
+            {
+                let place = UnsafeRawPointer(found) - UnsafeRawPointer(bytes.baseAddress!)
+                let start = bytes[next..<place].lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? next
+                let end = bytes[place...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
+                lines.append(String(decoding: bytes[start..<end], as: UTF8.self))
+                next = end + 1
+            }
+            return lines
         }
     }
 }

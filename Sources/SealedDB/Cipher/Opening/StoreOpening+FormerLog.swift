@@ -9,6 +9,8 @@ extension StoreOpening {
     /// - Returns: false also if somebody uses the log who cannot be looked at: then its pages have to be.
     /// - Throws: ``DatabaseError/Reason/busy`` if somebody uses the log who has not the file open that is at the path now.
     static func isLogInUse(ofStore path: String) throws(DatabaseError) -> Bool {
+        // Without an index there are no locks of those who use a log.
+        guard FileSystem.mayExist(path + "-shm") else { return false }
         // The kernel's table may lack a lock, because it changes while it is read, and a rotation of this process keeps the former
         // file for a moment: so only who uses another file each time counts.
         var others: Set<Int32>?
