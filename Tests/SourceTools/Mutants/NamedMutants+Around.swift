@@ -23,18 +23,18 @@ extension NamedMutant {
             "run == nil"
         ),
         .init(
-            "in a shared transaction nothing is stopped",
-            "SealedDB/Engine/Supervision/Supervision.swift",
-            .expression,
-            "isShared && connection.hasRunningWriter",
-            "isShared"
-        ),
-        .init(
             "in a shared transaction a statement that writes is stopped",
             "SealedDB/Engine/Supervision/Supervision.swift",
             .expression,
             "!isStopped || (isShared && connection.hasRunningWriter)",
             "!isStopped"
+        ),
+        .init(
+            "in a shared transaction nothing is stopped",
+            "SealedDB/Engine/Supervision/Supervision.swift",
+            .expression,
+            "isShared && connection.hasRunningWriter",
+            "isShared"
         ),
         .init(
             "the limit keeps a snapshot waiting",

@@ -44,8 +44,12 @@ struct NamedMutant: Sendable {
                     FileManager.default.fileExists(atPath: path)
                     ? try String(contentsOfFile: path, encoding: .utf8) : ""
             }
-            let count = sources[mutant.file]!.ranges(of: mutant.text).count
-            if count != 1 { problems.append(mutant.problem(placeCount: count)) }
+            do {
+                // A mistake may hide the place of a later one.
+                sources[mutant.file] = try mutant.inserted(into: sources[mutant.file]!, question: "true")
+            } catch let problem as Problem {
+                problems.append("\(problem)")
+            }
         }
         guard problems.isEmpty else { throw Problem(problems.joined(separator: "\n")) }
         say("Each of the \(all.count) mistakes of the table has its place.")
