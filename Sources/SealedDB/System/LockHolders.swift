@@ -86,18 +86,15 @@ extension String {
     /// The lines that contain a text. Only these are copied: the table of a busy machine has thousands of locks, and is read
     /// whenever a store with a log is opened.
     fileprivate func lines(with text: String) -> [String] {
-        var own = self
-        return own.withUTF8 { bytes in
+        withCString { own in
             var lines: [String] = []
-            var next = 0
-            while next < bytes.count,
-                let found = memmem(bytes.baseAddress! + next, bytes.count - next, text, text.utf8.count)
-            {
-                let place = UnsafeRawPointer(found) - UnsafeRawPointer(bytes.baseAddress!)
-                let start = bytes[next..<place].lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? next
-                let end = bytes[place...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
-                lines.append(String(decoding: bytes[start..<end], as: UTF8.self))
-                next = end + 1
+            var rest = own
+            while let found = strstr(rest, text) {
+                var start = UnsafePointer(found)
+                while start > rest, start[-1] != CChar(UInt8(ascii: "\n")) { start -= 1 }
+                let length = strcspn(start, "\n")
+                lines.append(String(decoding: UnsafeRawBufferPointer(start: start, count: length), as: UTF8.self))
+                rest = start + length
             }
             return lines
         }
