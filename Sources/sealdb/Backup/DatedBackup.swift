@@ -109,7 +109,7 @@ struct DatedBackup {
         _ progress: @escaping (KeyRotation.Progress) throws -> Void
     ) throws -> (pageCount: Int64, doubt: String?) {
         let (report, doubt) = try backup(key, path).runWithDoubt(progress: progress)
-        doubt.map(store.warn(of:))
+        if let doubt { store.warn(of: doubt) }
         return (report.pageCount, doubt)
     }
 }

@@ -167,7 +167,7 @@ struct BackupCommand: ParsableCommand {
                     busyTimeout: .seconds(lockWait)
                 )
                 let (report, doubt) = try copy.runWithDoubt(progress: progress)
-                doubt.map(store.warn(of:))
+                if let doubt { store.warn(of: doubt) }
                 return report
             }
             // Whether it arrived at the other end of a pipe, nobody knows here.
