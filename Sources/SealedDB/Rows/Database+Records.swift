@@ -74,7 +74,10 @@ extension Database {
             guard self.changes > 0 else {
                 throw DatabaseError(
                     extendedCode: SQLITE_CONSTRAINT,
-                    message: "A trigger of the table \"\(table)\" ignored the row. Nothing was stored."
+                    message: """
+                        A trigger of the table "\(table)" ignored the row, which was not stored. What its triggers have written \
+                        is, unless the transaction is rolled back.
+                        """
                 )
             }
         }

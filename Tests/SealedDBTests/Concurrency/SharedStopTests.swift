@@ -88,4 +88,33 @@ struct SharedStopTests {
         try await tasks[0].value
         #expect(try await queue.read { db in try db.integers("SELECT n FROM t") } == [1])
     }
+
+    /// Nobody of the transaction is acknowledged yet, so that a shutdown loses nothing that was.
+    @Test func aShutdownStopsWhatWrites() async throws {
+        let queue = try queue()
+        let runs = Gate()
+        let tasks = try await behindABarrier(
+            queue,
+            [
+                { _ = try await queue.write { db in try db.executeUpdate("INSERT INTO t VALUES (1)") } },
+                {
+                    _ = try await queue.write { db in
+                        try db.addFunction("runs", argumentCount: 0) { _ in
+                            runs.open()
+                            return 1
+                        }
+                        try db.executeUpdate(
+                            SQL(raw: "INSERT INTO t SELECT count(runs()) FROM (\(SharedStopTests.endless))")
+                        )
+                    }
+                },
+            ]
+        )
+        await runs.wait()
+        await queue.shutDown(interruptingAfter: .zero)
+        for task in tasks { await #expect(throws: (any Error).self) { try await task.value } }
+        let database = try Database.testing(directory.file("db"))
+        defer { database.close() }
+        #expect(try database.integers("SELECT n FROM t") == [])
+    }
 }

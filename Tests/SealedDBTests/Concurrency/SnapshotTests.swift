@@ -43,7 +43,7 @@ struct SnapshotTests {
             try await group.waitForAll()
         }
         #expect(try await pool.read { db in try db.integers(SnapshotTests.count) } == [21])
-        for sql in ["INSERT INTO t VALUES (2)", "COMMIT", "ROLLBACK"] {
+        for sql in ["INSERT INTO t VALUES (2)", "COMMIT", "ROLLBACK", "PRAGMA optimize(0x10002)"] {
             let error = #expect(throws: DatabaseError.self) { try snapshot.read { db in try db.run(sql) } }
             #expect(error?.reason == .misuse, "\(sql)")
         }
@@ -219,5 +219,28 @@ struct SnapshotTests {
         #expect(throws: DatabaseError.snapshotNeedsLog) { try DatabasePool(path: nil).snapshot() }
         #expect(pool.countOfCheckedOutDatabases == 0)
         try pool.write { db in try db.run("INSERT INTO t VALUES (2)") }
+    }
+
+    /// SQLite says of some statements that they change nothing, and they run others that do.
+    @Test(arguments: ["PRAGMA optimize(0x10002)", "pragma Main.OPTIMIZE = 65538", "SELECT sqlcipher_export('other')"])
+    func whatWritesByItself(sql: String) async throws {
+        guard isEncrypting || !sql.contains("sqlcipher") else { return }
+        _ = try pool()
+        let other = directory.file("other")
+        let key = isEncrypting ? try Key.testing(1) : nil
+        let queue = try DatabaseQueue(path: directory.file("db"), configuration: Configuration(key: key))
+        try await queue.writeWithoutTransaction { db in
+            try db.run("CREATE INDEX i ON t (n)")
+            try db.attach(other, as: "other", key: isEncrypting ? try .testing(2) : nil)
+        }
+        let error = await #expect(throws: DatabaseError.self) {
+            try await queue.read { db in _ = try db.executeQuery(SQL(raw: sql)).scalar(Int.self) }
+        }
+        #expect(error?.code == SQLITE_READONLY)
+        let tables = "SELECT count(*) FROM other.sqlite_schema WHERE name = 't'"
+        #expect(try await queue.read { db in try db.integers(tables) } == [0])
+        #expect(try await queue.read { db in !db.tableExists("sqlite_stat1") })
+        try await queue.writeWithoutTransaction { db in _ = try db.executeQuery(SQL(raw: sql)).scalar(Int.self) }
+        #expect(try await queue.read { db in try db.integers(tables)[0] == 1 || db.tableExists("sqlite_stat1") })
     }
 }

@@ -37,6 +37,55 @@ extension NamedMutant {
             "isShared"
         ),
         .init(
+            "a shutdown waits for a statement that writes in a shared transaction",
+            "SealedDB/Engine/Supervision/Supervision.swift",
+            .statement,
+            "if isStoppable, shutdown.isSet { return false }",
+            ""
+        ),
+        .init(
+            "a pragma that runs statements counts as one that reads",
+            "SealedDB/Engine/Statement/PreparedStatement.swift",
+            .expression,
+            "facts.contains(.statements) && !text.isExplained",
+            "false"
+        ),
+        .init(
+            "what a trigger did before it failed is not told",
+            "SealedDB/Engine/Hooks/ChangeCollector.swift",
+            .expression,
+            "(code != SQLITE_DONE || changed &- run.nested != run.told)",
+            "(code == SQLITE_ROW || changed &- run.nested != run.told)"
+        ),
+        .init(
+            "a damaged number of pages ends a log",
+            "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
+            .expression,
+            "computed.pageCount(giving: stored, frame.header, pageSize: pageSize)",
+            "nil as Int64?"
+        ),
+        .init(
+            "a log without a header is one of zeros",
+            "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
+            .statement,
+            "guard magic == 0x377f_0682 || magic == 0x377f_0683 else { return nil }",
+            ""
+        ),
+        .init(
+            "two damaged checksums end a log",
+            "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
+            .expression,
+            "0..<8 as Range<Int64>",
+            "0..<1 as Range<Int64>"
+        ),
+        .init(
+            "recovery goes by a journal only if it has its header",
+            "SealedDB/Cipher/Recovery/StoreRecovery.swift",
+            .expression,
+            "LogOverlay(salvagedJournalOf: path, cipher: cipher, store: store, isHot: isHot)",
+            "LogOverlay(salvagedJournalOf: path, cipher: cipher, store: store, isHot: false)"
+        ),
+        .init(
             "the limit keeps a snapshot waiting",
             "SealedDB/Concurrency/Turns/Ledger.swift",
             .expression,
@@ -102,9 +151,9 @@ extension NamedMutant {
         .init(
             "a recovery takes what stands behind the end of a log for committed",
             "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
-            .statement,
-            "guard try frames.continues(computed, at: offset + frames.frameSize) else { break }",
-            ""
+            .expression,
+            "frames.continues(computed, at: offset + frames.frameSize)",
+            "true"
         ),
         .init(
             "a retention does not look whether the newest generation is away",

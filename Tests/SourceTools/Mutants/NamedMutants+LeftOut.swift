@@ -82,7 +82,7 @@ extension NamedMutant {
             "a recovery takes any failure for a damaged journal",
             "SealedDB/Cipher/Recovery/StoreRecovery.swift",
             .expression,
-            "error.reason == .damaged || error.reason == .wrongKey || error.isOfUnreadablePlace",
+            "isHot || error.reason == .wrongKey || error.isOfUnreadablePlace",
             "error.code != 0"
         ),
         .init(

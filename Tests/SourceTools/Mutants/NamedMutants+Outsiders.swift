@@ -73,7 +73,7 @@ extension NamedMutant {
         ),
         .init(
             "a journal ends with its first part",
-            "SealedDB/Cipher/Pages/JournalDamage.swift",
+            "SealedDB/Cipher/Recovery/JournalRecords.swift",
             .expression,
             "start == 0 || !RollbackJournal.isEndMark(bytes)",
             "start == 0"

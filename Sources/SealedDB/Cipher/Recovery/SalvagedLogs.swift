@@ -5,35 +5,53 @@ extension LogOverlay {
     ///
     /// Behind the end of the log may stand frames of a transaction that a power failure has cut off, with the same salts and
     /// right codes. They do not continue the checksum of the last frame. Each frame has the one up to itself, so that it does not
-    /// matter what is damaged before.
+    /// matter what is damaged before. Where a frame is damaged, nothing tells whether the next ones are of this log: they are taken.
     /// - Returns: `nil` if no transaction is left.
     init?(salvagedLogOf path: String, cipher: PageCipher) throws(DatabaseError) {
         let pageSize = cipher.parameters.pageSize
         guard let contents = try FileReader(path + "-wal") else { return nil }
         let frames = SalvagedFrames(contents: contents, size: try contents.size(), cipher: cipher)
         guard let start = try frames.start() else { return nil }
-        var (offset, sum) = (SalvagedFrames.begin, start.sum)
-        var pageCount: Int64 = 0
+        var (offset, pageCount) = (SalvagedFrames.begin, 0 as Int64)
         var (committed, pending): ([Int64: Int64], [Int64: Int64]) = ([:], [:])
+        // Up to the frame before, and whether that frame is known to be whole, so that this is what it should be.
+        var (sum, isProven) = (start.sum, start.sum != nil)
         while offset + frames.frameSize <= frames.size {
             defer { offset += frames.frameSize }
             guard let frame = try frames.frame(at: offset) else {
-                sum = nil
+                (sum, isProven) = (nil, false)
                 continue
             }
-            guard frame.salts == start.salts else { break }
             let computed = frame.page.flatMap { page in sum?.adding(frame.header, page) }
-            sum = LogChecksum(isBigEndian: start.isBigEndian, after: frame.sum)
-            if frame.isAuthentic {
-                if let computed, computed.bytes[...] != frame.sum {
-                    // If the frame's own checksum is damaged, the next one continues what it should be. Otherwise this was the end.
-                    guard try frames.continues(computed, at: offset + frames.frameSize) else { break }
+            let stored = LogChecksum(isBigEndian: start.isBigEndian, after: frame.sum)
+            var commits = frame.pageCount
+            sum = stored
+            if computed?.bytes == stored.bytes {
+                isProven = true
+            } else if !frame.isAuthentic {
+                isProven = false
+                // Its header may be damaged, too.
+                if frame.salts != start.salts { commits = 0 }
+            } else if isProven, let computed {
+                // A damaged checksum or number of pages. Otherwise the log has ended before.
+                if try frames.continues(computed, at: offset + frames.frameSize) {
                     sum = computed
+                } else if let count = computed.pageCount(giving: stored, frame.header, pageSize: pageSize) {
+                    commits = count
+                } else {
+                    break
                 }
-                pending[frame.number] = offset + 24
+            } else if frame.salts != start.salts {
+                // A frame of an older log, unless those that follow it are of this one.
+                let next = try frames.frame(at: offset + frames.frameSize)
+                guard next?.salts == start.salts, try frames.continues(stored, at: offset + frames.frameSize) else {
+                    sum = nil
+                    continue
+                }
             }
-            if frame.pageCount > 0 {
-                pageCount = frame.pageCount
+            if frame.isAuthentic { pending[frame.number] = offset + 24 }
+            if commits > 0 {
+                pageCount = commits
                 committed.merge(pending) { $1 }
                 pending = [:]
             }
@@ -42,38 +60,36 @@ extension LogOverlay {
         self.init(pageSize: pageSize, pageCount: pageCount, offsets: committed, contents: contents)
     }
 
-    /// The pages that a journal would put back, without those that were changed.
-    /// - Returns: `nil` if not even its header can be read.
-    init?(salvagedJournalOf path: String, cipher: PageCipher) throws(DatabaseError) {
-        let found = try readable { () throws(DatabaseError) in try RollbackJournal(ofStore: path) }
-        guard let journal = found, journal.pageSize == cipher.parameters.pageSize else {
-            return nil
+    /// The pages that a journal would put back, without those that were changed. Records of earlier transactions, which may stand
+    /// behind those of the last one, are left out.
+    /// - Parameters:
+    ///   - store: a connection to the store, opened without a key.
+    ///   - isHot: whether it is known that the transaction was cut off. Otherwise only the header tells.
+    /// - Returns: `nil` if it need not be put back.
+    init?(
+        salvagedJournalOf path: String,
+        cipher: PageCipher,
+        store: Connection,
+        isHot: Bool
+    ) throws(DatabaseError) {
+        guard let contents = try FileReader(path + "-journal") else { return nil }
+        var journal = try readable { () throws(DatabaseError) in try RollbackJournal(ofStore: path) }
+        if journal?.pageSize != cipher.parameters.pageSize { journal = nil }
+        guard isHot || journal != nil else { return nil }
+        let records = JournalRecords(contents: contents, cipher: cipher, skipsUnreadable: true)
+        let originals = try records.originals(sectorSize: journal?.sectorSize)
+        let pageSize = cipher.parameters.pageSize
+        // SQLite journals the first page when it is to be changed, which may be as late as at the commit.
+        let first = try readable { () throws(DatabaseError) in
+            guard let offset = originals[1] else { return try store.fileBytes(count: pageSize) }
+            return try contents.bytes(at: offset, count: pageSize)
         }
-        var offsets: [Int64: Int64] = [:]
-        let recordSize = journal.pageSize + 8
-        var offset = journal.sectorSize
-        let size = try journal.contents.size()
-        func read(_ offset: Int64, _ count: Int) throws(DatabaseError) -> [UInt8]? {
-            try readable { () throws(DatabaseError) in try journal.contents.bytes(at: offset, count: count) }
+        var pageCount = journal?.originalPageCount
+        if pageCount == nil, let first, try cipher.isAuthentic(first, number: 1) {
+            pageCount = try cipher.declaredPageCount(first)
         }
-        while offset + Int64(recordSize) <= size {
-            if let record = try read(offset, recordSize) {
-                let number = LogOverlay.number(record[..<4])
-                if offsets[number] == nil, try cipher.isAuthentic(record[4..<(4 + journal.pageSize)], number: number) {
-                    offsets[number] = offset + 4
-                }
-            }
-            offset += Int64(recordSize)
-            // Each part of a journal begins with a header at the start of a sector.
-            let next = (offset + journal.sectorSize - 1) / journal.sectorSize * journal.sectorSize
-            if let start = try read(next, 8), RollbackJournal.mayBeHeader(start) { offset = next + journal.sectorSize }
-        }
-        self.init(
-            pageSize: journal.pageSize,
-            pageCount: journal.originalPageCount,
-            offsets: offsets,
-            contents: journal.contents
-        )
+        if pageCount == nil { pageCount = try store.mainFileSize() / Int64(pageSize) }
+        self.init(pageSize: pageSize, pageCount: pageCount ?? 0, offsets: originals, contents: contents)
     }
 
     /// The salts of the first page in the log and in the journal beside a store, which nothing proves yet.
@@ -137,26 +153,57 @@ private struct SalvagedFrames {
         return Frame(header: header, page: page, isAuthentic: isAuthentic)
     }
 
-    /// The salts that tell the frames of this log from those of an older one, and the checksum that the first frame continues, if it is
-    /// known: from the header, or else from the first frame that is whole.
-    func start() throws(DatabaseError) -> (salts: ArraySlice<UInt8>, sum: LogChecksum?, isBigEndian: Bool)? {
-        let header = try bytes(0, 32)
-        let isBigEndian = header.map { $0[3] & 1 == 1 } ?? false
-        if let header {
-            var sum = LogChecksum(isBigEndian: isBigEndian)
-            sum.add(header[..<24])
-            if sum.bytes[...] == header[24..<32] { return (header[16..<24], sum, isBigEndian) }
-        }
+    /// What the header of the log says: the salts that tell its frames from those of an older one, and the checksum that the first
+    /// frame continues. Without a header these are the salts of the first frame that is whole.
+    func start() throws(DatabaseError) -> Start? {
+        if let header = try bytes(0, 32), let start = start(header) { return start }
+        var salts: ArraySlice<UInt8>?
+        var previous: ArraySlice<UInt8>?
         for offset in stride(from: SalvagedFrames.begin, through: size - frameSize, by: Int64.Stride(frameSize)) {
-            if let frame = try frame(at: offset), frame.isAuthentic { return (frame.salts, nil, isBigEndian) }
+            guard let frame = try frame(at: offset), let page = frame.page, frame.isAuthentic else {
+                previous = nil
+                continue
+            }
+            salts = salts ?? frame.salts
+            for isBigEndian in [false, true] {
+                guard let previous else { break }
+                let sum = LogChecksum(isBigEndian: isBigEndian, after: previous).adding(frame.header, page)
+                if sum.bytes[...] == frame.sum {
+                    return salts.map { Start(salts: $0, sum: nil, isBigEndian: isBigEndian) }
+                }
+            }
+            previous = frame.sum
         }
-        return nil
+        // No two neighbours are whole, so that no checksum is needed.
+        return salts.map { Start(salts: $0, sum: nil, isBigEndian: false) }
     }
 
-    /// Whether the frame at an offset continues a checksum.
+    struct Start {
+        let salts: ArraySlice<UInt8>
+        let sum: LogChecksum?
+        let isBigEndian: Bool
+    }
+
+    private func start(_ header: [UInt8]) -> Start? {
+        let magic = LogOverlay.number(header[..<4])
+        guard magic == 0x377f_0682 || magic == 0x377f_0683 else { return nil }
+        var sum = LogChecksum(isBigEndian: magic == 0x377f_0683)
+        sum.add(header[..<24])
+        guard sum.bytes[...] == header[24..<32] else { return nil }
+        return Start(salts: header[16..<24], sum: sum, isBigEndian: sum.isBigEndian)
+    }
+
+    /// Whether the frame at an offset, or the first one behind it whose own checksum is whole, continues a checksum.
     func continues(_ sum: LogChecksum, at offset: Int64) throws(DatabaseError) -> Bool {
-        guard let frame = try frame(at: offset), let page = frame.page else { return false }
-        return sum.adding(frame.header, page).bytes[...] == frame.sum
+        var sum = sum
+        for next in 0..<8 as Range<Int64> {
+            guard let frame = try frame(at: offset + next * frameSize), let page = frame.page, frame.isAuthentic else {
+                return false
+            }
+            sum = sum.adding(frame.header, page)
+            if sum.bytes[...] == frame.sum { return true }
+        }
+        return false
     }
 }
 
@@ -167,5 +214,25 @@ extension LogChecksum {
         sum.add(header[..<8])
         sum.add(page[...])
         return sum
+    }
+
+    /// The number of pages in a frame's header with which this checksum would be another one; `nil` if none would do.
+    ///
+    /// Each word is only added, so that the difference of two sums is that of the words, carried on to the end of the page.
+    /// - Parameter header: with which this checksum was made.
+    fileprivate func pageCount(giving other: LogChecksum, _ header: [UInt8], pageSize: Int) -> Int64? {
+        func words(_ sum: LogChecksum) -> (UInt32, UInt32) {
+            let bytes = sum.bytes
+            return (UInt32(LogOverlay.number(bytes[..<4])), UInt32(LogOverlay.number(bytes[4...])))
+        }
+        var (first, second) = (words(other).0 &- words(self).0, words(other).1 &- words(self).1)
+        for _ in 0..<(pageSize / 8) {
+            second &-= first
+            first &-= second
+        }
+        guard first == 0 else { return nil }
+        let damaged = UInt32(LogOverlay.number(header[4..<8]))
+        let word = (isBigEndian ? damaged : damaged.byteSwapped) &+ second
+        return Int64(isBigEndian ? word : word.byteSwapped)
     }
 }

@@ -256,11 +256,12 @@ public struct StoreRecovery: Sendable {
             try JournalDamage.requireNone(ofStore: path, cipher: usesHMAC ? cipher : nil, store: store)
             if let journal = try LogOverlay(journalOf: path) { return journal }
         } catch {
-            guard error.reason == .damaged || error.reason == .wrongKey || error.isOfUnreadablePlace else {
+            let isHot = error.reason == .damaged
+            guard isHot || error.reason == .wrongKey || error.isOfUnreadablePlace else {
                 throw error
             }
             problems.append("The journal is damaged, and what a transaction left may be mixed: \(error.message)")
-            return try LogOverlay(salvagedJournalOf: path, cipher: cipher)
+            return try LogOverlay(salvagedJournalOf: path, cipher: cipher, store: store, isHot: isHot)
         }
         do throws(DatabaseError) {
             return try logOverlay(of: path, cipher, store, &problems)

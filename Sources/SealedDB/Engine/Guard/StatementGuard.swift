@@ -54,7 +54,7 @@ final class StatementGuard {
         _ second: UnsafePointer<CChar>?,
         in schema: UnsafePointer<CChar>?
     ) -> Bool {
-        compilation?.facts.formUnion(StatementFacts(action))
+        compilation?.facts.formUnion(StatementFacts(action, first, second))
         guard !isSuspended else { return false }
         let reason: String?
         switch action {

@@ -222,7 +222,8 @@ final class ChangeCollector {
             statement.targets = run.targets
             // A statement that returns rows has made its changes before the first row. SQLite counts them at its end,
             // which may never come.
-            let mayHaveMore = !statement.hasRow && (code == SQLITE_ROW || changed &- run.nested != run.told)
+            // What a statement has counted that failed, and kept what it had done, is not all.
+            let mayHaveMore = !statement.hasRow && (code != SQLITE_DONE || changed &- run.nested != run.told)
             if mayHaveMore { note(run.targets.rows.subtracting(run.toldTables)) }
             if code == SQLITE_DONE || code == SQLITE_ROW && !statement.hasRow { note(run.targets.tables) }
             if code == SQLITE_DONE { noteReach(run.targets.reach, isReadOnly: statement.isReadOnly) }

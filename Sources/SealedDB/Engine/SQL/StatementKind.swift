@@ -12,15 +12,22 @@ struct StatementFacts: OptionSet {
     static let attach = StatementFacts(rawValue: 4)
     static let pragma = StatementFacts(rawValue: 8)
     static let savepoint = StatementFacts(rawValue: 16)
+    /// Runs statements of its own, which may write although SQLite says that it leaves the database unchanged.
+    static let statements = StatementFacts(rawValue: 32)
 
     init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    init(_ action: Int32) {
+    /// What the authorizer tells. https://www.sqlite.org/c3ref/c_alter_table.html
+    init(_ action: Int32, _ first: UnsafePointer<CChar>?, _ second: UnsafePointer<CChar>?) {
         switch action {
-        case SQLITE_READ, SQLITE_SELECT, SQLITE_FUNCTION, SQLITE_INSERT, SQLITE_UPDATE, SQLITE_DELETE: self = []
+        case SQLITE_READ, SQLITE_SELECT, SQLITE_INSERT, SQLITE_UPDATE, SQLITE_DELETE: self = []
+        case SQLITE_FUNCTION:
+            self = second.map { sqlite3_stricmp($0, "sqlcipher_export") == 0 } == true ? .statements : []
         case SQLITE_TRANSACTION: self = .transaction
         case SQLITE_SAVEPOINT: self = .savepoint
-        case SQLITE_PRAGMA: self = .pragma
+        // https://www.sqlite.org/pragma.html#pragma_optimize
+        case SQLITE_PRAGMA:
+            self = first.map { sqlite3_stricmp($0, "optimize") == 0 } == true ? [.pragma, .statements] : .pragma
         case SQLITE_ATTACH, SQLITE_DETACH: self = [.attach, .schema]
         case SQLITE_ALTER_TABLE, SQLITE_CREATE_VTABLE, SQLITE_DROP_VTABLE,
             SQLITE_CREATE_INDEX...SQLITE_CREATE_VIEW, SQLITE_DROP_INDEX...SQLITE_DROP_VIEW:

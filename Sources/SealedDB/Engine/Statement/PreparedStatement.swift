@@ -18,7 +18,8 @@ final class PreparedStatement {
     let changesAttachments: Bool
     /// Whether the end of an execution needs no further work.
     let endsPlainly: Bool
-    /// Whether the statement leaves the database file unchanged. https://www.sqlite.org/c3ref/stmt_readonly.html
+    /// Whether the statement, and what it runs itself, leaves the database file unchanged.
+    /// https://www.sqlite.org/c3ref/stmt_readonly.html
     let isReadOnly: Bool
     let parameterCount: Int32
     /// The key under which the statement is cached; `nil` if it must not be cached.
@@ -50,7 +51,8 @@ final class PreparedStatement {
         controlsSavepoint = facts.contains(.savepoint) && !text.isExplained
         changesAttachments = facts.contains(.attach) && !text.isExplained
         endsPlainly = kind == .reusable && !controlsTransaction
-        isReadOnly = pointer.map { sqlite3_stmt_readonly($0) != 0 } ?? true
+        let runsStatements = facts.contains(.statements) && !text.isExplained
+        isReadOnly = !runsStatements && pointer.map { sqlite3_stmt_readonly($0) != 0 } ?? true
         parameterCount = pointer.map { sqlite3_bind_parameter_count($0) } ?? 0
         // A value bound to a statement that is used only once may be a key. SQLite's own copy of it ends with the
         // statement.

@@ -69,6 +69,8 @@ final class Supervision {
             isTimeUp = true
             return false
         }
+        // Then nobody's work is committed any more.
+        if isStoppable, shutdown.isSet { return false }
         // Also where a statement that writes has called a function that only reads.
         return !isStopped || (isShared && connection.hasRunningWriter)
     }

@@ -1,0 +1,170 @@
+import Foundation
+import Testing
+
+@testable import SealedDB
+
+/// What recovery saves of a log or journal in which bytes were changed.
+@Suite(.hangLimit, .enabled(if: isEncrypting, "needs a codec"))
+struct SalvageTests {
+    private let directory: TemporaryDirectory
+
+    init() throws { directory = try TemporaryDirectory() }
+
+    /// Leaves the files as a process does that is killed now.
+    private func keep(_ names: String..., of database: Database) throws {
+        let files = try names.map { (name: $0, bytes: try directory.bytes($0)) }
+        database.close()
+        for file in files { try file.bytes.write(to: URL(fileURLWithPath: directory.file(file.name))) }
+    }
+
+    private func recovered() throws -> Database {
+        _ = try StoreRecovery(path: directory.file("db"), key: .testing(1), to: directory.file("new")).run()
+        return try Database.testing(directory.file("new"))
+    }
+
+    // MARK: Logs
+
+    private static let frameSize = 24 + 4096
+
+    /// The store of 30 transactions in a log, which were acknowledged.
+    private func makeLog() throws -> [UInt8] {
+        let database = try Database.testing(directory.file("db"), journalMode: .wal)
+        try database.execute(
+            script: """
+                PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (id INTEGER PRIMARY KEY, a); PRAGMA wal_checkpoint(TRUNCATE);
+                """
+        )
+        for id in 1...30 { try database.executeUpdate("INSERT INTO t VALUES (\(id), hex(randomblob(500)))") }
+        try keep("db", "db-wal", of: database)
+        return try [UInt8](directory.bytes("db-wal"))
+    }
+
+    /// The same log, as a machine of the other byte order would write it.
+    private func bigEndian(_ log: [UInt8]) -> [UInt8] {
+        var log = log
+        log[3] = 0x83
+        var sum = LogChecksum(isBigEndian: true)
+        sum.add(log[..<24])
+        log.replaceSubrange(24..<32, with: sum.bytes)
+        for start in stride(from: 32, to: log.count, by: SalvageTests.frameSize) {
+            sum.add(log[start..<(start + 8)])
+            sum.add(log[(start + 24)..<(start + SalvageTests.frameSize)])
+            log.replaceSubrange((start + 16)..<(start + 24), with: sum.bytes)
+        }
+        return log
+    }
+
+    /// Bytes of a log that are changed: zeros, or another bit in each.
+    struct Damage: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let ranges: [Range<Int>]
+        let clears: Bool
+        /// How many of the 30 rows may be lost: a page has at most four.
+        let losses: Int
+    }
+
+    private static func start(ofFrame index: Int) -> Int { 32 + index * frameSize }
+
+    private static let damages: [Damage] = [
+        Damage(testDescription: "no header", ranges: [0..<32], clears: true, losses: 0),
+        Damage(testDescription: "a header of other bits", ranges: [0..<32], clears: false, losses: 0),
+        Damage(testDescription: "another byte order", ranges: [3..<4], clears: false, losses: 0),
+        Damage(testDescription: "a block", ranges: [40960..<45056], clears: true, losses: 4),
+        Damage(
+            testDescription: "the sector of a frame's header",
+            ranges: [start(ofFrame: 10) / 512 * 512..<start(ofFrame: 10) / 512 * 512 + 512],
+            clears: true,
+            losses: 4
+        ),
+        Damage(
+            testDescription: "salts of a frame",
+            ranges: [start(ofFrame: 10) + 9..<start(ofFrame: 10) + 10],
+            clears: false,
+            losses: 0
+        ),
+        Damage(
+            testDescription: "a number of pages",
+            ranges: [start(ofFrame: 10) + 7..<start(ofFrame: 10) + 8],
+            clears: true,
+            losses: 0
+        ),
+        Damage(
+            testDescription: "a checksum and its page",
+            ranges: [start(ofFrame: 10) + 16..<start(ofFrame: 10) + 116],
+            clears: true,
+            losses: 4
+        ),
+        Damage(
+            testDescription: "two checksums",
+            ranges: [10, 11].map { start(ofFrame: $0) + 17..<start(ofFrame: $0) + 18 },
+            clears: false,
+            losses: 0
+        ),
+        Damage(
+            testDescription: "salts and checksum",
+            ranges: [start(ofFrame: 10) + 8..<start(ofFrame: 10) + 24],
+            clears: false,
+            losses: 0
+        ),
+    ]
+
+    @Test(arguments: damages, [false, true]) func aLog(damage: Damage, isBigEndian: Bool) throws {
+        var log = try makeLog()
+        if isBigEndian { log = bigEndian(log) }
+        for index in damage.ranges.joined() { log[index] = damage.clears ? 0 : log[index] ^ 1 }
+        try Data(log).write(to: URL(fileURLWithPath: directory.file("db-wal")))
+        let database = try recovered()
+        defer { database.close() }
+        let rows = try database.integers("SELECT id FROM t ORDER BY id")
+        #expect(rows.count >= 30 - damage.losses && Set(rows).isSubset(of: 1...30), "\(rows)")
+    }
+
+    // MARK: Journals
+
+    /// Behind the records of a transaction stand those of an earlier one, with older pages.
+    @Test func aJournalThatIsKept() throws {
+        let database = try Database.testing(directory.file("db"), journalMode: .delete)
+        try database.execute(
+            script: """
+                PRAGMA journal_mode = PERSIST; CREATE TABLE t (id INTEGER PRIMARY KEY, state, filling);
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60)
+                INSERT INTO t SELECT i, 'first', hex(randomblob(1800)) FROM n;
+                UPDATE t SET state = 'second';
+                """
+        )
+        try database.spillChanges()
+        try database.execute(script: "BEGIN; UPDATE t SET state = 'third' WHERE id <= 20")
+        try keep("db", "db-journal", of: database)
+        var journal = try [UInt8](directory.bytes("db-journal"))
+        // The first page; behind the parts of the transaction stands more.
+        let count = journal[8..<12].reduce(0) { $0 << 8 | Int($1) }
+        try #require((1..<20).contains(count) && journal.count > 512 + 55 * 4104)
+        journal[512 + 2000] ^= 1
+        try Data(journal).write(to: URL(fileURLWithPath: directory.file("db-journal")))
+        let saved = try recovered()
+        defer { saved.close() }
+        #expect(try saved.integers("SELECT count(*) FROM t WHERE state = 'first'") == [0])
+        #expect(try saved.integers("SELECT count(*) FROM t WHERE state = 'second'")[0] >= 58)
+    }
+
+    /// The header is no header any more, but the transaction was cut off, and its records are there.
+    @Test func aJournalWithoutItsHeader() throws {
+        let database = try Database.testing(directory.file("db"), journalMode: .delete)
+        try database.execute(
+            script: """
+                CREATE TABLE t (id INTEGER PRIMARY KEY, a);
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400)
+                INSERT INTO t SELECT i, 'old ' || hex(randomblob(50)) FROM n;
+                """
+        )
+        try database.spillChanges()
+        try database.execute(script: "BEGIN; UPDATE t SET a = 'new ' || substr(a, 5)")
+        try keep("db", "db-journal", of: database)
+        var journal = try [UInt8](directory.bytes("db-journal"))
+        journal[0] ^= 1
+        try Data(journal).write(to: URL(fileURLWithPath: directory.file("db-journal")))
+        let saved = try recovered()
+        defer { saved.close() }
+        #expect(try saved.integers("SELECT count(*) FROM t WHERE a LIKE 'old %'") == [400])
+    }
+}
