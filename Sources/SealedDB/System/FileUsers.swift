@@ -59,35 +59,22 @@ package enum FileUsers {
         }
     }
 
+    /// The processes that have a log open of which no locks are known. Usually it was left by a process that has ended, and the
+    /// kernel tells that nobody has it open, without a search.
+    /// - Returns: the processes that were found, and whether the kernel tells that somebody else has it open, seen or not.
+    static func withDescriptors(ofLog path: String) throws(DatabaseError) -> (found: Set<Int32>, isOpen: Bool) {
+        // Nobody locks a log, so to close it takes no lock from this process.
+        let descriptor = sealeddb_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0)
+        let answer = descriptor >= 0 ? sealeddb_is_only_descriptor(descriptor) : -1
+        if descriptor >= 0 { close(descriptor) }  // Nothing was written.
+        // Its last user removes it.
+        guard answer != 1, let file = try FileSystem.statusIfPresent(path) else { return ([], false) }
+        let own = try FileSystem.ownDescriptors(of: file, path)
+        return (Set(Search(file).users + (own.isEmpty ? [] : [getpid()])), answer == 0)
+    }
+
     /// Returns the processes other than this one that have the file open.
     package static func others(_ path: String) throws(DatabaseError) -> [Int32] { try Search(path).users }
-
-    /// What a process that uses the files beside a path has to do with the file at that path.
-    enum Use { case ofThisFile, ofAnother, ended, unknown }
-
-    /// - Parameter process: has no lock on the file. It may have lost one by closing another descriptor of it.
-    static func use(of path: String, by process: Int32) throws(DatabaseError) -> Use {
-        guard process > 0 else { return .unknown }
-        let file = try FileSystem.status(path)
-        guard let descriptors = FileSystem.names(in: "/proc/\(process)/fd") else {
-            return [ENOENT, ESRCH].contains(errno) ? .ended : .unknown
-        }
-        var use = Use.ofAnother
-        for descriptor in descriptors {
-            let link = "/proc/\(process)/fd/\(descriptor)"
-            var found = stat()
-            guard stat(link, &found) == 0 else {
-                // It was closed meanwhile, or may not be looked at.
-                if [EACCES, EPERM, ENOMEM].contains(errno) { return .unknown }
-                continue
-            }
-            if found.isSameFile(as: file) { use = .ofThisFile }
-            // Who reads the new file for another purpose has the former one open all the same. What cannot be read tells nothing.
-            let name = try? FileManager.default.destinationOfSymbolicLink(atPath: link)
-            if name?.isSame(as: path + " (deleted)") == true { return .ofAnother }
-        }
-        return use
-    }
 
     /// A search of all other processes. Descriptors show device and inode, even of files in another mount name space.
     private struct Search {
@@ -102,8 +89,10 @@ package enum FileUsers {
         /// The errors that say that a process has ended.
         private static let endings = [ENOENT, ESRCH]
 
-        init(_ path: String) throws(DatabaseError) {
-            file = try FileSystem.status(path)
+        init(_ path: String) throws(DatabaseError) { try self.init(FileSystem.status(path)) }
+
+        init(_ file: stat) {
+            self.file = file
             guard let names = FileSystem.names(in: "/proc"), names.contains("self") else {
                 unseen = ["any process: /proc is not there"]
                 return

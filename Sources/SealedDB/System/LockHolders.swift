@@ -14,10 +14,10 @@ enum LockHolders {
     static func of(_ path: String, isForAlone: Bool = false) -> [String] {
         // A file that does not exist has no locks, and a file that cannot be examined is left out of the message.
         let files = [path, path + "-shm"].compactMap { try? FileSystem.status($0) }
-        let names = files.map(lockedName)
+        let names = files.map(LockTable.name)
         // The message also does without a table that cannot be read.
-        let table = FileSystem.kernelText("/proc/locks") ?? ""
-        let holders = inTheWay(names, names.flatMap { table.lines(with: $0) }, isForAlone: isForAlone)
+        let table = LockTable()
+        let holders = inTheWay(names, names.flatMap { table?.lines(with: $0) ?? [] }, isForAlone: isForAlone)
         return holders.isEmpty ? inTheWay(names, locks(ofDescriptorsOf: files), isForAlone: isForAlone) : holders
     }
 
@@ -50,20 +50,10 @@ enum LockHolders {
     /// the kernel names none. `nil` if this cannot be determined.
     static func processes(withLocksOn paths: [String]) -> [Set<Int32>]? {
         // A file that does not exist has no locks.
-        let files = paths.map { path in (try? FileSystem.status(path)).map(lockedName) }
+        let files = paths.map { try? FileSystem.status($0) }
         guard files.contains(where: { $0 != nil }) else { return files.map { _ in [] } }
-        guard let table = FileSystem.kernelText("/proc/locks") else { return nil }
-        return files.map { file in
-            guard let file else { return [] }
-            return Set(table.lines(with: file).compactMap { process(lockingFile: file, $0) })
-        }
-    }
-
-    private static func process(lockingFile file: String, _ line: String) -> Int32? {
-        let fields = line.split(separator: " ")
-        // The process stands before the file, in lines of waiting requests, too.
-        guard let place = fields.firstIndex(where: { $0 == file }) else { return nil }
-        return (place > 0 ? Int32(fields[place - 1]) : nil) ?? -1
+        guard let table = LockTable() else { return nil }
+        return files.map { $0.map(table.processes) ?? [] }
     }
 
     /// Returns the number and name of a process, or only the number if the name cannot be read.
@@ -72,31 +62,5 @@ enum LockHolders {
         // A process that has ended has no name any more.
         let name = FileSystem.kernelText("/proc/\(process)/comm")
         return "process \(process)" + (name.map { " (\($0.trimmingCharacters(in: .newlines)))" } ?? "")
-    }
-
-    /// A file as `/proc/locks` names it, such as `fe:00:1234`: major and minor device numbers with two or more hexadecimal
-    /// digits, inode in decimal.
-    private static func lockedName(_ status: stat) -> String {
-        let (major, minor) = status.deviceNumbers
-        return [major, minor].map { ($0 < 0x10 ? "0" : "") + String($0, radix: 16) + ":" }.joined() + "\(status.st_ino)"
-    }
-}
-
-extension String {
-    /// The lines that contain a text. Only these are copied: the table of a busy machine has thousands of locks, and is read
-    /// whenever a store with a log is opened.
-    fileprivate func lines(with text: String) -> [String] {
-        withCString { own in
-            var lines: [String] = []
-            var rest = own
-            while let found = strstr(rest, text) {
-                var start = UnsafePointer(found)
-                while start > rest, start[-1] != CChar(UInt8(ascii: "\n")) { start -= 1 }
-                let length = strcspn(start, "\n")
-                lines.append(String(decoding: UnsafeRawBufferPointer(start: start, count: length), as: UTF8.self))
-                rest = start + length
-            }
-            return lines
-        }
     }
 }

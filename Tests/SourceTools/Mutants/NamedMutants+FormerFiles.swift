@@ -51,6 +51,69 @@ extension NamedMutant {
             "return true"
         ),
         .init(
+            "a connection that keeps everybody else out of a former file is not looked for",
+            "SealedDB/Cipher/Opening/StoreOpening+FormerLog.swift",
+            .expression,
+            "try FileUsers.withDescriptors(ofLog: path + \"-wal\")",
+            "(found: Set<Int32>(), isOpen: false)"
+        ),
+        .init(
+            "who uses a former log passes unless this user may look into that process",
+            "SealedDB/Cipher/Opening/StoreOpening+FormerLog.swift",
+            .statement,
+            "if isUnseen, table.processes(withLocksOn: store).isEmpty { ofAnother.insert(LogUsers.unseen) }",
+            ""
+        ),
+        .init(
+            "this process passes with the log of a former file if it has the new one open",
+            "SealedDB/Cipher/Opening/StoreOpening+FormerLog.swift",
+            .statement,
+            "if ownUse == false { ofAnother.insert(getpid()) }",
+            ""
+        ),
+        .init(
+            "who uses the log of a former file passes with the new one open, too",
+            "SealedDB/System/FileUsers+Log.swift",
+            .expression,
+            "wasHere || (!lost.isEmpty && hasLostIndex)",
+            "wasHere"
+        ),
+        .init(
+            "who uses the log of a file that was deleted passes with the new one open, too",
+            "SealedDB/System/FileUsers+Log.swift",
+            .expression,
+            "wasHere || (!lost.isEmpty && hasLostIndex)",
+            "!lost.isEmpty && hasLostIndex"
+        ),
+        .init(
+            "who uses the log of a former file that has a name passes if he reads the new one",
+            "SealedDB/System/FileUsers+Log.swift",
+            .expression,
+            "lost.isEmpty && !has { $0.isDeleted && $0.name.isSame(as: name) }",
+            "!has { $0.isDeleted && $0.name.isSame(as: name) }"
+        ),
+        .init(
+            "a process that has another store in use counts as one that uses a former file",
+            "SealedDB/System/FileUsers+Log.swift",
+            .expression,
+            "wasHere || (!lost.isEmpty && hasLostIndex)",
+            "!lost.isEmpty"
+        ),
+        .init(
+            "who copies a log counts as one who uses it",
+            "SealedDB/System/FileUsers+Log.swift",
+            .expression,
+            "$0.id == place.log && $0.isForWriting",
+            "$0.id == place.log"
+        ),
+        .init(
+            "an index that was moved away with its log counts as the one at the path",
+            "SealedDB/Engine/Pages/OpenLogs.swift",
+            .expression,
+            "isSame(use.log, log) || isSame(use.index, index)",
+            "true"
+        ),
+        .init(
             "a connection whose file was replaced opens the new one with the former log",
             "SealedDB/Concurrency/Connections/Database+Supervision.swift",
             .statement,

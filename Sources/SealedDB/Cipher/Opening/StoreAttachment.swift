@@ -93,7 +93,9 @@ struct StoreAttachment {
             start = try file.fileBytes(count: 100)
         }
         // With a key, this is looked at below.
-        if key == nil, let file = FileSystem.resolve(path) { _ = try StoreOpening.isLogInUse(ofStore: file) }
+        if key == nil, let file = FileSystem.resolve(path) {
+            _ = try StoreOpening.isLogInUse(ofStore: file, log: StoreOpening.file("-wal", beside: file))
+        }
         let isPlaintext = !start.isEmpty && StoreHeader.isPlaintext(start)
         guard let key else {
             guard isPlaintext || (start.isEmpty && !mainHasKey) else {

@@ -5,46 +5,105 @@ extension StoreOpening {
     ///
     /// SQLite finds a log and its index by the path of the store. Whoever had a store open when another file was put in its
     /// place still uses them for the former file, and SQLite would mix the pages of both.
-    /// - Parameter path: an absolute path without links.
+    /// - Parameters:
+    ///   - path: an absolute path without links.
+    ///   - log: the log beside it; `nil` if there is none.
     /// - Returns: false also if somebody uses the log who cannot be looked at: then its pages have to be.
     /// - Throws: ``DatabaseError/Reason/busy`` if somebody uses the log who has not the file open that is at the path now.
-    static func isLogInUse(ofStore path: String) throws(DatabaseError) -> Bool {
-        // Without an index there are no locks of those who use a log.
-        guard FileSystem.mayExist(path + "-shm") else { return false }
+    static func isLogInUse(ofStore path: String, log: stat?) throws(DatabaseError) -> Bool {
+        guard log != nil || FileSystem.mayExist(path + "-shm") else { return false }
         // The kernel's table may lack a lock, because it changes while it is read, and a rotation of this process keeps the former
         // file for a moment: so only who uses another file each time counts.
         var others: Set<Int32>?
         for attempt in 0..<10 {
             if attempt > 0 { LockHolders.pause() }
-            guard let processes = LockHolders.processes(withLocksOn: [path + "-shm", path]) else {
-                return FileSystem.mayExist(path + "-shm")
-            }
-            var isKnown = true
-            var found: Set<Int32> = []
-            // Who uses a log has a lock on its own file, too.
-            for process in processes[0].subtracting(processes[1]) {
-                switch try FileUsers.use(of: path, by: process) {
-                case .ofThisFile, .ended: continue
-                case .unknown: isKnown = false
-                case .ofAnother: found.insert(process)
-                }
-            }
-            others = others?.intersection(found) ?? found
-            if others == [] { return isKnown && !processes[0].isEmpty }
+            let users = try LogUsers(ofStore: path)
+            others = others?.intersection(users.ofAnother) ?? users.ofAnother
+            if others == [] { return users.areKnown && users.useIndex }
         }
         guard let process = others?.min() else { return false }
         throw logOfFormerFile(path, process)
     }
 
+    /// Who uses the log beside a path at one moment.
+    private struct LogUsers {
+        /// Stands for a process that this one may not look into.
+        static let unseen: Int32 = 0
+
+        /// The processes that use it for another file than the one at the path.
+        private(set) var ofAnother: Set<Int32> = []
+        /// Whether all could be looked at.
+        private(set) var areKnown = true
+        /// Whether some have locks on the index of the log.
+        let useIndex: Bool
+
+        init(ofStore path: String) throws(DatabaseError) {
+            let store = try FileSystem.status(path)
+            let log = try StoreOpening.file("-wal", beside: path)
+            let index = try StoreOpening.file("-shm", beside: path)
+            let ownUse = OpenLogs.use(ofLog: log, index, for: store)
+            if ownUse == false { ofAnother.insert(getpid()) }
+            guard let table = LockTable() else {
+                (areKnown, useIndex) = (true, index != nil)
+                return
+            }
+            var processes = index.map(table.processes) ?? []
+            useIndex = !processes.isEmpty
+            // A connection that keeps everybody else out has no index, and locks its own file alone.
+            if processes.isEmpty, log != nil {
+                let holders = try FileUsers.withDescriptors(ofLog: path + "-wal")
+                processes = holders.found
+                let isUnseen = holders.isOpen && processes.isEmpty
+                if isUnseen, table.processes(withLocksOn: store).isEmpty { ofAnother.insert(LogUsers.unseen) }
+            }
+            let place = FileUsers.Place(
+                path: path,
+                store: LockTable.name(of: store),
+                log: log.map(LockTable.name),
+                index: index.map(LockTable.name)
+            )
+            // Of this process, the connections of the library are known already.
+            for process in processes where process != getpid() || ownUse == nil {
+                guard process > 0 else {
+                    if !table.processes(withLocksOn: store).contains(process) { areKnown = false }
+                    continue
+                }
+                switch FileUsers.logUse(of: place, by: process, table) {
+                case .ofThisFile, .none: continue
+                case .unknown: areKnown = false
+                case .ofAnother: ofAnother.insert(process)
+                }
+            }
+        }
+    }
+
+    /// What stands beside the store; `nil` if certainly nothing does.
+    static func file(_ suffix: String, beside path: String) throws(DatabaseError) -> stat? {
+        var status = stat()
+        guard lstat(path + suffix, &status) != 0 else { return status }
+        let number = errno
+        // No file has a name that is too long.
+        guard [ENOENT, ENOTDIR, ENAMETOOLONG].contains(number) else {
+            throw .system("Cannot examine \(path)\(suffix)", reason: .ioError, number: number)
+        }
+        return nil
+    }
+
     private static func logOfFormerFile(_ path: String, _ process: Int32) -> DatabaseError {
-        let who = process == getpid() ? "this process" : LockHolders.describe(process)
+        let who =
+            switch process {
+            case getpid(): "this process"
+            case LogUsers.unseen: "a process that this user may not look into"
+            default: LockHolders.describe(process)
+            }
         return DatabaseError(
             extendedCode: SQLITE_BUSY,
             reason: .busy,
             message: """
                 \(path) is another file than the one for which \(who) still uses the log beside it: somebody put it in the place of a \
                 store that was open. SQLite would write pages of the former file into it. Nothing was read or written. Keep a copy of \
-                it, and end who has the former file open.
+                it and of the log, and end who has the former file open. If the new file is whole without that log, as a backup is, \
+                move the log away before somebody opens it; otherwise put the former file back.
                 """
         )
     }

@@ -51,7 +51,7 @@ struct StoreOpening {
             if isFile, let path { try StoreName.requireRoom(path) }
             try refuseForeignJournal(key)
         } else if isFile, !looks, let file = path.flatMap({ FileSystem.resolve($0) }) {
-            _ = try StoreOpening.isLogInUse(ofStore: file)
+            _ = try StoreOpening.isLogInUse(ofStore: file, log: StoreOpening.file("-wal", beside: file))
         }
         let connection = try looks ? StoreView.connection(for: self) : lockedConnection()
         connection.statementGuard.allowsCipherStatements = allowsCipherStatements
@@ -88,8 +88,9 @@ struct StoreOpening {
         guard isFile, let path, let file = FileSystem.resolve(path) else { return }
         let mayWrite = !looks && flags & SQLITE_OPEN_READONLY == 0
         if mayWrite { try JournalName.requireNoneOfStrangers(file) }
-        let isLogInUse = looks ? false : try StoreOpening.isLogInUse(ofStore: file)
-        let hasLog = mayWrite && FileSystem.mayExist(file + "-wal")
+        let log = looks ? nil : try StoreOpening.file("-wal", beside: file)
+        let isLogInUse = looks ? false : try StoreOpening.isLogInUse(ofStore: file, log: log)
+        let hasLog = mayWrite && log != nil
         guard hasLog || FileSystem.mayExist(file + "-journal") else { return }
         let connection = try Connection(path: file, flags: SQLITE_OPEN_READONLY, vfs: vfs)
         defer { connection.close() }

@@ -97,14 +97,8 @@ extension Database {
     private func requireNoLogOfFormerFile(_ path: String) throws(DatabaseError) {
         let log = path + "-wal"
         guard let status = try FileSystem.statusIfPresent(log), status.st_size > 0,
-            try FileSystem.isOpenInThisProcess(log)
+            try OpenLogs.use(ofLog: status, nil, for: FileSystem.status(path)) == false
         else { return }
-        // Whoever has opened the new file in this process as a store has a lock on it, and has found no such log.
-        // The kernel's table may lack one.
-        for attempt in 0..<5 {
-            if attempt > 0 { LockHolders.pause() }
-            if let processes = LockHolders.processes(withLocksOn: [path]), processes[0].contains(getpid()) { return }
-        }
         throw DatabaseError(
             extendedCode: SQLITE_READONLY_DBMOVED,
             reason: .damaged,

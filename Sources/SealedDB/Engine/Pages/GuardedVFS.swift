@@ -83,6 +83,7 @@ enum GuardedVFS {
             return SQLITE_CANTOPEN
         }
         guardMethods(of: file, String(cString: name))
+        if guarding.opensFiles, flags & SQLITE_OPEN_WAL != 0 { OpenLogs.add(file, name) }
         return SQLITE_OK
     }
 
@@ -149,6 +150,7 @@ enum GuardedVFS {
             guard let file else { return SQLITE_IOERR }
             let own = GuardedVFS.own(file)
             _ = GuardedVFS.files.withLock { $0.names.removeValue(forKey: file) }
+            OpenLogs.remove(file)
             return own.pointee.xClose(file)
         }
         guarded.pointee.methods.xRead = { file, bytes, count, offset in
@@ -160,7 +162,9 @@ enum GuardedVFS {
         guarded.pointee.methods.xShmMap = { file, region, size, extends, page in
             guard let file, let name = GuardedVFS.files.withLock({ $0.names[file] }) else { return SQLITE_IOERR }
             guard region > 0 || JournalName.isIndexSafe(ofStore: name) else { return SQLITE_CANTOPEN }
-            return GuardedVFS.own(file).pointee.xShmMap(file, region, size, extends, page)
+            let code = GuardedVFS.own(file).pointee.xShmMap(file, region, size, extends, page)
+            if region == 0 { OpenLogs.noteIndex(of: file, name) }
+            return code
         }
         return asMethods(guarded)
     }
