@@ -102,9 +102,9 @@ extension NamedMutant {
         .init(
             "a recovery takes what stands behind the end of a log for committed",
             "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
-            .statement,
-            "guard try frames.continues(computed, at: offset + frames.frameSize) else { break }",
-            ""
+            .expression,
+            "!isOfLog || isAuthentic",
+            "!isOfLog"
         ),
         .init(
             "a retention does not look whether the newest generation is away",
@@ -112,6 +112,27 @@ extension NamedMutant {
             .expression,
             "newest == tail?.generation",
             "newest != 0"
+        ),
+        .init(
+            "a recovery loses what stands behind a damaged header in a log",
+            "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
+            .expression,
+            "try frames.proven(page, behind: known, next: next, salts: start.salts)",
+            "nil as ProvenFrame?"
+        ),
+        .init(
+            "the header of the second last commit of a log may be damaged",
+            "SealedDB/Cipher/Pages/LogDamage.swift",
+            .expression,
+            "LogDamage.provesCommit(frame, in: damaged, limit: limit)",
+            "false"
+        ),
+        .init(
+            "a torn transaction counts as one that was committed",
+            "SealedDB/Cipher/Pages/LogDamage.swift",
+            .expression,
+            "proven.page <= proven.pageCount",
+            "true"
         ),
     ]
 }

@@ -5,7 +5,7 @@ extension LogOverlay {
     ///
     /// Behind the end of the log may stand frames of a transaction that a power failure has cut off, with the same salts and
     /// right codes. They do not continue the checksum of the last frame. Each frame has the one up to itself, so that it does not
-    /// matter what is damaged before.
+    /// matter what is damaged before. Where a header is damaged, the frame behind it tells what it was.
     /// - Returns: `nil` if no transaction is left.
     init?(salvagedLogOf path: String, cipher: PageCipher) throws(DatabaseError) {
         let pageSize = cipher.parameters.pageSize
@@ -21,19 +21,26 @@ extension LogOverlay {
                 sum = nil
                 continue
             }
-            guard frame.salts == start.salts else { break }
             let computed = frame.page.flatMap { page in sum?.adding(frame.header, page) }
-            sum = LogChecksum(isBigEndian: start.isBigEndian, after: frame.sum)
-            if frame.isAuthentic {
-                if let computed, computed.bytes[...] != frame.sum {
-                    // If the frame's own checksum is damaged, the next one continues what it should be. Otherwise this was the end.
-                    guard try frames.continues(computed, at: offset + frames.frameSize) else { break }
-                    sum = computed
+            let isOfLog = frame.salts == start.salts
+            var (number, count, isAuthentic) = (frame.number, frame.pageCount, frame.isAuthentic)
+            var nextSum = LogChecksum(isBigEndian: start.isBigEndian, after: frame.sum)
+            if let known = sum, let page = frame.page, !isOfLog || computed?.bytes[...] != frame.sum {
+                let next = offset + frames.frameSize
+                if let proven = try frames.proven(page, behind: known, next: next, salts: start.salts) {
+                    // Its header alone is damaged.
+                    (number, count, isAuthentic, nextSum) = (proven.page, proven.pageCount, true, proven.sum)
+                } else if !isOfLog || isAuthentic {
+                    // This was the end.
+                    break
                 }
-                pending[frame.number] = offset + 24
+            } else if !isOfLog {
+                break
             }
-            if frame.pageCount > 0 {
-                pageCount = frame.pageCount
+            sum = nextSum
+            if isAuthentic { pending[number] = offset + 24 }
+            if count > 0 {
+                pageCount = count
                 committed.merge(pending) { $1 }
                 pending = [:]
             }
@@ -153,10 +160,18 @@ private struct SalvagedFrames {
         return nil
     }
 
-    /// Whether the frame at an offset continues a checksum.
-    func continues(_ sum: LogChecksum, at offset: Int64) throws(DatabaseError) -> Bool {
-        guard let frame = try frame(at: offset), let page = frame.page else { return false }
-        return sum.adding(frame.header, page).bytes[...] == frame.sum
+    /// What the header of a frame must have been, by the frame behind it; `nil` if the page is not authentic with that. Frames of a
+    /// transaction that was cut off, which stand behind the end of the log, do not continue its checksum and give other numbers.
+    func proven(
+        _ page: [UInt8],
+        behind sum: LogChecksum,
+        next offset: Int64,
+        salts: ArraySlice<UInt8>
+    ) throws(DatabaseError) -> ProvenFrame? {
+        guard let next = try frame(at: offset), next.salts == salts, let nextPage = next.page else { return nil }
+        let proven = ProvenFrame(between: sum, page[...], next: (next.header + nextPage)[...])
+        guard proven.page > 0, proven.pageCount == 0 || proven.page <= proven.pageCount else { return nil }
+        return try cipher.isAuthentic(page, number: proven.page) ? proven : nil
     }
 }
 
