@@ -134,5 +134,33 @@ extension NamedMutant {
             "proven.page <= proven.pageCount",
             "true"
         ),
+        .init(
+            "a journal that is kept hides pages that the first page does not count",
+            "SealedDB/Cipher/Verification/UncountedPages.swift",
+            .expression,
+            "try !mayLogChangeCount(connection, path)",
+            "try !mayLogChangeCount(connection, path) && !FileSystem.mayExist(path + \"-journal\")"
+        ),
+        .init(
+            "any log hides pages that the first page does not count",
+            "SealedDB/Cipher/Verification/UncountedPages.swift",
+            .expression,
+            "log?.hasFirstPage ?? false",
+            "log != nil"
+        ),
+        .init(
+            "a log that is in the file hides pages that the first page does not count",
+            "SealedDB/Cipher/Verification/UncountedPages.swift",
+            .statement,
+            "if try connection.hasWholeLogInFile() { return false }",
+            ""
+        ),
+        .init(
+            "a journal that is kept hides damaged pages",
+            "SealedDB/Cipher/Verification/StoreExamination.swift",
+            .expression,
+            "try? RollbackJournal.isBegun(path + \"-journal\")",
+            "true as Bool?"
+        ),
     ]
 }
