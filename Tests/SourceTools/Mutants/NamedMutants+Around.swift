@@ -58,11 +58,11 @@ extension NamedMutant {
             "(code == SQLITE_ROW || changed &- run.nested != run.told)"
         ),
         .init(
-            "a damaged number of pages ends a log",
+            "a number of pages is not proven by the checksum of its own frame",
             "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
             .expression,
-            "computed.pageCount(giving: stored, frame.header, pageSize: pageSize)",
-            "nil as Int64?"
+            "proven.page == frame.number",
+            "false"
         ),
         .init(
             "a log without a header is one of zeros",
@@ -152,7 +152,7 @@ extension NamedMutant {
             "a recovery takes what stands behind the end of a log for committed",
             "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
             .expression,
-            "frames.continues(computed, at: offset + frames.frameSize)",
+            "frames.continues(computed, at: next)",
             "true"
         ),
         .init(
@@ -161,6 +161,55 @@ extension NamedMutant {
             .expression,
             "newest == tail?.generation",
             "newest != 0"
+        ),
+        .init(
+            "a recovery loses what stands behind a damaged header in a log",
+            "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
+            .expression,
+            "try frames.proven(frame, behind: known, stored, next: next, start.salts)",
+            "nil as ProvenFrame?"
+        ),
+        .init(
+            "the header of the second last commit of a log may be damaged",
+            "SealedDB/Cipher/Pages/LogDamage.swift",
+            .expression,
+            "LogDamage.provesCommit(frame, in: damaged, limit: limit)",
+            "false"
+        ),
+        .init(
+            "a torn transaction counts as one that was committed",
+            "SealedDB/Cipher/Pages/LogDamage.swift",
+            .expression,
+            "proven.page <= proven.pageCount",
+            "true"
+        ),
+        .init(
+            "a journal that is kept hides pages that the first page does not count",
+            "SealedDB/Cipher/Verification/UncountedPages.swift",
+            .expression,
+            "try !mayLogChangeCount(connection, path)",
+            "try !mayLogChangeCount(connection, path) && !FileSystem.mayExist(path + \"-journal\")"
+        ),
+        .init(
+            "any log hides pages that the first page does not count",
+            "SealedDB/Cipher/Verification/UncountedPages.swift",
+            .expression,
+            "log?.hasFirstPage ?? false",
+            "log != nil"
+        ),
+        .init(
+            "a log that is in the file hides pages that the first page does not count",
+            "SealedDB/Cipher/Verification/UncountedPages.swift",
+            .statement,
+            "if try connection.hasWholeLogInFile() { return false }",
+            ""
+        ),
+        .init(
+            "a journal that is kept hides damaged pages",
+            "SealedDB/Cipher/Verification/StoreExamination.swift",
+            .expression,
+            "try? RollbackJournal.isBegun(path + \"-journal\")",
+            "true as Bool?"
         ),
     ]
 }

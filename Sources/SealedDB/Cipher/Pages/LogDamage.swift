@@ -125,6 +125,10 @@ struct LogDamage {
         let salts: [UInt8]
         /// Whether its checksum continues that of the previous frame or, for the first frame, that of the header.
         let followsPrevious: Bool
+        /// The checksum that it should continue.
+        let previousSum: LogChecksum
+        /// All of it, with its header.
+        let bytes: [UInt8]
     }
 
     private func forEachFrame(
@@ -148,7 +152,9 @@ struct LogDamage {
                     page: LogOverlay.number(bytes[..<4]),
                     pageCount: LogOverlay.number(bytes[4..<8]),
                     salts: Array(bytes[8..<16]),
-                    followsPrevious: followsPrevious
+                    followsPrevious: followsPrevious,
+                    previousSum: LogChecksum(isBigEndian: isBigEndian, after: sums[0][...]),
+                    bytes: bytes
                 )
             )
             sums = [Array(bytes[16..<24])]
@@ -159,15 +165,26 @@ struct LogDamage {
     /// Counts the commits in whole frames after a damaged one. A frame whose checksum continues that of the previous
     /// frame is as it was written. A single commit after a damaged frame may end that frame's own transaction, which a
     /// power failure tore: where commits are synced, it was not acknowledged. If the damaged frame itself commits a
-    /// transaction, a commit after it belongs to another one.
+    /// transaction, a commit after it belongs to another one. If its header is damaged, the frame behind it proves that.
     private func transactionsBehindFrames() throws(DatabaseError) -> Int {
         var count = 0
         var isBroken = false
         var isBehindCommit = false
+        /// The frame before, if it is not as it was written and the one before that is.
+        var damaged: Frame?
+        var isPreviousWhole = true
+        let limit = try largestPageCount()
         try forEachFrame(pageSize: pageSize, isBigEndian: magic & 1 == 1) { frame in
             // Frames with other salts are from before the log was restarted.
             let isOfLog = frame.salts[...] == header[16..<24]
-            let isWhole = isOfLog && frame.followsPrevious
+            var isWhole = isOfLog && frame.followsPrevious
+            if isOfLog, let damaged, LogDamage.provesCommit(frame, in: damaged, limit: limit) {
+                // The frame behind it is whole, too, or it would prove nothing.
+                isBehindCommit = true
+                isWhole = true
+            }
+            damaged = isPreviousWhole && !isWhole ? frame : nil
+            isPreviousWhole = isWhole
             if !isWhole {
                 isBroken = true
                 if isOfLog, frame.pageCount > 0 { isBehindCommit = true }
@@ -176,6 +193,19 @@ struct LogDamage {
             }
         }
         return count > 1 || isBehindCommit ? count : 0
+    }
+
+    /// Whether a damaged frame committed a transaction, by the frame behind it. What stands behind the end of a log, and does not
+    /// continue it, gives numbers that no commit has: SQLite writes no page behind the end of the database with it.
+    private static func provesCommit(_ next: Frame, in damaged: Frame, limit: Int64) -> Bool {
+        let proven = ProvenFrame(between: damaged.previousSum, damaged.bytes[24...], next: next.bytes[...])
+        return proven.page > 0 && proven.page <= proven.pageCount && proven.pageCount <= limit
+    }
+
+    /// More pages than in the file and in the log the database never had since the log began.
+    private func largestPageCount() throws(DatabaseError) -> Int64 {
+        let fileSize = try FileSystem.statusIfPresent(path)?.st_size ?? 0
+        return (Int64(fileSize) + (try contents.size())) / Int64(pageSize) + 1
     }
 
     /// Counts the commits in the frames after a damaged header. The header's values are unknown, so all page sizes and

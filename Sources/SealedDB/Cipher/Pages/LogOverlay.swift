@@ -30,6 +30,9 @@ struct LogOverlay: PageOverlay {
         return bytes
     }
 
+    /// Whether it has the page that says how many there are.
+    var hasFirstPage: Bool { offsets[1] != nil }
+
     var pageNumbers: some Sequence<Int64> { offsets.keys }
 
     static func number(_ bytes: ArraySlice<UInt8>) -> Int64 { bytes.reduce(0) { $0 << 8 | Int64($1) } }

@@ -12,6 +12,12 @@ struct RollbackJournal {
     var originalPageCount: Int64 { header.originalPageCount }
     var sectorSize: Int64 { header.sectorSize }
 
+    /// Whether there is a journal that SQLite would look at. It overwrites the start of one that it keeps with zeros when the
+    /// transaction has ended, or cuts it off to nothing.
+    static func isBegun(_ path: String) throws(DatabaseError) -> Bool {
+        try FileReader(path)?.bytes(at: 0, count: 1)?.first ?? 0 != 0
+    }
+
     /// Whether at least six of the first eight bytes are those of a journal header.
     static func mayBeHeader(_ bytes: [UInt8]) -> Bool { zip(bytes, magic).filter { $0 == $1 }.count >= 6 }
 

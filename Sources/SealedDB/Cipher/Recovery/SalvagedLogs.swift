@@ -5,7 +5,8 @@ extension LogOverlay {
     ///
     /// Behind the end of the log may stand frames of a transaction that a power failure has cut off, with the same salts and
     /// right codes. They do not continue the checksum of the last frame. Each frame has the one up to itself, so that it does not
-    /// matter what is damaged before. Where a frame is damaged, nothing tells whether the next ones are of this log: they are taken.
+    /// matter what is damaged before. Where a header is damaged, the frame behind it tells what it was. Where a page is, nothing tells
+    /// whether the next ones are of this log: they are taken.
     /// - Returns: `nil` if no transaction is left.
     init?(salvagedLogOf path: String, cipher: PageCipher) throws(DatabaseError) {
         let pageSize = cipher.parameters.pageSize
@@ -24,32 +25,32 @@ extension LogOverlay {
             }
             let computed = frame.page.flatMap { page in sum?.adding(frame.header, page) }
             let stored = LogChecksum(isBigEndian: start.isBigEndian, after: frame.sum)
-            var commits = frame.pageCount
+            var (number, commits, isAuthentic) = (frame.number, frame.pageCount, frame.isAuthentic)
+            let next = offset + frames.frameSize
+            let known = sum
             sum = stored
             if computed?.bytes == stored.bytes {
                 isProven = true
-            } else if !frame.isAuthentic {
+            } else if let known, let proven = try frames.proven(frame, behind: known, stored, next: next, start.salts) {
+                // Its header alone is damaged.
+                (number, commits, isAuthentic) = (proven.page, proven.pageCount, true)
+                (sum, isProven) = (proven.sum, true)
+            } else if !isAuthentic {
                 isProven = false
                 // Its header may be damaged, too.
                 if frame.salts != start.salts { commits = 0 }
             } else if isProven, let computed {
-                // A damaged checksum or number of pages. Otherwise the log has ended before.
-                if try frames.continues(computed, at: offset + frames.frameSize) {
-                    sum = computed
-                } else if let count = computed.pageCount(giving: stored, frame.header, pageSize: pageSize) {
-                    commits = count
-                } else {
-                    break
-                }
+                // Its checksum is damaged, and that of the next one, too; or the log has ended before.
+                guard try frames.continues(computed, at: next) else { break }
+                sum = computed
             } else if frame.salts != start.salts {
                 // A frame of an older log, unless those that follow it are of this one.
-                let next = try frames.frame(at: offset + frames.frameSize)
-                guard next?.salts == start.salts, try frames.continues(stored, at: offset + frames.frameSize) else {
+                guard try frames.frame(at: next)?.salts == start.salts, try frames.continues(stored, at: next) else {
                     sum = nil
                     continue
                 }
             }
-            if frame.isAuthentic { pending[frame.number] = offset + 24 }
+            if isAuthentic { pending[number] = offset + 24 }
             if commits > 0 {
                 pageCount = commits
                 committed.merge(pending) { $1 }
@@ -193,6 +194,25 @@ private struct SalvagedFrames {
         return Start(salts: header[16..<24], sum: sum, isBigEndian: sum.isBigEndian)
     }
 
+    /// What the header of a frame must have been, by its own checksum or by the frame behind it; `nil` if the page is not authentic
+    /// with that. Frames of a transaction that was cut off, which stand behind the end of the log, do not continue its checksum and
+    /// give other numbers.
+    func proven(
+        _ frame: Frame,
+        behind sum: LogChecksum,
+        _ own: LogChecksum,
+        next offset: Int64,
+        _ salts: ArraySlice<UInt8>
+    ) throws(DatabaseError) -> ProvenFrame? {
+        guard let page = frame.page else { return nil }
+        let proven = ProvenFrame(between: sum, page[...], own)
+        if frame.isAuthentic, proven.page == frame.number { return proven }
+        guard let next = try self.frame(at: offset), next.salts == salts, let nextPage = next.page else { return nil }
+        let found = ProvenFrame(between: sum, page[...], next: (next.header + nextPage)[...])
+        guard found.page > 0, found.pageCount == 0 || found.page <= found.pageCount else { return nil }
+        return try cipher.isAuthentic(page, number: found.page) ? found : nil
+    }
+
     /// Whether the frame at an offset, or the first one behind it whose own checksum is whole, continues a checksum.
     func continues(_ sum: LogChecksum, at offset: Int64) throws(DatabaseError) -> Bool {
         var sum = sum
@@ -214,25 +234,5 @@ extension LogChecksum {
         sum.add(header[..<8])
         sum.add(page[...])
         return sum
-    }
-
-    /// The number of pages in a frame's header with which this checksum would be another one; `nil` if none would do.
-    ///
-    /// Each word is only added, so that the difference of two sums is that of the words, carried on to the end of the page.
-    /// - Parameter header: with which this checksum was made.
-    fileprivate func pageCount(giving other: LogChecksum, _ header: [UInt8], pageSize: Int) -> Int64? {
-        func words(_ sum: LogChecksum) -> (UInt32, UInt32) {
-            let bytes = sum.bytes
-            return (UInt32(LogOverlay.number(bytes[..<4])), UInt32(LogOverlay.number(bytes[4...])))
-        }
-        var (first, second) = (words(other).0 &- words(self).0, words(other).1 &- words(self).1)
-        for _ in 0..<(pageSize / 8) {
-            second &-= first
-            first &-= second
-        }
-        guard first == 0 else { return nil }
-        let damaged = UInt32(LogOverlay.number(header[4..<8]))
-        let word = (isBigEndian ? damaged : damaged.byteSwapped) &+ second
-        return Int64(isBigEndian ? word : word.byteSwapped)
     }
 }

@@ -208,7 +208,7 @@ struct RotationSource {
     private func isOver(_ sibling: String, _ suffix: String, _ status: stat) throws(DatabaseError) -> Bool {
         switch suffix {
         case "-wal": return status.st_size == 0
-        case "-journal": return try FileReader(sibling)?.bytes(at: 0, count: 1)?.first ?? 0 == 0
+        case "-journal": return try !RollbackJournal.isBegun(sibling)
         default: return true
         }
     }

@@ -106,8 +106,13 @@ struct StoreExamination {
         }
     }
 
-    /// Whether there may be changes beside the file that are newer than the file.
-    var hasLog: Bool { siblings.contains("-wal") || siblings.contains("-journal") }
+    /// Whether there may be changes beside the file that are newer than the file, or that are to be undone in it.
+    var hasLog: Bool {
+        let siblings = siblings
+        guard siblings.contains("-journal") else { return siblings.contains("-wal") }
+        // A journal that is kept has nothing of either when its transaction is over. One that cannot be read may have something.
+        return siblings.contains("-wal") || (try? RollbackJournal.isBegun(path + "-journal")) ?? true
+    }
 
     /// Whether the log or journal has an intact first page, which SQLite would use instead of the file's. This is so if
     /// a process was killed, or the power failed, while the page was written to the file.

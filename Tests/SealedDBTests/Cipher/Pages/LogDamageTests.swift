@@ -79,6 +79,66 @@ struct LogDamageTests {
         try expectDamage()
     }
 
+    /// Where the frames begin that end a transaction.
+    private static func commits(of log: Data) -> [Int] {
+        stride(from: 32, to: log.count - frameSize + 1, by: frameSize).filter { start in
+            log[start + 4..<start + 8].contains { $0 != 0 }
+        }
+    }
+
+    /// Its page, how many there are, its salts and its checksum; the last transaction is one frame, or several.
+    @Test(arguments: [0, 3, 4, 7, 8, 13, 16, 23], [nil, "UPDATE t SET body = body || hex(zeroblob(2000))"])
+    func theHeaderOfTheSecondLastCommit(offset: Int, last: String?) throws {
+        for isWhole in [false, true] {
+            try makeStore(lastStatement: last) { log in
+                let commits = Self.commits(of: log)
+                let start = commits[commits.count - 2]
+                if isWhole {
+                    log.resetBytes(in: start..<start + 24)
+                } else if offset == 7 {
+                    log.resetBytes(in: start + 4..<start + 8)
+                } else {
+                    log[start + offset] ^= 1
+                }
+            }
+            try expectDamage("byte \(offset)")
+            // The page is whole, and so is what stands behind it.
+            let name = "recovered\(isWhole)"
+            _ = try StoreRecovery(path: directory.file("db"), key: .testing(1), to: directory.file(name)).run()
+            let recovered = try Database.testing(directory.file(name))
+            defer { recovered.close() }
+            #expect(try recovered.integers("SELECT id FROM t") == Array(21...30), "byte \(offset)")
+            let lengths = try recovered.integers("SELECT DISTINCT length(body) > 1000 FROM t")
+            #expect(lengths == [last == nil ? 0 : 1], "byte \(offset)")
+        }
+    }
+
+    /// A power failure has written the end of a transaction and not its beginning. It may be that of the page, too.
+    @Test(arguments: [24, 24 + 512, 24 + 4096]) func theBeginningOfTheLastTransaction(count: Int) throws {
+        try makeStore(lastStatement: "UPDATE t SET body = body || hex(zeroblob(2000))") { log in
+            let start = Self.commits(of: log).dropLast().last! + Self.frameSize
+            log.resetBytes(in: start..<start + count)
+        }
+        #expect(try verify().isSound)
+    }
+
+    /// Behind the end of a log that has begun anew stand frames of the former one.
+    @Test(arguments: [true, false]) func aLogThatHasBegunAnew(isDamaged: Bool) throws {
+        let service = try Database.testing(directory.file("service"), journalMode: .wal)
+        defer { service.close() }
+        try service.fill(rows: 30)
+        for id in 1...20 { try service.executeUpdate("DELETE FROM t WHERE id = ?", values: [id]) }
+        _ = try service.integers("PRAGMA wal_checkpoint(RESTART)")
+        for id in 21...23 { try service.executeUpdate("DELETE FROM t WHERE id = ?", values: [id]) }
+        var log = try directory.bytes("service-wal")
+        // The salts of the second frame.
+        if isDamaged { log[32 + Self.frameSize + 9] ^= 1 }
+        try directory.write("db", directory.bytes("service"))
+        try directory.write("db-wal", log)
+        #expect(Self.commits(of: log).count > 3)
+        if isDamaged { try expectDamage() } else { #expect(try verify().isSound) }
+    }
+
     /// Magic, version, page size, sequence, salts, checksum.
     @Test(arguments: [0, 3, 7, 9, 10, 11, 15, 17, 21, 25, 31]) func theHeader(offset: Int) throws {
         try makeStore { log in log[offset] ^= 1 }

@@ -89,6 +89,14 @@ struct SalvageTests {
             losses: 0
         ),
         Damage(
+            testDescription: "a number of pages, and the next page",
+            ranges: [
+                start(ofFrame: 10) + 7..<start(ofFrame: 10) + 8, start(ofFrame: 11) + 1000..<start(ofFrame: 11) + 1001,
+            ],
+            clears: false,
+            losses: 4
+        ),
+        Damage(
             testDescription: "a checksum and its page",
             ranges: [start(ofFrame: 10) + 16..<start(ofFrame: 10) + 116],
             clears: true,

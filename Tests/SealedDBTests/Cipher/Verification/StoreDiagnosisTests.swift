@@ -418,6 +418,23 @@ struct StoreDiagnosisTests {
         }
     }
 
+    /// A journal that is kept when its transaction is over holds nothing that the file lacks.
+    @Test(arguments: [Configuration.JournalMode.persist, .truncate])
+    func aKeptJournalHidesNothing(mode: Configuration.JournalMode) throws {
+        let database = try Database.testing(directory.file("db"), journalMode: mode)
+        try database.fill(rows: 300)
+        database.close()
+        try #require(directory.names.contains("db-journal"))
+        let whole = try directory.bytes("db")
+        var damaged = whole
+        damaged[2 * 4096 + 100] ^= 1
+        try write("db", damaged)
+        let diagnosis = try StoreDiagnosis.examine(path: directory.file("db"), key: .testing(1))
+        #expect(diagnosis.finding == .damaged && diagnosis.damagedPages == [3], "\(diagnosis.explanation)")
+        try write("db", whole.dropLast(100))
+        try expect(.truncated, opening: .truncated, .testing(1))
+    }
+
     /// As many are named as fit into a line, and it is told if there are more.
     @Test(arguments: [10, 11]) func manyDamagedPages(count: Int) throws {
         let database = try Database.testing(directory.file("db"))
