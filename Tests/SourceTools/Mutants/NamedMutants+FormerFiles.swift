@@ -73,35 +73,35 @@ extension NamedMutant {
         ),
         .init(
             "who uses the log of a former file passes with the new one open, too",
-            "SealedDB/System/FileUsers+Log.swift",
+            "SealedDB/System/FileUsers.swift",
             .expression,
             "wasHere || (!lost.isEmpty && hasLostIndex)",
             "wasHere"
         ),
         .init(
             "who uses the log of a file that was deleted passes with the new one open, too",
-            "SealedDB/System/FileUsers+Log.swift",
+            "SealedDB/System/FileUsers.swift",
             .expression,
             "wasHere || (!lost.isEmpty && hasLostIndex)",
             "!lost.isEmpty && hasLostIndex"
         ),
         .init(
             "who uses the log of a former file that has a name passes if he reads the new one",
-            "SealedDB/System/FileUsers+Log.swift",
+            "SealedDB/System/FileUsers.swift",
             .expression,
             "lost.isEmpty && !has { $0.isDeleted && $0.name.isSame(as: name) }",
             "!has { $0.isDeleted && $0.name.isSame(as: name) }"
         ),
         .init(
             "a process that has another store in use counts as one that uses a former file",
-            "SealedDB/System/FileUsers+Log.swift",
+            "SealedDB/System/FileUsers.swift",
             .expression,
             "wasHere || (!lost.isEmpty && hasLostIndex)",
             "!lost.isEmpty"
         ),
         .init(
             "who copies a log counts as one who uses it",
-            "SealedDB/System/FileUsers+Log.swift",
+            "SealedDB/System/FileUsers.swift",
             .expression,
             "$0.id == place.log && $0.isForWriting",
             "$0.id == place.log"
