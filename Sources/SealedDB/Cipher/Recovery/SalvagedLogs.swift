@@ -156,7 +156,7 @@ private struct SalvagedFrames {
 
     /// What the header of the log says: the salts that tell its frames from those of an older one, and the checksum that the first
     /// frame continues. Without a header these are the salts of the first frame that is whole.
-    func start() throws(DatabaseError) -> Start? {
+    func start() throws(DatabaseError) -> LogStart? {
         if let header = try bytes(0, 32), let start = start(header) { return start }
         var salts: ArraySlice<UInt8>?
         var previous: ArraySlice<UInt8>?
@@ -170,28 +170,28 @@ private struct SalvagedFrames {
                 guard let previous else { break }
                 let sum = LogChecksum(isBigEndian: isBigEndian, after: previous).adding(frame.header, page)
                 if sum.bytes[...] == frame.sum {
-                    return salts.map { Start(salts: $0, sum: nil, isBigEndian: isBigEndian) }
+                    return salts.map { LogStart(salts: $0, sum: nil, isBigEndian: isBigEndian) }
                 }
             }
             previous = frame.sum
         }
         // No two neighbours are whole, so that no checksum is needed.
-        return salts.map { Start(salts: $0, sum: nil, isBigEndian: false) }
+        return salts.map { LogStart(salts: $0, sum: nil, isBigEndian: false) }
     }
 
-    struct Start {
+    struct LogStart {
         let salts: ArraySlice<UInt8>
         let sum: LogChecksum?
         let isBigEndian: Bool
     }
 
-    private func start(_ header: [UInt8]) -> Start? {
+    private func start(_ header: [UInt8]) -> LogStart? {
         let magic = LogOverlay.number(header[..<4])
         guard magic == 0x377f_0682 || magic == 0x377f_0683 else { return nil }
         var sum = LogChecksum(isBigEndian: magic == 0x377f_0683)
         sum.add(header[..<24])
         guard sum.bytes[...] == header[24..<32] else { return nil }
-        return Start(salts: header[16..<24], sum: sum, isBigEndian: sum.isBigEndian)
+        return LogStart(salts: header[16..<24], sum: sum, isBigEndian: sum.isBigEndian)
     }
 
     /// What the header of a frame must have been, by its own checksum or by the frame behind it; `nil` if the page is not authentic
