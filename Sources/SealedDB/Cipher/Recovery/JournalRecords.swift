@@ -94,7 +94,10 @@ struct JournalRecords {
             part.isUncounted = header.map { $0.recordCount == nil } ?? false
             return part
         }
-        return nil
+        // All of its records are damaged, and its header tells where the next part begins.
+        guard let header, let count = header.recordCount, count > 0 else { return nil }
+        let end = min(firstRecord + count * recordSize, try contents.size())
+        return Part(ends: [end], pageCount: header.originalPageCount)
     }
 
     /// Reads the records of a part: as many as its header says, and those that follow these without a gap.

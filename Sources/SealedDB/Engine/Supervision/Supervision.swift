@@ -24,7 +24,7 @@ final class Supervision {
     var isStoppable = false
     var scope = Scope.block
     /// Whether the transaction also contains the work of other blocks. If a writing statement is stopped, SQLite rolls
-    /// all of that back, so such a statement is allowed to finish.
+    /// all of that back, so such a statement is allowed to finish, unless all of them end.
     var isShared = false
     /// Whether running statements and waits for locks may have to be stopped or reported.
     let isWatching: Bool
