@@ -140,7 +140,10 @@ package enum FileUsers {
 extension FileUsers {
     /// What a process that may use the log beside a path has to do with the file at that path.
     enum LogUse: Equatable {
-        case ofThisFile, ofAnother, unknown
+        case ofThisFile, unknown
+        /// - former: the files that may be the one it uses the log for, as the table of locks names them; empty if it has not the
+        ///   one at the path open.
+        case ofAnother(former: Set<String>)
         /// It has ended, or only reads the log, as a program does that copies files.
         case none
     }
@@ -220,16 +223,24 @@ extension FileUsers {
         var use: LogUse {
             let usesIndex = place.index.map { locked.indexes.contains($0) } ?? false || has { $0.id == place.index }
             guard usesIndex || has({ $0.id == place.log && $0.isForWriting }) else { return .none }
-            guard has({ $0.id == place.store }) || locked.stores.contains(place.store) else { return .ofAnother }
+            let hasLock = locked.stores.contains(place.store)
+            guard hasLock || has({ $0.id == place.store }) else { return .ofAnother(former: []) }
             let name = storeName
-            let lost = files.filter { locked.stores.contains($0.id) && $0.id != place.store && !hasFilesBeside($0) }
-            // In a rollback mode a store has no log. So one that has none may be a store of its own, if this one has a lock.
-            guard locked.stores.contains(place.store) else {
+            let indexes = lostIndexes(name)
+            let former = files.filter { file in
+                let wasHere = file.isDeleted && file.name.isSame(as: name)
+                let isLost = locked.stores.contains(file.id) && file.id != place.store && !hasFilesBeside(file)
                 // Who reads the new file for another purpose has the former one open all the same.
-                return lost.isEmpty && !has { $0.isDeleted && $0.name.isSame(as: name) } ? .ofThisFile : .ofAnother
+                guard hasLock else { return isLost || wasHere }
+                // In a rollback mode a store has no log. So one that has none may be a store of its own, if this one has a lock.
+                return isLost && (wasHere || indexes.contains { isNear(name, file) || isNear(name, $0) })
             }
-            let wasHere = lost.contains { $0.isDeleted && $0.name.isSame(as: name) }
-            return wasHere || (!lost.isEmpty && hasLostIndex) ? .ofAnother : .ofThisFile
+            return former.isEmpty ? .ofThisFile : .ofAnother(former: Set(former.map(\.id)))
+        }
+
+        /// Whether a file is where the store is. What somebody has renamed elsewhere is of another store.
+        private func isNear(_ store: String, _ file: OpenFile) -> Bool {
+            FileSystem.directory(of: store).isSame(as: FileSystem.directory(of: file.name))
         }
 
         /// The path, as the process sees it.
@@ -251,11 +262,10 @@ extension FileUsers {
             }
         }
 
-        /// Whether the index of another log is in use that has no store by its name. Then it is that of a store that was renamed:
-        /// this one, or an unknown one.
-        private var hasLostIndex: Bool {
-            let name = storeName
-            return has { index in
+        /// The indexes in use that have no store by their names. Such a one is that of a store that was renamed: this one, or an
+        /// unknown one.
+        private func lostIndexes(_ name: String) -> [OpenFile] {
+            files.filter { index in
                 guard locked.indexes.contains(index.id), index.id != place.index, index.name.ends(with: "-shm") else {
                     return false
                 }

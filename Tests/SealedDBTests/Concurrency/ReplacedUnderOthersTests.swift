@@ -206,6 +206,36 @@ struct ReplacedUnderOthersTests {
         try shell.end()
     }
 
+    /// What becomes of a store elsewhere makes no former file of this one.
+    @Test func aStoreElsewhereThatIsRenamed() throws {
+        try make("db")
+        let elsewhere = try TemporaryDirectory()
+        try elsewhere.write("db", directory.bytes("db"))
+        let shell = try Shell(path)
+        try shell.run("ATTACH '\(elsewhere.file("db"))' AS other \(Shell.key)")
+        for name in ["main", "other"] { try shell.run("DELETE FROM '\(name)'.t WHERE id = 1") }
+        #expect(Foundation.rename(elsewhere.file("db"), elsewhere.file("former")) == 0)
+        try requireOpening(rows: 29)
+        try shell.end()
+    }
+
+    /// A process that opens and closes the file by itself loses its lock on it.
+    @Test func anotherProcessThatLostItsLock() throws {
+        try make("db")
+        let shell = try Shell(path)
+        try shell.run("DELETE FROM t WHERE id = 1; SELECT length(readfile('\(path)')) > 0")
+        #expect(LockHolders.processes(withLocksOn: [path]) == [[]])
+        try requireOpening(rows: 29)
+        try shell.end()
+    }
+
+    /// Other stores of such a process come and go. One that stays may be the former file.
+    @Test func whatEachLookTells() {
+        let first: [Int32: Set<String>] = [1: ["a", "b"], 2: ["a"], 3: [], 4: ["a"], 5: [], 6: ["c"]]
+        let second: [Int32: Set<String>] = [1: ["b", "c"], 2: ["b"], 3: ["a"], 4: [], 5: [], 7: ["c"]]
+        #expect(StoreOpening.inCommon(first, second) == [1: ["b"], 3: ["a"], 4: ["a"], 5: []])
+    }
+
     /// What a process has left is looked at as before, also while a program copies it.
     @Test func aLogThatIsOnlyRead() throws {
         try make("db")

@@ -61,43 +61,57 @@ extension NamedMutant {
             "who uses a former log passes unless this user may look into that process",
             "SealedDB/Cipher/Opening/StoreOpening+FormerLog.swift",
             .statement,
-            "if isUnseen, table.processes(withLocksOn: store).isEmpty { ofAnother.insert(LogUsers.unseen) }",
+            "if isUnseen, table.processes(withLocksOn: store).isEmpty { ofAnother[LogUsers.unseen] = [] }",
             ""
         ),
         .init(
             "this process passes with the log of a former file if it has the new one open",
             "SealedDB/Cipher/Opening/StoreOpening+FormerLog.swift",
             .statement,
-            "if ownUse == false { ofAnother.insert(getpid()) }",
+            "if ownUse == false { ofAnother[getpid()] = [] }",
             ""
         ),
         .init(
             "who uses the log of a former file passes with the new one open, too",
             "SealedDB/System/FileUsers.swift",
             .expression,
-            "wasHere || (!lost.isEmpty && hasLostIndex)",
-            "wasHere"
+            "isLost && (wasHere || indexes.contains { isNear(name, file) || isNear(name, $0) })",
+            "isLost && wasHere"
         ),
         .init(
             "who uses the log of a file that was deleted passes with the new one open, too",
             "SealedDB/System/FileUsers.swift",
             .expression,
-            "wasHere || (!lost.isEmpty && hasLostIndex)",
-            "!lost.isEmpty && hasLostIndex"
+            "isLost && (wasHere || indexes.contains { isNear(name, file) || isNear(name, $0) })",
+            "isLost && indexes.contains { isNear(name, file) || isNear(name, $0) }"
         ),
         .init(
             "who uses the log of a former file that has a name passes if he reads the new one",
             "SealedDB/System/FileUsers.swift",
             .expression,
-            "lost.isEmpty && !has { $0.isDeleted && $0.name.isSame(as: name) }",
-            "!has { $0.isDeleted && $0.name.isSame(as: name) }"
+            "isLost || wasHere",
+            "wasHere"
         ),
         .init(
             "a process that has another store in use counts as one that uses a former file",
             "SealedDB/System/FileUsers.swift",
             .expression,
-            "wasHere || (!lost.isEmpty && hasLostIndex)",
-            "!lost.isEmpty"
+            "isLost && (wasHere || indexes.contains { isNear(name, file) || isNear(name, $0) })",
+            "isLost"
+        ),
+        .init(
+            "a store that was renamed elsewhere counts as the former file of another one",
+            "SealedDB/System/FileUsers.swift",
+            .expression,
+            "isLost && (wasHere || indexes.contains { isNear(name, file) || isNear(name, $0) })",
+            "isLost && (wasHere || !indexes.isEmpty)"
+        ),
+        .init(
+            "stores that come and go count as former files",
+            "SealedDB/Cipher/Opening/StoreOpening+FormerLog.swift",
+            .expression,
+            "!files.isDisjoint(with: others)",
+            "true"
         ),
         .init(
             "who copies a log counts as one who uses it",

@@ -13,16 +13,30 @@ extension StoreOpening {
     static func isLogInUse(ofStore path: String, log: stat?) throws(DatabaseError) -> Bool {
         guard log != nil || FileSystem.mayExist(path + "-shm") else { return false }
         // The kernel's table may lack a lock, because it changes while it is read, and a rotation of this process keeps the former
-        // file for a moment: so only who uses another file each time counts.
-        var others: Set<Int32>?
+        // file for a moment: so only who uses the same other file each time counts.
+        var others: [Int32: Set<String>]?
         for attempt in 0..<10 {
             if attempt > 0 { LockHolders.pause() }
             let users = try LogUsers(ofStore: path)
-            others = others?.intersection(users.ofAnother) ?? users.ofAnother
-            if others == [] { return users.areKnown && users.useIndex }
+            others = others.map { inCommon($0, users.ofAnother) } ?? users.ofAnother
+            if others == [:] { return users.areKnown && users.useIndex }
         }
-        guard let process = others?.min() else { return false }
+        guard let process = others?.keys.min() else { return false }
         throw logOfFormerFile(path, process)
+    }
+
+    /// The processes that two looks tell of, with the files that both tell of. Without files a look tells of any file.
+    static func inCommon(_ first: [Int32: Set<String>], _ second: [Int32: Set<String>]) -> [Int32: Set<String>] {
+        var common: [Int32: Set<String>] = [:]
+        for (process, files) in first {
+            guard let others = second[process] else { continue }
+            if files.isEmpty || others.isEmpty {
+                common[process] = files.union(others)
+            } else if !files.isDisjoint(with: others) {
+                common[process] = files.intersection(others)
+            }
+        }
+        return common
     }
 
     /// Who uses the log beside a path at one moment.
@@ -30,8 +44,8 @@ extension StoreOpening {
         /// Stands for a process that this one may not look into.
         static let unseen: Int32 = 0
 
-        /// The processes that use it for another file than the one at the path.
-        private(set) var ofAnother: Set<Int32> = []
+        /// The processes that use it for another file than the one at the path, and those that this may be.
+        private(set) var ofAnother: [Int32: Set<String>] = [:]
         /// Whether all could be looked at.
         private(set) var areKnown = true
         /// Whether some have locks on the index of the log.
@@ -42,7 +56,7 @@ extension StoreOpening {
             let log = try StoreOpening.file("-wal", beside: path)
             let index = try StoreOpening.file("-shm", beside: path)
             let ownUse = OpenLogs.use(ofLog: log, index, for: store)
-            if ownUse == false { ofAnother.insert(getpid()) }
+            if ownUse == false { ofAnother[getpid()] = [] }
             guard let table = LockTable() else {
                 (areKnown, useIndex) = (true, index != nil)
                 return
@@ -54,7 +68,7 @@ extension StoreOpening {
                 let holders = try FileUsers.withDescriptors(ofLog: path + "-wal")
                 processes = holders.found
                 let isUnseen = holders.isOpen && processes.isEmpty
-                if isUnseen, table.processes(withLocksOn: store).isEmpty { ofAnother.insert(LogUsers.unseen) }
+                if isUnseen, table.processes(withLocksOn: store).isEmpty { ofAnother[LogUsers.unseen] = [] }
             }
             let place = FileUsers.Place(
                 path: path,
@@ -71,7 +85,7 @@ extension StoreOpening {
                 switch FileUsers.logUse(of: place, by: process, table) {
                 case .ofThisFile, .none: continue
                 case .unknown: areKnown = false
-                case .ofAnother: ofAnother.insert(process)
+                case .ofAnother(let former): ofAnother[process] = former
                 }
             }
         }
