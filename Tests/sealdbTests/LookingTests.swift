@@ -115,6 +115,26 @@ struct LookingTests {
         #expect(try sandbox.census(keyFile: "key").output == Sandbox.wholeStore)
     }
 
+    /// SQLite looks into the journals of the other files before it removes the one of all.
+    @Test func aTransactionOverSeveralFilesThatWasCutOff() throws {
+        try sandbox.makeStore()
+        try sandbox.write("other", sandbox.contents("db"))
+        let sql = "ATTACH 'other' AS o; BEGIN; UPDATE people SET bio = 'x'; UPDATE o.people SET bio = 'x'; COMMIT"
+        let call = "unlink"
+        let outcome = try sandbox.run(
+            [
+                "strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=\(call)",
+                "-e", "inject=\(call):signal=KILL:when=1", Tool.sealdb, "exec", "db", sql, "--key-file", "key",
+            ]
+        )
+        #expect(outcome.status != 0)
+        #expect(try sandbox.names().filter { $0.contains("-mj") || $0.hasSuffix("-journal") }.count == 3)
+        for store in ["db", "other"] {
+            #expect(try sandbox.census(keyFile: "key", store: store).output == Sandbox.wholeStore)
+        }
+        #expect(try sandbox.names().allSatisfy { !$0.contains("-mj") && !$0.hasSuffix("-journal") })
+    }
+
     @Test func logOfAKilledProcess() throws {
         try killWhileWriting("wal", when: 24)
         #expect(try sandbox.names().contains("db-wal"))

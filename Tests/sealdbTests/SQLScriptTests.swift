@@ -44,6 +44,24 @@ struct SQLScriptTests {
     }
 
     @Test(arguments: [
+        "-- old line ends\rCREATE TABLE t (a)", "SELECT 1; -- one\r-- two\rSELECT 2\nSELECT 3", "SELECT 1 -- \r;",
+        "--\r\r/* */a",
+    ])
+    func hiddenLines(_ sql: String) {
+        let failure = #expect(throws: Failure.self) { try SQLScript(sql).requireUsable() }
+        #expect(failure?.message.contains("line feed") == true && failure?.status == .usage, "\(failure as Any)")
+    }
+
+    @Test(arguments: [
+        "-- \r\nSELECT 1 -- \r\r\n", "SELECT '--\ra'", "SELECT 1\r-- a", "-- a\r \t-- b\r/* c */\r",
+        "/* -- \ra */ SELECT 1",
+        "SELECT [--\r], 1 -\r- 1",
+    ])
+    func nothingHidden(_ sql: String) {
+        #expect(throws: Never.self) { try SQLScript(sql).requireUsable() }
+    }
+
+    @Test(arguments: [
         "PRAGMA key = 'secret'",
         "pragma main.rekey='secret'",
         "PRAGMA \"key\"='secret'",
@@ -61,7 +79,7 @@ struct SQLScriptTests {
         "\u{FEFF}PRAGMA \u{FEFF}rekey = 'secret'",
     ])
     func refused(_ sql: String) {
-        let failure = #expect(throws: Failure.self) { try SQLScript(sql).refuseKeyStatements() }
+        let failure = #expect(throws: Failure.self) { try SQLScript(sql).requireUsable() }
         #expect(failure?.status == .usage)
         #expect(failure?.message.contains("secret") == false)
     }
@@ -76,6 +94,6 @@ struct SQLScriptTests {
         "CREATE TABLE t (key TEXT)",
     ])
     func permitted(_ sql: String) throws {
-        #expect(throws: Never.self) { try SQLScript(sql).refuseKeyStatements() }
+        #expect(throws: Never.self) { try SQLScript(sql).requireUsable() }
     }
 }

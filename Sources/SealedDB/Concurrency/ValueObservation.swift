@@ -78,9 +78,10 @@ extension DatabaseQueue {
     /// for try await tasks in open { show(tasks) }
     /// ```
     /// The block runs as in `read`: once at the beginning, and after each commit of this queue to a table that it
-    /// has read. Which tables these are is asked of SQLite, so the block may read whatever it needs, also views. It must
-    /// depend on nothing else that changes. Commits of other queues, pools or processes are not seen, nor those to a file that is
-    /// attached twice by its other name.
+    /// has read. Which tables these are is asked of SQLite, so the block may read whatever it needs, also views. If it
+    /// uses a pragma that reads more than the schema and settings, such as `integrity_check`, it runs after each
+    /// commit. It must depend on nothing else that changes. Commits of other queues, pools or processes are not seen,
+    /// nor those to a file that is attached twice by its other name.
     ///
     /// Nothing happens before the loop begins.
     public func observe<Value: Equatable & Sendable>(

@@ -45,6 +45,7 @@ extension Database {
     // MARK: Limits
 
     /// Sets one of SQLite's limits for this connection. A negative value changes nothing.
+    /// ``SQLITE_LIMIT_WORKER_THREADS`` stays 0, because closures such as those of collations belong to one thread.
     /// https://www.sqlite.org/c3ref/limit.html
     /// - Parameters:
     ///   - type: one of the constants `SQLITE_LIMIT_…`.

@@ -28,6 +28,7 @@ extension Database {
     ///
     /// - Returns: false if there is no such row; nothing was changed then.
     /// - Throws: ``DatabaseError`` if the update fails, the table has no primary key, or the value lacks a part of it.
+    ///   Also if the row is there, and a trigger or a constraint with ON CONFLICT IGNORE has left it as it was.
     public func update(_ value: some Encodable, in table: String) throws(DatabaseError) -> Bool {
         let row = try encode(value)
         return try recording { () throws(DatabaseError) in
@@ -42,14 +43,19 @@ extension Database {
             let others = row.columns.indices.filter { !positions.contains($0) }
             guard !others.isEmpty else { throw unusable("The value has no property beside the primary key.") }
             let changes = others.map { Identifier.quoted(row.columns[$0]) + " = ?" }
-            try execute(
-                """
+            let update = """
                 UPDATE \(Identifier.quoted(table)) SET \(changes.joined(separator: ", ")) \
                 WHERE \(condition(on: key))
-                """,
-                (others + positions).map { row.values[$0] }
-            )
-            return self.changes > 0
+                """
+            let search = SQL(raw: Database.search(table, condition(on: key)))
+            return try changesRow(of: table) { () throws(DatabaseError) in
+                try execute(update, (others + positions).map { row.values[$0] })
+            } isThere: { () throws(DatabaseError) in
+                try query(search, given: positions.count) { statement throws(DatabaseError) in
+                    try statement.bind(positions.map { row.values[$0] })
+                }
+                .scalar(Bool.self) ?? false
+            }
         }
     }
 
@@ -107,18 +113,55 @@ extension Database {
     /// - Throws: ``DatabaseError`` if the query fails, the table has no primary key, or it has more or fewer columns.
     public func exists<each Part: Bindable>(in table: String, key: repeat each Part) throws(DatabaseError) -> Bool {
         let condition = try condition(in: table, count: SQL.count(repeat (each Part).self))
-        let sql: SQL = "SELECT EXISTS (SELECT 1 FROM \(identifier: table) WHERE \(condition))"
-        return try executeQuery(sql, repeat each key).scalar(Bool.self) ?? false
+        let search = SQL(raw: Database.search(table, condition.text))
+        return try executeQuery(search, repeat each key).scalar(Bool.self) ?? false
     }
 
     /// Deletes the row with this primary key. The parameters are those of ``find(_:in:key:)``.
     /// - Returns: false if there is no such row.
     /// - Throws: ``DatabaseError`` if the row cannot be deleted, the table has no primary key, or it has more or fewer
-    ///   columns.
+    ///   columns. Also if the row is there, and a trigger has kept it.
     public func delete<each Part: Bindable>(from table: String, key: repeat each Part) throws(DatabaseError) -> Bool {
         let condition = try condition(in: table, count: SQL.count(repeat (each Part).self))
-        try executeUpdate("DELETE FROM \(identifier: table) WHERE \(condition)", repeat each key)
-        return self.changes > 0
+        return try recording { () throws(DatabaseError) in
+            try changesRow(of: table) { () throws(DatabaseError) in
+                try executeUpdate("DELETE FROM \(identifier: table) WHERE \(condition)", repeat each key)
+            } isThere: { () throws(DatabaseError) in
+                try exists(in: table, key: repeat each key)
+            }
+        }
+    }
+
+    /// Changes a row that is found by its primary key, and returns whether there is one.
+    /// - Throws: ``DatabaseError`` also if the row is there, but was not changed: "no such row" would be wrong.
+    private func changesRow(
+        of table: String,
+        _ change: () throws(DatabaseError) -> Void,
+        isThere: () throws(DatabaseError) -> Bool
+    ) throws(DatabaseError) -> Bool {
+        try change()
+        if changes > 0 { return true }
+        guard try isThere() else { return false }
+        guard isInTransaction else {
+            // Somebody else may have inserted the row since. In a transaction nobody can.
+            do {
+                return try inTransaction { try changesRow(of: table, change, isThere: isThere) }
+            } catch {
+                throw .thrown(error, message: "The row could not be changed.", code: SQLITE_ABORT)
+            }
+        }
+        throw DatabaseError(
+            extendedCode: SQLITE_CONSTRAINT,
+            message: """
+                The row of the table "\(table)" is there, but was not changed: a trigger ignored the change, or a \
+                constraint with ON CONFLICT IGNORE did. What its triggers have written is stored, unless the \
+                transaction is rolled back.
+                """
+        )
+    }
+
+    private static func search(_ table: String, _ condition: String) -> String {
+        "SELECT EXISTS (SELECT 1 FROM \(Identifier.quoted(table)) WHERE \(condition))"
     }
 
     /// Returns the condition that selects the row with a primary key of this many columns.

@@ -32,7 +32,7 @@ extension ResultSet {
     /// - A property is read as ``ColumnReadable`` describes. A type that decodes itself from a single value, such as an
     ///   enum with a raw value, is read from that value. Every other type (arrays, dictionaries, structs) is read from
     ///   JSON text, as with ``JSON``.
-    /// - If `Value` itself decodes from a single value, it is read from the first column.
+    /// - If `Value` itself is ``ColumnReadable`` or decodes from a single value, it is read from the first column.
     ///
     /// If your own `init(from:)` throws, the error thrown here has yours as its ``DatabaseError/underlyingError``.
     public func rows<Value: Decodable>(_ type: Value.Type) -> Rows<Value> {

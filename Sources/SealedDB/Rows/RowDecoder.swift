@@ -3,8 +3,9 @@ import Foundation
 /// Decodes Decodable values from rows. One decoder serves all rows of an execution, and uses for all of them what it
 /// learns from the first.
 ///
-/// A keyed container is the row, by column names. A single value is the first column. A property is read by its type if
-/// that is ``ColumnReadable`` or decodes itself from a single value. Every other property is JSON text.
+/// A keyed container is the row, by column names. A single value is the first column, and so is a row that is read as
+/// a ``ColumnReadable`` type. A property is read by its type if that is ``ColumnReadable`` or decodes itself from a
+/// single value. Every other property is JSON text.
 final class RowDecoder: Decoder {
     let statement: Statement
     let naming: ColumnNaming
@@ -62,6 +63,8 @@ final class RowDecoder: Decoder {
         guard try statement.advance() else { return nil }
         // The statement may have been reset since, and its columns may be others.
         if statement.rowNumber == 1 { (containers, readables) = ([], []) }
+        // Generic code calls this also for a type that reads columns, and must get what other code gets.
+        if let readable = readable(type, at: 0) { return try read(readable, as: type, at: 0) }
         do {
             return try Value(from: self)
         } catch let error as DecodingError {

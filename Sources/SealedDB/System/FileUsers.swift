@@ -73,6 +73,17 @@ package enum FileUsers {
         return (Set(Search(file).users + (own.isEmpty ? [] : [getpid()])), answer == 0)
     }
 
+    /// The processes that have a journal open for writing, as far as this one may look into them.
+    static func writers(ofJournal path: String) throws(DatabaseError) -> Set<Int32> {
+        guard let journal = try FileSystem.statusIfPresent(path) else { return [] }
+        return try withDescriptors(ofLog: path).found.filter { process in
+            (FileSystem.names(in: "/proc/\(process)/fd") ?? []).contains { number in
+                guard case .file(let file) = OpenFile.at("/proc/\(process)/fd/\(number)") else { return false }
+                return file.id == LockTable.name(of: journal) && file.isForWriting
+            }
+        }
+    }
+
     /// Returns the processes other than this one that have the file open.
     package static func others(_ path: String) throws(DatabaseError) -> [Int32] { try Search(path).users }
 

@@ -61,7 +61,7 @@ struct ExecCommand: ParsableCommand {
         reportOptions.begin(try Store.literalPath(store))
         let source = try sqlOptions.source(parameterOptions)
         let script = source.script
-        try script.refuseKeyStatements()
+        try script.requireUsable()
         if script.statements.isEmpty { throw Failure(.usage, "The SQL holds no statement.") }
         if source.hasValues { try BoundStatement.requireOne(script) }
         let output = ResultOutput()

@@ -21,7 +21,7 @@ extension Shell {
     /// - Throws: ``LocatedError``, ``Failure``.
     func execute(_ sql: String) throws {
         let script = SQLScript(sql)
-        try script.refuseKeyStatements()
+        try script.requireUsable()
         for (index, statement) in script.statements.enumerated() {
             let wasInTransaction = database.isInTransaction
             do {

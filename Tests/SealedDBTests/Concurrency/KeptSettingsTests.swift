@@ -27,7 +27,7 @@ struct KeptSettingsTests {
         ("synchronous", "OFF", "0"), ("busy_timeout", "12345", "12345"), ("secure_delete", "FAST", "2"),
         ("query_only", "ON", "1"), ("ignore_check_constraints", "ON", "1"), ("legacy_alter_table", "ON", "1"),
         ("reverse_unordered_selects", "ON", "1"), ("cell_size_check", "ON", "1"), ("trusted_schema", "OFF", "0"),
-        ("automatic_index", "OFF", "0"), ("journal_size_limit", "54321", "54321"), ("threads", "3", "3"),
+        ("automatic_index", "OFF", "0"), ("journal_size_limit", "54321", "54321"),
         ("analysis_limit", "99", "99"), ("max_page_count", "123456", "123456"), ("full_column_names", "ON", "1"),
         ("cache_spill", "OFF", "0"), ("wal_autocheckpoint", "77", "77"),
     ]

@@ -13,9 +13,9 @@ struct ReplacedUnderOthersTests {
         directory = try TemporaryDirectory()
     }
 
-    private func configuration() throws -> Configuration {
+    private func configuration(isWAL: Bool = true) throws -> Configuration {
         var configuration = Configuration(key: isEncrypting ? try .testing(1) : nil)
-        configuration.journalMode = .wal
+        configuration.journalMode = isWAL ? .wal : nil
         configuration.busyTimeout = .zero
         return configuration
     }
@@ -105,6 +105,43 @@ struct ReplacedUnderOthersTests {
         try shell.end()
         // As the message says.
         rename("db-wal", to: "log")
+        try requireOpening()
+    }
+
+    /// A journal of the former file would be taken for one of a transaction that was cut off.
+    @Test(arguments: [nil, "new"]) func aTransactionWithAJournal(reads: String?) throws {
+        try make("db", journalMode: .delete)
+        try copy("db", to: "copy")
+        // The process may also have the new file open, to read it.
+        let shell = try Shell(path, reads: reads.map { _ in directory.file("copy") } ?? "/dev/null")
+        try shell.run(
+            """
+            PRAGMA cache_size = 1; BEGIN; UPDATE t SET body = upper(body);
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+            INSERT INTO t (body) SELECT hex(randomblob(100)) FROM n
+            """
+        )
+        #expect(try RollbackJournal.isBegun(path + "-journal"))
+        // Whoever writes to the file itself keeps others out.
+        let other = Database(path: path, configuration: try configuration(isWAL: false))
+        let busy = #expect(throws: DatabaseError.self) {
+            try other.openVerified()
+            _ = try other.integers("SELECT count(*) FROM t")
+        }
+        #expect(busy?.reason == .busy && busy?.message.contains("another file") == false, "\(busy as Any)")
+        other.close()
+        rename("copy", to: "db")
+        let before = try (directory.bytes("db"), directory.bytes("db-journal"))
+        for isReadOnly in [true, false] {
+            var configuration = try configuration(isWAL: false)
+            configuration.isReadOnly = isReadOnly
+            let database = Database(path: path, configuration: configuration)
+            let error = #expect(throws: DatabaseError.self) { try database.openVerified() }
+            #expect(error?.reason == .busy, "\(error as Any)")
+            #expect(error?.message.contains("another file than the one that \(shell.name)") == true, "\(error as Any)")
+        }
+        #expect(try (directory.bytes("db"), directory.bytes("db-journal")) == before)
+        try shell.end()
         try requireOpening()
     }
 

@@ -222,7 +222,10 @@ struct SnapshotTests {
     }
 
     /// SQLite says of some statements that they change nothing, and they run others that do.
-    @Test(arguments: ["PRAGMA optimize(0x10002)", "pragma Main.OPTIMIZE = 65538", "SELECT sqlcipher_export('other')"])
+    @Test(arguments: [
+        "PRAGMA optimize(0x10002)", "pragma Main.OPTIMIZE = 65538", "SELECT sqlcipher_export('other')",
+        "SELECT 1 FROM pragma_optimize(0x10002)", "SELECT count(*) FROM temp.optimizing",
+    ])
     func whatWritesByItself(sql: String) async throws {
         guard isEncrypting || !sql.contains("sqlcipher") else { return }
         _ = try pool()
@@ -231,6 +234,7 @@ struct SnapshotTests {
         let queue = try DatabaseQueue(path: directory.file("db"), configuration: Configuration(key: key))
         try await queue.writeWithoutTransaction { db in
             try db.run("CREATE INDEX i ON t (n)")
+            try db.run("CREATE TEMP VIEW optimizing AS SELECT * FROM pragma_optimize(0x10002)")
             try db.attach(other, as: "other", key: isEncrypting ? try .testing(2) : nil)
         }
         let error = await #expect(throws: DatabaseError.self) {

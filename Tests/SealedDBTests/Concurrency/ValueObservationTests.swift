@@ -411,4 +411,26 @@ struct ValueObservationTests {
         #expect(try await values.next() == ["a"])
         #expect(reads.values.count == 2)
     }
+
+    /// Of these SQLite tells only the name, and they read whatever is in the file.
+    @Test(arguments: [
+        "PRAGMA foreign_key_check", "SELECT * FROM pragma_foreign_key_check", "PRAGMA Integrity_Check",
+        "PRAGMA main.quick_check", "PRAGMA page_count", "SELECT * FROM pragma_freelist_count",
+    ])
+    func pragmasThatReadRows(sql: String) async throws {
+        let reads = Log<Void>()
+        let pool = try pool()
+        var values = pool.observe { db in
+            reads.add(())
+            _ = try db.executeQuery(SQL(raw: sql)).all([String: SQLValue].self)
+            return reads.values.count
+        }.makeAsyncIterator()
+        // It is read once more when it is known what is observed.
+        #expect(try await values.next() == 1)
+        #expect(try await values.next() == 2)
+        for count in 3...4 {
+            try await pool.write { db in try db.executeUpdate("INSERT INTO other VALUES (1)") }
+            #expect(try await values.next() == count)
+        }
+    }
 }

@@ -117,6 +117,27 @@ struct MigratorTests {
         #expect(try migrator.migrate(queue) == ["one", "two"])
     }
 
+    /// As old programs end lines.
+    @Test func linesThatSQLiteTakesForAComment() throws {
+        let queue = try queue()
+        defer { queue.close() }
+        let script = "CREATE TABLE t1 (n); -- a table\rCREATE TABLE t2 (n);"
+        var migrator = Migrator()
+        migrator.register("one", sql: script)
+        let error = #expect(throws: DatabaseError.self) { try migrator.migrate(queue) }
+        #expect(error?.reason == .misuse && error?.message.contains("line feed") == true, "\(error as Any)")
+        #expect(try tables(queue) == [])
+        queue.inDatabase { db in
+            #expect(!db.executeStatements(script))
+            #expect(db.lastErrorMessage().contains("Nothing was executed"))
+        }
+        #expect(try tables(queue) == [])
+        migrator = Migrator()
+        migrator.register("one", sql: script.replacing("\r", with: "\r\n"))
+        #expect(try migrator.migrate(queue) == ["one"])
+        #expect(try tables(queue) == ["t1", "t2"])
+    }
+
     private func tables(_ access: some DatabaseAccess) throws -> [String] {
         try access.read { db in try db.texts("SELECT name FROM sqlite_schema WHERE name LIKE 't%' ORDER BY 1") }
     }

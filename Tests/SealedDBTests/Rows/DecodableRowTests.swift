@@ -429,4 +429,94 @@ struct DecodableRowTests {
         }
         #expect(database == nil)
     }
+
+    // MARK: Types that read columns, in generic code, which reaches only the calls for Decodable types
+
+    private enum Size: Int, Codable, Bindable, ColumnReadable { case small = 1, large }
+
+    /// As a row it would have a column "degrees".
+    private struct Celsius: Codable, Equatable, Bindable, ColumnReadable {
+        var degrees: Double
+
+        init(_ degrees: Double) { self.degrees = degrees }
+
+        init(column: borrowing Column) throws(DatabaseError) { degrees = try Double(column: column) }
+
+        func bind(to slot: borrowing ParameterSlot) throws(DatabaseError) { try degrees.bind(to: slot) }
+    }
+
+    /// Reads the only row of the table in each way.
+    private func reads<Value: Decodable>(_ type: Value.Type) -> [() throws -> Value?] {
+        let (database, sql) = (database, "SELECT * FROM stored" as SQL)
+        return [
+            { try database.executeQuery(sql).first(type) },
+            { try database.executeQuery(sql).all(type).first },
+            { try database.executeQuery(sql).rows(type).next() },
+            { try (database.executeQuery(sql).dictionary(type, keyedBy: "id") as [Int: Value])[1] },
+            { try database.find(type, in: "stored", key: 1) },
+        ]
+    }
+
+    private func store(_ value: some Bindable) throws {
+        try database.execute(script: "DROP TABLE IF EXISTS stored; CREATE TABLE stored (v, id INTEGER PRIMARY KEY)")
+        try database.executeUpdate("INSERT INTO stored VALUES (?, 1)", value)
+    }
+
+    private func expectSame<Value: Decodable & ColumnReadable & Bindable & Equatable>(_ value: Value) throws {
+        try store(value)
+        #expect(try database.executeQuery("SELECT v FROM stored").first(Value.self) == value)
+        for read in reads(Value.self) { #expect(try read() == value) }
+        for read in reads(Value?.self) { #expect(try read() == .some(value)) }
+        try store(.null)
+        for read in reads(Value?.self) { #expect(try read() == .some(nil)) }
+        try expectSameError(Value.self)
+        try store([UInt8]([0xff]))
+        if !(value is Data), !(value is [UInt8]) { try expectSameError(Value.self) }
+    }
+
+    private func expectSameError<Value: Decodable & ColumnReadable>(_ type: Value.Type) throws {
+        let error = #expect(throws: DatabaseError.self) {
+            try database.executeQuery("SELECT * FROM stored").first(Value.self)
+        }
+        #expect(error?.reason == .typeMismatch)
+        for read in reads(type) {
+            let other = #expect(throws: DatabaseError.self) { try read() }
+            #expect(other?.message == error?.message && other?.reason == error?.reason)
+        }
+    }
+
+    @Test func everyTypeThatReadsAColumn() throws {
+        try expectSame(Int.min)
+        try expectSame(Int8.min)
+        try expectSame(Int16.min)
+        try expectSame(Int32.min)
+        try expectSame(Int64.max)
+        try expectSame(UInt.max)
+        try expectSame(UInt8.max)
+        try expectSame(UInt16.max)
+        try expectSame(UInt32.max)
+        try expectSame(UInt64.max)
+        try expectSame(-0.5)
+        try expectSame(1.5 as Float)
+        try expectSame(true)
+        try expectSame("a\0b")
+        try expectSame(Data([0, 1]))
+        try expectSame([1, 2] as [UInt8])
+        try expectSame(Date(timeIntervalSince1970: 1_700_000_000.5))
+        try expectSame(UUID())
+        try expectSame(URL(string: "https://example.org/")!)
+        try expectSame(Decimal(string: "1234567890.0123456789")!)
+        try expectSame(JSON(["a", "b"]))
+        try expectSame(Size.large)
+        try expectSame(Celsius(21.5))
+    }
+
+    @Test func datesInTheFormatOfTheDatabase() throws {
+        let format = DateFormatter()
+        format.locale = Locale(identifier: "en_US_POSIX")
+        format.timeZone = TimeZone(identifier: "UTC")
+        format.dateFormat = "yyyy/MM/dd HH:mm:ss"
+        database.setDateFormat(format)
+        try expectSame(Date(timeIntervalSince1970: 1_700_000_000))
+    }
 }

@@ -260,4 +260,56 @@ struct RecordTests {
         try database.executeUpdate("CREATE TABLE heap (a)")
         #expect(throws: DatabaseError.self) { try database.exists(in: "heap", key: 1) }
     }
+
+    /// "No such row" would be wrong.
+    @Test(arguments: [false, true]) func changesThatTheTableIgnores(inTransaction: Bool) throws {
+        struct Row: Codable, Equatable { var id: Int, name: String }
+        try database.execute(
+            script: """
+                CREATE TABLE kept (id INTEGER PRIMARY KEY, name UNIQUE ON CONFLICT IGNORE);
+                INSERT INTO kept VALUES (1, 'a'), (2, 'b');
+                CREATE TABLE log (what);
+                CREATE TRIGGER keep BEFORE DELETE ON kept WHEN old.id = 1 BEGIN SELECT RAISE(IGNORE); END;
+                CREATE TRIGGER same BEFORE UPDATE ON kept WHEN old.id = 1 BEGIN
+                    INSERT INTO log VALUES ('update'); SELECT RAISE(IGNORE);
+                END;
+                """
+        )
+        if inTransaction { #expect(database.beginImmediateTransaction()) }
+        func expectIgnored(_ change: () throws -> Bool) {
+            let error = #expect(throws: DatabaseError.self) { try change() }
+            #expect(error?.code == SQLITE_CONSTRAINT && error?.message.contains("is there, but") == true)
+            #expect(database.lastErrorCode() == SQLITE_CONSTRAINT && database.isInTransaction == inTransaction)
+        }
+        expectIgnored { try database.update(Row(id: 1, name: "z"), in: "kept") }
+        expectIgnored { try database.update(Row(id: 2, name: "a"), in: "kept") }
+        expectIgnored { try database.delete(from: "kept", key: 1) }
+        #expect(try database.update(Row(id: 3, name: "z"), in: "kept") == false)
+        #expect(try database.delete(from: "kept", key: 3) == false)
+        let rows = try database.executeQuery("SELECT * FROM kept").all(Row.self)
+        #expect(rows == [Row(id: 1, name: "a"), Row(id: 2, name: "b")])
+        // Not once more for having looked.
+        #expect(try database.executeQuery("SELECT count(*) FROM log").scalar(Int.self) == 1)
+        #expect(try database.update(Row(id: 2, name: "c"), in: "kept"))
+        #expect(try database.delete(from: "kept", key: 2))
+    }
+
+    /// Another connection inserts the row after this one has not found it, and before it looks again.
+    @Test func aRowThatComesMeanwhile() throws {
+        let directory = try TemporaryDirectory()
+        let database = try Database.testing(directory.file("db"))
+        try database.executeUpdate("CREATE TABLE person (id INTEGER PRIMARY KEY, name, email)")
+        let other = try Database.testing(directory.file("db"))
+        var hasCome = false
+        database.authorizer = { request in
+            if request.action == .select, !hasCome {
+                hasCome = true
+                #expect(throws: Never.self) { try other.insert(Person(id: 1, name: "theirs"), into: "person") }
+            }
+            return .allow
+        }
+        #expect(try database.update(Person(id: 1, name: "ours"), in: "person"))
+        #expect(hasCome && !database.isInTransaction)
+        #expect(try other.find(Person.self, in: "person", key: 1) == Person(id: 1, name: "ours"))
+    }
 }

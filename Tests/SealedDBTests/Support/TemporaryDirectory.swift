@@ -33,6 +33,13 @@ final class TemporaryDirectory {
     func bytes(_ name: String) throws -> Data {
         try FileHandle.closedToChildren(file(name), O_RDONLY).readToEnd() ?? Data()
     }
+
+    /// Leaves the files as a process does that is killed now.
+    func keep(_ names: String..., of database: Database) throws {
+        let files = try names.map { (name: $0, bytes: try bytes($0)) }
+        database.close()
+        for file in files { try write(file.name, file.bytes) }
+    }
 }
 
 let isEncrypting = EngineInfo.current().isEncrypting

@@ -449,5 +449,26 @@ struct Explained: Sendable {
             "statvfs(path, &status) == 0",
             "what statvfs does not fill in has no flags"
         ),
+        .init(
+            "SealedDB/Engine/Connection/Connection.swift",
+            "init",
+            .callDropped,
+            "keepToOneThread()",
+            "the engines are built to sort on no threads of their own until they are told to"
+        ),
+        .init(
+            "SealedDB/Engine/Hooks/ChangeCollector.swift",
+            "settleEnd",
+            .alwaysTrue,
+            "hasNews.load(ordering: .relaxed)",
+            "the lock is taken, and nothing is found to tell"
+        ),
+        .init(
+            "SealedDB/Engine/Hooks/ChangeCollector.swift",
+            "settle",
+            .callDropped,
+            "hasNews.store(false",
+            "the next end takes the lock, and finds nothing to tell"
+        ),
     ]
 }

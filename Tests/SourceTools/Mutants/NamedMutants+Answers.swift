@@ -184,5 +184,40 @@ extension NamedMutant {
             "facts.contains(.schema) || StatementKind.schemaVerbs.contains(text.verb ?? \"\")",
             "false"
         ),
+        .init(
+            "generic code reads a column's type as a row",
+            "SealedDB/Rows/RowDecoder.swift",
+            .statement,
+            "if let readable = readable(type, at: 0) { return try read(readable, as: type, at: 0) }",
+            ""
+        ),
+        .init(
+            "a row that a trigger keeps is reported missing",
+            "SealedDB/Rows/Database+Records.swift",
+            .expression,
+            "try isThere()",
+            "false"
+        ),
+        .init(
+            "a row that came meanwhile counts as one that a trigger keeps",
+            "SealedDB/Rows/Database+Records.swift",
+            .expression,
+            "isInTransaction",
+            "true"
+        ),
+        .init(
+            "no table counts as read by a pragma",
+            "SealedDB/Engine/Hooks/Hooks.swift",
+            .expression,
+            "Hooks.pragmasWithoutRows.contains(String(cString: name).foldedForSQL)",
+            "true"
+        ),
+        .init(
+            "a commit that changes nothing observed is not told where all are",
+            "SealedDB/Engine/Hooks/ChangeCollector.swift",
+            .statement,
+            "if changesAnything { transaction.changes[.anything] = .any }",
+            ""
+        ),
     ]
 }

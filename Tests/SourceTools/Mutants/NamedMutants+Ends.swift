@@ -134,5 +134,57 @@ extension NamedMutant {
             "SignalWatch.wasInterrupted",
             "false"
         ),
+        .init(
+            "nobody is told of what the end of a statement commits",
+            "SealedDB/Engine/Connection/Connection.swift",
+            .statement,
+            "if !prepared.isReadOnly { settleEnd() }",
+            ""
+        ),
+        .init(
+            "nobody is told of what a dropped blob commits",
+            "SealedDB/Engine/Connection/Connection.swift",
+            .statement,
+            """
+            claim.end(on: handle) { code, statement in noteUnnoticed(endFailure(code, of: statement)) }
+                    settleEnd()
+            """,
+            "claim.end(on: handle) { code, statement in noteUnnoticed(endFailure(code, of: statement)) }"
+        ),
+        .init(
+            "nobody is told of what a statement commits that is bound again",
+            "SealedDB/Engine/Statement/Statement.swift",
+            .statement,
+            "if !isReadOnly { connection.settleEnd() }",
+            ""
+        ),
+        .init(
+            "nobody is told of what a blob commits that expires",
+            "SealedDB/Database/Files/Blob.swift",
+            .statement,
+            "database.connection?.settleEnd()",
+            ""
+        ),
+        .init(
+            "SQLite may sort on threads of its own by a pragma",
+            "SealedDB/Engine/Guard/StatementGuard.swift",
+            .statement,
+            "return .ignore",
+            "return .allow"
+        ),
+        .init(
+            "SQLite may sort on threads of its own by a limit",
+            "SealedDB/Engine/Connection/Connection+Queries.swift",
+            .expression,
+            "category == SQLITE_LIMIT_WORKER_THREADS ? min(value, 0) : value",
+            "value"
+        ),
+        .init(
+            "what a table runs when it is read may write in a block of read",
+            "SealedDB/Engine/Guard/StatementGuard.swift",
+            .expression,
+            "supervision?.scope == .reading",
+            "false"
+        ),
     ]
 }

@@ -73,5 +73,61 @@ extension NamedMutant {
             "try bind(sql.values)",
             ""
         ),
+        .init(
+            "a log whose end is in the file already counts as one that was cut off",
+            "SealedDB/Cipher/Pages/LogDamage.swift",
+            .expression,
+            "areInFile ? max(count, 1) : count",
+            "count"
+        ),
+        .init(
+            "older pages of a log are put over newer ones of the file",
+            "SealedDB/Cipher/Opening/StoreOpening.swift",
+            .statement,
+            "try LogDamage.requireNoneInFile(ofStore: file, store: connection)",
+            ""
+        ),
+        .init(
+            "recovery puts older pages of a log over newer ones of the file",
+            "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
+            .statement,
+            "committed = committed.filter { !checkpoint.isNewer(than: $1, of: $0) }",
+            ""
+        ),
+        .init(
+            "a commit behind two destroyed frames is not counted",
+            "SealedDB/Cipher/Pages/LogDamage.swift",
+            .statement,
+            "if isBehindGap { count += 1 }",
+            ""
+        ),
+        .init(
+            "the journal of a file that somebody still changes is put back into another one",
+            "SealedDB/Cipher/Opening/StoreOpening+FormerLog.swift",
+            .expression,
+            "writers.subtracting(before).subtracting(after)",
+            "Set<Int32>()"
+        ),
+        .init(
+            "recovery leaves out a journal beside a log",
+            "SealedDB/Cipher/Pages/LogOverlay.swift",
+            .statement,
+            "both.journal = journal.map { [$0] } ?? []",
+            ""
+        ),
+        .init(
+            "what was left of a transaction over several files cannot be put in order",
+            "SealedDB/Engine/Pages/GuardedVFS.swift",
+            .expression,
+            "name.ends(with: \"-journal\") && !JournalName.isOfStranger(name)",
+            "false"
+        ),
+        .init(
+            "lines that SQLite takes for a comment are left out of a script",
+            "SealedDB/Database/Statements/Database+Scripts.swift",
+            .expression,
+            "!text.withUnsafeBufferPointer(SQLTokenizer.hidesLines)",
+            "true"
+        ),
     ]
 }

@@ -56,8 +56,8 @@ extension NamedMutant {
             "the result of a reset is ignored",
             "SealedDB/Engine/Statement/Statement.swift",
             .expression,
-            "connection.watchingPages({ sqlite3_reset(pointer) }) == SQLITE_OK || isFailureKnown()",
-            "connection.watchingPages({ sqlite3_reset(pointer) }) == SQLITE_OK || true"
+            "code == SQLITE_OK || isFailureKnown()",
+            "code == SQLITE_OK || true"
         ),
         .init(
             "the result of a statement's end is ignored",

@@ -91,6 +91,38 @@ extension StoreOpening {
         }
     }
 
+    /// Refuses a journal whose transaction goes on in a process that has another file open than the one at the path. SQLite would take
+    /// it for one that was cut off, and put pages of the former file into this one.
+    /// - Throws: ``DatabaseError/Reason/busy``.
+    static func requireNoJournalOfFormerFile(ofStore path: String) throws(DatabaseError) {
+        guard try RollbackJournal.isBegun(path + "-journal") else { return }
+        var others: Set<Int32>?
+        for attempt in 0..<10 {
+            if attempt > 0 { LockHolders.pause() }
+            let file = try FileSystem.status(path)
+            guard let before = LockTable()?.processes(withLocksOn: file) else { return }
+            let writers = try FileUsers.writers(ofJournal: path + "-journal")
+            guard !writers.isEmpty, let after = LockTable()?.processes(withLocksOn: file) else { return }
+            // Who writes a journal has a lock on the store before, meanwhile and afterwards.
+            var users = writers.subtracting(before).subtracting(after)
+            // SQLite itself knows the locks of this process on files that it has open.
+            if users.contains(getpid()), try FileSystem.isOpenInThisProcess(path) { users.remove(getpid()) }
+            others = others?.intersection(users) ?? users
+            if others == [] { return }
+        }
+        guard let process = others?.min() else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_BUSY,
+            reason: .busy,
+            message: """
+                \(path) is another file than the one that \(name(of: process)) is changing, whose journal is beside it: somebody \
+                put it in the place of a store that was open. SQLite would put pages of the former file into it. Nothing was read or \
+                written. Keep a copy of it, and end who has the former file open: that removes the journal, or leaves one that \
+                belongs to the former file.
+                """
+        )
+    }
+
     /// What stands beside the store; `nil` if certainly nothing does.
     static func file(_ suffix: String, beside path: String) throws(DatabaseError) -> stat? {
         var status = stat()
@@ -103,18 +135,20 @@ extension StoreOpening {
         return nil
     }
 
+    private static func name(of process: Int32) -> String {
+        switch process {
+        case getpid(): "this process"
+        case LogUsers.unseen: "a process that this user may not look into"
+        default: LockHolders.describe(process)
+        }
+    }
+
     private static func logOfFormerFile(_ path: String, _ process: Int32) -> DatabaseError {
-        let who =
-            switch process {
-            case getpid(): "this process"
-            case LogUsers.unseen: "a process that this user may not look into"
-            default: LockHolders.describe(process)
-            }
         return DatabaseError(
             extendedCode: SQLITE_BUSY,
             reason: .busy,
             message: """
-                \(path) is another file than the one for which \(who) still uses the log beside it: somebody put it in the place of a \
+                \(path) is another file than the one for which \(name(of: process)) still uses the log beside it: somebody put it in the place of a \
                 store that was open. SQLite would write pages of the former file into it. Nothing was read or written. Keep a copy of \
                 it and of the log, and end who has the former file open. If the new file is whole without that log, as a backup is, \
                 move the log away before somebody opens it; otherwise put the former file back.

@@ -52,6 +52,7 @@ struct StoreOpening {
             try refuseForeignJournal(key)
         } else if isFile, !looks, let file = path.flatMap({ FileSystem.resolve($0) }) {
             _ = try StoreOpening.isLogInUse(ofStore: file, log: StoreOpening.file("-wal", beside: file))
+            try StoreOpening.requireNoJournalOfFormerFile(ofStore: file)
         }
         let connection = try looks ? StoreView.connection(for: self) : lockedConnection()
         connection.statementGuard.allowsCipherStatements = allowsCipherStatements
@@ -88,17 +89,18 @@ struct StoreOpening {
         guard isFile, let path, let file = FileSystem.resolve(path) else { return }
         let mayWrite = !looks && flags & SQLITE_OPEN_READONLY == 0
         if mayWrite { try JournalName.requireNoneOfStrangers(file) }
-        let log = looks ? nil : try StoreOpening.file("-wal", beside: file)
-        let isLogInUse = looks ? false : try StoreOpening.isLogInUse(ofStore: file, log: log)
-        let hasLog = mayWrite && log != nil
-        guard hasLog || FileSystem.mayExist(file + "-journal") else { return }
+        let log = try StoreOpening.file("-wal", beside: file)
+        let isLogInUse = try StoreOpening.isLogInUse(ofStore: file, log: log)
+        guard log != nil || FileSystem.mayExist(file + "-journal") else { return }
+        try StoreOpening.requireNoJournalOfFormerFile(ofStore: file)
         let connection = try Connection(path: file, flags: SQLITE_OPEN_READONLY, vfs: vfs)
         defer { connection.close() }
         try openedSlots(key, connection)
         let recognition = StoreRecognition(connection: connection, key: key, settings: settings)
         try JournalDamage.requireNone(ofStore: file, cipher: try recognition.pageCipher(), store: connection)
         // Those who use it have looked at its pages.
-        if hasLog, !isLogInUse {
+        if log != nil, !isLogInUse {
+            try LogDamage.requireNoneInFile(ofStore: file, store: connection)
             try LogDamage.requireOwnPages(ofStore: file, cipher: try recognition.pageCipher(), store: connection)
         }
         guard mayWrite, let journal = try RollbackJournal(ofStore: file) else { return }

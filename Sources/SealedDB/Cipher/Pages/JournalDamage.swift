@@ -7,7 +7,7 @@
 /// to the store only after the sync. <https://www.sqlite.org/fileformat.html#the_rollback_journal>
 ///
 /// What cannot be told from a journal that SQLite has ended or not begun is not found: one that is empty, missing, or cut off
-/// at the header of a part, or where the header and the first records of a part, or the first 28 bytes of all, are gone; and
+/// at the header of a part or in its first record, or where the header and the first records of a part, or the first 28 bytes of all, are gone; and
 /// one where the first byte of a later part's header became zero, with which SQLite ends journals that are kept.
 struct JournalDamage {
     private let path: String

@@ -4,6 +4,10 @@
 /// For SQLite a log ends at the first frame with a wrong checksum, and a log whose header has a wrong checksum has no
 /// frames. A power failure can leave both too, but then no transaction after that point was acknowledged.
 /// <https://www.sqlite.org/walformat.html>
+///
+/// What a checkpoint has written to the file was committed, and in the log on the disk before. So a page of the file that stands
+/// behind the log's end, too, proves damage: SQLite would put older pages of the log in the place of newer ones of the file.
+/// Encrypted pages are told apart by their bytes, because each one that is written has an IV of its own.
 struct LogDamage {
     private let path: String
     private let contents: FileReader
@@ -17,12 +21,17 @@ struct LogDamage {
         ofStore path: String,
         openIn connection: Connection? = nil
     ) throws(DatabaseError) -> Int {
-        guard !LockHolders.hasLocks(on: path + "-shm"), let contents = try FileReader(path + "-wal"),
-            let header = try contents.bytes(at: 0, count: 32)
-        else { return 0 }
-        let damage = LogDamage(path: path, contents: contents, header: header, connection: connection)
+        guard !LockHolders.hasLocks(on: path + "-shm"), let damage = try LogDamage(path, connection) else { return 0 }
         let count = damage.isHeaderWhole ? try damage.transactionsBehindFrames() : try damage.transactionsBehindHeader()
-        return try currentHeader(path) == header ? count : 0
+        return try currentHeader(path) == damage.header ? count : 0
+    }
+
+    /// - Returns: `nil` if there is no log.
+    private init?(_ path: String, _ connection: Connection?) throws(DatabaseError) {
+        guard let contents = try FileReader(path + "-wal"), let header = try contents.bytes(at: 0, count: 32) else {
+            return nil
+        }
+        (self.path, self.contents, self.header, self.connection) = (path, contents, header, connection)
     }
 
     /// What a report on the store says about the log; empty if nothing is lost.
@@ -50,6 +59,24 @@ struct LogDamage {
                     """
             )
         }
+    }
+
+    /// Refuses a log from which SQLite would put older pages in the place of newer ones of the file. Call it before SQLite may read
+    /// the log.
+    /// - Parameter store: as in ``requireOwnPages(ofStore:cipher:store:)``.
+    static func requireNoneInFile(ofStore path: String, store: Connection) throws(DatabaseError) {
+        guard let damage = try LogDamage(path, store), damage.isHeaderWhole, try damage.frames().areInFile,
+            try currentHeader(path) == damage.header
+        else { return }
+        throw DatabaseError(
+            extendedCode: SQLITE_CORRUPT,
+            reason: .damaged,
+            message: """
+                The log \(path)-wal is damaged: the file has pages of it that stand behind bytes that were changed. SQLite would put \
+                older pages in their place, and undo a part of what was committed. Nothing was read or written. Keep a copy of the \
+                store with its log. `sealdb recover` saves into a new store what they hold.
+                """
+        )
     }
 
     /// Refuses a log whose pages are not this store's. Call it before SQLite may write the log into the store. SQLite
@@ -162,14 +189,24 @@ struct LogDamage {
         }
     }
 
+    private func transactionsBehindFrames() throws(DatabaseError) -> Int {
+        let (count, areInFile) = try frames()
+        return areInFile ? max(count, 1) : count
+    }
+
     /// Counts the commits in whole frames after a damaged one. A frame whose checksum continues that of the previous
     /// frame is as it was written. A single commit after a damaged frame may end that frame's own transaction, which a
     /// power failure tore: where commits are synced, it was not acknowledged. If the damaged frame itself commits a
-    /// transaction, a commit after it belongs to another one. If its header is damaged, the frame behind it proves that.
-    private func transactionsBehindFrames() throws(DatabaseError) -> Int {
+    /// transaction, a commit after it belongs to another one. If its header is damaged, the frame behind it proves that. Where the next
+    /// header is gone, too, the frame behind that one follows nothing, but has the salts of the log.
+    /// - Returns: their number, and whether the file has pages that stand behind the end of the log.
+    private func frames() throws(DatabaseError) -> (count: Int, areInFile: Bool) {
         var count = 0
         var isBroken = false
         var isBehindCommit = false
+        var isBehindGap = false
+        /// The frames of the log that SQLite does not use.
+        var unused: [(page: Int64, offset: Int64)] = []
         /// The frame before, if it is not as it was written and the one before that is.
         var damaged: Frame?
         var isPreviousWhole = true
@@ -187,12 +224,33 @@ struct LogDamage {
             isPreviousWhole = isWhole
             if !isWhole {
                 isBroken = true
-                if isOfLog, frame.pageCount > 0 { isBehindCommit = true }
+                if !isOfLog {
+                    isBehindGap = isBehindCommit
+                } else if frame.pageCount > 0 {
+                    if isBehindGap { count += 1 }
+                    isBehindCommit = true
+                }
             } else if isBroken, frame.pageCount > 0 {
                 count += 1
             }
+            if isOfLog { unused.append((frame.page, frame.offset)) }
+            if !isBroken, frame.pageCount > 0 { unused = [] }
         }
-        return count > 1 || isBehindCommit ? count : 0
+        return (count > 1 || isBehindCommit ? count : 0, try hasInFile(unused))
+    }
+
+    /// Whether the file has one of these pages, as only a checkpoint can have written it.
+    private func hasInFile(_ frames: [(page: Int64, offset: Int64)]) throws(DatabaseError) -> Bool {
+        guard !frames.isEmpty, let store = try storedBytes() else { return false }
+        // What is not encrypted may also be as it was before.
+        guard let start = try store(0, 100), start.count == 100, !StoreHeader.hasMagic(start) || start[20] > 0 else {
+            return false
+        }
+        for frame in frames where frame.page > 0 {
+            let page = try contents.bytes(at: frame.offset, count: pageSize)
+            if let page, try store((frame.page - 1) * Int64(pageSize), pageSize) == page { return true }
+        }
+        return false
     }
 
     /// Whether a damaged frame committed a transaction, by the frame behind it. What stands behind the end of a log, and does not
@@ -210,19 +268,20 @@ struct LogDamage {
 
     /// Counts the commits in the frames after a damaged header. The header's values are unknown, so all page sizes and
     /// byte orders are tried. A power failure can tear the header only when SQLite restarts the log, and then all
-    /// earlier frames are already in the file.
+    /// earlier frames are already in the file. So are those that an older log has left behind the frames of this one.
     private func transactionsBehindHeader() throws(DatabaseError) -> Int {
         for pageSize in LogDamage.pageSizes {
             for isBigEndian in [false, true] {
                 var count = 0
                 var (pending, committed): ([Int64: Int64], [Int64: Int64]) = ([:], [:])
                 var pageCount: Int64 = 0
-                var salts: [UInt8] = []
+                var salts: [UInt8]?
+                var hasEnded = false
                 try forEachFrame(pageSize: pageSize, isBigEndian: isBigEndian) { frame in
-                    let isFirst = salts.isEmpty
-                    let isWhole = frame.followsPrevious && (isFirst || frame.salts == salts)
+                    guard frame.followsPrevious, !hasEnded else { return pending = [:] }
+                    hasEnded = frame.salts != salts ?? frame.salts
+                    guard !hasEnded else { return }
                     salts = frame.salts
-                    guard isWhole else { return pending = [:] }
                     pending[frame.page] = frame.offset
                     guard frame.pageCount > 0 else { return }
                     count += 1
@@ -240,23 +299,23 @@ struct LogDamage {
     /// Whether the store's file already holds these pages.
     /// - Parameter pages: the offset of each page's bytes in the log, by page number.
     private func areInFile(_ pages: [Int64: Int64], pageSize: Int) throws(DatabaseError) -> Bool {
-        let file: FileReader?
-        if connection == nil {
-            // Opening the file a second time would drop the locks of this process. A connection of this process that
-            // has it open does not use the log yet.
-            guard try !FileSystem.isOpenInThisProcess(path) else { return false }
-            file = try FileReader(path)
-        } else {
-            file = nil
-        }
+        guard let store = try storedBytes() else { return false }
         for (page, number) in pages {
-            let offset = (page - 1) * Int64(pageSize)
-            let stored =
-                if let connection { try connection.fileBytes(at: offset, count: pageSize) } else {
-                    try file?.bytes(at: offset, count: pageSize)
-                }
+            let stored = try store((page - 1) * Int64(pageSize), pageSize)
             guard try contents.bytes(at: number, count: pageSize) == stored else { return false }
         }
         return true
+    }
+
+    private typealias StoredBytes = (_ offset: Int64, _ count: Int) throws(DatabaseError) -> [UInt8]?
+
+    /// Reads the store's file; `nil` if it cannot be read here. Opening the file a second time would drop the locks of this process.
+    /// A connection of this process that has it open does not use the log yet.
+    private func storedBytes() throws(DatabaseError) -> StoredBytes? {
+        if let connection {
+            return { offset, count throws(DatabaseError) in try connection.fileBytes(at: offset, count: count) }
+        }
+        guard try !FileSystem.isOpenInThisProcess(path), let file = try FileReader(path) else { return nil }
+        return { offset, count throws(DatabaseError) in try file.bytes(at: offset, count: count) }
     }
 }

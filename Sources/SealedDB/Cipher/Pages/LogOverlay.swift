@@ -5,10 +5,12 @@ struct LogOverlay: PageOverlay {
     let pageSize: Int
     let pageCount: Int64
     /// How many pages the log or journal itself holds.
-    var ownPageCount: Int { offsets.count }
+    var ownPageCount: Int { pageNumbers.count }
     /// The offset of each page's bytes in the log, by page number.
     private let offsets: [Int64: Int64]
     private let contents: FileReader
+    /// A journal whose pages are put back first; empty if there is none.
+    private var journal: [LogOverlay] = []
     /// How many frames of a log belong to committed transactions.
     private(set) var frameCount: Int64 = 0
     /// The first bytes of a log.
@@ -20,7 +22,9 @@ struct LogOverlay: PageOverlay {
     }
 
     func bytes(ofPage number: Int64, from start: Int, count: Int) throws(DatabaseError) -> [UInt8]? {
-        guard let offset = offsets[number] else { return nil }
+        guard let offset = offsets[number] else {
+            return try journal.first?.bytes(ofPage: number, from: start, count: count)
+        }
         guard let bytes = try contents.bytes(at: offset + Int64(start), count: count) else {
             throw DatabaseError(
                 extendedCode: SQLITE_IOERR_SHORT_READ,
@@ -31,9 +35,16 @@ struct LogOverlay: PageOverlay {
     }
 
     /// Whether it has the page that says how many there are.
-    var hasFirstPage: Bool { offsets[1] != nil }
+    var hasFirstPage: Bool { offsets[1] != nil || journal.first?.hasFirstPage == true }
 
-    var pageNumbers: some Sequence<Int64> { offsets.keys }
+    var pageNumbers: Set<Int64> { Set(offsets.keys).union(journal.first?.pageNumbers ?? []) }
+
+    /// The pages of this log, and those of a journal that it does not have. SQLite puts the journal's pages back first.
+    func over(_ journal: LogOverlay?) -> LogOverlay {
+        var both = self
+        both.journal = journal.map { [$0] } ?? []
+        return both
+    }
 
     static func number(_ bytes: ArraySlice<UInt8>) -> Int64 { bytes.reduce(0) { $0 << 8 | Int64($1) } }
 }

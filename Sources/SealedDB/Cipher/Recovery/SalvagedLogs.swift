@@ -7,20 +7,25 @@ extension LogOverlay {
     /// right codes. They do not continue the checksum of the last frame. Each frame has the one up to itself, so that it does not
     /// matter what is damaged before. Where a header is damaged, the frame behind it tells what it was. Where a page is, nothing tells
     /// whether the next ones are of this log: they are taken.
+    ///
+    /// A page of which the file has a newer version than the log is left to the file.
+    /// - Parameter store: a connection to the store, opened without a key.
     /// - Returns: `nil` if no transaction is left.
-    init?(salvagedLogOf path: String, cipher: PageCipher) throws(DatabaseError) {
+    init?(salvagedLogOf path: String, cipher: PageCipher, store: Connection) throws(DatabaseError) {
         let pageSize = cipher.parameters.pageSize
         guard let contents = try FileReader(path + "-wal") else { return nil }
         let frames = SalvagedFrames(contents: contents, size: try contents.size(), cipher: cipher)
         guard let start = try frames.start() else { return nil }
-        var (offset, pageCount) = (SalvagedFrames.begin, 0 as Int64)
+        var (offset, pageCount, lastCommit) = (SalvagedFrames.begin, 0 as Int64, 0 as Int64)
         var (committed, pending): ([Int64: Int64], [Int64: Int64]) = ([:], [:])
+        var checkpoint = SalvagedCheckpoint(store: store, pageSize: pageSize)
         // Up to the frame before, and whether that frame is known to be whole, so that this is what it should be.
         var (sum, isProven) = (start.sum, start.sum != nil)
         while offset + frames.frameSize <= frames.size {
             defer { offset += frames.frameSize }
             guard let frame = try frames.frame(at: offset) else {
                 (sum, isProven) = (nil, false)
+                checkpoint.noteDamage(of: nil, at: offset)
                 continue
             }
             let computed = frame.page.flatMap { page in sum?.adding(frame.header, page) }
@@ -50,14 +55,24 @@ extension LogOverlay {
                     continue
                 }
             }
-            if isAuthentic { pending[number] = offset + 24 }
+            if isAuthentic {
+                pending[number] = offset + 24
+                try checkpoint.note(frame.page, number, at: offset + 24)
+            } else {
+                checkpoint.noteDamage(of: frame.salts == start.salts ? number : nil, at: offset)
+            }
             if commits > 0 {
-                pageCount = commits
+                (pageCount, lastCommit) = (commits, offset)
                 committed.merge(pending) { $1 }
                 pending = [:]
             }
         }
         guard pageCount > 0 else { return nil }
+        committed = committed.filter { !checkpoint.isNewer(than: $1, of: $0) }
+        // The newest page count may have stood in what is damaged. The file ends with the database behind a checkpoint.
+        if checkpoint.end > lastCommit + 24 {
+            pageCount = max(pageCount, try store.mainFileSize() / Int64(pageSize))
+        }
         self.init(pageSize: pageSize, pageCount: pageCount, offsets: committed, contents: contents)
     }
 
@@ -116,6 +131,48 @@ extension LogOverlay {
             }
         }
         return result
+    }
+}
+
+/// What a checkpoint has written from a damaged log into the file. Each page that is written has an IV of its own, so one with the
+/// bytes of a frame comes from that, and from no other.
+private struct SalvagedCheckpoint {
+    let store: Connection
+    let pageSize: Int
+    /// Where the newest page stands that is in the file, too; 0 if none is.
+    private(set) var end: Int64 = 0
+    /// The same of each page.
+    private var ends: [Int64: Int64] = [:]
+    /// Where the last damaged frame of each page stands.
+    private var damaged: [Int64: Int64] = [:]
+    /// The same of frames that do not tell their page.
+    private var lastUnknown: Int64 = 0
+
+    init(store: Connection, pageSize: Int) {
+        (self.store, self.pageSize) = (store, pageSize)
+    }
+
+    mutating func note(_ page: [UInt8]?, _ number: Int64, at offset: Int64) throws(DatabaseError) {
+        guard let page, number > 0 else { return }
+        let stored = try readable { [self] () throws(DatabaseError) in
+            try store.fileBytes(at: (number - 1) * Int64(pageSize), count: pageSize)
+        }
+        guard stored == page else { return }
+        ends[number] = offset
+        end = offset
+    }
+
+    /// - Parameter number: `nil` if the frame does not tell its page.
+    mutating func noteDamage(of number: Int64?, at offset: Int64) {
+        if let number { damaged[number] = offset } else { lastUnknown = offset }
+    }
+
+    /// Whether the file has a newer version of a page than this one: that of a later frame, or, if the checkpoint came as far, one
+    /// whose frame is damaged.
+    func isNewer(than offset: Int64, of number: Int64) -> Bool {
+        if let end = ends[number], end > offset { return true }
+        let damage = max(damaged[number] ?? 0, lastUnknown)
+        return damage > offset && damage < end && ends[number] == nil
     }
 }
 

@@ -226,7 +226,9 @@ public struct StoreRecovery: Sendable {
             if first == nil { first = cipher }
             guard salts.count > 1, parameters.usesHMAC else { break }
             if try hasPage(of: cipher, connection) { return cipher }
-            if let log = try LogOverlay(salvagedLogOf: path, cipher: cipher), log.ownPageCount > 0 { return cipher }
+            if let log = try LogOverlay(salvagedLogOf: path, cipher: cipher, store: connection), log.ownPageCount > 0 {
+                return cipher
+            }
         }
         return first!
     }
@@ -251,10 +253,23 @@ public struct StoreRecovery: Sendable {
         _ store: Connection,
         _ problems: inout [String]
     ) throws(DatabaseError) -> LogOverlay? {
-        let usesHMAC = cipher.parameters.usesHMAC
+        let journal = try journalOverlay(of: path, cipher, store, &problems)
+        return try logOverlay(of: path, cipher, store, &problems)?.over(journal) ?? journal
+    }
+
+    private func journalOverlay(
+        of path: String,
+        _ cipher: PageCipher,
+        _ store: Connection,
+        _ problems: inout [String]
+    ) throws(DatabaseError) -> LogOverlay? {
         do throws(DatabaseError) {
-            try JournalDamage.requireNone(ofStore: path, cipher: usesHMAC ? cipher : nil, store: store)
-            if let journal = try LogOverlay(journalOf: path) { return journal }
+            try JournalDamage.requireNone(
+                ofStore: path,
+                cipher: cipher.parameters.usesHMAC ? cipher : nil,
+                store: store
+            )
+            return try LogOverlay(journalOf: path)
         } catch {
             let isHot = error.reason == .damaged
             guard isHot || error.reason == .wrongKey || error.isOfUnreadablePlace else {
@@ -263,16 +278,24 @@ public struct StoreRecovery: Sendable {
             problems.append("The journal is damaged, and what a transaction left may be mixed: \(error.message)")
             return try LogOverlay(salvagedJournalOf: path, cipher: cipher, store: store, isHot: isHot)
         }
-        do throws(DatabaseError) {
-            return try logOverlay(of: path, cipher, store, &problems)
-        } catch {
-            guard error.isOfUnreadablePlace, usesHMAC else { throw error }
-            problems.append("A part of the log cannot be read, and what stood there is missing: \(error.message)")
-            return try LogOverlay(salvagedLogOf: path, cipher: cipher)
-        }
     }
 
     private func logOverlay(
+        of path: String,
+        _ cipher: PageCipher,
+        _ store: Connection,
+        _ problems: inout [String]
+    ) throws(DatabaseError) -> LogOverlay? {
+        do throws(DatabaseError) {
+            return try wholeLogOverlay(of: path, cipher, store, &problems)
+        } catch {
+            guard error.isOfUnreadablePlace, cipher.parameters.usesHMAC else { throw error }
+            problems.append("A part of the log cannot be read, and what stood there is missing: \(error.message)")
+            return try LogOverlay(salvagedLogOf: path, cipher: cipher, store: store)
+        }
+    }
+
+    private func wholeLogOverlay(
         of path: String,
         _ cipher: PageCipher,
         _ store: Connection,
@@ -283,6 +306,6 @@ public struct StoreRecovery: Sendable {
         let transactions = lost.counted("transaction")
         problems.append("The log is damaged before the last \(transactions): a part of them may be missing.")
         guard cipher.parameters.usesHMAC else { return try LogOverlay(logOf: path) }
-        return try LogOverlay(salvagedLogOf: path, cipher: cipher)
+        return try LogOverlay(salvagedLogOf: path, cipher: cipher, store: store)
     }
 }

@@ -74,7 +74,10 @@ public final class Blob {
         _ call: StaticString,
         _ body: () throws(DatabaseError) -> T
     ) throws(DatabaseError) -> T {
-        handle.isClosed ? try body() : try database.recording(call, body)
+        guard !handle.isClosed else { return try body() }
+        // A blob that expires ends its transaction, which may commit what was written to it.
+        defer { database.connection?.settleEnd() }
+        return try database.recording(call, body)
     }
 }
 

@@ -14,7 +14,9 @@ extension Database {
     /// ```
     /// Values that are interpolated in the literal are bound to the statements in which they stand. Rows that the
     /// statements return are ignored.
-    /// - Throws: ``DatabaseError``. It shows the statement that failed, not the script.
+    /// - Throws: ``DatabaseError``. It shows the statement that failed, not the script. A script with lines that SQLite would take for
+    ///   part of a comment (`--`), because they end with a carriage return alone, is not executed:
+    ///   ``DatabaseError/Reason/misuse``.
     public func execute(script sql: SQL) throws(DatabaseError) {
         try run(script: sql) { _ in }
     }
@@ -114,6 +116,14 @@ extension SQL {
     /// Throws if the SQL cannot be executed as a script, before any of its statements is.
     fileprivate func requireUsable(asScript text: [UInt8]) throws(DatabaseError) {
         try requireUsable()
+        guard !text.withUnsafeBufferPointer(SQLTokenizer.hidesLines) else {
+            throw SQL.unusable(
+                """
+                lines follow a comment (--) after a carriage return alone, and SQLite would pass over them. End lines with a line \
+                feed.
+                """
+            )
+        }
         guard !values.isEmpty else { return }
         // The values are given to the statements in order, so there must be no other parameters among theirs. A
         // placeholder in a string or comment is none.

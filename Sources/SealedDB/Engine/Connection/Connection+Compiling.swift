@@ -49,7 +49,7 @@ extension Connection {
         }
         guard code == SQLITE_OK || pointer != nil else {
             // The library's own message contains no key.
-            if code == SQLITE_AUTH, let refusal = statementGuard.takeRefusal() { throw .notAllowed(refusal) }
+            if code == SQLITE_AUTH, let refusal = statementGuard.takeRefusal() { throw refusal }
             // The statement text and SQLite's message could contain the key.
             if text.isSecret || (code == SQLITE_ERROR && SQLStatementText.mayHoldKey(piece)) {
                 throw .statementWithKeyFailed(code: sqlite3_extended_errcode(handle))

@@ -29,7 +29,7 @@ extension Connection {
         guard !isForked else { return .forked }
         if let failure = takeReadFailure() { return failure.adding(sql: sql) }
         let code = sqlite3_extended_errcode(handle)
-        if code == SQLITE_AUTH, let refusal = statementGuard.takeRefusal() { return .notAllowed(refusal) }
+        if code == SQLITE_AUTH, let refusal = statementGuard.takeRefusal() { return refusal }
         if let error = thrown.take(code, sql: sql) { return error }
         noteUnfitness(code)
         let offset = sealeddb_error_offset(handle)

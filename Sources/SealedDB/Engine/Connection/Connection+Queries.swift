@@ -218,7 +218,15 @@ extension Connection {
     /// https://www.sqlite.org/c3ref/limit.html
     func limit(_ category: Int32, value: Int32) throws(DatabaseError) -> Int32 {
         guard let handle else { throw .notOpen }
-        return sqlite3_limit(handle, category, value)
+        return sqlite3_limit(handle, category, category == SQLITE_LIMIT_WORKER_THREADS ? min(value, 0) : value)
+    }
+
+    /// Lets SQLite sort on no threads of its own. They would call the caller's collations, which belong to one thread,
+    /// and several calls at once would pass for a hook that never ends. ``StatementGuard`` ignores the pragma that
+    /// would set this.
+    func keepToOneThread() {
+        // The result is the former limit.
+        if let handle { _ = sqlite3_limit(handle, SQLITE_LIMIT_WORKER_THREADS, 0) }
     }
 
     func interrupt() {

@@ -69,6 +69,7 @@ final class Connection {
     var supervision: Supervision? {
         didSet {
             supervisor = supervision.map { .passUnretained($0) }
+            statementGuard.supervision = supervision
             isTimed = supervision?.timeLimit != nil
         }
     }
@@ -129,6 +130,7 @@ final class Connection {
         sealeddb_forget_failures(UnsafeMutableRawPointer(handle))
         // This only sets a flag, and cannot fail.
         sqlite3_extended_result_codes(handle, 1)
+        keepToOneThread()
         installAuthorizer()
         // If the file cannot be examined, this is a device number that no file has.
         mainDevice = mainFilePath.map { (try? FileSystem.status($0))?.st_dev ?? .max }
@@ -278,7 +280,9 @@ final class Connection {
 
     /// Ends what was claimed, and records failures.
     private func end(_ claim: HandleRegistry.Claim) {
+        guard !claim.isEmpty else { return }
         claim.end(on: handle) { code, statement in noteUnnoticed(endFailure(code, of: statement)) }
+        settleEnd()
     }
 
     /// Claims the handle's pointer, and lets `body` end it outside the lock, because SQLite may call code that takes
@@ -370,6 +374,7 @@ final class Connection {
         if statement.hasRun {
             let code = prepared.reset(pointer)
             if code != SQLITE_OK { failure = endFailure(code, of: prepared) }
+            if !prepared.isReadOnly { settleEnd() }
         }
         var surplus: PreparedStatement? = prepared
         if prepared.cacheKey != nil, !statement.hasFailed, failure == nil {

@@ -20,8 +20,7 @@ struct ConnectionSettings {
         "checkpoint_fullfsync", "count_changes", "empty_result_callbacks", "foreign_keys", "full_column_names",
         "fullfsync", "ignore_check_constraints", "journal_size_limit", "legacy_alter_table", "max_page_count",
         "read_uncommitted", "recursive_triggers", "reverse_unordered_selects", "secure_delete", "short_column_names",
-        "synchronous", "threads", "trusted_schema", "wal_autocheckpoint", "writable_schema", "locking_mode",
-        "query_only",
+        "synchronous", "trusted_schema", "wal_autocheckpoint", "writable_schema", "locking_mode", "query_only",
     ]
 
     /// https://www.sqlite.org/c3ref/c_dbconfig_defensive.html - from SQLITE_DBCONFIG_ENABLE_FKEY on, without 1009,

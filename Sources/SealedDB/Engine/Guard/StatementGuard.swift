@@ -20,7 +20,7 @@ final class StatementGuard {
     /// Whether SQL may have set a key since the rules were last updated.
     var hasKeyFromSQL = false
     /// Why the statement being compiled was refused, until the result code arrives.
-    private var refusal: String?
+    private var refusal: DatabaseError?
     /// The schema of an attached file that is not encrypted as it must be, and could not be detached.
     var unsafeSchema: String?
 
@@ -31,6 +31,8 @@ final class StatementGuard {
         fileprivate var facts: StatementFacts = []
     }
     private var compilation: Compilation?
+    /// Knows what the present block may do; `nil` for no supervision.
+    var supervision: Supervision?
     /// The connection, as long as it is open.
     fileprivate var handle: OpaquePointer?
 
@@ -47,15 +49,36 @@ final class StatementGuard {
         return compilation?.facts ?? []
     }
 
-    /// Whether the rules forbid an action. `first` is the name of a pragma or of a file.
+    /// The decision of the library's own rules. `first` is the name of a pragma or of a file.
+    func decision(
+        _ action: Int32,
+        _ first: UnsafePointer<CChar>?,
+        _ second: UnsafePointer<CChar>?,
+        in schema: UnsafePointer<CChar>?
+    ) -> AuthorizerDecision {
+        if refuses(action, first, second, in: schema) { return .deny }
+        // See `Connection.keepToOneThread()`. No script needs to fail because it does not make sorts faster.
+        guard action == SQLITE_PRAGMA, second != nil, let first, sqlite3_stricmp(first, "threads") == 0 else {
+            return .allow
+        }
+        return .ignore
+    }
+
+    /// Whether the rules forbid an action.
     func refuses(
         _ action: Int32,
         _ first: UnsafePointer<CChar>?,
         _ second: UnsafePointer<CChar>?,
         in schema: UnsafePointer<CChar>?
     ) -> Bool {
-        compilation?.facts.formUnion(StatementFacts(action, first, second))
+        let facts = StatementFacts(action, first, second)
+        compilation?.facts.formUnion(facts)
         guard !isSuspended else { return false }
+        // What a table compiles when it is read, as `pragma_optimize` does, starts without being checked.
+        if compilation == nil, facts.contains(.statements), supervision?.scope == .reading {
+            refusal = .readOnlyBlock
+            return true
+        }
         let reason: String?
         switch action {
         case SQLITE_PRAGMA:
@@ -74,7 +97,7 @@ final class StatementGuard {
             reason = refusal(ofChanging: second, addsRows: false, in: schema)
         default: return false
         }
-        if let reason { refusal = reason }
+        if let reason { refusal = .notAllowed(reason) }
         return reason != nil
     }
 
@@ -144,7 +167,7 @@ final class StatementGuard {
 
     private static let misread = "The statement sets a key or attaches a file, but is not written as one that does."
 
-    func takeRefusal() -> String? {
+    func takeRefusal() -> DatabaseError? {
         defer { refusal = nil }
         return refusal
     }
@@ -156,7 +179,7 @@ final class StatementGuard {
             UnsafePointer<CChar>?
         ) -> Int32 = { context, action, first, second, schema, _ in
             let statementGuard = Unmanaged<StatementGuard>.fromOpaque(context!).takeUnretainedValue()
-            return statementGuard.refuses(action, first, second, in: schema) ? SQLITE_DENY : SQLITE_OK
+            return statementGuard.decision(action, first, second, in: schema).code
         }
 }
 

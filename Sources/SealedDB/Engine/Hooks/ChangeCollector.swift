@@ -21,6 +21,9 @@ struct TableName: Hashable, Sendable {
     /// The table in which SQLite counts for AUTOINCREMENT.
     static func sequence(of database: String) -> TableName { TableName("sqlite_sequence", in: database) }
 
+    /// Stands for whatever a commit may change.
+    static let anything = TableName("", in: "")
+
     init(_ table: UnsafePointer<CChar>, in database: UnsafePointer<CChar>) {
         self.init(String(cString: table), in: String(cString: database))
     }
@@ -71,8 +74,12 @@ final class ChangeCollector {
     var hub = ChangeHub()
     private var observed: Set<TableName> = []
     private var version = 0
+    /// Whether somebody is to be told of every commit.
+    private let observesAnything = Atomic(false)
     /// Whether this connection has committed since it last looked for observers.
     private let hasCommitted = Atomic(false)
+    /// Whether SQLite has begun a commit of changes that are not published yet.
+    private let hasNews = Atomic(false)
     /// The open transaction. It is under a lock, because a statement dropped on another thread may end it.
     private let transaction = Guarded(Transaction())
     /// The running statement; `nil` for none.
@@ -100,6 +107,7 @@ final class ChangeCollector {
         version = current
         let former = observed
         observed = hub.observedTables
+        observesAnything.store(observed.contains(.anything), ordering: .relaxed)
         if !isActive { forget() }
         let added = observed.subtracting(former)
         if isInTransaction { note(added) }
@@ -129,7 +137,13 @@ final class ChangeCollector {
 
     func isCommitting() {
         hasCommitted.store(true, ordering: .relaxed)
-        transaction.withLock { $0.isInCommit = true }
+        let changesAnything = observesAnything.load(ordering: .relaxed)
+        let changesSomething = transaction.withLock { transaction in
+            transaction.isInCommit = true
+            if changesAnything { transaction.changes[.anything] = .any }
+            return !transaction.changes.isEmpty
+        }
+        if changesSomething { hasNews.store(true, ordering: .relaxed) }
     }
 
     func rolledBack() {
@@ -262,8 +276,15 @@ final class ChangeCollector {
         }
     }
 
+    /// Publishes the changes if the end of a statement or blob has committed them. Any thread may end one.
+    func settleEnd(_ handle: OpaquePointer) {
+        // Most ends commit nothing, and this costs less than the lock.
+        if hasNews.load(ordering: .relaxed) { settle(handle) }
+    }
+
     /// Publishes the changes if the transaction has been committed.
     func settle(_ handle: OpaquePointer) {
+        hasNews.store(false, ordering: .relaxed)
         let committed = transaction.withLock { transaction -> [TableName: ChangedRows] in
             guard transaction.isInCommit || !transaction.changes.isEmpty else { return [:] }
             let hasEnded = sqlite3_txn_state(handle, nil) != SQLITE_TXN_WRITE

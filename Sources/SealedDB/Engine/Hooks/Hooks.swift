@@ -35,7 +35,17 @@ final class Hooks {
         var tables: Set<TableName> = []
         /// Tables of which a statement reads no column, as `count(*)` does. SQLite does not tell their schema.
         var unqualified: Set<String> = []
+        /// Whether a pragma may have read any table, or pages. SQLite does not tell which.
+        var readsAnything = false
     }
+
+    /// Pragmas whose answer depends on the schema, the connection or what a pragma sets. Changes of these are always
+    /// observed.
+    private static let pragmasWithoutRows: Set = [
+        "application_id", "collation_list", "compile_options", "database_list", "encoding", "foreign_key_list",
+        "foreign_keys", "function_list", "index_info", "index_list", "index_xinfo", "module_list", "page_size",
+        "pragma_list", "table_info", "table_list", "table_xinfo", "user_version",
+    ]
 
     // Not retained: the connection detaches this object when it closes, at the latest when it is deinitialized.
     private unowned(unsafe) var connection: Connection?
@@ -79,7 +89,7 @@ final class Hooks {
         let possible = schemas.flatMap { schema in
             [.schema(of: schema)] + reads.unqualified.map { TableName($0, in: schema) }
         }
-        return (result, reads.tables.union(possible))
+        return (result, reads.tables.union(possible).union(reads.readsAnything ? [.anything] : []))
     }
 
     /// Records a table that is read without a statement.
@@ -91,6 +101,10 @@ final class Hooks {
         } else {
             reads?.unqualified.insert(String(cString: table))
         }
+    }
+
+    private func noteRead(byPragma name: UnsafePointer<CChar>) {
+        if !Hooks.pragmasWithoutRows.contains(String(cString: name).foldedForSQL) { reads?.readsAnything = true }
     }
 
     /// Removes the callbacks from a connection that is closing.
@@ -209,8 +223,10 @@ final class Hooks {
         _ database: UnsafePointer<CChar>?,
         _ source: UnsafePointer<CChar>?
     ) -> AuthorizerDecision {
-        if connection?.statementGuard.refuses(code, first, second, in: database) == true { return .deny }
+        let ruled = connection?.statementGuard.decision(code, first, second, in: database) ?? .allow
+        guard ruled == .allow else { return ruled }
         if code == SQLITE_READ, reads != nil, let first { noteRead(first, in: database) }
+        if code == SQLITE_PRAGMA, reads != nil, let first { noteRead(byPragma: first) }
         let own = changes.isActive ? changes.willRun(code, first, second, database, source) : .allow
         guard let authorizer, !isUserAuthorizerOff else { return own }
         let request = AuthorizationRequest(
@@ -269,8 +285,14 @@ extension Connection {
         return code
     }
 
-    /// Publishes the changes that have been committed. Ending a statement or a blob may commit too.
+    /// Publishes the changes that have been committed.
     func settleChanges() {
         if isObserved, let hooks, let handle { hooks.changes.settle(handle) }
+    }
+
+    /// Publishes what SQLite has committed because a statement or blob has ended outside of a step: perhaps no call
+    /// follows that would.
+    func settleEnd() {
+        if let hooks, let handle { hooks.changes.settleEnd(handle) }
     }
 }

@@ -93,9 +93,17 @@ enum GuardedVFS {
             // The reason is lost here: SQLite only reports that it cannot open the file.
             return (try? StoreName.requireOnly(name)) == nil
         }
-        if flags & SQLITE_OPEN_SUPER_JOURNAL != 0 { return !JournalName.isOfSuperJournal(name) }
+        if flags & SQLITE_OPEN_SUPER_JOURNAL != 0, !isOfMember(name, flags) {
+            return !JournalName.isOfSuperJournal(name)
+        }
         guard flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL) != 0 else { return false }
         return JournalName.isOfStranger(name)
+    }
+
+    /// Whether SQLite looks whether another journal still names a super-journal, before it removes that. It opens that journal as if it
+    /// were a super-journal itself, and only to read it.
+    private static func isOfMember(_ name: String, _ flags: Int32) -> Bool {
+        flags & SQLITE_OPEN_READONLY != 0 && name.ends(with: "-journal") && !JournalName.isOfStranger(name)
     }
 
     /// Whether the file may have been exchanged. Between the check and the opening, a stranger may put a file there and

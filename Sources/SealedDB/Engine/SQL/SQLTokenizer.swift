@@ -29,6 +29,9 @@ package struct SQLTokenizer {
     package private(set) var position: Int
     /// Whether the text ended within a comment that begins with `/*`. SQLite takes that for the end of the comment.
     private(set) var endsInComment = false
+    /// Whether a comment that begins with `--` has held further lines with something in them. SQLite ends such a comment at a
+    /// line feed, and not at a carriage return alone.
+    private var hasHiddenLines = false
 
     /// - Parameter bytes: the text. It must stay valid as long as the tokenizer is used.
     package init(_ bytes: UnsafeBufferPointer<UInt8>, from position: Int = 0) {
@@ -51,6 +54,16 @@ package struct SQLTokenizer {
         // SQLite stops at a NUL byte, but another reader may go on.
         return position < bytes.count
     }
+
+    /// Whether a text has lines that SQLite takes for part of the comment before them, because they are not separated by line feeds.
+    package static func hidesLines(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard bytes.contains(carriageReturn) else { return false }
+        var tokens = SQLTokenizer(bytes)
+        while tokens.next() != nil {}
+        return tokens.hasHiddenLines
+    }
+
+    private static let carriageReturn = UInt8(ascii: "\r")
 
     /// Returns the text of a token in lower case, without quotes if it is quoted.
     package func name(_ token: SQLToken) -> String {
@@ -84,12 +97,21 @@ package struct SQLTokenizer {
                 repeat { position += 1 } while byte(position).map { $0 == 0x20 || (0x09...0x0d).contains($0) } ?? false
             case 0xef where byte(position + 1) == 0xbb && byte(position + 2) == 0xbf: position += 3
             case UInt8(ascii: "-") where byte(position + 1) == UInt8(ascii: "-"):
-                position = index(of: UInt8(ascii: "\n"), from: position + 2)
+                let start = position + 2
+                position = index(of: UInt8(ascii: "\n"), from: start)
+                if !hasHiddenLines { hasHiddenLines = hasFurtherLines(start..<position) }
             case UInt8(ascii: "/") where byte(position + 1) == UInt8(ascii: "*") && byte(position + 2) != nil:
                 skipComment()
             default: return
             }
         }
+    }
+
+    /// Whether anything but blanks and comments follows the first line.
+    private func hasFurtherLines(_ comment: Range<Int>) -> Bool {
+        guard let end = bytes[comment].firstIndex(of: SQLTokenizer.carriageReturn) else { return false }
+        var lines = SQLTokenizer(UnsafeBufferPointer(rebasing: bytes[end..<comment.upperBound]))
+        return lines.next() != nil || lines.hasHiddenLines
     }
 
     private mutating func skipComment() {

@@ -238,7 +238,9 @@ public final class Statement {
         requireTurn("Statement.reset")
         rowWidth = 0
         hasRun = false
-        return connection.watchingPages({ sqlite3_reset(pointer) }) == SQLITE_OK || isFailureKnown()
+        let code = connection.watchingPages { sqlite3_reset(pointer) }
+        if !isReadOnly { connection.settleEnd() }
+        return code == SQLITE_OK || isFailureKnown()
     }
 
     /// Whether the result of the reset repeats the error of the last step, which was already reported. Otherwise

@@ -2,7 +2,7 @@ import SealedDB
 
 enum BoundStatement {
     static func requireOne(_ script: SQLScript) throws(Failure) {
-        try script.refuseKeyStatements()
+        try script.requireUsable()
         switch script.statements.count {
         case 0: throw Failure(.usage, "The SQL holds no statement.")
         case 1: return

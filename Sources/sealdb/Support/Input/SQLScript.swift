@@ -36,10 +36,13 @@ struct SQLScript {
     /// The statements, without empty ones.
     private(set) var statements: [Statement] = []
     private let sql: String
+    private let hidesLines: Bool
 
     init(_ sql: String) {
         self.sql = sql
-        Array(sql.utf8).withUnsafeBufferPointer { bytes in
+        let bytes = Array(sql.utf8)
+        hidesLines = bytes.withUnsafeBufferPointer(SQLTokenizer.hidesLines)
+        bytes.withUnsafeBufferPointer { bytes in
             var position = 0
             while position < bytes.count {
                 let form = SQLStatementText(bytes, from: position)
@@ -82,7 +85,15 @@ struct SQLScript {
 
     /// Refuses statements that would take a secret from the command line or break the store: SQLCipher accepts settings
     /// that come too late, and then nothing can open the file.
-    func refuseKeyStatements() throws(Failure) {
+    /// Refuses what SQLite would pass over, too.
+    func requireUsable() throws(Failure) {
+        if hidesLines {
+            throw Failure(
+                .usage,
+                "Lines of the SQL follow a comment (--) after a carriage return alone, and SQLite would pass over them. End "
+                    + "lines with a line feed."
+            )
+        }
         for statement in statements {
             guard let pragma = statement.form.pragma else {
                 guard statement.form.holdsKey else { continue }

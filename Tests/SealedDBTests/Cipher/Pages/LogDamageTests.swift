@@ -163,6 +163,40 @@ struct LogDamageTests {
         try expectDamage("byte \(offset)")
     }
 
+    /// Each block of 4 KiB reaches over two frames. Behind the last but one stands a single commit.
+    @Test func aBlockBeforeTheLastCommit() throws {
+        try makeStore { log in
+            let header = log.count - 2 * Self.frameSize
+            let block = header / 4096 * 4096
+            log.replaceSubrange(block..<(block + 4096), with: Data(count: 4096))
+        }
+        try expectDamage()
+    }
+
+    /// A backup has another salt than the store whose log was left.
+    @Test func aLogOfAnotherSaltIsNotLookedAt() throws {
+        try makeStore(lastStatement: "CREATE TABLE u (a)") { _ in }
+        let log = try directory.bytes("db-wal")
+        try StoreBackup(path: directory.file("db"), key: .testing(1), to: directory.file("backup")).run()
+        try directory.write("db", directory.bytes("backup"))
+        try directory.write("db-wal", log)
+        var readOnly = Configuration(key: try .testing(1))
+        readOnly.isReadOnly = true
+        for call: () throws -> Void in [
+            { _ = try verify() },
+            { try StoreRestore(backupPath: directory.file("db"), key: .testing(1), to: directory.file("r")).run() },
+            { try Database(path: directory.file("db"), configuration: readOnly).openVerified() },
+            { try Database.testing(directory.file("db")).close() },
+        ] {
+            let error = #expect(throws: DatabaseError.self) { try call() }
+            #expect(
+                error?.reason == .damaged && error?.message.contains("move the log away") == true,
+                "\(error as Any)"
+            )
+        }
+        #expect(try directory.bytes("db-wal") == log)
+    }
+
     /// As a power failure may tear it when the log begins anew: what stood in it is in the file.
     @Test(arguments: [0, 10, 17, 31]) func theHeaderOfALogThatBeginsAnew(offset: Int) throws {
         try makeStore(isInFile: true) { log in log[offset] ^= 1 }

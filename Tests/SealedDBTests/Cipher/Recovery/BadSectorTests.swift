@@ -22,13 +22,6 @@ struct BadSectorTests {
         return (report, try database.integers("SELECT id FROM t ORDER BY id"))
     }
 
-    /// Leaves the files as a process does that is killed now.
-    private func keep(_ names: String..., of database: Database) throws {
-        let files = try names.map { (name: $0, bytes: try directory.bytes($0)) }
-        database.close()
-        for file in files { try file.bytes.write(to: URL(fileURLWithPath: directory.file(file.name))) }
-    }
-
     /// In the header, the first frame's header, its page, another frame, and the last page.
     private static let placesOfLog: [Int64] = [0, 20, 40, 65, 28875, 29372, -1]
 
@@ -43,7 +36,7 @@ struct BadSectorTests {
                 """
         )
         for id in 1...30 { try database.executeUpdate("INSERT INTO t VALUES (\(id), hex(randomblob(500)))") }
-        try keep("db", "db-wal", of: database)
+        try directory.keep("db", "db-wal", of: database)
         let size = Int64(try directory.bytes("db-wal").count)
         let (report, rows) = try recover(spoiling: offset < 0 ? size - 9 : offset, of: "db-wal")
         #expect(report.problems.contains { $0.contains("A part of the log cannot be read") }, "\(report)")
@@ -65,7 +58,7 @@ struct BadSectorTests {
                 PRAGMA cache_size = 10; BEGIN; UPDATE t SET a = 'new ' || substr(a, 5);
                 """
         )
-        try keep("db", "db-journal", of: database)
+        try directory.keep("db", "db-journal", of: database)
         let size = Int64(try directory.bytes("db-journal").count)
         try #require(size > 512 + 10 * 4104)
         let (report, rows) = try recover(spoiling: offset, of: "db-journal")
@@ -87,7 +80,7 @@ struct BadSectorTests {
                 """
         )
         for id in 1...30 { try database.executeUpdate("INSERT INTO t VALUES (\(id), hex(randomblob(500)))") }
-        try keep("db", "db-wal", of: database)
+        try directory.keep("db", "db-wal", of: database)
         let second = failing_calls_spoil(directory.file("db-wal"), 45)
         try #require(second >= 0)
         defer { failing_calls_mend(second) }
@@ -101,7 +94,7 @@ struct BadSectorTests {
             let database = try Database.testing(path, journalMode: .wal)
             try database.execute(script: sql)
             let log = try directory.bytes("db-wal")
-            try keep("db", "db-wal", of: database)
+            try directory.keep("db", "db-wal", of: database)
             return log
         }
         _ = try add(

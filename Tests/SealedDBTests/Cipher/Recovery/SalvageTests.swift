@@ -10,11 +10,88 @@ struct SalvageTests {
 
     init() throws { directory = try TemporaryDirectory() }
 
-    /// Leaves the files as a process does that is killed now.
-    private func keep(_ names: String..., of database: Database) throws {
-        let files = try names.map { (name: $0, bytes: try directory.bytes($0)) }
+    /// Two transactions in a log, of three frames together, which a checkpoint has written to the file, too.
+    private func makeLogThatIsInTheFile() throws -> [UInt8] {
+        let database = try Database.testing(directory.file("db"), journalMode: .wal)
+        try database.execute(
+            script: """
+                PRAGMA wal_autocheckpoint = 0;
+                CREATE TABLE account (id INTEGER PRIMARY KEY, balance); INSERT INTO account VALUES (1, 100), (2, 0);
+                CREATE TABLE ledger (id INTEGER PRIMARY KEY, sum); INSERT INTO ledger VALUES (1, 100);
+                PRAGMA wal_checkpoint(TRUNCATE);
+                UPDATE account SET balance = 5 WHERE id = 2;
+                BEGIN; UPDATE account SET balance = 10 WHERE id = 1; UPDATE ledger SET sum = 190; COMMIT;
+                PRAGMA wal_checkpoint(PASSIVE);
+                """
+        )
+        try directory.keep("db", "db-wal", of: database)
+        let log = try [UInt8](directory.bytes("db-wal"))
+        try #require(log.count == SalvageTests.start(ofFrame: 3))
+        return log
+    }
+
+    /// The first transaction, without the second one, would be older than the file.
+    @Test(arguments: ["whole", "page", "commit", "salts", "gap", "cut off"])
+    func aLogThatIsInTheFile(damage: String) throws {
+        var log = try makeLogThatIsInTheFile()
+        let second = SalvageTests.start(ofFrame: 1)
+        switch damage {
+        case "page": log[second + 24 + 100] ^= 1
+        case "commit": log[SalvageTests.start(ofFrame: 2) + 24 + 100] ^= 1
+        case "salts": log[second + 9] ^= 1
+        case "gap": log.replaceSubrange(second..<(second + 4000), with: [UInt8](repeating: 0, count: 4000))
+        case "cut off": log.removeLast(2000)
+        default: break
+        }
+        try directory.write("db-wal", log)
+        let store = try directory.bytes("db")
+        if damage != "whole" {
+            for isReadOnly in [true, false] {
+                var configuration = Configuration(key: try .testing(1))
+                configuration.isReadOnly = isReadOnly
+                let database = Database(path: directory.file("db"), configuration: configuration)
+                let error = #expect(throws: DatabaseError.self) { try database.openVerified() }
+                #expect(error?.reason == .damaged && error?.message.contains("older pages") == true, "\(error as Any)")
+            }
+            #expect(throws: DatabaseError.self) {
+                try IntegrityReport.verify(path: directory.file("db"), key: .testing(1), isDeep: true)
+            }
+            #expect(throws: DatabaseError.self) {
+                try KeyRotation(path: directory.file("db"), from: .testing(1), to: .testing(2)).run()
+            }
+            #expect(try LogDamage.lostTransactions(ofStore: directory.file("db")) == 1)
+            #expect(try directory.bytes("db") == store && [UInt8](directory.bytes("db-wal")) == log)
+        }
+        let saved = try recovered()
+        defer { saved.close() }
+        #expect(try saved.integers("SELECT balance FROM account ORDER BY id") == [10, 5])
+        #expect(try saved.integers("SELECT sum FROM ledger") == [190])
+    }
+
+    /// SQLite puts the pages of the journal back, and reads those of the log over them.
+    @Test func aJournalBesideALog() throws {
+        let path = directory.file("db")
+        var database = try Database.testing(path, journalMode: .wal)
+        try database.execute(
+            script: """
+                PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (id INTEGER PRIMARY KEY, a);
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400)
+                INSERT INTO t SELECT i, 'old ' || hex(randomblob(50)) FROM n; CREATE TABLE u (a);
+                PRAGMA wal_checkpoint(TRUNCATE); INSERT INTO u VALUES (7);
+                """
+        )
+        let (file, log) = try (directory.bytes("db"), directory.bytes("db-wal"))
         database.close()
-        for file in files { try file.bytes.write(to: URL(fileURLWithPath: directory.file(file.name))) }
+        try directory.write("db", file)
+        database = try Database.testing(path, journalMode: .delete)
+        try database.spillChanges()
+        try database.execute(script: "BEGIN; UPDATE t SET a = 'new'")
+        try directory.keep("db", "db-journal", of: database)
+        try directory.write("db-wal", log)
+        let saved = try recovered()
+        defer { saved.close() }
+        #expect(try saved.integers("SELECT count(*) FROM t WHERE a LIKE 'old %'") == [400])
+        #expect(try saved.integers("SELECT a FROM u") == [7])
     }
 
     private func recovered() throws -> Database {
@@ -35,7 +112,7 @@ struct SalvageTests {
                 """
         )
         for id in 1...30 { try database.executeUpdate("INSERT INTO t VALUES (\(id), hex(randomblob(500)))") }
-        try keep("db", "db-wal", of: database)
+        try directory.keep("db", "db-wal", of: database)
         return try [UInt8](directory.bytes("db-wal"))
     }
 
@@ -142,7 +219,7 @@ struct SalvageTests {
         )
         try database.spillChanges()
         try database.execute(script: "BEGIN; UPDATE t SET state = 'third' WHERE id <= 20")
-        try keep("db", "db-journal", of: database)
+        try directory.keep("db", "db-journal", of: database)
         var journal = try [UInt8](directory.bytes("db-journal"))
         // The first page; behind the parts of the transaction stands more.
         let count = journal[8..<12].reduce(0) { $0 << 8 | Int($1) }
@@ -167,7 +244,7 @@ struct SalvageTests {
         )
         try database.spillChanges()
         try database.execute(script: "BEGIN; UPDATE t SET a = 'new ' || substr(a, 5)")
-        try keep("db", "db-journal", of: database)
+        try directory.keep("db", "db-journal", of: database)
         var journal = try [UInt8](directory.bytes("db-journal"))
         journal[0] ^= 1
         try Data(journal).write(to: URL(fileURLWithPath: directory.file("db-journal")))

@@ -102,4 +102,22 @@ struct CollationTests {
         try file.close()
         #expect(try !IntegrityReport.verify(path: path, key: .testing(2)).isSound)
     }
+
+    /// SQLite sorts in files on several threads, if it may, and each of them would call the closure.
+    @Test func sortsOnOneThread() throws {
+        let database = Database(path: directory.file("db"), configuration: Configuration())
+        try database.openVerified()
+        try database.addCollation("mine") { $0.compare($1) }
+        try database.execute(script: "PRAGMA temp_store = FILE; PRAGMA cache_size = 10; PRAGMA threads = 4")
+        #expect(try database.value("PRAGMA threads") == 0)
+        database.limit(for: SQLITE_LIMIT_WORKER_THREADS, value: 4)
+        #expect(database.limit(for: SQLITE_LIMIT_WORKER_THREADS, value: -1) == 0)
+        let sql: SQL = """
+            WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)
+            SELECT hex(randomblob(50)) AS s FROM n ORDER BY s COLLATE mine
+            """
+        let sorted = try database.executeQuery(sql).all(String.self)
+        #expect(sorted.count == 10000 && sorted == sorted.sorted())
+        #expect(try database.value("SELECT 1") == 1)
+    }
 }

@@ -442,4 +442,70 @@ struct ChangesTests {
             try await group.waitForAll()
         }
     }
+
+    // MARK: Ends
+
+    /// Ends a statement or blob outside of a step, with no call after it that would tell of the commit.
+    @Test func whatAnEndCommits() throws {
+        let database = try database()
+        try database.run("CREATE TABLE b (v)")
+        try database.run("INSERT INTO b VALUES (zeroblob(4))")
+        let names = [TableName("t", in: "main"): "t", TableName("b", in: "main"): "b", TableName.anything: "any"]
+        let observer = ChangeObserver(names: names, continuation: AsyncStream.makeStream(of: Void.self).continuation)
+        database.additions.hooks.changes.hub.add(observer)
+        database.refreshObservation()
+        // Of what was committed before.
+        _ = observer.take()
+        let insert = "INSERT INTO t (id) VALUES (?), (? + 1) RETURNING id"
+        func begun(_ id: Int) throws -> ResultSet {
+            let rows = try database.executeQuery(insert, values: [id, id])
+            #expect(rows.next() && observer.take() == nil)
+            return rows
+        }
+        func expect(
+            _ told: [String: ChangedRows]?,
+            _ location: SourceLocation = #_sourceLocation,
+            after act: () throws -> Void
+        ) rethrows {
+            try act()
+            #expect(observer.take() == told, sourceLocation: location)
+        }
+        func rows(_ ids: Int64...) -> [String: ChangedRows] { ["t": .some(Set(ids)), "any": .any] }
+
+        try expect(rows(1, 2)) { _ = try begun(1) }
+        try expect(rows(3, 4)) { try begun(3).close() }
+        try expect(rows(5, 6)) { drop(try begun(5)) }
+        let prepared = try database.prepare("INSERT INTO t (id) VALUES (?) RETURNING id")
+        #expect(prepared.bind(with: [7]) && prepared.next() && observer.take() == nil)
+        expect(rows(7)) { #expect(prepared.bind(with: [8])) }
+        expect(nil) { prepared.close() }
+
+        // In a transaction, only its end commits.
+        #expect(database.beginTransaction())
+        try expect(nil) { try begun(9).close() }
+        expect(rows(9, 10)) { #expect(database.commit()) }
+
+        func blob() throws -> Blob { try database.openBlob(table: "b", column: "v", rowID: 1, isWritable: true) }
+        let written: [String: ChangedRows] = ["b": .some([1]), "any": .any]
+        try expect(written) { try blob().write([1]) }
+        let moved = try blob()
+        try moved.write([2])
+        expect(written) { #expect(throws: DatabaseError.self) { try moved.reopen(rowID: 99) } }
+
+        // Of a table that nobody observes.
+        let other = try database.executeQuery("INSERT INTO other VALUES (1) RETURNING a", values: nil)
+        #expect(other.next() && observer.take() == nil)
+        expect(["any": .any]) { other.close() }
+    }
+
+    /// Releases the last reference on another thread.
+    private func drop(_ rows: consuming ResultSet) {
+        nonisolated(unsafe) let handed = Unmanaged.passRetained(rows)
+        let done = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            handed.release()
+            done.signal()
+        }
+        done.wait()
+    }
 }
