@@ -44,7 +44,8 @@ struct SQLScriptTests {
     }
 
     @Test(arguments: [
-        "-- old line ends\rCREATE TABLE t (a)", "SELECT 1; -- one\r-- two\rSELECT 2\nSELECT 3", "SELECT 1 -- \r;",
+        "-- old line ends\rCREATE TABLE t (a)", "SELECT 1; -- one\r-- two\rSELECT 2\nSELECT 3",
+        "SELECT 1 -- \r;\rSELECT 2",
         "--\r\r/* */a",
     ])
     func hiddenLines(_ sql: String) {
@@ -52,8 +53,16 @@ struct SQLScriptTests {
         #expect(failure?.message.contains("line feed") == true && failure?.status == .usage, "\(failure as Any)")
     }
 
+    /// In one pass, however many lines a comment has.
+    @Test func aCommentOfManyLines() throws {
+        let lines = String(repeating: "--\r", count: 100_000)
+        try SQLScript(lines + "\nSELECT 1").requireUsable()
+        #expect(throws: Failure.self) { try SQLScript(lines + "SELECT 1").requireUsable() }
+    }
+
     @Test(arguments: [
-        "-- \r\nSELECT 1 -- \r\r\n", "SELECT '--\ra'", "SELECT 1\r-- a", "-- a\r \t-- b\r/* c */\r",
+        "-- \r\nSELECT 1 -- \r\r\n", "SELECT '--\ra'", "SELECT 1\r-- a", "-- a\r \t-- b\r\r",
+        "CREATE TABLE t (a, -- first\r b\n c)",
         "/* -- \ra */ SELECT 1",
         "SELECT [--\r], 1 -\r- 1",
     ])

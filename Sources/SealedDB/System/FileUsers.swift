@@ -73,14 +73,19 @@ package enum FileUsers {
         return (Set(Search(file).users + (own.isEmpty ? [] : [getpid()])), answer == 0)
     }
 
-    /// The processes that have a journal open for writing, as far as this one may look into them.
-    static func writers(ofJournal path: String) throws(DatabaseError) -> Set<Int32> {
-        guard let journal = try FileSystem.statusIfPresent(path) else { return [] }
-        return try withDescriptors(ofLog: path).found.filter { process in
-            (FileSystem.names(in: "/proc/\(process)/fd") ?? []).contains { number in
-                guard case .file(let file) = OpenFile.at("/proc/\(process)/fd/\(number)") else { return false }
-                return file.id == LockTable.name(of: journal) && file.isForWriting
+    /// The processes that have the journal of a store open for writing, and not the store itself, as far as this one may look into
+    /// them. A child has copies of both descriptors from its parent.
+    static func writersOfJournal(alone path: String) throws(DatabaseError) -> Set<Int32> {
+        let journal = path + "-journal"
+        guard let file = try FileSystem.statusIfPresent(journal) else { return [] }
+        let ids = (journal: LockTable.name(of: file), store: LockTable.name(of: try FileSystem.status(path)))
+        return try withDescriptors(ofLog: journal).found.filter { process in
+            var written: Set<String> = []
+            for number in FileSystem.names(in: "/proc/\(process)/fd") ?? [] {
+                guard case .file(let file) = OpenFile.at("/proc/\(process)/fd/\(number)") else { continue }
+                if file.isForWriting { written.insert(file.id) }
             }
+            return written.contains(ids.journal) && !written.contains(ids.store)
         }
     }
 

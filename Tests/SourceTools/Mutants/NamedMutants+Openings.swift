@@ -76,9 +76,9 @@ extension NamedMutant {
         .init(
             "a log whose end is in the file already counts as one that was cut off",
             "SealedDB/Cipher/Pages/LogDamage.swift",
-            .expression,
-            "areInFile ? max(count, 1) : count",
-            "count"
+            .statement,
+            "if loss.isInFile { loss.count = max(loss.count, 1) }",
+            ""
         ),
         .init(
             "older pages of a log are put over newer ones of the file",
@@ -93,6 +93,13 @@ extension NamedMutant {
             .statement,
             "committed = committed.filter { !checkpoint.isNewer(than: $1, of: $0) }",
             ""
+        ),
+        .init(
+            "recovery takes each page of the file for newer, once one is",
+            "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
+            .expression,
+            "$0 > number && $1 > damage",
+            "$1 > damage"
         ),
         .init(
             "a commit behind two destroyed frames is not counted",

@@ -234,7 +234,7 @@ extension NamedMutant {
             "a log of another store is written into it",
             "SealedDB/Cipher/Opening/StoreOpening.swift",
             .statement,
-            "try LogDamage.requireOwnPages(ofStore: file, cipher: try recognition.pageCipher(), store: connection)",
+            "try LogDamage.requireOwnPages(ofStore: file, onlyReads: !mayWrite, cipher: cipher, store: connection)",
             ""
         ),
         .init(

@@ -4,7 +4,7 @@
 /// the file, compared with what was written, decrypted, and compared with what the source's page holds.
 ///
 /// Also under the same key, the new file has a salt of its own. With the salt of the source, a log of the source that is
-/// left beside the copy would be taken for the copy's own; see ``LogDamage/requireOwnPages(ofStore:cipher:store:)``. With
+/// left beside the copy would be taken for the copy's own; see ``LogDamage/requireOwnPages(ofStore:onlyReads:cipher:store:)``. With
 /// the salt, the key of the codes is another one, and the key that is derived from a passphrase. A raw key encrypts pages
 /// as it is, so their ciphertext is copied as it is, and each page gets a new code. A page that is changed on the way is
 /// encrypted anew: no IV is used for two contents.

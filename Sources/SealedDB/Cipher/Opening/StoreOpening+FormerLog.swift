@@ -101,12 +101,10 @@ extension StoreOpening {
             if attempt > 0 { LockHolders.pause() }
             let file = try FileSystem.status(path)
             guard let before = LockTable()?.processes(withLocksOn: file) else { return }
-            let writers = try FileUsers.writers(ofJournal: path + "-journal")
+            let writers = try FileUsers.writersOfJournal(alone: path)
             guard !writers.isEmpty, let after = LockTable()?.processes(withLocksOn: file) else { return }
             // Who writes a journal has a lock on the store before, meanwhile and afterwards.
-            var users = writers.subtracting(before).subtracting(after)
-            // SQLite itself knows the locks of this process on files that it has open.
-            if users.contains(getpid()), try FileSystem.isOpenInThisProcess(path) { users.remove(getpid()) }
+            let users = writers.subtracting(before).subtracting(after)
             others = others?.intersection(users) ?? users
             if others == [] { return }
         }
@@ -136,14 +134,11 @@ extension StoreOpening {
     }
 
     private static func name(of process: Int32) -> String {
-        switch process {
-        case getpid(): "this process"
-        case LogUsers.unseen: "a process that this user may not look into"
-        default: LockHolders.describe(process)
-        }
+        process == getpid() ? "this process" : LockHolders.describe(process)
     }
 
     private static func logOfFormerFile(_ path: String, _ process: Int32) -> DatabaseError {
+        guard process != LogUsers.unseen else { return logOfUnseen(path) }
         return DatabaseError(
             extendedCode: SQLITE_BUSY,
             reason: .busy,
@@ -152,6 +147,18 @@ extension StoreOpening {
                 store that was open. SQLite would write pages of the former file into it. Nothing was read or written. Keep a copy of \
                 it and of the log, and end who has the former file open. If the new file is whole without that log, as a backup is, \
                 move the log away before somebody opens it; otherwise put the former file back.
+                """
+        )
+    }
+
+    private static func logOfUnseen(_ path: String) -> DatabaseError {
+        DatabaseError(
+            extendedCode: SQLITE_BUSY,
+            reason: .busy,
+            message: """
+                Somebody has the log beside \(path) open: a process that this user may not look into, or one of another container. \
+                Whether it uses it for this file, or for one that was there before, cannot be told. Nothing was read or written. Open \
+                the store as that user or as root, in the same container; or end who has the log open.
                 """
         )
     }

@@ -101,7 +101,8 @@ struct StoreOpening {
         // Those who use it have looked at its pages.
         if log != nil, !isLogInUse {
             try LogDamage.requireNoneInFile(ofStore: file, store: connection)
-            try LogDamage.requireOwnPages(ofStore: file, cipher: try recognition.pageCipher(), store: connection)
+            let cipher = try recognition.pageCipher()
+            try LogDamage.requireOwnPages(ofStore: file, onlyReads: !mayWrite, cipher: cipher, store: connection)
         }
         guard mayWrite, let journal = try RollbackJournal(ofStore: file) else { return }
         try journal.requireSafeSuperJournal()

@@ -21,9 +21,35 @@ struct LogDamage {
         ofStore path: String,
         openIn connection: Connection? = nil
     ) throws(DatabaseError) -> Int {
-        guard !LockHolders.hasLocks(on: path + "-shm"), let damage = try LogDamage(path, connection) else { return 0 }
-        let count = damage.isHeaderWhole ? try damage.transactionsBehindFrames() : try damage.transactionsBehindHeader()
-        return try currentHeader(path) == damage.header ? count : 0
+        try loss(ofStore: path, openIn: connection).count
+    }
+
+    /// What SQLite would drop, and whether the file has some of it.
+    private typealias Loss = (count: Int, isInFile: Bool)
+
+    private static func loss(ofStore path: String, openIn connection: Connection?) throws(DatabaseError) -> Loss {
+        try seenTwice { () throws(DatabaseError) in
+            guard !LockHolders.hasLocks(on: path + "-shm"), let damage = try LogDamage(path, connection) else {
+                return (0, false)
+            }
+            var loss: Loss = (0, false)
+            if damage.isHeaderWhole {
+                loss = try damage.frames()
+            } else {
+                loss.count = try damage.transactionsBehindHeader()
+            }
+            if loss.isInFile { loss.count = max(loss.count, 1) }
+            return try currentHeader(path) == damage.header ? loss : (0, false)
+        }
+    }
+
+    /// Whoever begins to use the log meanwhile writes frames behind others that were read as they were before. So what is wrong has
+    /// to be wrong again. `look` finds nothing as long as the log is in use.
+    private static func seenTwice(_ look: () throws(DatabaseError) -> Loss) throws(DatabaseError) -> Loss {
+        let first = try look()
+        guard first.count > 0 else { return first }
+        let second = try look()
+        return (min(first.count, second.count), first.isInFile && second.isInFile)
     }
 
     /// - Returns: `nil` if there is no log.
@@ -46,7 +72,8 @@ struct LogDamage {
 
     /// Refuses a damaged log. Call it before a store takes another one's place, or before it is copied.
     static func requireNone(ofStore path: String) throws(DatabaseError) {
-        let count = try lostTransactions(ofStore: path)
+        let (count, isInFile) = try loss(ofStore: path, openIn: nil)
+        guard !isInFile else { throw olderThanFile(path) }
         guard count == 0 else {
             throw DatabaseError(
                 extendedCode: SQLITE_CORRUPT,
@@ -63,12 +90,20 @@ struct LogDamage {
 
     /// Refuses a log from which SQLite would put older pages in the place of newer ones of the file. Call it before SQLite may read
     /// the log.
-    /// - Parameter store: as in ``requireOwnPages(ofStore:cipher:store:)``.
+    /// - Parameter store: as in ``requireOwnPages(ofStore:onlyReads:cipher:store:)``.
     static func requireNoneInFile(ofStore path: String, store: Connection) throws(DatabaseError) {
-        guard let damage = try LogDamage(path, store), damage.isHeaderWhole, try damage.frames().areInFile,
-            try currentHeader(path) == damage.header
-        else { return }
-        throw DatabaseError(
+        let loss = try seenTwice { () throws(DatabaseError) in
+            guard let damage = try LogDamage(path, store), damage.isHeaderWhole, try damage.frames().isInFile,
+                try !StoreOpening.isLogInUse(ofStore: path, log: StoreOpening.file("-wal", beside: path)),
+                try currentHeader(path) == damage.header
+            else { return (0, false) }
+            return (1, true)
+        }
+        if loss.isInFile { throw olderThanFile(path) }
+    }
+
+    private static func olderThanFile(_ path: String) -> DatabaseError {
+        DatabaseError(
             extendedCode: SQLITE_CORRUPT,
             reason: .damaged,
             message: """
@@ -82,9 +117,13 @@ struct LogDamage {
     /// Refuses a log whose pages are not this store's. Call it before SQLite may write the log into the store. SQLite
     /// writes every page with a valid checksum, even if it belongs to another store or to another state of this one,
     /// for example after a backup was copied over a store whose log was not removed.
-    /// - Parameter store: a connection to the store, opened without a key. Nobody else may use the log.
+    /// - Parameters:
+    ///   - onlyReads: whether SQLite only reads the log, and tells of pages that were changed. A log of which no page is this store's
+    ///     is refused all the same: its first page could pass for the store's, with another salt.
+    ///   - store: a connection to the store, opened without a key. Nobody else may use the log.
     static func requireOwnPages(
         ofStore path: String,
+        onlyReads: Bool,
         cipher: @autoclosure () throws(DatabaseError) -> PageCipher?,
         store: Connection
     ) throws(DatabaseError) {
@@ -104,15 +143,16 @@ struct LogDamage {
             guard try currentHeader(path) == header else { return }
             throw error
         }
-        guard count > 0, try currentHeader(path) == header else { return }
+        guard count > (onlyReads ? log.ownPageCount - 1 : 0), try currentHeader(path) == header else { return }
         throw DatabaseError(
             extendedCode: SQLITE_CORRUPT,
             reason: .damaged,
             message: """
                 \(count) of the \(log.ownPageCount) pages in the log \(path)-wal are not as this store's key and salt make them: \
                 they were changed, or the log belongs to another store or to another state of this one. SQLite would write \
-                them into the store. Nothing was read or written. Keep a copy of both. If the store is a backup that was \
-                put there, it is whole without that log: move the log away.
+                them into the store. Nothing was read or written. Keep a copy of both. \
+                \(count == log.ownPageCount ? "If the key was changed in place, the log has the new one: try that. " : "")\
+                If the store is a backup that was put there, it is whole without that log: move the log away.
                 """
         )
     }
@@ -189,18 +229,13 @@ struct LogDamage {
         }
     }
 
-    private func transactionsBehindFrames() throws(DatabaseError) -> Int {
-        let (count, areInFile) = try frames()
-        return areInFile ? max(count, 1) : count
-    }
-
     /// Counts the commits in whole frames after a damaged one. A frame whose checksum continues that of the previous
     /// frame is as it was written. A single commit after a damaged frame may end that frame's own transaction, which a
     /// power failure tore: where commits are synced, it was not acknowledged. If the damaged frame itself commits a
     /// transaction, a commit after it belongs to another one. If its header is damaged, the frame behind it proves that. Where the next
     /// header is gone, too, the frame behind that one follows nothing, but has the salts of the log.
     /// - Returns: their number, and whether the file has pages that stand behind the end of the log.
-    private func frames() throws(DatabaseError) -> (count: Int, areInFile: Bool) {
+    private func frames() throws(DatabaseError) -> Loss {
         var count = 0
         var isBroken = false
         var isBehindCommit = false
@@ -242,8 +277,8 @@ struct LogDamage {
     /// Whether the file has one of these pages, as only a checkpoint can have written it.
     private func hasInFile(_ frames: [(page: Int64, offset: Int64)]) throws(DatabaseError) -> Bool {
         guard !frames.isEmpty, let store = try storedBytes() else { return false }
-        // What is not encrypted may also be as it was before.
-        guard let start = try store(0, 100), start.count == 100, !StoreHeader.hasMagic(start) || start[20] > 0 else {
+        // What is not encrypted may also be as it was before. An encrypted page reserves 16 bytes for its IV.
+        guard let start = try store(0, 100), start.count == 100, !StoreHeader.hasMagic(start) || start[20] >= 16 else {
             return false
         }
         for frame in frames where frame.page > 0 {

@@ -167,12 +167,13 @@ private struct SalvagedCheckpoint {
         if let number { damaged[number] = offset } else { lastUnknown = offset }
     }
 
-    /// Whether the file has a newer version of a page than this one: that of a later frame, or, if the checkpoint came as far, one
-    /// whose frame is damaged.
+    /// Whether the file has a newer version of a page than this one: that of a later frame, or one whose frame is damaged. A
+    /// checkpoint writes in the order of page numbers. So it came past this page, with what is behind the damage, if it wrote such
+    /// a page with a higher number. For the last pages before which it was cut off nothing tells, and the log's are taken.
     func isNewer(than offset: Int64, of number: Int64) -> Bool {
         if let end = ends[number], end > offset { return true }
         let damage = max(damaged[number] ?? 0, lastUnknown)
-        return damage > offset && damage < end && ends[number] == nil
+        return damage > offset && ends[number] == nil && ends.contains { $0 > number && $1 > damage }
     }
 }
 

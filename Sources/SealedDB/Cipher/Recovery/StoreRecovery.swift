@@ -303,8 +303,8 @@ public struct StoreRecovery: Sendable {
     ) throws(DatabaseError) -> LogOverlay? {
         let lost = try LogDamage.lostTransactions(ofStore: path, openIn: store)
         guard lost > 0 else { return try LogOverlay(logOf: path) }
-        let transactions = lost.counted("transaction")
-        problems.append("The log is damaged before the last \(transactions): a part of them may be missing.")
+        let last = lost == 1 ? "its last transaction" : "its last \(lost) transactions"
+        problems.append("The log is damaged before \(last): a part of that may be missing.")
         guard cipher.parameters.usesHMAC else { return try LogOverlay(logOf: path) }
         return try LogOverlay(salvagedLogOf: path, cipher: cipher, store: store)
     }

@@ -32,6 +32,7 @@ package struct SQLTokenizer {
     /// Whether a comment that begins with `--` has held further lines with something in them. SQLite ends such a comment at a
     /// line feed, and not at a carriage return alone.
     private var hasHiddenLines = false
+    private var isInStatement = false
 
     /// - Parameter bytes: the text. It must stay valid as long as the tokenizer is used.
     package init(_ bytes: UnsafeBufferPointer<UInt8>, from position: Int = 0) {
@@ -45,6 +46,7 @@ package struct SQLTokenizer {
         guard let first = byte(position) else { return nil }
         let start = position
         let kind = advance(first)
+        isInStatement = kind != .semicolon
         return SQLToken(kind: kind, range: start..<position)
     }
 
@@ -107,11 +109,16 @@ package struct SQLTokenizer {
         }
     }
 
-    /// Whether anything but blanks and comments follows the first line.
+    /// Whether anything but blanks and comments follows the first line; within a statement, whether one may end there. What else
+    /// stands there within one belongs to its text, as SQLite has read it.
     private func hasFurtherLines(_ comment: Range<Int>) -> Bool {
-        guard let end = bytes[comment].firstIndex(of: SQLTokenizer.carriageReturn) else { return false }
-        var lines = SQLTokenizer(UnsafeBufferPointer(rebasing: bytes[end..<comment.upperBound]))
-        return lines.next() != nil || lines.hasHiddenLines
+        bytes[comment].split(separator: SQLTokenizer.carriageReturn, omittingEmptySubsequences: false).dropFirst()
+            .contains { line in
+                guard let first = line.firstIndex(where: { !" \t\u{b}\u{c}".utf8.contains($0) }),
+                    !line[first...].starts(with: "--".utf8)
+                else { return false }
+                return !isInStatement || line.contains(UInt8(ascii: ";"))
+            }
     }
 
     private mutating func skipComment() {

@@ -68,6 +68,39 @@ struct SalvageTests {
         #expect(try saved.integers("SELECT sum FROM ledger") == [190])
     }
 
+    /// A checkpoint that was cut off has written the pages up to one, in the order of their numbers. Behind that the log is newer,
+    /// whatever else is damaged.
+    @Test(arguments: [0, 4, 12, 25, 40], [1, 14, 27])
+    func aCheckpointThatWasCutOff(lastPage: Int, block: Int) throws {
+        let database = try Database.testing(directory.file("db"), journalMode: .wal)
+        try database.execute(
+            script: """
+                PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (id INTEGER PRIMARY KEY, state, filling);
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30)
+                INSERT INTO t SELECT i, 'old', zeroblob(3000) FROM n;
+                PRAGMA wal_checkpoint(TRUNCATE);
+                """
+        )
+        let old = try directory.bytes("db")
+        // Neither in the order of pages, nor against it.
+        for id in 1...30 { try database.executeUpdate("UPDATE t SET state = 'new' WHERE id = \(id * 7 % 31)") }
+        var log = try [UInt8](directory.bytes("db-wal"))
+        _ = try database.checkpoint(.passive)
+        let new = try directory.bytes("db")
+        database.close()
+        try #require(old.count == new.count && log.count == SalvageTests.start(ofFrame: 30))
+        let cut = min(lastPage * 4096, new.count)
+        try directory.write("db", new[..<cut] + old[cut...])
+        // It reaches over two frames, so that one does not tell its page.
+        let start = SalvageTests.start(ofFrame: block) / 4096 * 4096
+        log.replaceSubrange(start..<(start + 4096), with: [UInt8](repeating: 0, count: 4096))
+        try directory.write("db-wal", log)
+        let saved = try recovered()
+        defer { saved.close() }
+        #expect(try saved.integers("SELECT count(*) FROM t") == [30])
+        #expect(try saved.integers("SELECT count(*) FROM t WHERE state = 'new'")[0] >= 28)
+    }
+
     /// SQLite puts the pages of the journal back, and reads those of the log over them.
     @Test func aJournalBesideALog() throws {
         let path = directory.file("db")
