@@ -73,19 +73,29 @@ package enum FileUsers {
         return (Set(Search(file).users + (own.isEmpty ? [] : [getpid()])), answer == 0)
     }
 
-    /// The processes that have the journal of a store open for writing, and not the store itself, as far as this one may look into
-    /// them. A child has copies of both descriptors from its parent.
-    static func writersOfJournal(alone path: String) throws(DatabaseError) -> Set<Int32> {
+    /// The processes that write the journal beside a store and change another file, as far as this one may look into them.
+    ///
+    /// A child has copies of its parent's descriptors, and no locks. So one that also has the store open changes another file only if
+    /// it has a lock on one that is not where its journal is.
+    static func writersOfJournal(ofAnother path: String, _ table: LockTable) throws(DatabaseError) -> Set<Int32> {
         let journal = path + "-journal"
         guard let file = try FileSystem.statusIfPresent(journal) else { return [] }
-        let ids = (journal: LockTable.name(of: file), store: LockTable.name(of: try FileSystem.status(path)))
+        let (id, store) = (LockTable.name(of: file), LockTable.name(of: try FileSystem.status(path)))
         return try withDescriptors(ofLog: journal).found.filter { process in
-            var written: Set<String> = []
-            for number in FileSystem.names(in: "/proc/\(process)/fd") ?? [] {
-                guard case .file(let file) = OpenFile.at("/proc/\(process)/fd/\(number)") else { continue }
-                if file.isForWriting { written.insert(file.id) }
+            let files = (FileSystem.names(in: "/proc/\(process)/fd") ?? []).compactMap { number -> OpenFile? in
+                guard case .file(let file) = OpenFile.at("/proc/\(process)/fd/\(number)") else { return nil }
+                return file
             }
-            return written.contains(ids.journal) && !written.contains(ids.store)
+            guard files.contains(where: { $0.id == id && $0.isForWriting }) else { return false }
+            guard files.contains(where: { $0.id == store && $0.isForWriting }) else { return true }
+            let locked = table.files(lockedBy: process).stores
+            return files.contains { former in
+                guard locked.contains(former.id), former.id != store else { return false }
+                return former.isDeleted
+                    || !files.contains { file in
+                        JournalName.suffixes.contains { file.name.isSame(as: former.name + $0) }
+                    }
+            }
         }
     }
 

@@ -112,11 +112,14 @@ struct ReplacedUnderOthersTests {
     }
 
     /// A journal of the former file would be taken for one of a transaction that was cut off.
-    @Test(arguments: [nil, "new"]) func aTransactionWithAJournal(reads: String?) throws {
+    @Test(arguments: NewFile.allCases) func aTransactionWithAJournal(newFile: NewFile) throws {
         try make("db", journalMode: .delete)
         try copy("db", to: "copy")
-        // The process may also have the new file open, to read it.
-        let shell = try Shell(path, reads: reads.map { _ in directory.file("copy") } ?? "/dev/null")
+        // The process may also have the new file open, to read it or as a store.
+        let shell = try Shell(path, reads: newFile == .isRead ? directory.file("copy") : "/dev/null")
+        if newFile == .isUsed {
+            try shell.run("ATTACH '\(directory.file("copy"))' AS copy \(Shell.key); SELECT count(*) FROM copy.t")
+        }
         try shell.run(
             """
             PRAGMA cache_size = 1; BEGIN; UPDATE t SET body = upper(body);

@@ -95,11 +95,25 @@ extension NamedMutant {
             ""
         ),
         .init(
-            "recovery takes each page of the file for newer, once one is",
+            "a page of the file that comes from a damaged frame counts as older than the log",
             "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
-            .expression,
-            "$0 > number && $1 > damage",
-            "$1 > damage"
+            .statement,
+            "if let page, try isInFile(page, number) { noteEnd(of: number, offset) }",
+            ""
+        ),
+        .init(
+            "a page of the file that comes from a frame without its header counts as older than the log",
+            "SealedDB/Cipher/Recovery/SalvagedLogs.swift",
+            .statement,
+            "try checkpoint.settle(committed.keys)",
+            ""
+        ),
+        .init(
+            "a page that a transaction cannot have twice proves no commit",
+            "SealedDB/Cipher/Pages/LogDamage.swift",
+            .statement,
+            "if isOfLog, frame.pageCount == 0, !pages.insert(frame.page).inserted { isBehindCommit = true }",
+            ""
         ),
         .init(
             "a commit behind two destroyed frames is not counted",
@@ -112,7 +126,7 @@ extension NamedMutant {
             "the journal of a file that somebody still changes is put back into another one",
             "SealedDB/Cipher/Opening/StoreOpening+FormerLog.swift",
             .expression,
-            "writers.subtracting(before).subtracting(after)",
+            "[before, after].reduce(writers) { $0.subtracting($1.processes(withLocksOn: file)) }",
             "Set<Int32>()"
         ),
         .init(

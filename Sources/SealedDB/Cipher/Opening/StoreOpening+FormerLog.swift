@@ -100,11 +100,11 @@ extension StoreOpening {
         for attempt in 0..<10 {
             if attempt > 0 { LockHolders.pause() }
             let file = try FileSystem.status(path)
-            guard let before = LockTable()?.processes(withLocksOn: file) else { return }
-            let writers = try FileUsers.writersOfJournal(alone: path)
-            guard !writers.isEmpty, let after = LockTable()?.processes(withLocksOn: file) else { return }
+            guard let before = LockTable() else { return }
+            let writers = try FileUsers.writersOfJournal(ofAnother: path, before)
+            guard !writers.isEmpty, let after = LockTable() else { return }
             // Who writes a journal has a lock on the store before, meanwhile and afterwards.
-            let users = writers.subtracting(before).subtracting(after)
+            let users = [before, after].reduce(writers) { $0.subtracting($1.processes(withLocksOn: file)) }
             others = others?.intersection(users) ?? users
             if others == [] { return }
         }

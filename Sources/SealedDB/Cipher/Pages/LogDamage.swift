@@ -242,9 +242,10 @@ struct LogDamage {
         var isBehindGap = false
         /// The frames of the log that SQLite does not use.
         var unused: [(page: Int64, offset: Int64)] = []
-        /// The frame before, if it is not as it was written and the one before that is.
+        /// The frame before, if it is not as it was written.
         var damaged: Frame?
-        var isPreviousWhole = true
+        /// The pages since the damage or the last commit. Without its commit frame, no transaction has a page twice.
+        var pages: Set<Int64> = []
         let limit = try largestPageCount()
         try forEachFrame(pageSize: pageSize, isBigEndian: magic & 1 == 1) { frame in
             // Frames with other salts are from before the log was restarted.
@@ -255,8 +256,10 @@ struct LogDamage {
                 isBehindCommit = true
                 isWhole = true
             }
-            damaged = isPreviousWhole && !isWhole ? frame : nil
-            isPreviousWhole = isWhole
+            damaged = isWhole ? nil : frame
+            // What a crash has left behind the end of a log may have the pages that stand before it.
+            if !isBroken || frame.pageCount > 0 { pages = [] }
+            if isOfLog, frame.pageCount == 0, !pages.insert(frame.page).inserted { isBehindCommit = true }
             if !isWhole {
                 isBroken = true
                 if !isOfLog {

@@ -9,6 +9,8 @@ struct LogOverlay: PageOverlay {
     /// The offset of each page's bytes in the log, by page number.
     private let offsets: [Int64: Int64]
     private let contents: FileReader
+    /// Pages of a damaged log of which a newer version is damaged.
+    var outdatedPages: [Int64] = []
     /// A journal whose pages are put back first; empty if there is none.
     private var journal: [LogOverlay] = []
     /// How many frames of a log belong to committed transactions.

@@ -18,14 +18,13 @@ extension LogOverlay {
         guard let start = try frames.start() else { return nil }
         var (offset, pageCount, lastCommit) = (SalvagedFrames.begin, 0 as Int64, 0 as Int64)
         var (committed, pending): ([Int64: Int64], [Int64: Int64]) = ([:], [:])
-        var checkpoint = SalvagedCheckpoint(store: store, pageSize: pageSize)
+        var checkpoint = SalvagedCheckpoint(store: store, cipher: cipher)
         // Up to the frame before, and whether that frame is known to be whole, so that this is what it should be.
         var (sum, isProven) = (start.sum, start.sum != nil)
         while offset + frames.frameSize <= frames.size {
             defer { offset += frames.frameSize }
             guard let frame = try frames.frame(at: offset) else {
                 (sum, isProven) = (nil, false)
-                checkpoint.noteDamage(of: nil, at: offset)
                 continue
             }
             let computed = frame.page.flatMap { page in sum?.adding(frame.header, page) }
@@ -59,7 +58,7 @@ extension LogOverlay {
                 pending[number] = offset + 24
                 try checkpoint.note(frame.page, number, at: offset + 24)
             } else {
-                checkpoint.noteDamage(of: frame.salts == start.salts ? number : nil, at: offset)
+                try checkpoint.noteDamage(frame.page, of: frame.salts == start.salts ? number : nil, at: offset + 24)
             }
             if commits > 0 {
                 (pageCount, lastCommit) = (commits, offset)
@@ -68,12 +67,14 @@ extension LogOverlay {
             }
         }
         guard pageCount > 0 else { return nil }
+        try checkpoint.settle(committed.keys)
         committed = committed.filter { !checkpoint.isNewer(than: $1, of: $0) }
         // The newest page count may have stood in what is damaged. The file ends with the database behind a checkpoint.
         if checkpoint.end > lastCommit + 24 {
             pageCount = max(pageCount, try store.mainFileSize() / Int64(pageSize))
         }
         self.init(pageSize: pageSize, pageCount: pageCount, offsets: committed, contents: contents)
+        outdatedPages = committed.filter { checkpoint.isOutdated($1, $0) }.keys.sorted()
     }
 
     /// The pages that a journal would put back, without those that were changed. Records of earlier transactions, which may stand
@@ -134,46 +135,80 @@ extension LogOverlay {
     }
 }
 
-/// What a checkpoint has written from a damaged log into the file. Each page that is written has an IV of its own, so one with the
-/// bytes of a frame comes from that, and from no other.
+/// What a checkpoint has written from a damaged log into the file. Each page that is written has an IV of its own, so one that has
+/// bytes of a frame, even if the rest of that is damaged, comes from it and from no other.
 private struct SalvagedCheckpoint {
     let store: Connection
-    let pageSize: Int
+    let cipher: PageCipher
     /// Where the newest page stands that is in the file, too; 0 if none is.
     private(set) var end: Int64 = 0
     /// The same of each page.
     private var ends: [Int64: Int64] = [:]
-    /// Where the last damaged frame of each page stands.
+    /// Where the newest damaged version of each page stands.
     private var damaged: [Int64: Int64] = [:]
-    /// The same of frames that do not tell their page.
-    private var lastUnknown: Int64 = 0
+    /// Damaged frames that do not tell their page, and where they stand.
+    private var unknown: [(page: [UInt8], offset: Int64)] = []
+    private static let limitOfUnknown = 64
 
-    init(store: Connection, pageSize: Int) {
-        (self.store, self.pageSize) = (store, pageSize)
+    init(store: Connection, cipher: PageCipher) {
+        (self.store, self.cipher) = (store, cipher)
     }
 
     mutating func note(_ page: [UInt8]?, _ number: Int64, at offset: Int64) throws(DatabaseError) {
-        guard let page, number > 0 else { return }
-        let stored = try readable { [self] () throws(DatabaseError) in
-            try store.fileBytes(at: (number - 1) * Int64(pageSize), count: pageSize)
+        if let page, try stored(number) == page { noteEnd(of: number, offset) }
+    }
+
+    /// - Parameters:
+    ///   - page: `nil` if it cannot be read.
+    ///   - number: `nil` if the frame does not tell its page.
+    mutating func noteDamage(_ page: [UInt8]?, of number: Int64?, at offset: Int64) throws(DatabaseError) {
+        if let number {
+            damaged[number] = offset
+            if let page, try isInFile(page, number) { noteEnd(of: number, offset) }
+        } else if let page {
+            unknown.append((page, offset))
+            // A log of which little is left may have any number of them, and each is compared with all pages.
+            if unknown.count > SalvagedCheckpoint.limitOfUnknown { unknown.removeFirst() }
         }
-        guard stored == page else { return }
-        ends[number] = offset
-        end = offset
     }
 
-    /// - Parameter number: `nil` if the frame does not tell its page.
-    mutating func noteDamage(of number: Int64?, at offset: Int64) {
-        if let number { damaged[number] = offset } else { lastUnknown = offset }
+    /// Looks for the frames that do not tell their page among these pages.
+    mutating func settle(_ pages: some Sequence<Int64>) throws(DatabaseError) {
+        guard !unknown.isEmpty else { return }
+        for number in pages {
+            for (page, offset) in unknown where try isInFile(page, number) { noteEnd(of: number, offset) }
+        }
     }
 
-    /// Whether the file has a newer version of a page than this one: that of a later frame, or one whose frame is damaged. A
-    /// checkpoint writes in the order of page numbers. So it came past this page, with what is behind the damage, if it wrote such
-    /// a page with a higher number. For the last pages before which it was cut off nothing tells, and the log's are taken.
-    func isNewer(than offset: Int64, of number: Int64) -> Bool {
-        if let end = ends[number], end > offset { return true }
-        let damage = max(damaged[number] ?? 0, lastUnknown)
-        return damage > offset && ends[number] == nil && ends.contains { $0 > number && $1 > damage }
+    private mutating func noteEnd(of number: Int64, _ offset: Int64) {
+        ends[number] = max(ends[number] ?? 0, offset)
+        end = max(end, offset)
+    }
+
+    /// Whether the page of the file is whole, and has bytes of this one at the same place.
+    private func isInFile(_ page: [UInt8], _ number: Int64) throws(DatabaseError) -> Bool {
+        guard let stored = try stored(number), try cipher.isAuthentic(stored, number: number) else { return false }
+        return stride(from: 0, to: page.count - 15, by: 8).contains { start in
+            let part = page[start..<(start + 16)]
+            return part == stored[start..<(start + 16)] && Set(part).count > 4
+        }
+    }
+
+    private func stored(_ number: Int64) throws(DatabaseError) -> [UInt8]? {
+        let size = cipher.parameters.pageSize
+        guard number > 0 else { return nil }
+        let page = try readable { () throws(DatabaseError) in
+            try store.fileBytes(at: (number - 1) * Int64(size), count: size)
+        }
+        return page?.count == size ? page : nil
+    }
+
+    /// Whether the file has a newer version of a page than this one.
+    func isNewer(than offset: Int64, of number: Int64) -> Bool { ends[number] ?? 0 > offset }
+
+    /// Whether the newest version of a page, as far as frames tell their pages, is neither in this place of the log nor in the file.
+    func isOutdated(_ offset: Int64, _ number: Int64) -> Bool {
+        damaged[number] ?? 0 > max(offset, ends[number] ?? 0)
     }
 }
 

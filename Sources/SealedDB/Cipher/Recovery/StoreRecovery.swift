@@ -306,6 +306,11 @@ public struct StoreRecovery: Sendable {
         let last = lost == 1 ? "its last transaction" : "its last \(lost) transactions"
         problems.append("The log is damaged before \(last): a part of that may be missing.")
         guard cipher.parameters.usesHMAC else { return try LogOverlay(logOf: path) }
-        return try LogOverlay(salvagedLogOf: path, cipher: cipher, store: store)
+        let overlay = try LogOverlay(salvagedLogOf: path, cipher: cipher, store: store)
+        if let pages = overlay?.outdatedPages, !pages.isEmpty {
+            let numbers = pages.map(String.init).joined(separator: ", ")
+            problems.append("The newest version of page \(numbers) in the log is damaged. An older one was used.")
+        }
+        return overlay
     }
 }

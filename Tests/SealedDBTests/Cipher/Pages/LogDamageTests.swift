@@ -173,6 +173,26 @@ struct LogDamageTests {
         try expectDamage()
     }
 
+    /// The frame that ends the damaged transaction is lost, too. Behind it pages come again, which one transaction has once.
+    @Test func anEndThatIsLostBeforeTheLastTransaction() throws {
+        let service = try Database.testing(directory.file("service"), journalMode: .wal)
+        try service.fill(rows: 300)
+        for _ in 0..<3 { try service.executeUpdate("UPDATE t SET body = upper(body) || 'x'") }
+        let count = try service.integers("PRAGMA page_count")[0]
+        var log = try directory.bytes("service-wal")
+        let frames = (log.count - 32) / Self.frameSize
+        // The last transaction alone is whole: it has almost all pages of the store.
+        let ends = (0..<frames).filter { log[(32 + $0 * Self.frameSize + 4)...].prefix(4).contains { $0 != 0 } }
+        let end = try #require(ends.dropLast().last)
+        try #require(count > 10 && end > ends[ends.count - 3] + 5)
+        let block = (32 + end * Self.frameSize) / 4096 * 4096
+        log.replaceSubrange(block..<(block + 4096), with: Data(count: 4096))
+        try directory.write("db", directory.bytes("service"))
+        try directory.write("db-wal", log)
+        #expect(service.close())
+        try expectDamage()
+    }
+
     /// A backup has another salt than the store whose log was left.
     @Test func aLogOfAnotherSaltIsNotLookedAt() throws {
         try makeStore(lastStatement: "CREATE TABLE u (a)") { _ in }
