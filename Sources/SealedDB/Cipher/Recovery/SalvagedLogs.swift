@@ -188,7 +188,8 @@ private struct SalvagedCheckpoint {
     /// Whether the page of the file is whole, and has bytes of this one at the same place.
     private func isInFile(_ page: [UInt8], _ number: Int64) throws(DatabaseError) -> Bool {
         guard let stored = try stored(number), try cipher.isAuthentic(stored, number: number) else { return false }
-        return stride(from: 0, to: page.count - 15, by: 8).contains { start in
+        // All versions of the first page begin with the same bytes.
+        return stride(from: cipher.clearBytes(ofPage: number), to: page.count - 15, by: 8).contains { start in
             let part = page[start..<(start + 16)]
             return part == stored[start..<(start + 16)] && Set(part).count > 4
         }

@@ -101,6 +101,27 @@ struct SalvageTests {
         #expect(try saved.integers("SELECT count(*) FROM t WHERE state = 'new'")[0] >= 28)
     }
 
+    /// Each version of the first page begins with the salt, which proves nothing.
+    @Test func theNewestFirstPageOfALog() throws {
+        let database = try Database.testing(directory.file("db"), journalMode: .wal)
+        try database.execute(
+            script: """
+                PRAGMA wal_autocheckpoint = 0; CREATE TABLE u (a); PRAGMA wal_checkpoint(TRUNCATE);
+                CREATE TABLE t (a); CREATE TABLE v (a); INSERT INTO t VALUES (1); INSERT INTO t VALUES (2);
+                INSERT INTO t VALUES (3);
+                """
+        )
+        try directory.keep("db", "db-wal", of: database)
+        var log = try [UInt8](directory.bytes("db-wal"))
+        let starts = stride(from: 32, to: log.count, by: SalvageTests.frameSize)
+        let last = try #require(Array(starts).last { LogOverlay.number(log[$0...].prefix(4)) == 1 })
+        log[last + 24 + 2000] ^= 1
+        try directory.write("db-wal", log)
+        let saved = try recovered()
+        defer { saved.close() }
+        #expect(try saved.integers("SELECT a FROM t") == [1, 2, 3])
+    }
+
     /// SQLite puts the pages of the journal back, and reads those of the log over them.
     @Test func aJournalBesideALog() throws {
         let path = directory.file("db")
